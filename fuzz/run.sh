@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for a short time, as many at once as there are processors; any crash fails.
+# Runs every fuzz target for a short time, one per processor in parallel; any crash fails.
 #
 #   fuzz/run.sh [SECONDS]                         seconds per target, 10 unless given
 #   FUZZ_SANITIZER=address fuzz/run.sh 60
 #
-# Needs a nightly compiler. The tests of the workspace replay committed inputs and repeatable mutations on the stable one.
+# Needs a nightly compiler. The tests of the workspace replay committed inputs and reproducible mutations with the
+# stable one.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 seconds=${1:-10}
-# The workspace forbids unsafe code, so a sanitizer finds little that a panic does not; without one we run twice as fast.
+# The workspace forbids unsafe code, so a sanitizer finds little more than panics; without one, fuzzing is twice as
+# fast.
 sanitizer=${FUZZ_SANITIZER:-none}
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
@@ -18,14 +20,14 @@ if ! cargo +nightly --version >/dev/null 2>&1; then
 fi
 host=$(rustc +nightly --version --verbose | sed -n 's/^host: //p')
 export bin="${CARGO_TARGET_DIR:-../target}/$host/fuzz" seconds
-# What cargo-fuzz would set, without the minute that it takes to install it, and with more than one codegen unit: libFuzzer's
-# coverage (counters, comparisons, depth of the stack), and `fuzzing` for crates that then leave out checks of their own.
+# The flags of cargo-fuzz, without the minute for installing it, and with more than one codegen unit: libFuzzer's
+# coverage (counters, comparisons, stack depth), and `fuzzing` for crates that then disable checks of their own.
 coverage=(level=4 inline-8bit-counters pc-table trace-compares stack-depth)
 flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-simplifycfg-branch-fold-threshold=0"
 for option in "${coverage[@]}"; do flags+=" -Cllvm-args=-sanitizer-coverage-$option"; done
 [ "$sanitizer" = none ] || flags+=" -Zsanitizer=$sanitizer"
-# One binary with all targets: nearly forty would be linked for longer than they run here. The flags are for the target only,
-# not for build scripts, so it is named.
+# One binary with all targets: linking nearly forty would take longer than running them here. The target is named so
+# that the flags do not apply to build scripts.
 RUSTFLAGS=$flags cargo +nightly build --locked --profile fuzz -p taktwerk-fuzz --features libfuzzer --target "$host" --bin any
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

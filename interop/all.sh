@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Everything with other stacks: run.sh, pubsub.sh, brokers.sh, security.sh, history.sh, nodes.sh, gateway.sh, capture.sh and the laboratory's quick peers, side
-# by side, because each of them mostly waits.
+# Runs everything with other stacks: run.sh, pubsub.sh, brokers.sh, security.sh, history.sh, nodes.sh, gateway.sh,
+# capture.sh and the laboratory's quick peers, in parallel, because each of them mostly waits.
 #
-#   PROGRAMS=DIR all.sh     takes our programs from there instead of building them
+#   PROGRAMS=DIR all.sh     use the programs in this directory instead of building them
 #
-# Prints what each has printed, one after the other, and ends with 1 if one of them did not end well.
+# Prints the output of each, one after the other, and exits with 1 if one failed.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# PubSub over MQTT brokers: `taktwerk pubsub publish` and `listen` with mosquitto and with the MQTT side of a NATS server
-# between them, and the broker gone and back while both run.
+# PubSub over MQTT brokers: `taktwerk pubsub publish` and `listen` with mosquitto and with the MQTT interface of a NATS
+# server between them, and a broker restart while both run.
 #
 #   brokers.sh [BROKER…]     mosquitto, nats; default both
-#   PROGRAMS=DIR             takes taktwerk from there instead of building it
-#   NATS_INSTALL=1           gets a NATS server with `go install` if there is none
+#   PROGRAMS=DIR             use the taktwerk in this directory instead of building it
+#   NATS_INSTALL=1           install a NATS server with `go install` if there is none
 #
 # A broker that is missing is skipped, with the reason. The last line is `count: N passed, M failed, K skipped`.
 set -eu
@@ -122,7 +122,7 @@ stop() { # process
     wait "$1" 2>/dev/null || true
 }
 
-# Whether the listener has had so many messages with the names of their fields, without one missing.
+# Whether the listener has received this many messages with field names, without a gap.
 heard() {
     python3 - "$work/out" "$1" <<'END'
 import json, sys
@@ -169,7 +169,7 @@ for name in ${*:-mosquitto nats}; do
     port=$(free_port)
     start_broker "$name" "$program" "$port"
     versions='3.1.1'
-    # The MQTT side of NATS speaks 3.1.1 only.
+    # The MQTT interface of NATS supports only 3.1.1.
     [ "$name" = nats ] || versions='3.1.1 5'
     for version in $versions; do
         for scheme in mqtt mqtt+json; do

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Captures of simulated links (`taktwerk sim --pcap`), read by tshark: TCP without a mistake, and OPC UA in it.
+# Captures of simulated links (`taktwerk sim --pcap`), read by tshark: TCP without errors, and OPC UA in it.
 #
-#   PROGRAMS=DIR capture.sh     takes taktwerk from there instead of building it
+#   PROGRAMS=DIR capture.sh     use the taktwerk in this directory instead of building it
 #
 # The last line is `count: N passed, M failed`.
 set -u
@@ -76,16 +76,16 @@ whole() { # file, name: what holds for each capture
     bad=$(count "$1" 'ip.checksum.status == "Bad" || tcp.checksum.status == "Bad"')
     check "$2: checksums" "$([ "$bad" = 0 ]; echo $?)" "$bad packets"
     unseen=$(count "$1" 'tcp.analysis.ack_lost_segment || tcp.analysis.zero_window')
-    check "$2: nobody acknowledges what was not sent" "$([ "$unseen" = 0 ]; echo $?)" "$unseen packets"
+    check "$2: no acknowledgement of unsent data" "$([ "$unseen" = 0 ]; echo $?)" "$unseen packets"
 }
 
 simulate "$work/clean.pcap" "0%"
 whole "$work/clean.pcap" "clean line"
 odd=$(count "$work/clean.pcap" '_ws.malformed || tcp.analysis.retransmission || tcp.analysis.lost_segment || tcp.analysis.out_of_order')
-check "clean line: nothing is malformed, lost or sent again" "$([ "$odd" = 0 ]; echo $?)" "$odd packets"
+check "clean line: no malformed, lost or retransmitted packets" "$([ "$odd" = 0 ]; echo $?)" "$odd packets"
 other=$(count "$work/clean.pcap" 'tcp.len > 0 && !opcua && !tcp.segment_data')
 check "clean line: all bytes are OPC UA" "$([ "$other" = 0 ]; echo $?)" "$other packets"
-# Three subscribers for 11 s with a message each 200 ms; a report every 500 ms.
+# Three subscribers for 11 s with a message every 200 ms; a report every 500 ms.
 published=$(services "$work/clean.pcap" 829)
 check "clean line: PublishResponses" "$([ "$published" -ge 150 ]; echo $?)" "$published"
 for pair in 446/449 461/464 467/470 631/634 751/754 787/790; do
@@ -97,7 +97,7 @@ done
 simulate "$work/lossy.pcap" "2%"
 whole "$work/lossy.pcap" "lossy line"
 again=$(count "$work/lossy.pcap" 'tcp.analysis.retransmission')
-check "lossy line: what was lost is sent again" "$([ "$again" -ge 5 ]; echo $?)" "$again packets"
+check "lossy line: lost packets are retransmitted" "$([ "$again" -ge 5 ]; echo $?)" "$again packets"
 published=$(services "$work/lossy.pcap" 829)
 check "lossy line: PublishResponses" "$([ "$published" -ge 150 ]; echo $?)" "$published"
 

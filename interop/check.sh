@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# The peers against each other: what fails between two of them is their own limitation and stands
-# in known/. A difference from that list, in either direction, makes this fail.
+# Tests the peers against each other. Failures between two peers are their own limitations and are listed in known/. Any
+# difference from that list fails.
 #
 #   check.sh            all pairs
-#   UPDATE=1 check.sh   write the lists anew
+#   UPDATE=1 check.sh   rewrite the lists
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 peers=$here/../target/peers

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# A virtual environment of Python with what NAME/requirements.txt pins.
+# A Python virtual environment with the packages pinned in NAME/requirements.txt.
 #
 #   environment.sh NAME [DIR]   (default target/peers/NAME)
 set -eu

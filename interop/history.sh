@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# History with asyncua, both ways: asyncua reads the history of values and events of our demo plant, and `taktwerk history`
-# reads a variable that an asyncua server historizes.
+# History with asyncua in both directions: asyncua reads the history of values and events of our demo plant, and
+# `taktwerk history` reads a variable that an asyncua server historizes.
 #
-#   PROGRAMS=DIR history.sh     takes taktwerk from there instead of building it
-#   PEER=DIR history.sh         takes asyncua from there instead of target/peers
+#   PROGRAMS=DIR history.sh     use the taktwerk in this directory instead of building it
+#   PEER=DIR history.sh         use the asyncua in this directory instead of target/peers
 #
 # The last line is `count: N passed, M failed`.
 set -u
@@ -53,7 +53,7 @@ stop() {
 
 # --- asyncua reads ours ------------------------------------------------------------------------------------------------
 : >"$work/ready"
-# Without a file its history begins with an hour before its start.
+# Without a file, its history begins an hour before its start.
 "$programs/taktwerk" serve --port 0 --policy None >"$work/ready" 2>"$work/log" &
 server=$!
 ready
@@ -86,7 +86,7 @@ check "the last value is 199" $?
 check "ten of them" $? "$(cat "$work/csv" "$work/error")"
 "$programs/taktwerk" history "$url" "$node" --policy None --from -1h --aggregate Average --every 1m >"$work/csv" 2>"$work/error"
 [ $? != 0 ] && grep -q 'cannot read the history' "$work/error"
-check "aggregates, which it does not have, are an error that says so" $? "$(cat "$work/error")"
+check "unsupported aggregates give an error that says so" $? "$(cat "$work/error")"
 stop
 
 echo "count: $passed passed, $failed failed"

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# What asyncua does to a server: it adds nodes, deletes them, finds aliases, reads and writes the files of a shared folder;
-# makes a subscription durable and gets its values when the server was killed; runs a state machine; reads events of a type of
-# a NodeSet; and manages users and roles.
+# asyncua as a client of our server: it adds and deletes nodes, finds aliases, reads and writes the files of a shared
+# folder, makes a subscription durable and gets its values after the server was killed, runs a state machine, reads
+# events of a NodeSet's type, and manages users and roles.
 #
-#   PROGRAMS=DIR nodes.sh       takes taktwerk from there instead of building it
-#   PEER=DIR nodes.sh           takes asyncua from there instead of target/peers
+#   PROGRAMS=DIR nodes.sh       use the taktwerk in this directory instead of building it
+#   PEER=DIR nodes.sh           use the asyncua in this directory instead of target/peers
 #
 # The last line is `count: N passed, M failed`.
 set -u

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Installs the laboratory's peers that this machine has the tools for, and speaks to each.
+# Installs the laboratory's peers for which this machine has the tools, and tests a connection to each.
 #
-#   peers.sh [NAME…]      all, or those named
-#   peers.sh quick        those that are installed within a minute or so, as continuous integration does: what needs a
-#                         build of minutes (open62541 has its own scripts; async-opcua, rumqttd) or a JDK (milo) is left out
-#   PROGRAMS=DIR peers.sh takes taktwerk from there instead of building it
+#   peers.sh [NAME…]      all peers, or the named ones
+#   peers.sh quick        peers that can be installed within about a minute, as in continuous integration; without those that need a
+#                         long build (open62541 has its own scripts; async-opcua, rumqttd) or a JDK (milo)
+#   PROGRAMS=DIR peers.sh use the taktwerk in this directory instead of building it
 #
-# A peer that cannot be installed is named with the command that mends it: the exit code is then 6, or with `quick` it is
-# skipped. One that does not answer a check makes it 4. The last line is `count: N passed, M failed`, a peer each.
+# If a peer cannot be installed, prints the command that helps and exits with 6, or skips it with `quick`. If a peer
+# fails its check, exits with 4. The last line is `count: N passed, M failed`, one per peer.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 cd "$here/.."

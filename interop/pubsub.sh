@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# PubSub against other stacks: UADP over UDP on the loopback, in both directions, in every layout and security mode that
-# the peer has. The subscriber prints what it has got; every line must be what the publisher sent.
+# PubSub with other stacks: UADP over UDP on the loopback, in both directions, in every layout and security mode that
+# the peer supports. The subscriber prints received values; every line must match what the publisher sent.
 #
-#   pubsub.sh [PAIR…]    all, or those whose name contains one of these: o6--taktwerk, fixed-encrypt, asyncua …
+#   pubsub.sh [PAIR…]    all pairs, or those whose name contains an argument: o6--taktwerk, fixed-encrypt, asyncua …
 #   JOBS=n pubsub.sh     parallel jobs while building, default 2
 #
-# Builds what is missing, as run.sh does. The last line is `count: N passed, M failed`.
+# Builds missing programs like run.sh. The last line is `count: N passed, M failed`.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -43,7 +43,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
-# A port that is free now. Nobody else on this machine is told, so that is all one can do.
+# A port that is free now. It cannot be reserved.
 free_port() {
     python3 -c 'import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
@@ -87,7 +87,7 @@ pair() { # publisher, subscriber, layout, mode, policy
     : >"$work/sent"
     : >"$work/out"
     if [ "$1" = o6 ]; then
-        # It tries whether it can listen at the address that the subscriber is going to take.
+        # It tests whether it can listen at the address that the subscriber is going to use.
         # shellcheck disable=SC2086
         (peer o6 publish $flags --count $messages --interval 10 --after "$work/go") >"$work/sent" 2>"$work/log" &
         publisher=$!
@@ -96,14 +96,14 @@ pair() { # publisher, subscriber, layout, mode, policy
     patience=50
     least=$messages
     case $name in
-    # It prints the values of its nodes, which two messages may have written before it looks.
+    # It prints the values of its nodes, which two messages may have written before it reads them.
     *--o6-*) least=$((messages * 4 / 5)) ;;
     esac
     # shellcheck disable=SC2086
     (peer "$2" subscribe $flags --count $messages --seconds 30) >"$work/out" 2>>"$work/log" &
     subscriber=$!
     ready "$work/out" $subscriber
-    # Sockets that were announced may be some moments from being read.
+    # Announced sockets may take a moment until they are read.
     sleep 0.2
     if [ -n "$publisher" ]; then
         : >"$work/go"
@@ -113,8 +113,7 @@ pair() { # publisher, subscriber, layout, mode, policy
         # shellcheck disable=SC2086
         (peer "$1" publish $flags --count $messages --interval 10) >"$work/sent" 2>>"$work/log" || true
     fi
-    # What has been sent has arrived: this is the loopback. A subscriber that still waits either works it off, or will
-    # not get it.
+    # On the loopback, everything sent has arrived. A waiting subscriber either processes it now or will not get it.
     waited=0
     while kill -0 $subscriber 2>/dev/null && [ $waited -lt "$patience" ]; do
         waited=$((waited + 1))

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Taktwerk against other stacks: every pair of client and server that has Taktwerk on at least one side, compared with
-# known/, which holds what the *peer* cannot do. A difference in either direction is a failure.
+# Taktwerk with other stacks: every pair of client and server with Taktwerk on at least one side, compared with known/,
+# which lists what the *peer* does not support. Any difference is a failure.
 #
 #   run.sh [PAIR…]      all pairs, or those named, such as o6-client--taktwerk-server
 #   JOBS=n run.sh       parallel jobs while building, default 2
-#   PROGRAMS=DIR run.sh takes taktwerk and examples/interop_smoke from there instead of building them
-#   OUT=DIR run.sh      keep the results and logs there; without it they are kept only if something failed
+#   PROGRAMS=DIR run.sh use taktwerk and examples/interop_smoke in this directory instead of building them
+#   OUT=DIR run.sh      keep results and logs there; without it they are kept only after a failure
 #
-# Builds what is missing: the peers into target/peers, our programs in release mode. As root it installs missing Debian
-# packages, otherwise it names them and exits with 6. The last line is `count: N passed, M failed`.
+# Builds missing programs: the peers into target/peers, ours in release mode. As root it installs missing Debian
+# packages; otherwise it lists them and exits with 6. The last line is `count: N passed, M failed`.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -38,7 +38,7 @@ packages() { # Debian packages to be installed
 
 command -v cargo >/dev/null || die "cargo is missing: install Rust 1.90 or newer"
 python3 -c 'import ensurepip, venv' 2>/dev/null || packages python3 python3-venv
-# The server without diagnostics is for comparisons of speed only.
+# The server without diagnostics is only for performance comparisons.
 [ -x "$o6/o6-server-nodiag" ] || export DIAGNOSTICS_TOO=0
 "$here/open62541/build.sh" "$peers/open62541"
 "$here/environment.sh" asyncua "$peers/asyncua" || die "asyncua cannot be installed; is the Python package index reachable?"
@@ -104,7 +104,7 @@ stop() {
     server=''
 }
 
-# One run of a pair. Leaves the names of unexpected outcomes in NAME.diff and prints "PASSED KNOWN".
+# Evaluates one run of a pair. Writes the names of unexpected outcomes to NAME.diff and prints "PASSED KNOWN".
 judge() { # name
     "$py" - "$work/$1.json" "$here/known/$1.txt" >"$work/$1.diff" <<'END'
 import json
@@ -152,7 +152,7 @@ pair() { # name, what starts the server, command of a client without the URL
         read -r good tolerated <"$work/$name.counts"
         bad=$(wc -l <"$work/$name.diff")
         [ "$bad" -gt 0 ] && [ "$attempt" = 1 ] || break
-        # Many checks count what comes within a second, and this machine may be busy with something else.
+        # Many checks count notifications within a second, and this machine may be busy.
         echo "$name: once more, because of:"
         sed 's/^/  /' "$work/$name.diff"
         attempt=2
@@ -165,20 +165,20 @@ pair() { # name, what starts the server, command of a client without the URL
         failed_pairs="$failed_pairs $name"
     fi
     note=''
-    [ "$tolerated" = 0 ] || note=", $tolerated the peer cannot"
+    [ "$tolerated" = 0 ] || note=", $tolerated unsupported by the peer"
     echo "$name: $verdict, $good checks hold$note, $bad unexpected, $(($(date +%s) - began)) s"
     if [ "$bad" -gt 0 ]; then
         sed 's/^/  /' "$work/$name.diff"
     fi
 }
 
-# A server of its own for each pair: what one client leaves behind (sessions that it never closes, for example) must not
-# come and go under the next one's eyes.
+# A separate server for each pair, because leftovers of one client (for example unclosed sessions) must not affect the
+# next one.
 ours() { start taktwerk-server "$programs/taktwerk" serve --port 0 --interop --no-plant --signals 100; }
 open62541() { start o6-server "$o6/o6-server" --port 0 --variables 100 --update 100; }
 asyncua() { start asyncua-server "$py" "$here/asyncua/server.py" --port 0 --variables 100 --update 100; }
 
-# Our smoke client has no certificate to protect a password with, so this server must not ask for it.
+# Our smoke client has no certificate for encrypting a password, so this server must not require one.
 plain() { start taktwerk-server "$programs/taktwerk" serve --port 0 --interop --no-plant --signals 100 --policy None; }
 pair o6-client--taktwerk-server ours "$o6/o6-client" smoke
 pair asyncua-client--taktwerk-server ours "$py" "$here/asyncua/client.py" smoke

@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Secured sessions between Taktwerk and its peers open62541 and asyncua, both ways: every policy that both have, both
-# modes, and users that are anonymous, have a password, or have a certificate; who must be refused; and security tokens
-# that are renewed again and again under load.
+# Secured sessions between Taktwerk and its peers open62541 and asyncua, in both directions: every common policy, both
+# modes, and users that are anonymous, with a password, or with a certificate; connections that must be refused; and
+# security tokens that are renewed repeatedly under load.
 #
-#   security.sh                 builds what is missing, as run.sh does; 10 renewals in each direction
-#   security.sh renewals        the renewals alone, 100 in each direction: a minute and a half
-#   RENEWALS=N security.sh …    so many renewals; 0.75 s each
-#   TAKTWERK=FILE security.sh   takes this taktwerk instead of building one
-#   PROGRAMS=DIR security.sh    takes the taktwerk in there
-#   PEERS=DIR security.sh       where the peers are or will be built, default target/peers
+#   security.sh                 build missing programs like run.sh; 10 renewals in each direction
+#   security.sh renewals        only the renewals, 100 in each direction: one and a half minutes
+#   RENEWALS=N security.sh …    number of renewals; 0.75 s each
+#   TAKTWERK=FILE security.sh   use this taktwerk instead of building one
+#   PROGRAMS=DIR security.sh    use the taktwerk in this directory
+#   PEERS=DIR security.sh       directory of the peers, default target/peers
 #
-# Prints a table: + it works, F it fails, P the peer cannot (known/security.txt says why; such a cell that works is a
-# failure too). The last line is `count: N passed, M failed`.
+# Prints a table: + works, F fails, P not supported by the peer (known/security.txt gives the reason; if such a cell
+# works, that is a failure, too). The last line is `count: N passed, M failed`.
 set -eu
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -88,7 +88,7 @@ certificate() { # name, ApplicationUri or nothing for a user, arguments of opens
     names="DNS:localhost,IP:127.0.0.1"
     [ -z "$uri" ] || names="URI:$uri,$names"
     usage=digitalSignature,nonRepudiation,keyEncipherment,dataEncipherment
-    # Some stacks want self-signed certificates to be able to sign certificates; Ed25519 keys encrypt nothing.
+    # Some stacks require that self-signed certificates may sign certificates; Ed25519 keys cannot encrypt.
     case $name in *-25519) usage=digitalSignature,nonRepudiation ;; esac
     [ -z "$uri" ] || usage=$usage,keyCertSign
     openssl req -x509 -newkey "$@" -nodes -days 30 -sha256 -subj "/CN=$name" \
@@ -142,7 +142,7 @@ cp "$work/asyncua-server.der" "$client_pki/trusted/certs"
 
 : >"$work/cells"
 : >"$work/reasons"
-# Direction, policy, mode and kind of user of what a peer cannot do; what stands behind the colon is the reason.
+# Direction, policy, mode and kind of user that a peer does not support; the reason follows the colon.
 known() { sed -n 's/^\([^#:]*\):.*/\1/p' "$here/known/security.txt" | grep -qxF "$1"; }
 
 settle() { # "direction policy mode user", whether it worked, reason
@@ -174,7 +174,7 @@ refused() { # what is tried, command that must not work
     shift
     if timeout 30 "$@" >"$work/refused.log" 2>&1; then
         failed=$((failed + 1))
-        echo "FAILED $name was let in"
+        echo "FAILED $name was accepted"
     else
         passed=$((passed + 1))
     fi
@@ -265,7 +265,7 @@ go_to() { # servers of others
     # shellcheck disable=SC2046
     from_us asyncua rsa $(policies rsa)
     stop
-    # asyncua has no elliptic curves; a version that has them shall be noticed.
+    # asyncua has no elliptic curves; report a version that has them.
     if "$py" -c 'from asyncua import ua; raise SystemExit(any("ecc" in p.name.lower() for p in ua.SecurityPolicyType))'; then
         passed=$((passed + 1))
     else
@@ -281,8 +281,8 @@ fi
 
 # --- renewals under load ----------------------------------------------------------------------------------------------
 
-# A token of 1 s is renewed after 0.75 s. All directions at the same time: four read without a pause, and our client has
-# subscriptions at all three servers, in which no message may be missing.
+# A token of 1 s is renewed after 0.75 s. All directions run at the same time: four read without a pause, and our client
+# has subscriptions at all three servers, in which no message may be missing.
 seconds=$(awk "BEGIN { printf \"%d\", $renewals * 0.76 + 3 }")
 patience=$((seconds + 60))
 secured="--policy Basic256Sha256 --mode SignAndEncrypt --pki $client_pki"
@@ -290,7 +290,7 @@ o6_server rsa
 o6_url=$url
 asyncua_server
 asyncua_url=$url
-# Our client makes its certificate with its first connection, our server when it starts.
+# Our client creates its certificate with its first connection, our server when it starts.
 # shellcheck disable=SC2086
 "$TAKTWERK" read "$o6_url" i=2258 $secured >"$work/first.log" 2>&1 || true
 cp "$client_pki"/own/certs/* "$server_pki/trusted/certs"
@@ -358,7 +358,7 @@ for name in ("o6-tw", "asyncua-tw", "tw-o6", "tw-asyncua"):
         reads, renewals = result["requests"], result.get("token_renewals", 0) // 2
     fine = lost == 0 and renewals >= wanted and reads > renewals
     tell(name.split("-"), fine, f"{renewals:4} renewals, {reads:8} reads,  {lost} lost", result)
-# How often these renewed is not counted: a channel that does not ends after 1.25 s.
+# The number of their renewals is not counted: a channel without renewal ends after 1.25 s.
 for name in ("tw-o6", "tw-asyncua", "tw-tw"):
     result = result_of(f"{name}-values")
     progress = result.get("progress", {})
@@ -366,7 +366,7 @@ for name in ("tw-o6", "tw-asyncua", "tw-tw"):
     lost = result.get("lost_messages", 0) + result.get("connections_lost", 1)
     lost += progress.get("overflows", 1) + progress.get("bad", 1)
     if name == "tw-tw":
-        # Our own signals change all together and each change is queued: none may have fewer than another.
+        # Our own signals change together and each change is queued: no item may have fewer values than another.
         lost += progress.get("max_per_item", 9) - progress.get("min_per_item", 0) > 1
     fine = lost == 0 and seconds >= wanted * 0.75 and values > seconds * 10
     tell(name.split("-"), fine, f"{seconds:4.0f} seconds,  {values:8} values, {lost} lost", result)
@@ -403,7 +403,7 @@ awk '
             }
             print ""
         }
-        print "A anonymous, U user name and password, X certificate; + works, F fails, P the peer cannot, . not there"
+        print "A anonymous, U user name and password, X certificate; + works, F fails, P unsupported by the peer, . not available"
     }' "$work/cells"
 sort -u "$work/reasons" | sed 's/^/P /' | cut -c1-200
 echo "count: $passed passed, $failed failed"

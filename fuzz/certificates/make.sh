@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the small world that the fuzz target `certificate_validation` plays with: two roots, an authority below one, a
-# cross-certificate, a circle, leaves, revocation lists, a request. The keys are thrown away.
+# Creates the certificates of the fuzz target `certificate_validation`: two roots, an authority below one, a
+# cross-certificate, a circle, leaves, revocation lists, a request. The keys are discarded.
 set -eu
 out=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
-//! All targets in one binary, for short runs of each: it is built and linked once instead of once per target.
-//! `TAKTWERK_FUZZ_TARGET` names the target.
+//! All targets in one binary, for short runs: it is built and linked once instead of once per target.
+//! `TAKTWERK_FUZZ_TARGET` selects the target.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use taktwerk_fuzz::{TARGETS, Target};
 static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let wanted = std::env::var("TAKTWERK_FUZZ_TARGET").unwrap_or_default();
     let found = TARGETS.iter().find(|(name, _)| *name == wanted);
-    found.map_or_else(|| panic!("TAKTWERK_FUZZ_TARGET={wanted:?} is no target"), |(_, target)| *target)
+    found.map_or_else(|| panic!("TAKTWERK_FUZZ_TARGET={wanted:?} is not a target"), |(_, target)| *target)
 });
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| TARGET(data));

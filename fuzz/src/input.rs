@@ -1,6 +1,6 @@
-//! Choices made by the fuzzer's bytes.
+//! Turns the fuzzer's bytes into choices.
 
-/// Reads choices from bytes. When they run out, every choice is the first one.
+/// Reads choices from bytes. After the last byte, every choice is the first option.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     rest: &'a [u8],
@@ -52,7 +52,7 @@ impl<'a> Input<'a> {
         usize::from(self.byte()) % bound.clamp(1, 256)
     }
 
-    /// One of the choices.
+    /// One of the options.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
@@ -62,7 +62,7 @@ impl<'a> Input<'a> {
         self.byte() & 1 == 1
     }
 
-    /// Yes, once in `count` times.
+    /// True once in `count` times.
     pub fn one_in(&mut self, count: u8) -> bool {
         self.byte().is_multiple_of(count)
     }
@@ -74,13 +74,13 @@ impl<'a> Input<'a> {
         bytes
     }
 
-    /// A short piece with its length in front.
+    /// A short byte string with a length prefix.
     pub fn piece(&mut self) -> &'a [u8] {
         let len = usize::from(self.byte());
         self.bytes(len)
     }
 
-    /// A number that is often one of those where code goes wrong.
+    /// A number that is often an edge case.
     pub fn edgy_u32(&mut self) -> u32 {
         match self.byte() {
             0xff => u32::MAX,

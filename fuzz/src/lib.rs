@@ -1,11 +1,11 @@
-//! Fuzz targets for every decoder and state machine that reads what others wrote.
+//! Fuzz targets for every decoder and state machine that processes untrusted input.
 //!
-//! The bodies of the targets live here, in a plain library: `cargo test` replays the committed seeds and repeatable
-//! mutations of them on any compiler, and the binaries in `fuzz_targets/` hand them to libFuzzer. [`input`] turns
-//! bytes into choices; [`server`] is a server without a network; [`targets`] has the bodies; [`TARGETS`] names them.
+//! The targets are implemented in this library. `cargo test` replays the committed seeds and reproducible mutations of
+//! them with any compiler, and the binaries in `fuzz_targets/` run them with libFuzzer. [`input`] turns bytes into
+//! choices; [`server`] is a server without a network; [`targets`] contains the implementations; [`TARGETS`] lists them.
 //!
-//! `fuzz/run.sh` runs everything for a short time; `cargo +nightly fuzz run --features libfuzzer TARGET` looks for more. An input that made
-//! a target panic belongs into `seeds/TARGET/` together with the repair.
+//! `fuzz/run.sh` runs all targets for a short time; `cargo +nightly fuzz run --features libfuzzer TARGET` fuzzes one.
+//! Add an input that made a target panic to `seeds/TARGET/`, together with the fix.
 
 pub mod input;
 pub mod server;
@@ -16,10 +16,10 @@ mod replay;
 #[cfg(test)]
 mod seeds;
 
-/// A target: takes any bytes, panics if a promise of the code under test does not hold.
+/// A target: takes any bytes and panics if a guarantee of the code under test is violated.
 pub type Target = fn(&[u8]);
 
-/// All targets by name. Each has a binary of that name for libFuzzer.
+/// All targets by name. Each has a libFuzzer binary of that name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("decode_variant", targets::decode::variant),
     ("decode_any_structure", targets::decode::any_structure),
@@ -32,6 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("server_sessions", targets::sessions::run),
     ("alarm_methods", targets::alarms::methods),
     ("alarm_stored", targets::alarms::stored),
+    ("event_filters", targets::events::filters),
     ("file_methods", targets::files::methods),
     ("durable_log", targets::durable::log),
     ("history_stored", targets::history::stored),
@@ -59,6 +60,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("gateway_mqtt", targets::gateway::mqtt),
     ("gateway_program", targets::gateway::program),
     ("gateway_text", targets::gateway::text),
+    ("gateway_sparkplug", targets::sources::sparkplug),
+    ("gateway_line", targets::sources::line),
+    ("gateway_replay", targets::sources::replay),
+    ("gateway_http", targets::sources::http),
     ("gateway_can", targets::gateway::can),
     ("gateway_modbus", targets::gateway::modbus),
     ("gateway_configuration", targets::gateway::configuration),

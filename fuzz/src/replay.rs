@@ -1,13 +1,13 @@
-//! The targets on a stable compiler: committed seeds, and repeatable mutations of them.
+//! Runs the targets with a stable compiler: committed seeds, and reproducible mutations of them.
 
 use crate::{TARGETS, Target};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use taktwerk_crypto::{Entropy, SeededEntropy};
 
-/// Mutations per target: all targets together take some seconds.
+/// Mutations per target, so that all targets together take some seconds.
 const MUTATIONS: usize = 5_000;
-/// For the slow targets: enough is enough.
+/// Time limit of slow targets.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn seeds(name: &str) -> Vec<(String, Vec<u8>)> {
@@ -20,7 +20,7 @@ fn seeds(name: &str) -> Vec<(String, Vec<u8>)> {
     files.iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect()
 }
 
-/// Runs a target and says which input it was when it panics.
+/// Runs a target and reports the input if it panics.
 fn run(target: Target, what: &str, data: &[u8]) {
     let result = std::panic::catch_unwind(|| target(data));
     if let Err(panic) = result {
@@ -102,8 +102,8 @@ macro_rules! replays {
 
 replays! {
     decode_variant, decode_any_structure, decode_extension_object, decode_dynamic_structure, chunk_reader_server, chunk_reader_client,
-    server_bytes, server_requests, server_sessions, alarm_methods, alarm_stored, file_methods, durable_log, history_stored, history_requests, query_requests, client_responses, client_secured, secure_chunk, encrypted_secret, jwt, nodeset_xml, node_id_text, event_condition, numeric_range,
+    server_bytes, server_requests, server_sessions, alarm_methods, alarm_stored, event_filters, file_methods, durable_log, history_stored, history_requests, query_requests, client_responses, client_secured, secure_chunk, encrypted_secret, jwt, nodeset_xml, node_id_text, event_condition, numeric_range,
     x509_certificate, x509_revocation_list, x509_request, certificate_validation,
     pubsub_uadp, pubsub_json, pubsub_discovery, pubsub_action, pubsub_configuration,
-    gateway_queue, gateway_mqtt, gateway_program, gateway_text, gateway_can, gateway_modbus, gateway_configuration,
+    gateway_queue, gateway_mqtt, gateway_program, gateway_text, gateway_sparkplug, gateway_line, gateway_replay, gateway_http, gateway_can, gateway_modbus, gateway_configuration,
 }

@@ -1,6 +1,6 @@
-//! Where the committed seeds come from: inputs that get each target past its first checks.
+//! Generates the committed seeds: inputs that get each target past its first checks.
 //!
-//! `cargo test --no-default-features --lib write_seeds -- --ignored` writes them anew. Inputs that once made a target
+//! `cargo test --no-default-features --lib write_seeds -- --ignored` rewrites them. Inputs that once made a target
 //! panic are added by hand as `found-…` and stay.
 
 mod gateway;
@@ -17,14 +17,14 @@ use taktwerk_types::{
     NodeId, QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant,
 };
 
-/// A target's seeds with the names of their files.
+/// The seeds of a target with their file names.
 type Seeds = Vec<(String, Vec<u8>)>;
 
 fn numbered(seeds: impl IntoIterator<Item = Vec<u8>>) -> Seeds {
     (0..).zip(seeds).map(|(number, seed): (u32, _)| (format!("seed-{number:02}"), seed)).collect()
 }
 
-/// A choice, then an encoding.
+/// A choice, followed by an encoding.
 fn chosen(choice: &[u8], value: &impl Encode) -> Vec<u8> {
     let mut seed = choice.to_vec();
     value.encode(&mut seed);
@@ -92,7 +92,7 @@ fn decode_any_structure() -> Seeds {
         structure("DataChangeFilter", &DataChangeFilter::default()),
         structure("EnumValueType", &EnumValueType::default()),
     ];
-    // All-zero bytes are a value of most structures: one input for each.
+    // Zeros decode as a value of most structures: one input for each.
     for number in 0..crate::targets::decode::STRUCTURES.len() as u16 {
         if number % 16 == 0 {
             let mut seed = number.to_le_bytes().to_vec();
@@ -135,13 +135,13 @@ fn decode_dynamic_structure() -> Seeds {
     numbered([whole, circular, circular_array])
 }
 
-/// Choices of the chunk reader: channel secured or not, opened or not, then operations.
+/// Choices of the chunk reader: secured channel or not, opened or not, then operations.
 fn chunk_reader() -> Seeds {
     let mut seeds = Vec::new();
     for secured in [0, 1] {
         for opened in [0, 1] {
             let start = [secured, opened];
-            // Honest messages of several lengths, whole and in pieces.
+            // Valid messages of several lengths, whole and in pieces.
             seeds.push(
                 [&start[..], &[2, 100, 0, 0, 255, 255, 2, 0x40, 0x1f, 0, 10, 0, 2, 0x80, 0x3e, 0, 0, 1]]
                     .concat(),
@@ -157,7 +157,7 @@ fn chunk_reader() -> Seeds {
             // Time passes: the token is renewed, then expires; our side sends.
             seeds
                 .push([&start[..], &[3, 0xfc, 0x00, 0x30, 0x2a, 0, 5, 4, 10, 0, 3, 0xff, 4, 10, 0]].concat());
-            // A Hello by hand, cut short.
+            // A manual Hello, truncated.
             seeds.push([&start[..], &[0, 12], b"HELF\x20\0\0\0\0\0\0\0"].concat());
         }
     }
@@ -191,7 +191,7 @@ fn server_bytes() -> Seeds {
     ])
 }
 
-/// The log of a subscription without items: its header, a message, and the orderly end; and one that begins in its middle.
+/// The log of a subscription without items: header, a message, and an orderly end; and one that begins in the middle.
 fn durable_log() -> Seeds {
     use taktwerk_types::{Encode, UaString};
     let mut header = vec![1, 1];
@@ -254,8 +254,8 @@ fn history_requests() -> Seeds {
     numbered([insert.to_vec(), [&insert[..], &processed].concat(), all])
 }
 
-/// Choices of the alarm target: inputs rise and fall, time passes, alarms are acknowledged, shelved and suppressed, and the
-/// server is started again.
+/// Choices of the alarm target: inputs rise and fall, time passes, alarms are acknowledged, shelved and suppressed, and
+/// the server is restarted.
 fn alarm_methods() -> Seeds {
     let rise = |variable: u8| [0, 3, variable];
     let fall = |variable: u8| [0, 0, variable];
@@ -265,8 +265,33 @@ fn alarm_methods() -> Seeds {
     numbered(seeds)
 }
 
-/// Choices of the target of file methods: method, object, roles (1: Engineer), session (1: the first), then the arguments, the
-/// last of which is not replaced (1).
+/// Choices of the event target: an item with fields and a condition, events, a refresh, a publishing cycle.
+fn event_filters() -> Seeds {
+    // One filter with the fields EventType and Severity; without a where clause, or with Severity >= 1.
+    let fields = [2, 1, 2, 1, 0, 0, 1, 2, 6, 0, 0];
+    let condition = [1, 1, 4, 1, 3, 1, 2, 6, 0, 0, 8, 0, 1];
+    let settings = [1, 1, 0, 7, 1, 20, 1];
+    let create = |condition: &[u8]| [&[4, 0][..], &fields, condition, &settings].concat();
+    let raise = [0, 3, 0, 4, 10, 0, 1, 0];
+    let (publish, pass, refresh) = ([8], [10, 60], [13, 1, 1]);
+    let cycle = [&publish[..], &raise, &pass].concat();
+    let mut seeds = vec![
+        [&create(&[0]), &cycle[..], &cycle, &refresh, &cycle].concat(),
+        [&create(&condition), &cycle[..], &[12, 1, 0], &refresh, &cycle].concat(),
+        [&create(&condition), &raise[..], &[6], &fields, &[0], &settings[3..], &cycle].concat(),
+    ];
+    // And random ones.
+    let mut entropy = taktwerk_crypto::SeededEntropy::new(13);
+    for _ in 0..16 {
+        let mut seed = vec![0; 400];
+        taktwerk_crypto::Entropy::fill(&mut entropy, &mut seed);
+        seeds.push(seed);
+    }
+    numbered(seeds)
+}
+
+/// Choices of the file target: method, object, roles (1: Engineer), session (1: the first), then the arguments, of
+/// which the last is not replaced (1).
 fn file_methods() -> Seeds {
     let call = |method: u8, object: u8, inputs: &[u8]| [&[method, object, 1, 1], inputs, &[1]].concat();
     let (open, close, read) = (call(0, 2, &[2]), call(1, 2, &[1]), call(2, 2, &[1, 0]));
@@ -281,7 +306,7 @@ fn file_methods() -> Seeds {
     numbered(seeds)
 }
 
-/// Choices of the query target: types with data, relations, pages, nodes that come and go.
+/// Choices of the query target: types with data, relations, pages, nodes that are added and deleted.
 fn query_requests() -> Seeds {
     let types = [0, 2, 1, 1, 0, 1, 1, 0, 3, 0, 0, 0];
     let related = [0, 0, 1, 1, 0, 0, 1, 0, 2, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0];
@@ -291,7 +316,7 @@ fn query_requests() -> Seeds {
         [&add[..], &types, &related, &delete, &next].concat(),
         [&related[..], &types, &add, &next].concat(),
     ];
-    // And some that do anything.
+    // And random ones.
     let mut entropy = taktwerk_crypto::SeededEntropy::new(11);
     for _ in 0..8 {
         let mut seed = vec![0; 300];
@@ -301,7 +326,7 @@ fn query_requests() -> Seeds {
     numbered(seeds)
 }
 
-/// Choices of the request target. Most of what it does is found by the fuzzer; these show it the way.
+/// Choices of the request target. The fuzzer finds most of its behaviour; these are starting points.
 fn server_requests() -> Seeds {
     let subscribe = [0, 7, 25, 60, 5, 0, 1, 0];
     let item = [0, 8, 0, 0, 0, 13, 0, 0, 2, 5, 1, 0, 10, 1, 2];
@@ -315,7 +340,7 @@ fn server_requests() -> Seeds {
         [&subscribe[..], &item, &cycle, &[1, 10, 0, 0, 3, 1], &cycle, &[1, 0, 0], &pause].concat(),
         [&[0, 12, 0, 1, 7, 0, 7, 1, 0, 0, 2, 7][..], &[0, 12, 2, 0, 0, 0]].concat(),
     ];
-    // And some that do anything.
+    // And random ones.
     let mut entropy = taktwerk_crypto::SeededEntropy::new(7);
     for _ in 0..12 {
         let mut seed = vec![0; 400];
@@ -350,9 +375,9 @@ fn client_responses() -> Seeds {
     numbered(seeds)
 }
 
-/// Choices of the secured client target: every policy on its good way, then with one thing wrong at a time.
+/// Choices of the secured client target: every policy without errors, then with one error at a time.
 fn client_secured() -> Seeds {
-    // Each answer: the action, the oldest request, nothing wrong, not twice.
+    // Each answer: the action, the oldest request, no error, not repeated.
     let fine = [0, 0, 0, 0];
     let connected = fine.repeat(3);
     let again = [[14, 5].as_slice(), &fine].concat();
@@ -367,25 +392,25 @@ fn client_secured() -> Seeds {
             seeds.push([&start[..], &connected, &read, &back, &renewed, &read, &back].concat());
         }
         let start = [policy, 0, 0, 0, 0, 0, 0, 0];
-        // Zeros are nothing as long as there is no connection: so every attempt begins where it should.
+        // Zeros have no effect without a connection, so every attempt begins in a known state.
         let attempts = |edits: &mut dyn Iterator<Item = [u8; 4]>| -> Vec<u8> {
             let tries = edits.flat_map(|[edit, one, two, signed]| {
                 [&[0, 0, 0x90, edit, one, two, signed, 0, 0, 0, 0, 0, 0], again.as_slice()].concat()
             });
             start.iter().chain(&fine).copied().chain(tries).collect()
         };
-        // What CreateSession says: nonce, certificate, signature, endpoints, token, key.
+        // The CreateSession response: nonce, certificate, signature, endpoints, token, key.
         for signed in 0..2 {
             let edits = (0..7).flat_map(|edit| (0..7).map(move |how| (edit, how)));
             let edits = edits.flat_map(|(edit, how)| [[edit, how, 1, signed], [edit, 1, how, signed]]);
             seeds.push(attempts(&mut edits.into_iter()));
         }
-        // What GetEndpoints says.
+        // The GetEndpoints response.
         let lists = (0..11).flat_map(|edit| {
             [0, 0, 0x90, 2, edit, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].into_iter().chain([14, 5])
         });
         seeds.push(start.iter().copied().chain(lists).collect());
-        // Slow jobs, done one by one, then one that fails, then a connection that breaks in between.
+        // Slow jobs, completed one by one, then one that fails, then a connection that breaks in between.
         let slow =
             [12, 0].iter().copied().chain([12, 2, 0].repeat(12)).chain(fine).chain([12, 2, 0].repeat(9));
         let slow: Vec<u8> = start.iter().chain(&fine).copied().chain(slow).collect();
@@ -394,7 +419,7 @@ fn client_secured() -> Seeds {
                 .concat(),
         );
     }
-    // Without security: a secret of its own policy, and one that may not leave.
+    // Without security: a secret with its own policy, and one that must not be sent.
     for tokens in [0, 1, 3, 4] {
         seeds.push([&[5, 0, 0, 0, tokens, 0, 0][..], &connected, &[11, 10, 3], &connected].concat());
     }
@@ -492,10 +517,10 @@ fn certificates(extension: &str) -> Seeds {
     numbered(files.iter().map(|path| std::fs::read(path).expect("it can be read")))
 }
 
-/// Answers of the oracle, options, purpose, then pieces: kind and which one.
+/// Answers of the signature oracle, options, purpose, then pieces: kind and index.
 fn certificate_validation() -> Seeds {
     let head = |purpose: u8| [[0xff; 8].as_slice(), &[64, 0, purpose]].concat();
-    // The pieces by their numbers: root, sub, cross, loop_a, loop_b, leaf, leaf_of_loop, self_signed, root.crl, sub.crl.
+    // The pieces by number: root, sub, cross, loop_a, loop_b, leaf, leaf_of_loop, self_signed, root.crl, sub.crl.
     let chain = [1, 0, 2, 1, 3, 8, 3, 9, 0, 5];
     let sent = [1, 0, 3, 8, 3, 9, 0, 5, 0, 1, 0, 0];
     let circle = [0, 6, 0, 3, 0, 4, 1, 3, 2, 4];
@@ -524,6 +549,7 @@ fn write_seeds() {
         ("server_requests", server_requests()),
         ("alarm_methods", alarm_methods()),
         ("file_methods", file_methods()),
+        ("event_filters", event_filters()),
         ("alarm_stored", numbered(crate::targets::alarms::stored_seeds())),
         ("durable_log", durable_log()),
         ("history_stored", history_stored()),
@@ -548,6 +574,10 @@ fn write_seeds() {
         ("gateway_mqtt", gateway::mqtt()),
         ("gateway_program", gateway::program()),
         ("gateway_text", gateway::text()),
+        ("gateway_sparkplug", gateway::sparkplug()),
+        ("gateway_line", gateway::line()),
+        ("gateway_replay", gateway::replay()),
+        ("gateway_http", gateway::http()),
         ("gateway_can", gateway::can()),
         ("gateway_modbus", gateway::modbus()),
         ("gateway_configuration", gateway::configuration()),

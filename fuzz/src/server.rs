@@ -1,7 +1,7 @@
-//! A server and its clients, joined without a network: what goes in arrives at once.
+//! A server and its clients, connected without a network: bytes arrive at once.
 //!
-//! The clients' channels are honest, so that requests get through to the services; the requests are not. Everything
-//! the server says is checked: it decodes, it answers something, and nothing is answered twice.
+//! The clients' channels are correct, so that requests reach the services; the requests are not. All server output is
+//! checked: it decodes, answers a request, and answers each only once.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -19,58 +19,58 @@ use taktwerk_types::{
 
 /// How many variables the server has.
 pub const VARIABLES: u32 = 4;
-/// Timer calls at one instant after which the shard is said not to come to rest.
+/// Maximum timer calls at one instant; more count as an endless loop.
 const TURNS_MAX: usize = 10_000;
-/// Most time that passes at once.
+/// Maximum time step.
 const PASS_MAX: Duration = Duration::from_secs(3 * 3600);
 const NAME: &str = "fuzz";
 
 /// A policy and a mode.
 pub type Security = (SecurityPolicy, MessageSecurityMode);
 
-/// What an answer is checked with: decodes the whole body.
+/// A check of a response, which decodes the whole body.
 type Check = fn(&mut Decoder<'_>) -> Result<(), DecodeError>;
 
-/// A shard with everything around it.
+/// A shard with its environment.
 pub struct Server {
     /// The state machine under test.
     pub shard: Shard,
     /// Its variables.
     pub variables: Vec<VariableHandle>,
-    /// Where they are.
+    /// Their address space.
     pub space: Arc<AddressSpace>,
     /// The time.
     pub now: Now,
     clients: Vec<Option<Client>>,
 }
 
-/// A client with an honest channel.
+/// A client with a correct channel.
 struct Client {
     connection: ConnectionId,
     channel: Channel,
-    /// Does what the channel asks for.
+    /// Executes the channel's jobs.
     provider: Arc<dyn Provider>,
-    /// To the server, not consumed by it.
+    /// Bytes to the server, not consumed yet.
     outbox: Vec<u8>,
     inbox: Vec<u8>,
-    /// Requests that wait: what the answer has to be, if that is known, and the request's handle.
+    /// Outstanding requests: the expected response, if known, and the request's handle.
     waiting: BTreeMap<u32, (Option<Check>, u32)>,
     answers: Vec<Answer>,
-    /// It has sent bytes that its channel knows nothing of: what comes back need not make sense to it.
+    /// It has sent bytes that its channel does not know, so responses need not be valid for it.
     lies: bool,
 }
 
-/// A response as it came.
+/// A response as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Of the request.
+    /// The id of the request.
     pub request_id: u32,
     /// Type id and body.
     pub message: Vec<u8>,
 }
 
 impl Answer {
-    /// Reads it as a response of this type; `None` if it is another one.
+    /// Decodes a response of this type; `None` if it has another type.
     #[must_use]
     pub fn read<T: Response>(&self) -> Option<T> {
         let mut decoder = Decoder::new(&self.message, DecodeLimits::DEFAULT);
@@ -79,7 +79,7 @@ impl Answer {
     }
 }
 
-/// Limits that a fuzzer reaches.
+/// Limits low enough for a fuzzer to reach.
 fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.connections_max = 6;
@@ -109,7 +109,7 @@ impl Server {
         Self::with(|_| {})
     }
 
-    /// A server without clients that is configured in another way.
+    /// A server without clients, with another configuration.
     #[must_use]
     pub fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let utc = UtcTime::from_civil(2026, 1, 1, 0, 0, 0).unwrap_or_default();
@@ -123,7 +123,7 @@ impl Server {
         Self { shard: plant.shard, variables: plant.variables, space: plant.space, now, clients: Vec::new() }
     }
 
-    /// A client connects; its number, which the next one that connects may get again.
+    /// Connects a client; returns its number, which may be reused later.
     pub fn connect(&mut self) -> usize {
         let none = (SecurityPolicy::None, MessageSecurityMode::None);
         self.connect_with(Arc::new(NullProvider), none, &[])
@@ -166,13 +166,13 @@ impl Server {
         place
     }
 
-    /// How many clients have a connection.
+    /// Number of connected clients.
     #[must_use]
     pub fn connected(&self) -> usize {
         self.clients.iter().flatten().count()
     }
 
-    /// The connection that a client has now; another one than before if it was closed and its number given away again.
+    /// The current connection of a client; it changes if it was closed and the number was reused.
     #[must_use]
     pub fn connection(&self, client: usize) -> Option<ConnectionId> {
         self.clients.get(client).and_then(Option::as_ref).map(|client| client.connection)
@@ -185,7 +185,7 @@ impl Server {
         client.map(|client| client.channel.thumbprint().to_vec()).unwrap_or_default()
     }
 
-    /// How long the server listens to a client that says nothing and has no session.
+    /// How long the server keeps an idle client without a session.
     #[must_use]
     pub fn silence_max() -> Duration {
         Duration::from_secs_f64(limits().sessionless_timeout / 1000.0)
@@ -197,7 +197,7 @@ impl Server {
         self.clients.get(client).and_then(Option::as_ref).is_some_and(|client| client.channel.is_open())
     }
 
-    /// A client's socket breaks.
+    /// Breaks a client's connection.
     pub fn disconnect(&mut self, client: usize) {
         if let Some(client) = self.clients.get_mut(client).and_then(Option::take) {
             self.shard.closed(client.connection, self.now);
@@ -205,7 +205,7 @@ impl Server {
         }
     }
 
-    /// A client sends bytes that its channel knows nothing of. It can say nothing sensible any more.
+    /// Sends raw bytes that the client's channel does not know. It can send nothing valid afterwards.
     pub fn raw(&mut self, client: usize, bytes: &[u8]) {
         if let Some(client) = self.clients.get_mut(client).and_then(Option::as_mut) {
             client.outbox.extend_from_slice(bytes);
@@ -214,12 +214,12 @@ impl Server {
         }
     }
 
-    /// A client sends a message of any content. It is answered like every other.
+    /// Sends a message with any content. It must be answered like others.
     pub fn message(&mut self, client: usize, body: &[u8]) {
         self.send(client, body, None, 0);
     }
 
-    /// A client sends a request; its RequestId, if it could be sent.
+    /// Sends a request; returns its RequestId if it could be sent.
     pub fn request<R: Request>(&mut self, client: usize, request: &R) -> Option<u32> {
         let mut body = Vec::new();
         NodeId::numeric(0, R::BINARY_ENCODING_ID).encode(&mut body);
@@ -228,7 +228,7 @@ impl Server {
         self.send(client, &body, Some(check), request.header().request_handle)
     }
 
-    /// A client sends a request that is answered within the turn.
+    /// Sends a request that is answered within the turn.
     pub fn call<R: Request>(&mut self, client: usize, request: &R) -> Option<R::Response> {
         let id = self.request(client, request)?;
         let answers = &mut self.clients.get_mut(client)?.as_mut()?.answers;
@@ -250,13 +250,13 @@ impl Server {
         Some(id)
     }
 
-    /// The answers that a client got and nobody took.
+    /// The responses of a client that were not taken yet.
     pub fn take_answers(&mut self, client: usize) -> Vec<Answer> {
         let client = self.clients.get_mut(client).and_then(Option::as_mut);
         client.map(|client| core::mem::take(&mut client.answers)).unwrap_or_default()
     }
 
-    /// Lets time pass, but not more than a few hours, with everything that is due on the way.
+    /// Lets time pass, at most a few hours, including everything that becomes due.
     pub fn pass(&mut self, span: Duration) {
         let end = self.now.instant + span.min(PASS_MAX);
         for _ in 0..TURNS_MAX {
@@ -268,13 +268,13 @@ impl Server {
                 return;
             }
         }
-        // Hours of publishing every millisecond: no fault, but no use either.
+        // Skip hours of publishing every millisecond, which would find nothing new.
         self.now.utc = self.now.utc.plus(end.since(self.now.instant));
         self.now.instant = end;
         self.settle();
     }
 
-    /// Everything that happens at this instant.
+    /// Processes everything at the current instant.
     fn settle(&mut self) {
         for turn in 0.. {
             let mut busy = false;
@@ -289,7 +289,7 @@ impl Server {
             if !busy {
                 break;
             }
-            assert!(turn < TURNS_MAX, "no rest: {:?}", self.shard.poll_timeout());
+            assert!(turn < TURNS_MAX, "endless loop: {:?}", self.shard.poll_timeout());
         }
         assert_eq!(self.shard.connection_count(), self.connected());
     }
@@ -395,12 +395,16 @@ impl Client {
         match check {
             _ if is_fault => {
                 ServiceFault::decode(&mut decoder).expect("a fault");
-                assert!(header.service_result.is_bad(), "a fault that is none: {}", header.service_result);
+                assert!(
+                    header.service_result.is_bad(),
+                    "a fault with a good status: {}",
+                    header.service_result
+                );
             }
             Some(check) => check(&mut decoder).unwrap_or_else(|error| panic!("{type_id}: {error}")),
             None => return,
         }
-        assert_eq!(decoder.remaining(), 0, "bytes behind the response");
+        assert_eq!(decoder.remaining(), 0, "bytes after the response");
         self.answers.push(Answer { request_id, message });
     }
 }

@@ -70,7 +70,7 @@ async def add_nodes(server, ns, devices, registers):
 
 
 async def read(client, registers):
-    """All registers of a device: the blocks are asked for one after the other, as most devices want it."""
+    """All registers of a device: the blocks are read one after the other, as most devices require."""
     values = []
     for first in range(0, registers, BLOCK):
         answer = await client.read_holding_registers(first, count=min(BLOCK, registers - first))
@@ -81,7 +81,7 @@ async def read(client, registers):
 
 
 async def poll(server, address, ids, seconds):
-    """Reads a device on a fixed grid for ever; a late round is not made up for."""
+    """Reads a device on a fixed grid for ever; missed rounds are skipped."""
     host, port = address.rsplit(":", 1)
     client = AsyncModbusTcpClient(host, port=int(port), timeout=3, retries=0)
     write, kind, value_id = server.iserver.aspace.write_attribute_value, ua.VariantType.UInt16, ua.AttributeIds.Value
@@ -132,7 +132,7 @@ async def serve(args):
     for sig in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sig, stop.set)
     await server.start()
-    # What has been made until now stays: the collector need not look at it again and again.
+    # Existing objects stay: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
     tasks = [asyncio.create_task(poll(server, *it, args.update / 1000)) for it in zip(devices, ids)]

@@ -26,7 +26,7 @@ class AlarmSteps(Steps):
         return self.client.get_node(ua.NodeId(name, self.ns))
 
     async def event(self, handler, wanted):
-        """The next event that is wanted; others are passed over."""
+        """The next matching event; others are skipped."""
         async with asyncio.timeout(10):
             while True:
                 event = await handler.events.get()
@@ -47,7 +47,7 @@ class AlarmSteps(Steps):
 
     async def follow(self, sub, handler):
         source, condition = self.alarm_node(INPUT), self.alarm_node(CONDITION)
-        # The library selects the fields of the types that are named here.
+        # The library selects the fields of the types named here.
         kind = ua.ObjectIds.ExclusiveLevelAlarmType
         await sub.subscribe_alarms_and_conditions(evtypes=kind)
         await source.write_value(85.0)

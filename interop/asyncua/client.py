@@ -99,7 +99,7 @@ async def cell(args, policy, mode, user):
     await client.connect()
     try:
         await client.get_node(ua.NodeId(2258)).read_value()
-        # Some 20 kB each way: a message of several chunks, where the server takes as many nodes at once.
+        # About 20 kB each way: a message of several chunks, if the server accepts this many nodes at once.
         many = [ua.NodeId(2258)] * 1000
         values = await client.read_values([client.get_node(node) for node in many])
         if len(values) != len(many) or any(value is None for value in values):
@@ -141,7 +141,7 @@ async def renew(args):
         while time.monotonic() - begin < args.seconds:
             value = await node.read_value()
             if last is not None and value < last:
-                return report(args, False, error="the clock went back: an old answer")
+                return report(args, False, error="the clock went backwards: an outdated response")
             last, reads = value, reads + 1
     except Exception as e:  # noqa: BLE001
         return report(args, False, error=f"{type(e).__name__}: {e}", reads=reads, renewals=renewals)

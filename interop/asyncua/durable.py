@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""asyncua makes a subscription of a Taktwerk server durable, is away when the server is killed, and gets all values.
+"""asyncua makes a subscription of a Taktwerk server durable, is disconnected when the server is killed, and gets all values.
 
     durable.py leave URL FILE   makes it, leaves without deleting it, writes values as another client; FILE gets its id
     durable.py return URL FILE  transfers it from the server that was started anew, and counts what it has
@@ -54,7 +54,7 @@ async def leave(url, file, checks):
         node = await answer(writer)
         for value in range(1, COUNT + 1):
             await node.write_value(ua.Variant(value, ua.VariantType.Int32))
-    # Longer than the interval at which what waits is written to the disk.
+    # Longer than the interval at which pending data is written to disk.
     await asyncio.sleep(1)
     pathlib.Path(file).write_text(str(subscription.subscription_id))
 
@@ -81,11 +81,12 @@ async def back(url, file, checks):
                     SubscriptionId=number, SequenceNumber=message.SequenceNumber
                 )
                 acknowledged = [acknowledgement]
-        # Before them may stand what the item had when it was made, behind them what it had at the new start.
+        # Before them may be the item's value at its creation, after them its value after the restart.
         start = values.index(1) if 1 in values else 0
         written = values[start : start + COUNT]
         checks("all values are there, in order", written == list(range(1, COUNT + 1)), str(values[:5]))
-        # What comes behind them has the bit: the server cannot know whether it was killed behind a value.
+        # The value after them has the overflow bit: the server cannot know whether later values were lost when it was
+        # killed.
         checks("and none was lost", not any(overflows[start : start + COUNT]))
 
 

@@ -90,7 +90,7 @@ async def check_events(client, checks):
     server = client.get_node(ua.ObjectIds.Server)
     start = datetime.datetime.now(datetime.timezone.utc) - HOUR
     events = []
-    # The demo plant raises its first ones soon after its start. What is newer may be stored between two questions.
+    # The demo plant raises its first events soon after its start. Newer ones may be stored between two queries.
     for _ in range(80):
         end = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=5)
         events = await server.read_event_history(start, end)
@@ -126,7 +126,7 @@ async def check(url):
     async with Client(url) as client:
         index = await client.get_namespace_index("urn:taktwerk:demo-plant")
         node = client.get_node(ua.NodeId(LEVEL, index))
-        # What is newer may be stored between two of the questions below.
+        # Newer events may be stored between the queries below.
         end = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=5)
         start = end - HOUR / 2
         values = await node.read_raw_history(start, end, 0)
@@ -137,7 +137,7 @@ async def check(url):
         checks("the last ones", len(last) == 5 and stamps == sorted(stamps, reverse=True), str(len(last)))
         first = await node.read_raw_history(start, None, 7)
         checks("the first ones", [value.Value for value in first] == [value.Value for value in values[:7]])
-        # asyncua asks for bounds: the value before the start, and Bad_BoundNotFound where nothing is known after the end.
+        # asyncua requests bounds: the value before the start, and Bad_BoundNotFound if there is none after the end.
         inner = [value for value in values if start <= value.SourceTimestamp < end and value.StatusCode.is_good()]
         numbers = [value.Value.Value for value in inner]
         ids = ua.ObjectIds
@@ -153,7 +153,7 @@ async def check(url):
         at = ua.ReadAtTimeDetails()
         at.ReqTimes = [value.SourceTimestamp for value in values[10:13]]
         found = await read(client, node, at)
-        # asyncua's times end at the microsecond, so what is asked for lies up to 0.9 µs before the values.
+        # asyncua's times have microsecond resolution, so the requested times are up to 0.9 µs before the values.
         off = [abs(one.Value.Value - value.Value.Value) for one, value in zip(found, values[10:13], strict=True)]
         checks("at times", max(off) < 1e-4, str(off))
         folder = client.get_node(ua.ObjectIds.ObjectsFolder)

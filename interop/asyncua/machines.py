@@ -46,7 +46,7 @@ async def main(url):
         await subscription.subscribe_events(hatch, ua.ObjectIds.TransitionEventType)
         checks("Open can be called, Close cannot", (await executable("Open"), await executable("Close")) == (True, False))
         await checks.refuses(
-            "what causes nothing in this state is refused",
+            "a method without effect in this state is refused",
             hatch.call_method(methods["Close"]),
             ua.uaerrors.BadNotExecutable,
         )
@@ -57,7 +57,7 @@ async def main(url):
         checks("Close can be called now", (await executable("Open"), await executable("Close")) == (False, True))
         event = await asyncio.wait_for(events.get(), 20)
         told = (event.FromState.Text, event.ToState.Text, event.Transition.Text)
-        checks("an event tells of it", told == ("Closed", "Opened", "ClosedToOpened"), str(told))
+        checks("an event reports it", told == ("Closed", "Opened", "ClosedToOpened"), str(told))
         await hatch.call_method(methods["Close"])
         event = await asyncio.wait_for(events.get(), 20)
         checks("and of the next one", event.ToState.Text == "Closed", event.ToState.Text)

@@ -42,7 +42,7 @@ async def serve(name):
     await boiler.add_method(
         ua.NodeId("Multiply", index), ua.QualifiedName("Multiply", index), multiply, [double, double], [double]
     )
-    # The Server Object has all events (Part 3, 4.7); asyncua gives them to the node alone that they are emitted by.
+    # The Server Object reports all events (Part 3, 4.7); asyncua reports them only at the emitting node.
     events = await server.get_event_generator()
     events.event.SourceNode = boiler.nodeid
     events.event.SourceName = "Boiler"
@@ -51,7 +51,7 @@ async def serve(name):
         await storage.init()
         server.iserver.history_manager.set_storage(storage)
         await server.historize_node_data_change(level, period=None, count=1000)
-        # The level as it was in the last seconds.
+        # The level of the last seconds.
         begin = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=VALUES)
         for number in range(VALUES):
             value = ua.DataValue(ua.Variant(float(number), double))
@@ -106,7 +106,7 @@ async def check(url):
         now = datetime.datetime.now(datetime.timezone.utc)
         hour = datetime.timedelta(hours=1)
         values = await node("/Level").read_raw_history(now - hour, now + hour, 1000)
-        # Bounds have no value. What the server recorded itself comes behind.
+        # Bounds have no value. The server's own records follow.
         values = [value.Value.Value for value in values if value.Value.Value is not None]
         told("its history", values[:VALUES] == [float(number) for number in range(VALUES)], values)
         events = Events()

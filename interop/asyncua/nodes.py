@@ -51,7 +51,7 @@ async def nodes(client, checks):
     names = {(await node.read_browse_name()).Name for node in await line.get_children()}
     checks("they are browsed", names == {"Speed", "Unit"}, str(names))
     await checks.refuses(
-        "an id is not given twice",
+        "an id is not assigned twice",
         objects.add_object(ua.NodeId("Line", 1), ua.QualifiedName("Other", 1)),
         ua.uaerrors.BadNodeIdExists,
     )
@@ -65,8 +65,8 @@ async def nodes(client, checks):
     await folder.delete_reference(line, ua.ObjectIds.Organizes, bidirectional=False)
     checks("a reference is deleted", line not in await folder.get_children())
     await client.delete_nodes([folder, line], recursive=True)
-    await checks.refuses("a deleted node is gone", line.read_browse_name(), ua.uaerrors.BadNodeIdUnknown)
-    await checks.refuses("so is what was in it", speed.read_value(), ua.uaerrors.BadNodeIdUnknown)
+    await checks.refuses("a deleted node does not exist", line.read_browse_name(), ua.uaerrors.BadNodeIdUnknown)
+    await checks.refuses("nor do its children", speed.read_value(), ua.uaerrors.BadNodeIdUnknown)
 
 
 async def aliases(client, checks):
@@ -83,7 +83,7 @@ async def aliases(client, checks):
         len(found) == 1 and found[0].ReferencedNodes[0].Identifier == "Level",
         str(found),
     )
-    checks("others are not", not await tags.call_method(find, "FIC%", ua.NodeId()))
+    checks("other names are not found", not await tags.call_method(find, "FIC%", ua.NodeId()))
 
 
 async def files(client, checks):
@@ -106,14 +106,14 @@ async def files(client, checks):
         content = await file.read()
     checks("a file is created and filled", content == b"x" * 100_000, str(len(content)))
     await checks.refuses(
-        "a name is no path",
+        "a path is refused as a name",
         folder.call_method(create, "../outside.txt", False),
         ua.uaerrors.BadBrowseNameInvalid,
     )
     delete = await folder.get_child("0:Delete")
     await folder.call_method(delete, node)
     await checks.refuses(
-        "a deleted file is gone", client.get_node(node).read_browse_name(), ua.uaerrors.BadNodeIdUnknown
+        "a deleted file does not exist", client.get_node(node).read_browse_name(), ua.uaerrors.BadNodeIdUnknown
     )
 
 

@@ -31,7 +31,7 @@ def meta():
 
 
 class Counter(PubSubDataSource):
-    """Counts up with every sample."""
+    """A counter that increments with every sample."""
 
     def __init__(self):
         self.count = 0
@@ -50,7 +50,7 @@ class Counter(PubSubDataSource):
 
 
 class Printer:
-    """Prints what arrives."""
+    """Prints received values."""
 
     def __init__(self):
         self.last = 0
@@ -104,7 +104,7 @@ async def publish(args):
         pubsub.UdpSettings(Url=args.url),
         writer_groups=[writer_group(args.layout, args.interval)],
     )
-    # It binds to the port it sends to, where the subscriber is.
+    # It binds to the port it sends to, which the subscriber uses.
     connection._network_settings.Adapter = ("127.0.0.1", 0)
     ps = pubsub.PubSub.new(datasets=[pubsub.PublishedDataSet.Create("set", meta(), source)])
     await ps.add_connection(connection)
@@ -112,7 +112,7 @@ async def publish(args):
     while source.count < args.count and not connection._writer_tasks.done():
         await asyncio.sleep(args.interval / 2000)
     if connection._writer_tasks.done():
-        # What went wrong.
+        # Raises the error that occurred.
         connection._writer_tasks.result()
     await ps.stop()
     print(f"PUBLISHED {source.count}")

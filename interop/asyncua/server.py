@@ -32,7 +32,7 @@ class Users:
         self.certificate_user = certificate_user
 
     def get_user(self, iserver, username=None, password=None, certificate=None):
-        # The library hands over the user's certificate, or the application's if the user is anonymous.
+        # The library passes the user's certificate, or the application's if the user is anonymous.
         if username is None and certificate and certificate == self.certificate_user:
             return User(role=UserRole.User, name="certificate")
         if username is None or self.known.get(username) == password:
@@ -196,7 +196,7 @@ def stamped(value, kind):
 
 
 async def every(seconds, action):
-    """Calls `action(n)` on a fixed grid; a late round is not made up for."""
+    """Calls `action(n)` on a fixed grid; missed rounds are skipped."""
     loop = asyncio.get_running_loop()
     due, n = loop.time(), 0
     while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What the steps of the asyncua client's smoke test stand on: a session, single operations, a list of checks."""
+"""The basis of the asyncua client's smoke test steps: a session, single operations, a list of checks."""
 
 import sys
 
@@ -16,7 +16,7 @@ def status_name(code):
 
 
 def error_code(error):
-    """The StatusCode an exception of asyncua stands for, or None."""
+    """The StatusCode of an asyncua exception, or None."""
     code = getattr(error, "code", None)
     return code if isinstance(code, int) else None
 
@@ -71,8 +71,7 @@ class Steps:
         item.NodeId = node_id
         item.AttributeId = ua.AttributeIds.Value
         item.IndexRange = index_range
-        # Without a status: open62541 takes a first explicit Good for a change of status, which
-        # passes every deadband.
+        # Without a status: open62541 treats a first explicit Good as a change of status, which passes every deadband.
         item.Value = ua.DataValue(variant, StatusCode=None)
         params = ua.WriteParameters()
         params.NodesToWrite = [item]

@@ -124,7 +124,7 @@ def unit():
 
 
 def same(a, b):
-    """Equality that also tells an ExpandedNodeId with a URI from one without."""
+    """Equality that also distinguishes an ExpandedNodeId with a URI from one without."""
     if isinstance(a, ua.Variant) and isinstance(b, ua.Variant):
         return a.VariantType == b.VariantType and same(a.Value, b.Value)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""asyncua reads events of a type that an imported NodeSet has: an alarm with a field of its own.
+"""asyncua reads events of a type from an imported NodeSet: an alarm with an additional field.
 
     typed_events.py URL     a server with the pumps and the demo plant, as nodes.sh starts it
 

@@ -36,7 +36,7 @@ def session(arguments, user, password):
 
 
 async def log_on(arguments, user, password):
-    """Whether the user may log on, and then whether the user may see who has a role."""
+    """Whether the user may log on, and whether the user may read the identities of a role."""
     async with session(arguments, user, password) as client:
         identities = client.get_node(ua.ObjectIds.WellKnownRole_Observer_Identities)
         try:
@@ -52,7 +52,7 @@ async def main(*arguments):
         management = client.get_node(ua.ObjectIds.UserManagement)
         call = lambda method, *inputs: management.call_method(ua.NodeId(method), *inputs)  # noqa: E731
         refused = (ua.uaerrors.BadUserAccessDenied, ua.uaerrors.BadIdentityTokenRejected)
-        await checks.refuses("an unknown user stays out", log_on(arguments, "nina", "first-secret"), *refused)
+        await checks.refuses("an unknown user is refused", log_on(arguments, "nina", "first-secret"), *refused)
         mask = ua.Variant(0, ua.VariantType.UInt32)
         await call(ua.ObjectIds.UserManagement_AddUser, "nina", "first-secret", mask, "a new one")
         checks("a user is added and logs on", await log_on(arguments, "nina", "first-secret") is False)
@@ -63,13 +63,13 @@ async def main(*arguments):
         await role.call_method(await role.get_child("0:AddIdentity"), rule)
         granted = names(await identities.read_value())
         checks("AddIdentity grants a role", "nina" in granted and "sara" in granted, str(granted))
-        checks("which is a role from then on", await log_on(arguments, "nina", "first-secret") is True)
+        checks("the role is effective at once", await log_on(arguments, "nina", "first-secret") is True)
         await role.call_method(await role.get_child("0:RemoveIdentity"), rule)
         left = names(await identities.read_value())
         checks("RemoveIdentity takes it away", "nina" not in left and "sara" in left, str(left))
-        checks("and it is gone", await log_on(arguments, "nina", "first-secret") is False)
+        checks("and the role is not effective any more", await log_on(arguments, "nina", "first-secret") is False)
         await checks.refuses(
-            "the last SecurityAdmin stays",
+            "the last SecurityAdmin cannot be removed",
             role.call_method(
                 await role.get_child("0:RemoveIdentity"),
                 ua.IdentityMappingRuleType(CriteriaType=ua.IdentityCriteriaType.UserName, Criteria="sara"),
@@ -77,7 +77,7 @@ async def main(*arguments):
             ua.uaerrors.BadRequestNotAllowed,
         )
         await call(ua.ObjectIds.UserManagement_RemoveUser, "nina")
-        await checks.refuses("a removed user stays out", log_on(arguments, "nina", "first-secret"), *refused)
+        await checks.refuses("a removed user is refused", log_on(arguments, "nina", "first-secret"), *refused)
     print(f"count: {checks.passed} passed, {checks.failed} failed")
     return 1 if checks.failed else 0
 

@@ -119,7 +119,7 @@ class ValueSteps(Steps):
         many = ua.Variant([1, 2], ua.VariantType.Int32)
         await self.expect_error("write array to scalar", self.write(target, many),
                                 C.BadTypeMismatch)  # fmt: skip
-        # A server that took one of these must not fail the next run as well.
+        # If a server accepts one of these writes, the next run must not fail, too.
         await self.write(target, tn.scalar("Int32", self.ns))
         params = ua.ReadParameters()
         await self.expect_error("read nothing", self.session.read(params), C.BadNothingToDo)

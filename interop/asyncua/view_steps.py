@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Steps through discovery and the View services: the address space as it is browsed."""
+"""Steps through discovery and the View services, which browse the address space."""
 
 import time
 

@@ -23,7 +23,7 @@ import (
 
 const firstSignal = 100000
 
-// The interop test node that clients write and are told of.
+// The interop test node that clients write and monitor.
 const (
 	interopURI = "urn:taktwerk:interop"
 	payloadID  = "scalar/ByteString"

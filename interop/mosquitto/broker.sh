@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# The mosquitto broker on one port, for anybody who reaches it.   broker.sh --port P [--bind ADDR] [--exit-with-stdin]
+# The mosquitto broker on one port, open to all clients.   broker.sh --port P [--bind ADDR] [--exit-with-stdin]
 # MOSQUITTO names the program. Prints PID and READY when it listens.
 set -eu
 port=1883
@@ -43,7 +43,7 @@ done
 echo "PID $broker"
 echo "READY mqtt://$bind:$port"
 if [ "$stdin" = yes ]; then
-    # In the background because wait has to hear signals; the shell would close its standard input otherwise.
+    # In the background, because wait must handle signals; the shell would otherwise close its standard input.
     exec 3<&0
     { cat <&3 >/dev/null; kill "$broker" 2>/dev/null; } &
 fi

@@ -16,7 +16,7 @@ const { OPCUACertificateManager } = require("node-opcua-certificate-manager");
 
 const FIRST_SIGNAL = 100000;
 const SIGNAL_FOLDER = 99999;
-// The interop test node that clients write and are told of.
+// The interop test node that clients write and monitor.
 const INTEROP = "urn:taktwerk:interop";
 const PAYLOAD = "scalar/ByteString";
 
@@ -40,7 +40,7 @@ async function main() {
     const count = Number(option("variables", "0"));
     const update = Number(option("update", "0"));
     const port = Number(option("port", "4840")) || (await freePort(bind));
-    // The library insists on a place for keys; this one is thrown away.
+    // The library requires a folder for keys; this one is removed at the end.
     const pki = fs.mkdtempSync(path.join(os.tmpdir(), "node-opcua-peer-"));
     const leave = () => {
         fs.rmSync(pki, { recursive: true, force: true });

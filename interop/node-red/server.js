@@ -3,10 +3,10 @@
 // A gateway: Node-RED with its Modbus and OPC UA nodes, and a flow that this program makes.
 //   node server.js --port P --devices HOST:PORT,… --variables REGISTERS --update MS [--bind ADDR] [--exit-with-stdin]
 //
-// Holding register R of device number D is the UInt16 variable `s=dD/R` of the namespace urn:taktwerk:gateway. For each device
-// there is a Modbus client and, for each block of as many registers as the protocol allows, a node that reads it and a function
-// that passes what has changed to the node of the server, as one message. The variables come from a nodeset file: those that
-// the server's node makes when it is told to by a message have a minimum sampling interval of 500 ms.
+// Holding register R of device number D is the UInt16 variable `s=dD/R` of the namespace urn:taktwerk:gateway. For each
+// device there is a Modbus client and, for each block of as many registers as the protocol allows, a node that reads it
+// and a function that passes changes to the node of the server, as one message. The variables come from a nodeset file:
+// variables created by messages to the server's node have a minimum sampling interval of 500 ms.
 "use strict";
 
 const fs = require("fs");
@@ -28,7 +28,7 @@ const devices = option("devices", "").split(",").filter(Boolean);
 const registers = Number(option("variables", "200"));
 const update = Number(option("update", "100"));
 
-// Flow, keys and settings are thrown away at the end. The OPC UA nodes keep keys in the user's configuration folder.
+// Flow, keys and settings are removed at the end. The OPC UA nodes keep keys in the user's configuration folder.
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "node-red-peer-"));
 process.env.XDG_CONFIG_HOME = folder;
 const leave = (code) => {
@@ -76,7 +76,7 @@ function nodeset() {
         '<RequiredModel ModelUri="http://opcfoundation.org/UA/"/></Model></Models>' + nodes.join("\n") + "</UANodeSet>";
 }
 
-// What stands in the function nodes. `{device}` and `{first}` are put in.
+// Code of the function nodes. `{device}` and `{first}` are replaced.
 const CHANGES = `
 const namespace = global.get("namespace")();
 if (namespace === undefined) return null;
@@ -146,7 +146,7 @@ async function main() {
     fs.writeFileSync(path.join(nodesets, "gateway.xml"), nodeset());
     fs.writeFileSync(path.join(folder, "flows.json"), JSON.stringify(flow(port, nodesets)));
 
-    // Standard output says when the server listens; all else that is told goes to standard error.
+    // Standard output reports that the server listens; everything else goes to standard error.
     console.log = console.info = console.debug = console.error;
     const RED = require("node-red");
     let space;
@@ -162,7 +162,7 @@ async function main() {
         telemetry: { enabled: false, updateNotification: false },
     });
     await RED.start();
-    // The node of the server starts by itself and does not say when it listens.
+    // The node of the server starts by itself and does not report when it listens.
     for (;;) {
         await new Promise((resolve) => setTimeout(resolve, 50));
         const server = RED.nodes.getNode("server")?.server;

@@ -26,7 +26,7 @@ die() { say "$*"; exit 6; }
 
 stamp=$out/stamp
 fingerprint() {
-    # Everything a result depends on: sources, this script, the pin, compiler and OpenSSL.
+    # Everything that affects the result: sources, this script, the pin, compiler and OpenSSL.
     {
         cat "$here"/src/*.c "$here"/src/*.h "$here"/../floor/*.c "$here/CMakeLists.txt" \
             "$here/Cargo.lock" "$here/build.sh"
@@ -87,7 +87,7 @@ library() { # name, extra options
     fi
     say "building the library ($name), this takes a while"
     rm -rf "$out/$name-build" "${out:?}/$name"
-    # The nodeset compiler is Python; it must not leave byte code in cargo's source cache.
+    # The nodeset compiler is Python; it must not write byte code to cargo's source cache.
     PYTHONDONTWRITEBYTECODE=1 cmake -S "$source" -B "$out/$name-build" \
         -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O3 -DNDEBUG" \
         -DCMAKE_INSTALL_PREFIX="$out/$name" -DCMAKE_INSTALL_LIBDIR=lib \
@@ -103,7 +103,7 @@ library() { # name, extra options
 programs() { # library, options
     name=$1
     shift
-    # The sources may lie elsewhere than the last time: checkouts share one place for peers.
+    # The sources may have another path than the last time, because checkouts share one folder for peers.
     rm -f "$out/programs-$name/CMakeCache.txt"
     cmake -S "$here" -B "$out/programs-$name" -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_C_FLAGS_RELEASE="-O3 -DNDEBUG" -DCMAKE_PREFIX_PATH="$out/$name" \

@@ -16,7 +16,7 @@ from opcua import Server, ua
 
 FIRST_SIGNAL = 100000
 SIGNAL_FOLDER = 99999
-# The interop test node that clients write and are told of.
+# The interop test node that clients write and monitor.
 INTEROP = "urn:taktwerk:interop"
 PAYLOAD = "scalar/ByteString"
 
@@ -86,7 +86,7 @@ def main():
         threading.Thread(target=watch_stdin, args=(stop,), daemon=True).start()
     print(f"READY opc.tcp://{args.bind}:{port}", flush=True)
     stop.wait()
-    # The library's own shutdown waits for its clients; nothing is left to clean up.
+    # The library's shutdown waits for its clients; nothing is left to clean up.
     os._exit(0)
 
 

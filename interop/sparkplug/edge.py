@@ -41,5 +41,5 @@ edge.connect("127.0.0.1", port=int(sys.argv[1]))
 time.sleep(1)
 print("READY", flush=True)
 edge.update_device("D", [metric("Oven/T", types.DOUBLE, 21.5)])
-# Until it is killed, which the broker tells as its death.
+# Until it is killed, which the broker reports as its death.
 sys.stdin.read()

@@ -13,7 +13,7 @@ import pysparkplug as sparkplug
 def on_message(_, message):
     topic = message.topic
     print(topic.message_type.value, topic.device_id or "-", flush=True)
-    # A death has none in this library.
+    # A death message has no metrics in this library.
     for metric in getattr(message.payload, "metrics", ()):
         mark = " historical" if metric.is_historical else ""
         value = "null" if metric.is_null else metric.value

@@ -1,12 +1,12 @@
 # shellcheck shell=sh disable=SC2034
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# What the trials share: checks that are counted, and patience.
+# Shared by the trials: counted checks, and retries.
 
 passed=0
 failed=0
 
-# check NAME COMMAND…: one check. What the command printed is shown if it fails.
+# check NAME COMMAND…: one check. The output of the command is shown if it fails.
 check() {
     name=$1
     shift
@@ -22,7 +22,7 @@ check() {
 
 left_out() { echo "skipped $1: $2"; }
 
-# retry SECONDS COMMAND…: until it succeeds.
+# retry SECONDS COMMAND…: repeats the command until it succeeds or the time is over.
 retry() {
     rounds=$(($1 * 5))
     shift

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# copy.sh CHECKOUT COMMAND…: runs a command in a copy of this system that is thrown away: files in the upper layer of an
-# overlay in memory, network, processes and control groups of its own. CHECKOUT is a folder that is the same in it.
-# It is called by `unshare --mount --net --pid --cgroup --uts --ipc --fork --kill-child`, and takes root.
+# copy.sh CHECKOUT COMMAND…: runs a command in a temporary copy of this system. Its files are in the upper layer of an overlay
+# in memory, and it has its own network, processes and control groups. The folder CHECKOUT is shared with the copy.
+# It is called by `unshare --mount --net --pid --cgroup --uts --ipc --fork --kill-child`, and needs root.
 set -e
 
 checkout=$1

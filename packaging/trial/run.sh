@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Tries what `cargo xtask dist` has made, as users would: installs, upgrades, removes and purges the package, unpacks the
-# archive, unpacks the container image, and runs a server from each.
+# Tests the results of `cargo xtask dist`: installs, upgrades, removes and purges the package, unpacks the archive and the
+# container image, and runs a server from each.
 #
 #   run.sh DIR                 DIR has the results for this machine
 #   run.sh DIR development     they hold a development build, which is not static: the image is not run
 #
-# Everything happens in a copy of this system's files that is thrown away, with network and processes of its own; that
-# takes root. Without root, only what needs none is tried, and the rest is said to be left out.
+# Everything runs in a temporary copy of this system's files, with its own network and processes. This needs root. Without
+# root, the script runs only the steps that do not need it, and lists the skipped ones.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -24,7 +24,7 @@ plant_is_there() { "$1" read "$2" 'ns=2;s=Plant/Mode' | grep Good; }
 # Whether a program needs no library and no loader.
 is_static() { ! readelf --program-headers --wide "$1" | grep INTERP; }
 
-# runs PROGRAM PREFIX…: a server started by PREFIX PROGRAM serves the demo plant, and ends in order when it is asked to.
+# runs PROGRAM PREFIX…: a server started by PREFIX PROGRAM serves the demo plant, and shuts down on request.
 runs() {
     program=$1
     shift
@@ -56,7 +56,7 @@ archive() {
     check 'archive: a server runs' runs "$folder/bin/taktwerk" env
 }
 
-# The program of another processor, on an emulator.
+# The program for another processor, in an emulator.
 foreign_archive() {
     folder=$scratch/foreign
     mkdir -p "$folder"
@@ -95,7 +95,7 @@ image() {
     fi
 }
 
-# What runs a program as systemd does: as the service's user, with nothing else of the environment.
+# Runs a program like systemd: as the service's user, with an empty environment.
 as_service='setpriv --reuid taktwerk --regid taktwerk --clear-groups env -i PATH=/usr/bin:/bin'
 
 # The unit's commands, run one after the other as systemd does.
@@ -113,27 +113,27 @@ service() {
     [ "$outcome" = 0 ] && [ "$ended" = 0 ] || { echo "it ended with $ended"; cat "$scratch/service"; return 1; }
 }
 
-# The certificate of the server, once it lets this client so far.
+# The certificate of the server, when the server accepts the connection of this client.
 seen_server() {
     taktwerk read localhost i=2261 "$@" >&2
     ls "$scratch"/pki/rejected/certs 2>/dev/null | grep .
 }
 
-# What an administrator does while it runs.
+# Commands of an administrator while the server runs.
 steps() {
     retry 60 taktwerk endpoints localhost || return
     echo 'a long pass phrase' | $as_service taktwerk user add olaf --role Operator --file "$2" --password-file - || return
     printf '[[role]]\nname = "Engineer"\nusers = ["olaf"]\n' >>"$1"
     $as_service taktwerk config apply "$1" | grep 'taken over: role' || return
     echo 'a long pass phrase' >"$scratch/password"
-    # A stranger is refused; then its certificate is trusted, as the manual says.
+    # An unknown client is refused; then its certificate is trusted, as documented.
     set -- --policy best --user olaf --password-file "$scratch/password" --pki "$scratch/pki"
     if taktwerk read localhost i=2261 "$@"; then
         echo 'the certificate of a stranger was taken'
         return 1
     fi
     $as_service taktwerk pki trust --pki /var/lib/taktwerk/pki /var/lib/taktwerk/pki/rejected/certs/* || return
-    # The lists are looked at every second. Then the client refuses the server, which it does not know either.
+    # The server reads its trust list every second. Then the client refuses the server, which it does not trust yet.
     retry 10 seen_server "$@" || return
     taktwerk pki trust --pki "$scratch/pki" "$scratch"/pki/rejected/certs/* || return
     retry 10 taktwerk read localhost i=2261 "$@"

@@ -35,6 +35,41 @@ refuses() {
     [ "$outcome" != 0 ] && is_active && taktwerk endpoints localhost
 }
 
+# inside COMMAND…: runs a command with the mounts of the service.
+inside() { nsenter --target "$(property MainPID)" --mount --root --wd "$@"; }
+
+# A program that takes 200 MB of memory after a while, and may have 100.
+adds_program() {
+    cat >>"$file" <<'END'
+[[source]]
+name = "limited"
+type = "program"
+command = ["sh", "-c", """
+    echo >>/var/lib/taktwerk/starts
+    sleep 5
+    head -c 200M /dev/zero | tail
+    echo >>/var/lib/taktwerk/ends
+"""]
+memory_max = 104857600
+cpu_max = 0.5
+[[tag]]
+source = "limited"
+name = "Value"
+END
+    systemctl reload taktwerk
+}
+limit() { cat "/sys/fs/cgroup$group/source-limited/$1"; }
+is_limited() {
+    [ "$(limit memory.max)" = 104857600 ] && [ "$(limit cpu.max)" = '50000 100000' ] && [ -n "$(limit cgroup.procs)" ]
+}
+is_ended() { [ "$(wc -l </var/lib/taktwerk/starts)" -gt 1 ] && [ ! -e /var/lib/taktwerk/ends ]; }
+may_delegate() {
+    inside setpriv --reuid taktwerk --regid taktwerk --clear-groups mkdir "/sys/fs/cgroup$group/trial" &&
+        rmdir "/sys/fs/cgroup$group/trial"
+}
+# Not even root may in the file system of the service.
+may_do_nothing_else() { ! inside mkdir /sys/fs/cgroup/system.slice/trial; }
+
 check 'service: the package is installed' dpkg --install "$1"
 check 'service: it waits for a configuration' sh -c '
     systemctl start taktwerk; [ "$(systemctl show taktwerk --property=ActiveState --value)" = inactive ]'
@@ -53,6 +88,16 @@ check 'service: a change of the configuration is taken over' reloads 'read again
 check 'service: a wrong configuration is refused, and changes nothing' refuses
 sleep 6
 check 'service: the watchdog is fed' test "$(property NRestarts)" = 0
+group=$(property ControlGroup)
+check 'service: it may make control groups below its own' may_delegate
+check 'service: it may make no other control groups' may_do_nothing_else
+if grep -q memory "/sys/fs/cgroup$group/cgroup.controllers"; then
+    check 'service: a source that is a program is added' adds_program
+    check 'service: the program has its limits' retry 20 is_limited
+    check 'service: a program that needs more memory is ended' retry 40 is_ended
+else
+    left_out 'service: programs have their limits' 'this system has no control groups of version 2 with memory limits'
+fi
 first=$(property MainPID)
 kill -STOP "$first"
 check 'service: a server that hangs is started again' retry 40 restarted "$first"

@@ -1,7 +1,8 @@
 //! `cargo xtask docs`: checks the links of all pages and builds them as a book with mdBook.
 //!
-//! The pages are the Markdown files below `docs/`; `docs/SUMMARY.md` is the table of contents. `--check` only checks:
-//! every relative link leads to a file that exists, every `#anchor` to a heading, and every page is in the contents.
+//! The pages are the Markdown files in `docs/`; `docs/SUMMARY.md` is the table of contents. `--check` only checks:
+//! every relative link must refer to an existing file, every `#anchor` to a heading, every page must be in the table of
+//! contents, and every Rust example in a doctest.
 
 use crate::Failure;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -9,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// The version of mdBook that is installed if there is none. It runs as a program and is not linked.
+/// Version of mdBook to install if there is none. It runs as a separate program.
 const MDBOOK: &str = "0.5.4";
-/// Where links lead that leave the book.
+/// Target of links that leave the book.
 const REPOSITORY: &str = "https://github.com/taktwerk/taktwerk/blob/main";
 const CONTENTS: &str = "docs/SUMMARY.md";
 
-/// A Markdown file: where its links lead, and which anchors it has.
+/// A Markdown file: its links and anchors.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Page {
     /// Byte offset of the link, and its destination.
@@ -26,18 +27,19 @@ struct Page {
 /// Checks the pages and, unless `check_only`, builds the book in `target/book`.
 pub(crate) fn run(root: &Path, check_only: bool) -> Result<(), Failure> {
     let texts = markdown_files(root)?;
-    let findings = check(root, &texts);
+    let mut findings = check(root, &texts);
+    findings.extend(untested(&texts, &crate_roots(root)?));
     for finding in &findings {
         eprintln!("{finding}");
     }
     if !findings.is_empty() {
-        return Err(format!("docs: {} broken links or pages", findings.len()));
+        return Err(format!("docs: {} broken links, pages or examples", findings.len()));
     }
-    println!("docs: the links of {} pages lead somewhere", texts.len());
+    println!("docs: all links of {} pages are valid", texts.len());
     if check_only { Ok(()) } else { build(root, &texts) }
 }
 
-/// All tracked Markdown files by their path, without those of fuzzing seeds.
+/// All tracked Markdown files by path, except those among fuzzing seeds.
 fn markdown_files(root: &Path) -> Result<BTreeMap<String, String>, Failure> {
     let output = Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard", "*.md"])
@@ -75,6 +77,34 @@ fn check(root: &Path, texts: &BTreeMap<String, String>) -> Vec<String> {
     findings
 }
 
+/// Examples that no test compiles: in pages that no crate includes, or marked with `ignore`.
+fn untested(texts: &BTreeMap<String, String>, sources: &[String]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (path, text) in texts {
+        let is_included = || sources.iter().any(|source| source.contains(&format!("../{path}\")")));
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.starts_with("```rust") && line.contains("ignore") {
+                findings.push(format!(
+                    "{path}:{number}: the example is not compiled: use no_run instead of ignore"
+                ));
+            } else if line.starts_with("```rust") && !is_included() {
+                let problem = "no test compiles the example: include the page for doctests, as in crates/taktwerk/src/lib.rs";
+                findings.push(format!("{path}:{number}: {problem}"));
+            }
+        }
+    }
+    findings
+}
+
+/// The roots of the crates, which include pages for doctests.
+fn crate_roots(root: &Path) -> Result<Vec<String>, Failure> {
+    let folder = root.join("crates");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let roots =
+        entries.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("src/lib.rs")).ok());
+    Ok(roots.collect())
+}
+
 fn parse(text: &str) -> Page {
     let mut page = Page::default();
     let mut heading: Option<String> = None;
@@ -107,7 +137,7 @@ fn parse(text: &str) -> Page {
     page
 }
 
-/// The anchor of a heading, as mdBook and code hosts make it.
+/// The anchor of a heading, as created by mdBook and code hosts.
 fn slug(title: &str) -> String {
     let mut slug = String::new();
     for letter in title.trim().chars() {
@@ -124,7 +154,7 @@ fn is_external(link: &str) -> bool {
     link.contains("://") || link.starts_with("mailto:")
 }
 
-/// The path from the root of the repository that a relative link in `page` names, without its anchor.
+/// The path from the repository root for a relative link in `page`, without its anchor.
 fn resolve(page: &str, link: &str) -> Option<String> {
     if is_external(link) {
         return None;
@@ -163,7 +193,7 @@ fn follow(root: &Path, pages: &BTreeMap<&str, Page>, path: &str, link: &str) -> 
     }
 }
 
-/// Copies the pages to `target/book-pages`, with links that leave the book led to the repository, and runs mdBook.
+/// Copies the pages to `target/book-pages`, redirects links that leave the book to the repository, and runs mdBook.
 fn build(root: &Path, texts: &BTreeMap<String, String>) -> Result<(), Failure> {
     let pages = root.join("target/book-pages");
     let book = root.join("target/book");
@@ -193,7 +223,7 @@ fn build(root: &Path, texts: &BTreeMap<String, String>) -> Result<(), Failure> {
     }
 }
 
-/// A page with the links that leave `docs/` led to the repository.
+/// A page with links that leave `docs/` redirected to the repository.
 fn leading_outside(path: &str, text: &str) -> String {
     let mut result = text.to_owned();
     for (_, link) in parse(text).links {
@@ -207,7 +237,7 @@ fn leading_outside(path: &str, text: &str) -> String {
     result
 }
 
-/// The mdBook program: from the path, or installed below `target/tools`.
+/// The mdBook program: from the search path, or installed in `target/tools`.
 fn mdbook(root: &Path) -> Result<PathBuf, Failure> {
     if Command::new("mdbook").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Ok("mdbook".into());
@@ -270,13 +300,26 @@ mod tests {
     }
 
     #[test]
+    fn examples_that_no_test_compiles_are_found() {
+        let texts = [
+            ("docs/a.md", "# A\n```rust,ignore\n```\n```rust,no_run\n```"),
+            ("docs/b.md", "```toml\n```\n```rust\n```"),
+        ];
+        let texts = texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let sources = ["#[doc = include_str!(\"../../../docs/a.md\")]".to_owned()];
+        let findings = untested(&texts, &sources);
+        let places: Vec<&str> = findings.iter().filter_map(|finding| finding.split(": ").next()).collect();
+        assert_eq!(places, ["docs/a.md:2", "docs/b.md:3"]);
+    }
+
+    #[test]
     fn equal_headings_get_numbers() {
         let page = parse("# Same\n## Same\n### What is `x-y`?");
         assert!(["same", "same-1", "what-is-x-y"].iter().all(|anchor| page.anchors.contains(*anchor)));
     }
 
     #[test]
-    fn links_that_leave_the_book_lead_to_the_repository() {
+    fn links_that_leave_the_book_are_redirected_to_the_repository() {
         let text = "[a](../ARCHITECTURE.md#the-map) [b](b.md)";
         let expected = format!("[a]({REPOSITORY}/ARCHITECTURE.md#the-map) [b](b.md)");
         assert_eq!(leading_outside("docs/a.md", text), expected);

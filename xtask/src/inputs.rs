@@ -1,5 +1,5 @@
-//! The published files that code is generated from: npm packages, fetched once into `target/codegen`, pinned by
-//! version and digest. They are not part of the repository.
+//! The published inputs of code generation: npm packages, fetched once into `target/codegen`, pinned by version and
+//! digest. They are not part of the repository.
 
 use crate::Failure;
 use sha2::{Digest, Sha256};
@@ -27,7 +27,7 @@ pub(crate) const STATUS_CODES: Package = Package {
     sha256: "d507428a7fa0e16ab0dcf21c3ea537c362ccf8b8c9006ed1e9e9d3d9a51fa334",
 };
 
-/// The published numeric ids. The NodeSet leaves out the data types of services, so their ids come from here.
+/// The published numeric ids, for the data types of services, which the NodeSet omits.
 pub(crate) const NODE_IDS: Package = Package {
     name: "node-opcua-constants",
     version: "2.185.0",
@@ -89,7 +89,7 @@ impl Package {
     }
 }
 
-/// The directory of NodeSet2 files that tests read.
+/// The directory of the NodeSet2 files for tests.
 pub(crate) fn nodesets(root: &Path) -> Result<PathBuf, Failure> {
     Ok(NODESETS.directory(root)?.join("nodesets"))
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask loom`: the lock-free parts under every order of steps, by the model checker of that name.
+//! `cargo xtask loom`: checks the lock-free parts with the loom model checker, under all interleavings.
 //!
-//! They are compiled with `--cfg loom`, which puts loom's atomics in the place of the machine's. That is another build of
-//! everything below the server, so it has a target directory of its own.
+//! They are compiled with `--cfg loom`, which replaces the atomics by loom's. That affects everything below the server,
+//! so the build has a separate target directory.
 
 use crate::Failure;
 use std::io::{BufRead, BufReader};
@@ -43,7 +43,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many tests a closing line of the test runner counts as passed.
+/// Number of passed tests in the last line of a test run.
 fn passed(line: &str) -> u64 {
     let Some(rest) = line.strip_prefix("test result: ok. ") else { return 0 };
     rest.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)

@@ -1,14 +1,14 @@
 //! Tasks of the workspace: `cargo xtask <task>`.
 //!
 //! - `codegen` writes the generated parts of `taktwerk-types` and `taktwerk-schema`; `--check` only compares;
-//! - `nodesets` fetches the published NodeSet files that tests read;
-//! - `tidy` checks the rules of the workspace that no compiler checks;
+//! - `nodesets` fetches the published NodeSet files for tests;
+//! - `tidy` checks workspace rules that no compiler checks;
 //! - `docs` checks the links of the documentation and builds it as a book;
-//! - `loom` checks the lock-free parts under every order of steps;
-//! - `dist` makes packages, archives and container images, and tries them;
+//! - `loom` checks the lock-free parts under all interleavings;
+//! - `dist` builds packages, archives and container images, and tests them;
 //! - `simulate` runs campaigns of random plants and faults in virtual time;
-//! - `test` runs everything that has to be green;
-//! - `versus` compares with a peer in figures.
+//! - `test` runs all tests and checks;
+//! - `versus` compares performance with a peer.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a command line talks
 
@@ -25,7 +25,7 @@ mod test;
 mod tidy;
 mod versus;
 
-/// Why a task failed, for people.
+/// Why a task failed, as text.
 type Failure = String;
 
 const USAGE: &str = "usage: cargo xtask <task>
@@ -34,14 +34,14 @@ const USAGE: &str = "usage: cargo xtask <task>
   nodesets            fetch the published NodeSet files for tests into target/codegen
   tidy [--wasm]       check dependency table, bans and style (and the wasm32 build of the core)
   docs [--check]      build the documentation in target/book (or only check its links)
-  loom                check the lock-free parts under every order of steps
-  dist …              make packages, archives and container images in target/dist (docs/packages.md)
-  simulate [--seeds N] [--from SEED] [--threads N]
-                      run random plants and faults in virtual time; print the shortest script that breaks a promise
+  loom                check the lock-free parts under all interleavings
+  dist …              build packages, archives and container images in target/dist (docs/packages.md)
+  simulate [--seeds N] [--hours H] [--from SEED] [--threads N]
+                      run random plants and faults in virtual time; print the shortest script with a violation
   simulate --speed    how fast the simulator is on one processor
   test [--quick|--nightly]
-                      run everything that has to be green (without peers; with libFuzzer and 20 000 simulations)
-  versus <peer> …     the promised figures, measured against a peer (`versus` alone shows the options)";
+                      run all tests and checks (quick: without peers; nightly: with libFuzzer and 20 000 simulations)
+  versus <peer> …     compare performance with a peer (`versus` alone shows the options)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,8 +78,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace that `cargo xtask` was called in, which need not be the one that this program was compiled from: one build
-/// serves several checkouts.
+/// The workspace in which `cargo xtask` was called. It may differ from the one this program was compiled in: one build
+/// can serve several checkouts.
 fn workspace_root() -> PathBuf {
     let own = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);

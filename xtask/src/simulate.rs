@@ -1,6 +1,6 @@
-//! `cargo xtask simulate`: campaigns of random plants and faults in virtual time (crates/sim/examples/campaign.rs), or with
-//! `--speed` how fast the simulator is (speed.rs beside it). With `--development` first, the campaign that tests have built
-//! is taken: five times slower, but nothing is compiled.
+//! `cargo xtask simulate`: campaigns of random plants and faults in virtual time (crates/sim/examples/campaign.rs), or
+//! with `--speed` the speed of the simulator (speed.rs beside it). With `--development` as first option, uses the
+//! campaign built for tests: slower, but without compiling.
 
 use crate::Failure;
 use std::path::Path;
@@ -27,7 +27,8 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<(), Failure> {
         .arg("--")
         .args(options)
         .current_dir(root)
-        // Thousands of runs: worth two minutes of compiling. Checks of overflow and assertions stay on.
+        // Optimized, because thousands of runs justify two minutes of compiling. Overflow checks and assertions stay
+        // enabled.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .env("CARGO_INCREMENTAL", "0");

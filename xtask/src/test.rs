@@ -1,52 +1,53 @@
-//! `cargo xtask test`: everything that has to be green, in one command (README.md and .ci/run call it).
+//! `cargo xtask test`: all tests and checks in one command (called by README.md and .ci/run).
 //!
-//! Steps run one after the other; all of them run even if one fails, so that one run shows everything. Tests wait for most of
-//! their time, so what only computes runs beside them with the lowest priority. The last line counts passed and failed tests and
-//! checks.
+//! Steps run one after the other, and all of them run even if one fails. Tests mostly wait, so CPU-bound checks run
+//! beside them with the lowest priority. The last line counts passed and failed tests and checks.
 
 use crate::Failure;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// One thing that has to be green.
+/// A test or check.
 struct Step {
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-    /// In which runs it is.
+    /// The smallest extent that includes it.
     from: Extent,
-    /// Set for the step.
+    /// Environment variables of the step.
     environment: &'static [(&'static str, &'static str)],
-    /// What is added to the arguments, in runs that go on at the same time. Empty for one run without additions.
+    /// Additional arguments, one set per parallel run. Empty for a single run without additions.
     halves: &'static [&'static [&'static str]],
-    /// A folder of its own in the target directory: cargo lets one build after the other into a folder.
-    folder: Option<&'static str>,
 }
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// While one works: no peers, no fuzzing.
+    /// During development: no peers, no fuzzing.
     Quick,
-    /// Before something is merged.
+    /// Before a merge.
     Full,
-    /// Every night: what takes long and seldom finds anything.
+    /// Every night: slow steps that rarely find anything.
     Nightly,
 }
 
 const fn step(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
-    Step { name, program, arguments, from: Extent::Quick, environment: &[], halves: &[], folder: None }
+    Step { name, program, arguments, from: Extent::Quick, environment: &[], halves: &[] }
 }
 
 const fn slow(name: &'static str, program: &'static str, arguments: &'static [&'static str]) -> Step {
     Step { from: Extent::Full, ..step(name, program, arguments) }
 }
 
-/// What default builds leave out and can be tried on any machine.
+/// Features that are not in default builds but can be tested on any machine.
 const FEATURES: &str = "taktwerk-cli/attack,taktwerk-cli/can,taktwerk-history/postgres";
+
+/// Features of the gateway whose tests need servers, or libraries in other languages.
+const SERVERS: &str = "kafka,nats,parquet,can";
 
 const STEPS: &[Step] = &[
     step("format", "cargo", &["fmt", "--all", "--check"]),
@@ -54,14 +55,16 @@ const STEPS: &[Step] = &[
     step("generated code", "cargo", &["xtask", "codegen", "--check"]),
     step("documentation", "cargo", &["xtask", "docs", "--check"]),
     step("tidy and wasm32", "cargo", &["xtask", "tidy", "--wasm"]),
+    // Most of their tests are in the step "gateway with its servers". Those of InfluxDB and Sparkplug need no feature.
+    Step { from: Extent::Nightly, ..step("servers for the gateway", "interop/servers.sh", &[]) },
     step("tests, compiled", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-run"]),
-    // The laboratory's say that the machine is busy if something else runs.
+    // The laboratory's tests report a busy machine if something else runs.
     step(
         "tests on their own",
         "cargo",
         &["test", "--workspace", "--features", FEATURES, "--no-fail-fast", "--test", "ca*", "--test", "la*"],
     ),
-    // Tests wait for most of their time and cargo runs one executable after the other. Both halves take about as long.
+    // Tests mostly wait, and cargo runs one executable after the other. Both halves take about the same time.
     Step {
         halves: &[
             &["--test", "[abd-k]*", "--test", "c[!a]*"],
@@ -69,7 +72,6 @@ const STEPS: &[Step] = &[
         ],
         ..step("tests", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"])
     },
-    step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
     slow("interoperability", "interop/all.sh", &[]),
     // The tests replay the committed inputs of every target, and mutations of them.
     Step { from: Extent::Nightly, ..step("fuzzing", "fuzz/run.sh", &["10"]) },
@@ -97,13 +99,37 @@ const STEPS: &[Step] = &[
                 "-p",
                 "taktwerk-history",
                 "--all-features",
+                "--all-targets",
                 "--",
                 "-D",
                 "warnings",
             ],
         )
     },
-    // A crate under the MPL-2.0 comes with it, so no build has it by itself.
+    // These destinations are in no default build.
+    Step {
+        from: Extent::Nightly,
+        ..step(
+            "gateway with its servers",
+            "cargo",
+            &[
+                "test",
+                "-p",
+                "taktwerk-gateway",
+                "--features",
+                SERVERS,
+                "--no-fail-fast",
+                "--lib",
+                "--test",
+                "destination_[kn]*",
+                "--test",
+                "destination_parquet",
+                "--test",
+                "leases_nats",
+            ],
+        )
+    },
+    // It depends on a crate under the MPL-2.0, so no build includes it by default.
     Step {
         from: Extent::Nightly,
         ..step(
@@ -128,31 +154,25 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// The first step that others run beside. Those before it need the machine, or all of its processors.
+/// The first step with others beside it. Earlier steps need the whole machine.
 const FIRST_WITH_OTHERS: &str = "tests";
 
-/// What runs beside them, one after the other. No result depends on how long it takes.
+/// The steps beside them, one after the other. No result depends on their duration.
 const BESIDE: &[Step] = &[
-    Step {
-        folder: Some("lints"),
-        ..step(
-            "lints",
-            "cargo",
-            &["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"],
-        )
-    },
-    // What is built only with a feature must not be missed without it; all other steps have all defaults, and the attacks
-    // besides.
-    Step {
-        folder: Some("lints"),
-        ..slow("default build of the command", "cargo", &["check", "-p", "taktwerk-cli"])
-    },
+    step(
+        "lints",
+        "cargo",
+        &["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"],
+    ),
+    step("examples in documentation", "cargo", &["test", "--workspace", "--features", FEATURES, "--doc"]),
+    // Default builds must compile without the optional features, which all other steps enable.
+    slow("default build of the command", "cargo", &["check", "-p", "taktwerk-cli"]),
     step("campaign, 2 000 seeds", "cargo", &["xtask", "simulate", "--development", "--seeds", "2000"]),
     slow("models of the slots", "cargo", &["xtask", "loom"]),
     slow("packages", "cargo", &["xtask", "dist", "--development"]),
 ];
 
-/// Tests that a step's output counted.
+/// Number of tests in a step's output.
 #[derive(Default)]
 struct Count {
     passed: u64,
@@ -160,7 +180,7 @@ struct Count {
 }
 
 impl Count {
-    /// Takes over the closing lines of cargo's test runner and of the scripts.
+    /// Reads the summary lines of cargo's test runner and of the scripts.
     fn read(&mut self, line: &str) {
         let words: Vec<&str> = line.split([' ', ';', ',']).filter(|word| !word.is_empty()).collect();
         if line.starts_with("test result:") || line.starts_with("count:") {
@@ -177,21 +197,21 @@ impl Count {
     }
 }
 
-/// What all steps came to.
+/// Totals of all steps.
 #[derive(Default)]
 struct Report {
     total: Count,
     failures: Vec<&'static str>,
 }
 
-/// How a program runs, and when its lines are shown, so that those of others do not come between them.
+/// How a step runs, and when its output is printed, so that outputs are not mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
-    /// Lines are shown as they come.
+    /// Prints lines immediately.
     Alone,
-    /// Lines are shown when the tests of an executable have ended.
+    /// Prints the lines after each test executable.
     Half,
-    /// With the lowest priority; lines are shown at the end.
+    /// With the lowest priority; prints all lines at the end.
     Beside,
 }
 
@@ -201,12 +221,16 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
     let of_extent = |steps: &'static [Step]| steps.iter().filter(move |step| step.from <= extent);
     std::thread::scope(|scope| {
         for step in of_extent(STEPS) {
+            let (begun, has_begun) = channel();
             if step.name == FIRST_WITH_OTHERS {
-                scope.spawn(|| {
-                    of_extent(BESIDE).for_each(|step| run_and_tell(root, step, Manner::Beside, &report))
+                let report = &report;
+                scope.spawn(move || {
+                    // Until its tests run, cargo keeps others from building.
+                    has_begun.iter().take(step.halves.len().max(1)).for_each(drop);
+                    of_extent(BESIDE).for_each(|step| run_and_tell(root, step, Manner::Beside, None, report));
                 });
             }
-            run_and_tell(root, step, Manner::Alone, &report);
+            run_and_tell(root, step, Manner::Alone, Some(begun), &report);
         }
     });
     let Report { total, failures } = report.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -214,17 +238,24 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), Failure> {
         println!("\nfailed: {}", failures.join(", "));
     }
     println!("\n{} passed, {} failed", total.passed, total.failed);
-    if failures.is_empty() && total.failed == 0 { Ok(()) } else { Err("not everything is green".to_owned()) }
+    if failures.is_empty() && total.failed == 0 { Ok(()) } else { Err("tests or checks failed".to_owned()) }
 }
 
-fn run_and_tell(root: &Path, step: &'static Step, manner: Manner, report: &Mutex<Report>) {
+/// Runs a step; `begun` gets a message with the first line of each run.
+fn run_and_tell(
+    root: &Path,
+    step: &'static Step,
+    manner: Manner,
+    begun: Option<Sender<()>>,
+    report: &Mutex<Report>,
+) {
     let beside = if manner == Manner::Beside { " (beside)" } else { "" };
     println!("\n==> {}{beside}: {} {}", step.name, step.program, step.arguments.join(" "));
     let started = Instant::now();
     let mut count = Count::default();
-    let outcome = run_step(root, step, manner, &mut count);
+    let outcome = run_step(root, step, manner, begun, &mut count);
     let seconds = started.elapsed().as_secs();
-    // A step without tests of its own counts as one check.
+    // A step without tests counts as one check.
     if count.passed + count.failed == 0 {
         match outcome {
             Ok(()) => count.passed = 1,
@@ -243,18 +274,25 @@ fn run_and_tell(root: &Path, step: &'static Step, manner: Manner, report: &Mutex
     report.total.failed += count.failed;
 }
 
-fn run_step(root: &Path, step: &Step, manner: Manner, count: &mut Count) -> Result<(), Failure> {
+fn run_step(
+    root: &Path,
+    step: &Step,
+    manner: Manner,
+    begun: Option<Sender<()>>,
+    count: &mut Count,
+) -> Result<(), Failure> {
     if step.halves.is_empty() {
-        return run_once(root, step, &[], manner, count);
+        return run_once(root, step, &[], manner, begun, count);
     }
     std::thread::scope(|scope| {
         let halves: Vec<_> = step
             .halves
             .iter()
             .map(|added| {
+                let begun = begun.clone();
                 scope.spawn(move || {
                     let mut count = Count::default();
-                    let outcome = run_once(root, step, added, Manner::Half, &mut count);
+                    let outcome = run_once(root, step, added, Manner::Half, begun, &mut count);
                     (outcome, count)
                 })
             })
@@ -278,18 +316,16 @@ fn run_once(
     step: &Step,
     added: &[&str],
     manner: Manner,
+    mut begun: Option<Sender<()>>,
     count: &mut Count,
 ) -> Result<(), Failure> {
     let program =
         if step.program.contains('/') { root.join(step.program) } else { Path::new(step.program).to_owned() };
-    // The scripts take the programs that the tests have built: a release build of everything takes as long as all tests.
+    // The scripts use the programs built for tests: a release build takes as long as all tests.
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let mut command = Command::new(if manner == Manner::Beside { Path::new("nice") } else { &program });
     if manner == Manner::Beside {
         command.args(["-n", "19"]).arg(&program);
-    }
-    if let Some(folder) = step.folder {
-        command.env("CARGO_TARGET_DIR", target.join(folder));
     }
     let mut child = command
         .env("PROGRAMS", target.join("debug"))
@@ -305,6 +341,10 @@ fn run_once(
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).split(b'\n') {
             let line = line.map_err(|error| format!("its output cannot be read: {error}"))?;
+            if let Some(begun) = begun.take() {
+                // Nobody may be waiting for it.
+                let _ = begun.send(());
+            }
             let line = String::from_utf8_lossy(&line);
             count.read(&line);
             group.push_str(&line);
@@ -336,7 +376,7 @@ mod tests {
         assert_eq!((count.passed, count.failed), (225, 5));
     }
 
-    /// Whether a name matches letters, classes of them and `*` at the end, which is what the steps use of cargo's patterns.
+    /// Whether a name matches a pattern of letters, classes and a trailing `*`, as used with cargo here.
     fn matches(pattern: &str, name: &str) -> bool {
         if pattern == "*" {
             return true;
@@ -373,6 +413,53 @@ mod tests {
             let runs: Vec<_> = patterns.iter().filter(|pattern| matches(pattern, &name)).collect();
             assert_eq!(runs.len(), 1, "{name}: {runs:?}");
         }
+    }
+
+    /// A test of a feature that no step enables is compiled to nothing, and passes.
+    #[test]
+    fn every_feature_that_a_test_needs_is_enabled_by_a_step() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let folders = std::fs::read_dir(root.join("crates")).unwrap().map(|folder| folder.unwrap().path());
+        let folders: Vec<_> = folders.collect();
+        let manifests =
+            folders.iter().map(|folder| std::fs::read_to_string(folder.join("Cargo.toml")).unwrap());
+        let manifests = manifests.collect::<String>();
+        let mut found = 0;
+        for folder in folders {
+            let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+            let default = manifest.lines().find(|line| line.starts_with("default = [")).unwrap_or_default();
+            let package = format!("taktwerk-{}", folder.file_name().unwrap().to_str().unwrap());
+            for file in std::fs::read_dir(folder.join("tests")).into_iter().flatten() {
+                let path = file.unwrap().path();
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
+                let Some((_, rest)) = text.split_once("#![cfg(feature = \"") else { continue };
+                let feature = rest.split('"').next().unwrap();
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                let enables = |step: &Step| {
+                    let arguments = step.arguments;
+                    let of_package = format!("{package}/{feature}");
+                    let lists =
+                        arguments.windows(2).filter(|pair| pair[0] == "--features").map(|pair| pair[1]);
+                    let is_listed =
+                        lists.flat_map(|list| list.split(',')).any(|it| it == feature || it == of_package);
+                    let tests = arguments.windows(2).filter(|pair| pair[0] == "--test").map(|pair| pair[1]);
+                    let is_run =
+                        arguments.contains(&package.as_str()) && tests.clone().any(|it| matches(it, name));
+                    is_listed && (is_run || arguments.contains(&"--workspace"))
+                };
+                // Builds of the workspace enable the features that other crates need.
+                let needed = manifests.lines().filter(|line| line.starts_with(&format!("{package} =")));
+                let mut default = needed.chain([default]);
+                let is_default = default.any(|line| line.contains(&format!("\"{feature}\"")));
+                assert!(
+                    is_default || STEPS.iter().any(enables),
+                    "no step runs {} with {feature}",
+                    path.display()
+                );
+                found += 1;
+            }
+        }
+        assert!(found > 5, "{found}");
     }
 
     #[test]

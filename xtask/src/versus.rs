@@ -1,4 +1,5 @@
-//! `cargo xtask versus open62541`: builds this checkout, the peer and the floors, and lets the laboratory compare them.
+//! `cargo xtask versus open62541`: builds this checkout, the peer and the baselines, and lets the laboratory compare
+//! them.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -19,12 +20,12 @@ const USAGE: &str =
 
 exit codes: 0 all rows hold, 99 a row fails, 5 a row is open or not measured, 6 something is missing, 2 usage";
 
-/// A row fails.
+/// Exit code: a row fails.
 const THRESHOLD_FAILED: u8 = 99;
-/// A row is open or could not be measured.
+/// Exit code: a row is inconclusive or could not be measured.
 const INVALID: u8 = 5;
 
-/// What the user asked for.
+/// The command line options.
 #[derive(Debug)]
 struct Arguments {
     json: bool,
@@ -33,7 +34,7 @@ struct Arguments {
     programs: Option<PathBuf>,
 }
 
-/// Runs the comparison; never fails silently.
+/// Runs the comparison. Reports every failure.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let arguments = match parse(arguments) {
         Ok(arguments) => arguments,
@@ -53,7 +54,7 @@ fn parse(arguments: &[&str]) -> Result<Arguments, String> {
     let mut parsed = Arguments { json: false, options, out: None, programs: None };
     let mut rest = arguments.iter();
     if rest.next() != Some(&"open62541") {
-        return Err("the peer is missing: only open62541 can be compared with".into());
+        return Err("the peer is missing: only open62541 is supported".into());
     }
     while let Some(argument) = rest.next() {
         let mut value = || rest.next().ok_or(format!("{argument} needs a value"));
@@ -67,7 +68,7 @@ fn parse(arguments: &[&str]) -> Result<Arguments, String> {
                     .parse()
                     .ok()
                     .filter(|n| *n > 0)
-                    .ok_or(format!("{text:?} is no number of repetitions"))?;
+                    .ok_or(format!("{text:?} is not a number of repetitions"))?;
             }
             "--out" => parsed.out = Some((*value()?).to_owned()),
             "--programs" => parsed.programs = Some(value()?.into()),
@@ -96,7 +97,7 @@ fn compare(root: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
     };
     let load = versus::load_average();
     if load > versus::BUSY {
-        eprintln!("warning: the load average is {load:.1}: what else runs here distorts the figures");
+        eprintln!("warning: the load average is {load:.1}: other programs distort the measurement");
     }
     let out = arguments.out.clone().map_or_else(|| root.join("target/versus.json"), PathBuf::from);
     let file = out.clone();
@@ -120,12 +121,12 @@ fn compare(root: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
     })
 }
 
-/// Shows an event, and keeps what has been measured.
+/// Prints an event, and saves the measurements so far.
 fn tell(event: &Event<'_>, out: &Path) {
     match event {
         Event::Repetition { id, side, at, of } => eprintln!("{id}: repetition {at} of {of}, {side}"),
         Event::Note(text) => eprintln!("  {text}"),
-        Event::Skipped(id, why) => eprintln!("{id}: left out: {why}"),
+        Event::Skipped(id, why) => eprintln!("{id}: skipped: {why}"),
         Event::Measured { rows, took, document } => {
             eprintln!("{}\n{:.0} s", table(rows), took.as_secs_f64());
             if let Err(problem) = write(out, document) {
@@ -140,8 +141,8 @@ fn write(out: &Path, document: &Value) -> Result<(), String> {
         .map_err(|error| format!("cannot write {}: {error}", out.display()))
 }
 
-/// Builds the peer, the floors and this project in release mode. With `pubsub`, the peer's publisher as well, which is
-/// another build of its library.
+/// Builds the peer, the baselines and this project in release mode. With `pubsub`, also the peer's publisher, which
+/// needs another build of its library.
 fn build(root: &Path, peers: &Path, pubsub: bool) -> Result<Programs, String> {
     let mut peer = Command::new(root.join("interop/open62541/build.sh"));
     if pubsub {
@@ -180,7 +181,7 @@ fn build(root: &Path, peers: &Path, pubsub: bool) -> Result<Programs, String> {
 }
 
 fn run_visibly(what: &str, command: &mut Command) -> Result<(), String> {
-    // Results go to standard output, so a build may not print there.
+    // Results go to standard output, so builds must print to standard error.
     let status = command.stdout(std::io::stderr()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
@@ -189,7 +190,7 @@ fn run_visibly(what: &str, command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// A target's program in cargo's messages.
+/// The program of a target, from cargo's messages.
 fn executable(messages: &[u8], target: &str) -> Option<PathBuf> {
     messages
         .split(|byte| *byte == b'\n')

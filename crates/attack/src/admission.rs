@@ -1,5 +1,5 @@
-//! Floods that would keep honest clients out, beside newcomers that log on: sessions that are never activated, connections
-//! from many addresses, failures that would drown the audit file.
+//! Floods while honest clients log on (see `newcomers`): sessions that are never activated, connections from many
+//! addresses, and failed logins that fill the audit file.
 
 use crate::Run;
 use crate::guessed::{GUESS, VICTIM};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use taktwerk_schema::UserNameIdentityToken;
 use taktwerk_types::ExtensionObject;
 
-/// CreateSession without end, over connections without security from the address of the canary and of some newcomers.
+/// CreateSession as fast as possible without security, from the address of the canary and of some newcomers.
 pub(crate) fn sessions(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let created = AtomicU64::new(0);
@@ -59,7 +59,7 @@ fn create(run: &Run<'_>, over: &AtomicBool, created: &AtomicU64) -> Tally {
     tally
 }
 
-/// Connections as fast as they go from as many addresses as there are connections; each lives until 200 others came.
+/// Connections as fast as possible, each from its own address. Each is closed after 200 newer ones.
 pub(crate) fn storm(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let made = AtomicU64::new(0);
@@ -81,7 +81,7 @@ fn connect(run: &Run<'_>, over: &AtomicBool, made: &AtomicU64, part: u64) {
     let mut alive = std::collections::VecDeque::new();
     let mut number = part;
     while !over.load(Ordering::Relaxed) {
-        // In an order that does not go through the networks one after the other.
+        // The multiplication spreads consecutive connections over the networks.
         let address = number.wrapping_mul(7_919) % run.connections.max(1) as u64;
         number += 2;
         match dial(run.address, run.source(address as usize, 1), None).and_then(Raw::new) {
@@ -97,7 +97,7 @@ fn connect(run: &Run<'_>, over: &AtomicBool, made: &AtomicU64, part: u64) {
     }
 }
 
-/// Failed logins as fast as they go, for users that do not exist, while somebody guesses for one that does.
+/// Failed logins as fast as possible for unknown users, and a few for a user that exists.
 pub(crate) fn audit(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let failures = AtomicU64::new(0);
@@ -138,7 +138,7 @@ pub(crate) fn audit(run: &Run<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// Guesses for the user that exists.
+/// Number of guesses for the user that exists.
 const GUESSES: u8 = 10;
 
 fn guess(run: &Run<'_>, number: u8) -> Result<(), WireError> {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// What can be done to a server.
+/// An attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
     /// Connections that never send a Hello.
@@ -16,11 +16,11 @@ pub enum Attack {
     SlowLoris,
     /// Clients that send requests and never read the responses.
     ZeroWindow,
-    /// Connections as fast as possible.
+    /// Connecting as fast as possible.
     Connects,
     /// Invalid OpenSecureChannel requests as fast as possible.
     Opens,
-    /// Invalid handshakes at a rate at which the server checks each of them.
+    /// Invalid handshakes, at a rate at which the server checks each of them.
     Forged,
     /// Messages that never end.
     Chunks,
@@ -32,17 +32,17 @@ pub enum Attack {
     Discovery,
     /// Guessed passwords.
     Logins,
-    /// Whether the time of a refused handshake tells what was wrong with it.
+    /// Whether the time of a refused handshake reveals its fault.
     Timing,
-    /// Whether the time of a refused login tells whether the user exists.
+    /// Whether the time of a refused login reveals whether the user exists.
     Passwords,
     /// CreateSession without end while honest clients log on.
     CreateSessions,
     /// Connections from many addresses while honest clients log on.
     Storm,
-    /// Failed logins that would drown the audit file, while honest clients log on.
+    /// Failed logins that fill the audit file, while honest clients log on.
     Audit,
-    /// CreateSession with nonces and strings as long as a request may be.
+    /// CreateSession with nonces and strings of maximum length.
     SessionStrings,
     /// Publish requests with a million acknowledgements.
     Acknowledgements,
@@ -53,10 +53,10 @@ pub enum Attack {
 /// The server that an attack needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerKind {
-    /// `serve` as it is without a configuration.
+    /// `serve` without a configuration.
     Plain,
-    /// Users with passwords that are sent in clear, and no security policy: to encrypt the passwords would cost the attacker
-    /// more than the server.
+    /// Users with unencrypted passwords and no security policy. Encrypting the passwords would cost the attacker more
+    /// than the server.
     ClearPasswords,
     /// Security policies and None, users with passwords, anonymous users, and an audit file.
     Users,
@@ -88,19 +88,19 @@ impl Attack {
         Self::IndexRanges,
     ];
 
-    /// The name that a user types.
+    /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.description().0
     }
 
-    /// What it does, in one line.
+    /// A summary of one line.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.description().1
     }
 
-    /// Connections of the attacker if none are given.
+    /// Default number of connections of the attacker.
     #[must_use]
     pub const fn connections(self) -> usize {
         self.description().2
@@ -119,7 +119,7 @@ impl Attack {
             }
             Self::Connects => ("connects", "Connections as fast as possible", 50),
             Self::Opens => ("opens", "Invalid OpenSecureChannel requests as fast as possible", 50),
-            // Half a minute: until the store of rejected certificates is full.
+            // 30 s: long enough to fill the store of rejected certificates.
             Self::Forged => {
                 ("forged", "Invalid handshakes at a rate at which the server checks each of them", 24_000)
             }
@@ -132,21 +132,19 @@ impl Attack {
             Self::Sessions => ("sessions", "Sessions that are never activated", 3_000),
             Self::Discovery => ("discovery", "GetEndpoints and FindServers as fast as possible", 50),
             Self::Logins => ("logins", "Guessed passwords", 10_000),
-            Self::Timing => {
-                ("timing", "Whether the time of a refused handshake tells what was wrong with it", 6_000)
-            }
+            Self::Timing => ("timing", "Whether the time of a refused handshake reveals its fault", 6_000),
             Self::Passwords => {
-                ("passwords", "Whether the time of a refused login tells whether the user exists", 1_000)
+                ("passwords", "Whether the time of a refused login reveals whether the user exists", 1_000)
             }
             Self::CreateSessions => {
                 ("create-sessions", "CreateSession without end while honest clients log on", 24)
             }
             Self::Storm => ("storm", "Connections from many addresses while honest clients log on", 60_000),
             Self::Audit => {
-                ("audit", "Failed logins that would drown the audit file, while honest clients log on", 20)
+                ("audit", "Failed logins that fill the audit file, while honest clients log on", 20)
             }
             Self::SessionStrings => {
-                ("session-strings", "CreateSession with nonces and strings as long as a request may be", 300)
+                ("session-strings", "CreateSession with nonces and strings of maximum length", 300)
             }
             Self::Acknowledgements => {
                 ("acknowledgements", "Publish requests with a million acknowledgements", 3)
@@ -155,7 +153,7 @@ impl Attack {
         }
     }
 
-    /// The server that it needs.
+    /// The server that the attack needs.
     pub(crate) const fn server(self) -> ServerKind {
         match self {
             Self::Logins | Self::Passwords => ServerKind::ClearPasswords,
@@ -164,7 +162,7 @@ impl Attack {
         }
     }
 
-    /// Files that the attack has open at the same time.
+    /// Maximum number of files that the attack has open.
     pub(crate) const fn files(self, connections: usize) -> u64 {
         match self {
             Self::Logins | Self::Timing | Self::Passwords | Self::Forged => 200,
@@ -183,7 +181,7 @@ impl fmt::Display for Attack {
 
 /// There is no attack with this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no attack named {0:?}")]
+#[error("unknown attack {0:?}")]
 pub struct UnknownAttack(String);
 
 impl FromStr for Attack {

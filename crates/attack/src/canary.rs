@@ -1,6 +1,6 @@
-//! The honest client that must not notice anything (`docs/security/README.md`): over Basic256Sha256 and SignAndEncrypt it
-//! reads ten times a second and has a subscription of a hundred items with a publishing interval of 100 ms in which no
-//! value may be missing.
+//! The honest client that an attack must not affect (`docs/security/README.md`). It uses Basic256Sha256 and
+//! SignAndEncrypt, reads ten times per second, and has a subscription of 100 items with a publishing interval of 100
+//! ms. No value may be missing.
 
 use core::time::Duration;
 use serde::Serialize;
@@ -23,42 +23,42 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{Instant, NodeId, Variant};
 
-/// Items of the subscription; the server needs as many signals.
+/// Items of the subscription. The server needs as many signals.
 pub(crate) const ITEMS: u32 = 100;
 /// The first signal of `taktwerk serve --signals`.
 const FIRST: u32 = 100_000;
 const READ_EVERY: Duration = Duration::from_millis(100);
 
-/// What the canary noticed.
+/// What the canary measured.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CanaryReport {
-    /// Reads that were answered.
+    /// Successful reads.
     pub reads: u64,
     /// Reads that failed.
     pub failed_reads: u64,
-    /// Median latency of a read, ms, counted from when it was scheduled.
+    /// Median read latency in ms, from the scheduled time.
     pub read_p50_ms: f64,
-    /// 99th percentile, ms.
+    /// 99th percentile of the read latency, ms.
     pub read_p99_ms: f64,
-    /// The longest, ms.
+    /// Maximum read latency, ms.
     pub read_max_ms: f64,
-    /// Values of the subscription that arrived.
+    /// Received values of the subscription.
     pub values: u64,
     /// Values that are missing.
     pub lost_values: u64,
-    /// How often the connection was lost.
+    /// Number of reconnects.
     pub reconnects: u64,
-    /// Why it could not go on.
+    /// The error that stopped the canary.
     pub error: Option<String>,
 }
 
 impl CanaryReport {
-    /// What is wrong with it, if anything: nothing lost, no reconnect, the 99th percentile of reads in time.
+    /// Why the result is not acceptable: an error, a lost value, a reconnect, or a 99th percentile above the limit.
     pub(crate) fn complaint(&self, p99_max_ms: f64) -> Option<String> {
         if let Some(error) = &self.error {
             Some(error.clone())
         } else if self.reads == 0 || self.values == 0 {
-            Some("the canary saw no reads or no values".to_owned())
+            Some("the canary received no reads or no values".to_owned())
         } else if self.reconnects > 0 || self.lost_values > 0 || self.failed_reads > 0 {
             Some(format!(
                 "{} values lost, {} reads failed, {} reconnects",
@@ -72,7 +72,7 @@ impl CanaryReport {
     }
 }
 
-/// A canary on a thread of its own.
+/// A canary on its own thread.
 #[derive(Debug)]
 pub(crate) struct Canary {
     stop: Arc<AtomicBool>,
@@ -80,8 +80,7 @@ pub(crate) struct Canary {
 }
 
 impl Canary {
-    /// Starts it and waits until values arrive.
-    /// Without a provider it goes without security.
+    /// Starts the canary and waits for the first values. Without a provider, it uses no security.
     pub(crate) fn start(url: &str, provider: Option<Arc<dyn Provider>>) -> Result<Self, String> {
         let parsed = if provider.is_some() { Target::new(url) } else { Target::direct(url) };
         let mut target = parsed.map_err(|error| error.to_string())?;
@@ -102,14 +101,14 @@ impl Canary {
         while !ready.load(Ordering::Relaxed) {
             if monotonic() > end {
                 let report = canary.stop();
-                return Err(report.error.unwrap_or_else(|| "the canary gets no values".to_owned()));
+                return Err(report.error.unwrap_or_else(|| "the canary receives no values".to_owned()));
             }
             thread::sleep(Duration::from_millis(10));
         }
         Ok(canary)
     }
 
-    /// Ends it.
+    /// Stops the canary.
     pub(crate) fn stop(&mut self) -> CanaryReport {
         self.stop.store(true, Ordering::Relaxed);
         let failed = || CanaryReport {
@@ -131,7 +130,7 @@ struct Watcher {
     report: CanaryReport,
     latency: Option<Times>,
     is_connected: bool,
-    /// Reads under way: when they were due.
+    /// Pending reads with their scheduled times.
     due: BTreeMap<u32, Instant>,
     /// The last value of each item.
     last: BTreeMap<u32, f64>,
@@ -146,7 +145,7 @@ impl FleetSink for Watcher {
                 self.report.error.get_or_insert(format!("the connection was lost: {error}"));
             }
             Event::Disconnected(Some(error)) | Event::ConnectFailed { error, .. } => {
-                self.report.error.get_or_insert(format!("it cannot connect: {error}"));
+                self.report.error.get_or_insert(format!("cannot connect: {error}"));
             }
             Event::Subscription(_, SubscriptionEvent::DataLost { from, to }) => {
                 self.report.lost_values += u64::from(to.wrapping_sub(from)) + 1;
@@ -263,7 +262,7 @@ fn item(number: u32) -> MonitoredItemCreateRequest {
         monitoring_mode: MonitoringMode::REPORTING,
         requested_parameters: MonitoringParameters {
             client_handle: number,
-            // Every write, and room for two seconds of them.
+            // Every write is sampled, with a queue for two seconds.
             sampling_interval: 0.0,
             queue_size: 20,
             discard_oldest: true,

@@ -6,20 +6,20 @@ use crate::wire::{Raw, Wire, chunk_head};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of a chunk.
+/// Size of a chunk, in bytes.
 const CHUNK: u32 = 65_536;
-/// The budget of incomplete messages, and what a server may need besides.
+/// Maximum growth of memory: the budget of incomplete messages and an overhead.
 const GROWTH_MAX: u64 = (64 + 32) << 20;
 
 struct Talker {
     raw: Raw,
     channel: u32,
     sequence: u32,
-    /// What is left of the chunk under way.
+    /// The unsent rest of the current chunk.
     left: Vec<u8>,
 }
 
-/// Intermediate chunks on all connections until so many bytes are sent; who is closed comes back.
+/// Sends intermediate chunks on all connections until `run.bytes` bytes are sent. Closed connections are replaced.
 pub(crate) fn endless(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let before = run.rss();
@@ -74,7 +74,7 @@ fn start(run: &Run<'_>, number: usize) -> Option<Talker> {
 }
 
 impl Talker {
-    /// Sends what the kernel takes of a chunk.
+    /// Sends as much of a chunk as the kernel accepts.
     fn talk(&mut self) -> usize {
         if self.left.is_empty() {
             self.sequence += 1;

@@ -7,16 +7,16 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One of many.
+/// One connection.
 pub(crate) struct Member {
     pub(crate) raw: Raw,
     /// When it was connected.
     pub(crate) since: Instant,
-    /// When the server ended it.
+    /// When the server closed it.
     pub(crate) ended: Option<Instant>,
 }
 
-/// Connections that are looked at in turn.
+/// Connections that are polled in turn.
 #[derive(Default)]
 pub(crate) struct Connections {
     pub(crate) members: Vec<Member>,
@@ -25,7 +25,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Connects `count` sockets, `per_address` from each address, and lets `greet` say something on each.
+    /// Connects `count` sockets, `per_address` from each address, and calls `greet` on each.
     pub(crate) fn gather(
         run: &Run<'_>,
         count: usize,
@@ -44,7 +44,7 @@ impl Connections {
                 }
                 Err(_) => connections.failed += 1,
             }
-            // The kernel's queue of connections is not what is tested.
+            // Pauses, because the kernel's accept queue is not under test.
             if number % 256 == 255 {
                 thread::sleep(Duration::from_millis(5));
                 connections.listen();
@@ -53,7 +53,7 @@ impl Connections {
         connections
     }
 
-    /// Looks at all of them once.
+    /// Polls all connections once.
     pub(crate) fn listen(&mut self) {
         for member in self.members.iter_mut().filter(|member| member.ended.is_none()) {
             member.raw.listen();
@@ -67,7 +67,7 @@ impl Connections {
         self.members.iter().filter(|member| member.ended.is_none()).count()
     }
 
-    /// Waits until the server has ended all of them, at most `patience`, doing something each time round.
+    /// Waits until the server has closed all connections, at most `patience`, and calls `each` in every round.
     pub(crate) fn wait(&mut self, run: &Run<'_>, patience: Duration, mut each: impl FnMut(&mut Self)) {
         let end = Instant::now() + patience;
         while self.open() > 0 && Instant::now() < end && !run.is_over() {
@@ -77,14 +77,14 @@ impl Connections {
         }
     }
 
-    /// The longest that one was open.
+    /// The longest time that a connection was open.
     pub(crate) fn longest(&self) -> Duration {
         let now = Instant::now();
         let lived = self.members.iter().map(|member| member.ended.unwrap_or(now) - member.since);
         lived.max().unwrap_or_default()
     }
 
-    /// What the server said when it ended them.
+    /// How the server closed the connections.
     pub(crate) fn outcomes(&self) -> Tally {
         let mut tally = Tally::default();
         for member in &self.members {
@@ -97,7 +97,7 @@ impl Connections {
     }
 }
 
-/// Connects and times it.
+/// Connects, and returns the start time.
 pub(crate) fn timed_dial(run: &Run<'_>, number: usize, per_address: usize) -> io::Result<(Raw, Instant)> {
     let began = Instant::now();
     let raw = Raw::new(dial(run.address, run.source(number, per_address), None)?)?;

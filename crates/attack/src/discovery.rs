@@ -1,4 +1,4 @@
-//! What strangers are answered: how much, and how often.
+//! Discovery services for unknown clients: size and rate of the responses.
 
 use crate::report::{Findings, Tally};
 use crate::wire::{Wire, WireError};
@@ -8,7 +8,7 @@ use taktwerk_schema::service::Request;
 use taktwerk_schema::{FindServersRequest, GetEndpointsRequest};
 use taktwerk_types::{Encode, StatusCode};
 
-/// Longest answer to a stranger.
+/// Longest response to an unknown client, in bytes.
 const REPLY_MAX: u64 = 64 << 10;
 
 pub(crate) fn ask(run: &Run<'_>) -> Result<Findings, String> {
@@ -42,18 +42,20 @@ pub(crate) fn ask(run: &Run<'_>) -> Result<Findings, String> {
     findings.fact("answered from one address", format!("{:.0} per second", good as f64 / seconds));
     findings.fact("refused", tally);
     if run.limits == Limits::Strangers {
-        // The rate, and the burst that it starts with.
+        // The rate and the initial burst.
         let allowed = 1_000.0 * seconds + 1_000.0;
-        findings.claim("an address gets no more than its rate", good as f64 <= allowed + 10.0);
+        findings.claim("an address gets at most its rate", good as f64 <= allowed + 10.0);
         let asked = (good + refused) as f64;
         let fast = asked > allowed || run.duration < Duration::from_secs(2);
-        findings
-            .claim("beyond, it is told that the server is busy", !fast || refused > 0 || asked <= allowed);
+        findings.claim(
+            "above the rate, the server answers that it is busy",
+            !fast || refused > 0 || asked <= allowed,
+        );
     }
     Ok(findings)
 }
 
-/// Bytes of a request and of its answer, with their headers.
+/// Size of a request and of its response in bytes, with headers.
 fn meter<R: Request + Clone + Encode>(wire: &mut Wire, request: &R) -> Result<(u64, u64), String> {
     let mut request = request.clone();
     let before = wire.received;

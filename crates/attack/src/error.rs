@@ -1,6 +1,6 @@
-//! Why an attack cannot be run.
+//! The error type.
 
-/// Why an attack could not be run. Each message says what to do about it.
+/// Why an attack could not be run. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum AttackError {
     /// The server does not start, or something is missing on this machine.

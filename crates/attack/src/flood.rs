@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use taktwerk_lab::process::Process;
 use taktwerk_lab::program::{Program, Running};
 
-/// Runs an attack. If `interrupt` is set, the attack ends early and the report judges nothing.
+/// Runs an attack. If `interrupt` is set, the attack ends early and the report contains no claims.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub fn run(options: &Options, interrupt: &AtomicBool) -> Result<Report, AttackEr
     let provider = (options.attack.server() != ServerKind::ClearPasswords).then(|| keys.canary());
     let mut canary = Canary::start(&url, provider)
         .map_err(|error| AttackError::Environment(format!("the canary does not start: {error}")))?;
-    // What the first requests allocate is no part of the comparison.
+    // Memory that the first requests allocate belongs to the baseline.
     pause(options.settle.min(Duration::from_secs(2)), interrupt);
     let peak = Arc::new(AtomicU64::new(0));
     let run = Run {
@@ -63,9 +63,9 @@ pub fn run(options: &Options, interrupt: &AtomicBool) -> Result<Report, AttackEr
     findings.claim("the server is alive", server.is_running());
     let mut report = Report::new(options, connections, took, findings, memory, canary);
     if run.is_over() {
-        // An interrupt from a terminal or from timeout(1) also reaches the server: it closes its connections, which says
-        // nothing about the attack.
-        report.judge_nothing();
+        // An interrupt from a terminal or from timeout(1) also reaches the server. It closes its connections, so
+        // nothing can be judged.
+        report.drop_claims();
     }
     Ok(report)
 }
@@ -109,7 +109,7 @@ fn enough_files(attack: Attack, connections: usize, limit: u64) -> Result<(), At
     )))
 }
 
-/// Starts the server in a process of its own, so that its memory can be measured.
+/// Starts the server in a separate process, so that its memory can be measured.
 fn start(options: &Options, keys: &Keys) -> Result<Running, AttackError> {
     let mut program = Program::new(options.server.path.clone())
         .args(["serve", "--update", "100", "--exit-with-stdin", "--signals"])
@@ -139,7 +139,7 @@ fn pause(span: Duration, interrupt: &AtomicBool) {
     }
 }
 
-/// Watches the server's memory until it is dropped.
+/// Samples the server's memory until it is dropped.
 struct Watch(Arc<AtomicBool>);
 
 impl Drop for Watch {
@@ -151,7 +151,7 @@ impl Drop for Watch {
 fn watch_memory(process: Process, peak: &Arc<AtomicU64>) -> Watch {
     let stop = Arc::new(AtomicBool::new(false));
     let (stopped, peak) = (Arc::clone(&stop), Arc::clone(peak));
-    // The thread ends soon after the attack; nothing waits for it.
+    // The thread ends soon after the attack and is not joined.
     let _ = thread::Builder::new().name("memory".to_owned()).spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
             if let Ok(snapshot) = process.snapshot() {

@@ -1,6 +1,6 @@
-//! Handshakes that are what they should be but for the one thing that matters, no faster than addresses may connect, so that
-//! each of them is looked at: of strangers with certificates that are in order, and of somebody who is trusted, with
-//! signatures that are wrong or with noise that was encrypted for nobody.
+//! Invalid handshakes that the server must check, at a rate below the connection limit. One third have valid
+//! certificates of unknown clients. The others use the trusted certificate, with a wrong signature or with random bytes
+//! instead of ciphertext.
 
 use crate::Run;
 use crate::report::{Findings, Tally};
@@ -12,18 +12,19 @@ use std::time::{Duration, Instant};
 use taktwerk_pki::{CertificateSettings, NewKey, PrivateKey, REJECTED_MAX, create};
 use taktwerk_types::StatusCode;
 
-/// Handshakes at a time.
+/// Number of concurrent handshakes.
 const AT_A_TIME: usize = 64;
-/// Time between handshakes: a server for strangers takes a thousand connections per second of all addresses together.
+/// Time between handshakes. With `--guarded` limits, a server accepts 1000 connections per second of all addresses
+/// together.
 const PACE: Duration = Duration::from_micros(1_250);
-/// Certificates of strangers: more than are kept of those that were refused.
+/// Number of untrusted certificates: more than the store of rejected certificates keeps.
 const STRANGERS: usize = 150;
-/// Different requests of somebody who is trusted, of each kind.
+/// Number of different requests of each kind with the trusted certificate.
 const VARIANTS: usize = 50;
 
-const KINDS: [&str; 3] = ["of strangers", "with a wrong signature", "encrypted for nobody"];
+const KINDS: [&str; 3] = ["of unknown clients", "with a wrong signature", "of random bytes"];
 
-/// Sends them, in turns.
+/// Sends the handshakes of all kinds in turns.
 pub(crate) fn handshakes(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let messages = messages(run)?;
@@ -49,25 +50,25 @@ pub(crate) fn handshakes(run: &Run<'_>) -> Result<Findings, String> {
     findings.fact("rate", format!("{rate:.0} per second, {checked} of {} were looked at", run.connections));
     let kept = read_dir(run.keys.server().join("rejected/certs")).map_or(0, Iterator::count);
     findings.fact("kept of those that were refused", format!("{kept} certificates"));
-    // Whoever is not looked at is told that there is too much to do, and nothing else.
+    // Shed connections get Bad_TcpServerTooBusy and no other status.
     let busy = StatusCode::BAD_TCP_SERVER_TOO_BUSY.to_string();
     let refused = |tally: &Tally| tally.kinds().iter().all(|kind| *kind == looked_at || *kind == busy);
-    findings.claim("every one is refused, for both reasons that there are", all.iter().all(refused));
-    // Half of them: which are shed is chance.
+    findings.claim("all are refused, because of security or overload", all.iter().all(refused));
+    // Half of them, because it is random which are shed.
     let half = run.connections as u64 / (2 * KINDS.len() as u64);
     let is_looked_at = |tally: &Tally| tally.count(&looked_at) >= half;
-    findings.claim("at least half of each kind were looked at", all.iter().all(is_looked_at));
-    // They are written so often and no more often, so how many depends on how long this takes.
+    findings.claim("at least half of each kind were checked", all.iter().all(is_looked_at));
+    // Writes to the store are rate limited, so the number depends on the duration.
     let claim = format!("at most {REJECTED_MAX} certificates are kept, and some are");
     findings.claim(claim, (1..=REJECTED_MAX).contains(&kept));
     Ok(findings)
 }
 
-/// All requests, by kind.
+/// All requests by kind.
 fn messages(run: &Run<'_>) -> Result<[Vec<Vec<u8>>; KINDS.len()], String> {
     let provider = run.keys.canary();
     let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?.to_vec();
-    // One key is enough: nobody comes as far as what it has signed.
+    // One key is enough, because its signature is never verified.
     let key = PrivateKey::generate(NewKey::Rsa2048).map_err(|error| error.to_string())?;
     let stranger = |number: usize| {
         let settings =
@@ -85,7 +86,7 @@ fn messages(run: &Run<'_>) -> Result<[Vec<Vec<u8>>; KINDS.len()], String> {
     ])
 }
 
-/// Sends until all are sent.
+/// Sends until all handshakes are sent.
 fn send(
     run: &Run<'_>,
     messages: &[Vec<Vec<u8>>; KINDS.len()],

@@ -1,15 +1,15 @@
-//! Servers whose users have passwords in a file, hashed as `taktwerk user` does it.
+//! Configuration of a server with a users file, hashed as `taktwerk user` does.
 
 use crate::attack::ServerKind;
 use crate::{AttackError, ServerProgram};
 use std::path::{Path, PathBuf};
 use taktwerk_config::users::Users;
 
-/// The user that knows its password.
+/// The user who logs in with the right password.
 pub(crate) const HONEST: (&str, &str) = ("joe", "a password that joe knows");
-/// A user that exists and is guessed for.
+/// A user whose password is guessed.
 pub(crate) const VICTIM: &str = "ann";
-/// What is guessed; nobody has it.
+/// The guess, which is no user's password.
 pub(crate) const GUESS: &str = "a password that nobody has";
 
 const CLEAR: &str = "[server]
@@ -26,7 +26,7 @@ users_file = \"users.toml\"
 unspecified = \"open\"
 ";
 
-/// The same with security policies and an audit file.
+/// With security policies and an audit file.
 const USERS: &str = "[security]
 pki = \"server\"
 none = true
@@ -39,7 +39,7 @@ unspecified = \"open\"
 file = \"audit.log\"
 ";
 
-/// Writes the configuration and its users into a folder.
+/// Writes the configuration and the users file into a directory.
 pub(crate) fn write(
     folder: &Path,
     kind: ServerKind,

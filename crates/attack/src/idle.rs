@@ -1,4 +1,4 @@
-//! Connections that hold places and do nothing.
+//! Connections that occupy slots and do nothing.
 
 use crate::connections::{Connections, timed_dial};
 use crate::report::Findings;
@@ -8,19 +8,19 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The deadline of the server for a Hello, an open channel or the rest of a chunk, and two seconds.
+/// The server's deadline for a Hello, an open channel or the rest of a chunk, plus two seconds.
 pub(crate) const STAGE: Duration = Duration::from_secs(12);
-/// Bytes that an idle connection may cost.
+/// Maximum memory of an idle connection, in bytes.
 const COST_MAX: u64 = 8 << 10;
 
-/// Connections that never say Hello.
+/// Connections that never send a Hello.
 pub(crate) fn silent(run: &Run<'_>) -> Result<Findings, String> {
     let before = run.rss();
     let mut connections = Connections::gather(run, run.connections, 40, |_| {});
     finish(run, before, &mut connections)
 }
 
-/// Open channels that have sent a part of a chunk and say no more.
+/// Open channels that have sent a part of a chunk.
 pub(crate) fn half_chunks(run: &Run<'_>) -> Result<Findings, String> {
     let before = run.rss();
     let mut connections = Connections::default();
@@ -69,14 +69,14 @@ fn finish(run: &Run<'_>, before: u64, connections: &mut Connections) -> Result<F
     Ok(findings)
 }
 
-/// More connections from one address than one may have: the rest is refused, and quickly.
+/// More connections from one address than the limit. The rest must be refused quickly.
 pub(crate) fn one_address(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let mut connections = Connections::default();
     let mut refusals = Vec::new();
     for _ in 0..run.connections {
         let Ok((mut raw, began)) = timed_dial(run, 0, usize::MAX) else { continue };
-        // A refusal is there at once; who is let in hears nothing before its Hello.
+        // Refusals arrive at once. An accepted connection receives nothing before its Hello.
         let patience = began + Duration::from_millis(20);
         while !raw.is_closed && Instant::now() < patience {
             raw.listen();
@@ -98,7 +98,7 @@ pub(crate) fn one_address(run: &Run<'_>) -> Result<Findings, String> {
     findings.fact("a refusal takes", format!("{:.2} ms (median)", median.as_secs_f64() * 1e3));
     findings.fact("told", connections.outcomes());
     if run.limits == Limits::Loopback {
-        findings.claim("nobody is refused", refused == 0);
+        findings.claim("no connection is refused", refused == 0);
     } else {
         findings.claim("some are refused", run.connections <= 200 || refused > 0);
         if run.judges_times {

@@ -1,4 +1,4 @@
-//! Certificates for one flood: the server's and the canary's, which trust each other, in a folder that is removed.
+//! The server's and the canary's certificates for one run, which trust each other, in a temporary directory.
 
 use crate::{AttackError, ServerProgram};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use taktwerk::pki::Pki;
 use taktwerk_crypto::{Provider, SecurityPolicy};
 use taktwerk_pki::{CertificateSettings, NewKey};
 
-/// Keys of each application.
+/// Key types of each application.
 const NEW_KEYS: [NewKey; 2] = [NewKey::Rsa2048, NewKey::NistP256];
 
-/// The certificates; dropping this removes them.
+/// The certificates. Dropping this removes the directory.
 pub(crate) struct Keys {
     folder: PathBuf,
     provider: Arc<dyn Provider>,
@@ -32,12 +32,12 @@ impl Keys {
         Ok(Self { provider: client.provider(), server: server.provider(), folder })
     }
 
-    /// The server's store.
+    /// The server's certificate store.
     pub(crate) fn server(&self) -> PathBuf {
         self.folder.join("server")
     }
 
-    /// Where all of it lies, and what else belongs to one flood.
+    /// The temporary directory of the run.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -47,7 +47,7 @@ impl Keys {
         self.server.own_certificate(policy)
     }
 
-    /// What the canary secures its connection with.
+    /// The canary's certificates.
     pub(crate) fn canary(&self) -> Arc<dyn Provider> {
         Arc::clone(&self.provider)
     }
@@ -55,7 +55,7 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // It lies among temporary files: what cannot be removed now is removed some day.
+        // Errors are ignored, because the directory is temporary.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

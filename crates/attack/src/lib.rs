@@ -1,17 +1,18 @@
-//! Floods of a server on this machine, and honest clients that check whether they notice.
+//! Attacks on a server on this machine, with honest clients that check whether they are affected.
 //!
-//! [`run`] starts the server, attacks it and returns a [`Report`]: figures, and claims that hold or not. Nothing is printed here.
+//! [`run`] starts the server, attacks it and returns a [`Report`] with measurements and pass/fail claims. This crate
+//! prints nothing.
 //!
-//! - [`attack`]: which attacks exist; [`options`]: what a user chooses; [`flood`]: starts everything and judges;
+//! - [`attack`]: the list of attacks; [`options`]: user settings; [`flood`]: runs and judges an attack;
 //!   [`run`](mod@run): what an attack can use;
-//! - [`idle`], [`slow`]: connections that do (almost) nothing; [`reader`]: clients that do not read;
-//! - [`storm`]: connections and handshakes as fast as possible; [`forged`]: handshakes that the server checks; [`chunks`]:
-//!   messages that never end;
-//! - [`services`]: sessions, subscriptions, items and requests beyond their limits; [`discovery`]: what anonymous clients are
-//!   answered; [`login`]: guessed passwords, at a server with [`guessed`] users; [`timing`], [`passwords`]: what the time of a
-//!   refusal tells;
-//! - [`admission`]: floods that would keep others out; [`memory`]: fields as large as they can be;
-//! - [`canary`]: the honest client that is connected, [`newcomers`]: those that log on anew, [`keys`]: its certificates; [`connections`], [`wire`]: sockets; [`report`]: the result.
+//! - [`idle`], [`slow`]: idle and slow connections; [`reader`]: clients that do not read;
+//! - [`storm`]: connections and handshakes as fast as possible; [`forged`]: invalid handshakes that the server must
+//!   check; [`chunks`]: messages that never end;
+//! - [`services`]: sessions, subscriptions, items and requests beyond their limits; [`discovery`]: discovery services;
+//!   [`login`]: password guessing, on a server with [`guessed`] users; [`timing`], [`passwords`]: timing side channels;
+//! - [`admission`]: floods while honest clients log on; [`memory`]: fields of maximum length;
+//! - [`canary`]: the connected honest client, [`newcomers`]: honest clients that log on during the attack, [`keys`]:
+//!   certificates; [`connections`], [`wire`]: sockets; [`report`]: the result.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))] // a test fails by panicking
 

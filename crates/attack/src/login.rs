@@ -1,5 +1,5 @@
-//! Guessed passwords, for a user that exists, for a hundred names and for ever new ones, while two users with the right one
-//! log in: one who comes from where it has come before, and one who comes from somewhere else each time.
+//! Password guessing for one user, for a hundred names, and for new names, while two users with correct passwords log
+//! in: one from its usual address, the other from a new address each time.
 
 use crate::Run;
 use crate::guessed::{GUESS, HONEST, VICTIM};
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Names that are guessed for again and again, and addresses that guesses come from.
+/// Number of names that are guessed repeatedly, and of addresses that guess.
 const NAMES: usize = 100;
-/// Guesses at a time.
+/// Number of concurrent guesses.
 const GUESSERS: usize = 64;
-/// Time between guesses: a server for strangers takes a thousand connections per second of all addresses together. What it
-/// does when there are more is another attack (`connects`); here it is asked whether guessing keeps somebody out.
+/// Time between guesses. With `--guarded` limits, a server accepts 1000 connections per second of all addresses
+/// together. A higher rate is another attack (`connects`).
 const PACE: Duration = Duration::from_millis(2);
 /// Time between logins of the honest users.
 const HONEST_EVERY: Duration = Duration::from_millis(200);
-/// Logins before the attack, to compare with.
+/// Number of logins before the attack, as a baseline.
 const CALM: usize = 20;
-/// How many times as long the login of somebody who has come before may take as without an attack.
+/// Maximum slowdown of logins from a known address.
 const SLOWER_MAX: f64 = 2.0;
 
-/// What is guessed for, in turns.
+/// The kinds of guesses, in turns.
 const KINDS: [&str; 3] = ["for a user that exists", "for a hundred names", "for ever new names"];
 
 fn name(attempt: usize) -> String {
@@ -106,16 +106,16 @@ pub(crate) fn guess(run: &Run<'_>) -> Result<Findings, String> {
     findings.fact("logins before", &calm);
     findings.fact("from the usual address", &usual);
     findings.fact("from ever new addresses", &elsewhere);
-    findings.claim("no guess is let in", all.iter().all(|tally| tally.count("let in") == 0));
-    findings.claim("the honest user is never refused", usual.is_served() && elsewhere.is_served());
+    findings.claim("no guess succeeds", all.iter().all(|tally| tally.count("let in") == 0));
+    findings.claim("honest users are never refused", usual.is_served() && elsewhere.is_served());
     let [exists, others @ ..] = &all;
     let same = others.iter().all(|other| other.kinds() == exists.kinds());
     findings.claim("users that exist get the same answers as others", same || run.connections < KINDS.len());
     if run.judges_times {
-        let claim = format!("who has come before waits at most {SLOWER_MAX} times as long (p99)");
+        let claim = format!("users at known addresses wait at most {SLOWER_MAX} times as long (p99)");
         findings.claim(claim, ms(usual.at(99)) <= SLOWER_MAX * ms(calm.at(99)));
         let claim = format!(
-            "whom nobody knows waits for one check of each of the {GUESSERS} who guess at most (p99)"
+            "users at new addresses wait for at most one check for each of {GUESSERS} guessers (p99)"
         );
         findings.claim(claim, ms(elsewhere.at(99)) <= (GUESSERS + 1) as f64 * ms(calm.at(50)));
     }
@@ -144,7 +144,7 @@ fn guesses(run: &Run<'_>, next: &AtomicUsize, began: Instant) -> [Tally; 3] {
     }
 }
 
-/// An address that nobody else uses.
+/// An address that no other client uses.
 fn somewhere(run: &Run<'_>, number: u16) -> Option<IpAddr> {
     run.source(0, 1).map(|_| IpAddr::V4(Ipv4Addr::from(0x7f40_0001 + u32::from(number))))
 }

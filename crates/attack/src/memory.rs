@@ -1,5 +1,5 @@
-//! Requests with fields as large as they can be, kept by the server for as long as the protocol allows: what it keeps stays
-//! within the sum of its budgets.
+//! Requests with fields of maximum length, stored by the server as long as the protocol allows. Memory must stay within
+//! the sum of the budgets.
 
 use crate::Run;
 use crate::report::{Findings, Tally};
@@ -12,12 +12,12 @@ use taktwerk_schema::{
 use taktwerk_server::Limits;
 use taktwerk_types::{ExtensionObject, NodeId, UaString};
 
-/// What a process needs besides its budgets.
+/// Memory that a process needs in addition to its budgets, in bytes.
 const BESIDES: u64 = 64 << 20;
 /// Sessions on one connection.
 const PER_CONNECTION: usize = 40;
 
-/// Says whether the server's memory has stayed within its budgets.
+/// Checks whether the server's memory has stayed within its budgets.
 fn judge(run: &Run<'_>, findings: &mut Findings, before: u64) {
     let shards = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let budgets = Limits::default().memory_max(&taktwerk_channel::ChannelLimits::default(), shards) as u64;
@@ -27,7 +27,7 @@ fn judge(run: &Run<'_>, findings: &mut Findings, before: u64) {
     findings.claim("memory stays below the sum of the budgets + 64 MiB", run.peak() <= budgets + BESIDES);
 }
 
-/// CreateSession with nonces and strings that are as long as a request may be.
+/// CreateSession with nonces and strings of maximum length.
 pub(crate) fn sessions(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let before = run.rss();
@@ -75,7 +75,7 @@ pub(crate) fn sessions(run: &Run<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// Publish requests with a million acknowledgements, which the server keeps until it has something to say.
+/// Publish requests with a million acknowledgements, which the server stores until it has a notification.
 pub(crate) fn acknowledgements(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let before = run.rss();
@@ -102,7 +102,7 @@ pub(crate) fn acknowledgements(run: &Run<'_>) -> Result<Findings, String> {
             for _ in 0..20 {
                 wire.send(&mut request)?;
             }
-            // What was refused at once is known by now.
+            // Refusals have arrived before this response.
             wire.call(&mut taktwerk_schema::ReadRequest::default()).map(drop).or_else(
                 |error| match error {
                     WireError::Fault(_) => Ok(()),

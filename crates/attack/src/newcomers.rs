@@ -1,7 +1,7 @@
-//! Honest clients that log on anew while the server is attacked, over slow links and with slow users: a round trip takes
-//! 50 ms, and 300 ms go by between CreateSession and ActivateSession.
+//! Honest clients that log on during an attack, with slow links and slow users: a round trip of 50 ms, and 300 ms
+//! between CreateSession and ActivateSession.
 //!
-//! Each looks for endpoints over a connection of its own, connects again, logs on, reads a value and closes its session.
+//! Each client calls GetEndpoints on its own connection, connects again, logs on, reads a value and closes its session.
 
 use crate::Run;
 use crate::guessed::HONEST;
@@ -24,17 +24,17 @@ use taktwerk_schema::{
 use taktwerk_types::{ExtensionObject, NodeId};
 
 const ROUND_TRIP: Duration = Duration::from_millis(50);
-/// Between CreateSession and ActivateSession.
+/// Time between CreateSession and ActivateSession.
 const HESITATION: Duration = Duration::from_millis(300);
-/// The attack is under way when the first of them comes.
+/// Duration of the attack before the first login.
 const BEFORE: Duration = Duration::from_secs(2);
-/// Logins of each kind, and how many of them have to get through.
+/// Number of logins of each kind, and how many must succeed.
 const LOGINS: u16 = 15;
 const LOGINS_MIN: usize = 14;
 const URL: &str = "opc.tcp://localhost:4840";
 const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
 
-/// Who comes.
+/// The kind of client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// With certificate and password, from the address of the canary.
@@ -48,7 +48,7 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 3] = [Self::Known, Self::Certified, Self::Anonymous];
 
-    /// What is said of them, and claimed.
+    /// The names for facts and for claims.
     const fn titles(self) -> (&'static str, &'static str) {
         match self {
             Self::Known => ("newcomers, known address", "with certificate and password from a known address"),
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Where the login with a number comes from.
+    /// The address of a login.
     fn source(self, number: u16) -> Option<IpAddr> {
         let [_, low] = number.to_be_bytes();
         match self {
@@ -77,9 +77,10 @@ struct Logins {
     failures: Tally,
 }
 
-/// Runs an attack until all newcomers have come, for `run.duration` at least, and says which of them got in.
+/// Runs an attack for at least `run.duration` and until all newcomers have finished, and reports which of them logged
+/// on.
 ///
-/// `attack` ends when it is told that it is over.
+/// `attack` must return when it is told to stop.
 pub(crate) fn beside<T: Send>(
     run: &Run<'_>,
     findings: &mut Findings,

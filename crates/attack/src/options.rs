@@ -1,10 +1,10 @@
-//! What a user chooses.
+//! User settings of an attack.
 
 use crate::Attack;
 use core::time::Duration;
 use std::path::PathBuf;
 
-/// The program that is attacked: the command `taktwerk`, or one that takes the same arguments for `serve`.
+/// The server program: `taktwerk`, or a program with the same arguments for `serve`.
 #[derive(Debug, Clone)]
 pub struct ServerProgram {
     /// The executable.
@@ -15,17 +15,17 @@ pub struct ServerProgram {
     pub application_uri: String,
 }
 
-/// The limits that the server starts with.
+/// The limits of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Limits {
-    /// Those for a server that strangers can reach (`serve --guarded`).
+    /// Those of a public server (`serve --guarded`).
     Strangers,
     /// Those of `serve` on loopback.
     Loopback,
 }
 
-/// What to do to which server.
+/// Which server to attack, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The attack.
@@ -36,15 +36,15 @@ pub struct Options {
     pub limits: Limits,
     /// Connections of the attacker; `None` for the attack's default.
     pub connections: Option<usize>,
-    /// How long the attack goes on. Some attacks end by themselves.
+    /// Duration of the attack. Some attacks end by themselves.
     pub duration: Duration,
-    /// How long to wait after the attack until memory is compared.
+    /// Time between the attack and the comparison of memory.
     pub settle: Duration,
-    /// For [`Attack::Chunks`]: bytes to send in all.
+    /// For [`Attack::Chunks`]: total bytes to send.
     pub bytes: u64,
-    /// Limit for the 99th percentile of the canary's reads, ms.
+    /// Limit for the 99th percentile of the canary's read latency, ms.
     pub p99_max_ms: f64,
-    /// Whether times and memory are judged, or only reported.
+    /// Whether times and memory are judged or only reported.
     pub judges_times: bool,
 }
 

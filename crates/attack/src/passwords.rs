@@ -1,5 +1,4 @@
-//! Logins that fail in different ways: whether the time that the answer takes tells whether a user exists (Part 4 §7.40,
-//! `docs/security/README.md`).
+//! Failed logins: whether the response time reveals whether a user exists (Part 4 §7.40, `docs/security/README.md`).
 
 use crate::Run;
 use crate::guessed::{GUESS, VICTIM};
@@ -8,16 +7,16 @@ use crate::wire::{Wire, WireError};
 use std::time::{Duration, Instant};
 use taktwerk_lab::statistics::{median, median_ratio};
 
-/// Medians may differ by so much of a check: far less than what looking for a user among thousands would show.
+/// Maximum difference of the medians, as a share of a check. A search among thousands of users would show much more.
 const DIFFERENCE_MAX: f64 = 0.03;
-/// Guesses of one name from one address that are looked at; what follows is refused without a look.
+/// Number of guesses per name and address that the server checks. Later ones are refused without a check.
 const FREE: usize = 5;
-/// Refusals of each kind in a round. They take some microseconds, which vary by as much as they take, so there have to be many.
+/// Refusals of each kind in a round. They take only microseconds and vary as much, so many are needed.
 const LOCKED_ROUND: usize = 25;
-/// So many guesses that are looked at, one round of these.
+/// Number of checked guesses per round of lockout refusals.
 const GUESSES_PER_ROUND: usize = 10;
 
-/// Whom a login is for, and what came of it how fast, in microseconds.
+/// One kind of login, with response times in microseconds.
 struct Kind {
     title: &'static str,
     name: fn(usize) -> String,
@@ -38,12 +37,12 @@ pub(crate) fn compare(run: &Run<'_>) -> Result<Findings, String> {
     let mut wrong = kinds(["wrong password", "no such user"]);
     let mut locked = kinds(["locked out", "locked out, no such user"]);
     let mut failed = 0u64;
-    // Every guess comes from an address of its own, so that all of them are looked at.
+    // Every guess has its own address, so that all of them are checked.
     for number in 0..run.connections {
         if run.is_over() {
             break;
         }
-        // In turns, and not always in the same order: a machine that gets slower is slower for all.
+        // The order changes, so that a slower machine affects both kinds alike.
         let at = (number + number / 2) % 2;
         let Some(kind) = wrong.get_mut(at) else { continue };
         match refusal(run, number, &(kind.name)(number), &mut tally) {
@@ -51,20 +50,20 @@ pub(crate) fn compare(run: &Run<'_>) -> Result<Findings, String> {
             Err(_) => failed += 1,
         }
     }
-    // Now many from one address each.
+    // Several logins from one address, to measure lockout.
     let rounds = run.connections / GUESSES_PER_ROUND;
     for round in 0..rounds {
         if run.is_over() {
             break;
         }
         let source = run.connections + round;
-        // For a while: the fifth failure locks out for a second at least.
+        // The fifth failure locks out for at least one second.
         for kind in &locked {
             for _ in 0..FREE {
                 failed += u64::from(refusal(run, source, &(kind.name)(round), &mut tally).is_err());
             }
         }
-        // Beside each other, because what the machine does meanwhile is more than what is looked for.
+        // Interleaved, because machine noise is larger than the effect that is measured.
         for attempt in 0..2 * LOCKED_ROUND {
             let Some(kind) = locked.get_mut((attempt + attempt / 2) % 2) else { continue };
             match refusal(run, source, &(kind.name)(round), &mut tally) {
@@ -86,7 +85,7 @@ pub(crate) fn compare(run: &Run<'_>) -> Result<Findings, String> {
         }
     }
     findings.fact("told", format!("{tally}, failed: {failed}"));
-    findings.claim("every one is told the same", tally.kinds().len() == 1 && failed == 0);
+    findings.claim("all get the same status", tally.kinds().len() == 1 && failed == 0);
     if run.judges_times {
         let claim =
             format!("whether the user exists changes a median by at most {:.0} %", DIFFERENCE_MAX * 100.0);
@@ -95,7 +94,7 @@ pub(crate) fn compare(run: &Run<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// Microseconds that the server takes to refuse a guess.
+/// The time in microseconds that the server takes to refuse a guess.
 fn refusal(run: &Run<'_>, source: usize, name: &str, tally: &mut Tally) -> Result<f64, WireError> {
     let mut wire = Wire::open(run.address, run.source(source, 1))?;
     wire.create_session()?;

@@ -1,7 +1,7 @@
-//! Clients that ask and never read.
+//! Clients that send requests and never read.
 //!
-//! One half asks until the server reads no more of them: it has to keep what they do not take, and to end that. The
-//! other half asks for so little that the kernel has room for all of it: the server's own buffers stay empty.
+//! One half sends until the server stops reading: the server has to buffer responses and close the connection at last.
+//! The other half sends so few requests that the responses fit into the kernel's buffers.
 
 use crate::Run;
 use crate::report::Findings;
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 use taktwerk_schema::{ReadRequest, ReadValueId};
 use taktwerk_types::NodeId;
 
-/// How long a server keeps a connection that takes nothing, and some.
+/// How long a server keeps a connection that reads nothing, and a margin.
 const PATIENCE: Duration = Duration::from_secs(75);
-/// How long to go on asking, and for how long nothing must have moved before it is enough.
+/// Maximum time of sending, and the time without progress after which it stops.
 const ASKING_MAX: Duration = Duration::from_secs(60);
 const STANDSTILL: Duration = Duration::from_secs(2);
-/// Requests of those that ask for little.
+/// Number of requests of clients that send little.
 const FEW: u64 = 3;
-/// Requests of one connection at most: far more than a server takes from somebody who does not read.
+/// Maximum number of requests per connection: far more than a server reads from such a client.
 const MANY: u64 = 5_000;
-/// All unsent bytes that a server keeps for strangers, and its overhead.
+/// The server's budget for unsent bytes of unknown clients, and its overhead.
 const UNSENT_MAX: u64 = (256 + 64) << 20;
 
 /// A client that never reads.
 struct Asker {
     wire: Wire,
     raw: Raw,
-    /// What is left of the request under way.
+    /// The unsent rest of the current request.
     left: Vec<u8>,
     asked: u64,
     most: u64,
@@ -35,7 +35,7 @@ struct Asker {
 
 impl Asker {
     fn start(run: &Run<'_>, number: usize) -> Result<Self, WireError> {
-        // A small window, so that the kernel takes little of what nobody reads.
+        // A small window, so that the kernel buffers little.
         let mut wire = Wire::open_with(dial(run.address, run.source(number, 40), Some(4096))?)?;
         wire.create_session()?;
         wire.activate(taktwerk_types::ExtensionObject::NULL)?;
@@ -44,10 +44,10 @@ impl Asker {
         Ok(Self { wire, raw, left: Vec::new(), asked: 0, most })
     }
 
-    /// Sends what the kernel takes; whether it took anything.
+    /// Sends what the kernel accepts. Returns whether it accepted anything.
     fn ask(&mut self, request: &mut ReadRequest) -> Result<bool, WireError> {
         let mut moved = false;
-        // A few at a time, so that all get their turn.
+        // A few requests at a time, so that all connections make progress.
         for _ in 0..8 {
             if self.left.is_empty() {
                 if self.asked >= self.most {
@@ -66,7 +66,7 @@ impl Asker {
         Ok(moved)
     }
 
-    /// Whether the server has stopped reading it, or has ended it.
+    /// Whether the server has stopped reading or has closed the connection.
     fn is_stopped(&self) -> bool {
         self.raw.is_closed || !self.left.is_empty()
     }
@@ -101,7 +101,7 @@ pub(crate) fn zero_window(run: &Run<'_>) -> Result<Findings, String> {
     );
     findings.fact("ask a little", format!("{}, {FEW} requests each", few.len()));
     let asked_little = !few.is_empty() && few.iter().all(|asker| asker.left.is_empty());
-    // Nothing is read, so the end of a connection does not show here: the server's open files tell.
+    // The client does not read, so it cannot see the end of a connection: count the server's open files.
     let began = Instant::now();
     let at_once = connected.saturating_sub(run.files().saturating_sub(files));
     let mut left = run.files().saturating_sub(files);
@@ -111,13 +111,14 @@ pub(crate) fn zero_window(run: &Run<'_>) -> Result<Findings, String> {
     }
     let took = began.elapsed();
     let peak = run.peak().saturating_sub(before);
-    findings.fact("memory while nobody reads", format!("{:.1} MiB more", held as f64 / f64::from(1 << 20)));
+    findings.fact("memory with unread output", format!("{:.1} MiB more", held as f64 / f64::from(1 << 20)));
     findings.fact(
         "closed by the server",
         format!("{at_once} while they asked, the others after {:.1} s, {left} left", took.as_secs_f64()),
     );
-    findings.claim("the server stops reading those that ask on", stopped == many.len() && stopped > 0);
-    findings.claim("it answers the others", asked_little);
+    findings
+        .claim("the server stops reading from clients that send on", stopped == many.len() && stopped > 0);
+    findings.claim("it answers the other clients", asked_little);
     findings.claim("all are closed", left == 0);
     if run.judges_times {
         findings.claim("memory stays within the budget of unsent bytes", peak <= UNSENT_MAX);
@@ -125,7 +126,7 @@ pub(crate) fn zero_window(run: &Run<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// Asks until nothing moves any more.
+/// Sends until nothing moves any more.
 fn ask_on(run: &Run<'_>, askers: &mut [Asker]) -> Result<(), WireError> {
     let node = ReadValueId { node_id: NodeId::numeric(0, 2256), attribute_id: 13, ..ReadValueId::default() };
     let mut request = ReadRequest { nodes_to_read: vec![node; 500], ..ReadRequest::default() };

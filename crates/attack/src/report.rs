@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use taktwerk_types::StatusCode;
 
-/// Something that has to hold.
+/// A requirement and whether it holds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Claim {
-    /// What.
+    /// The requirement.
     pub claim: String,
-    /// Whether it does.
+    /// Whether it holds.
     pub holds: bool,
 }
 
-/// What an attack saw.
+/// Measurements and claims of an attack.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     facts: Vec<(String, String)>,
@@ -23,18 +23,18 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Notes a figure.
+    /// Records a measurement.
     pub(crate) fn fact(&mut self, name: &str, value: impl ToString) {
         self.facts.push((name.to_owned(), value.to_string()));
     }
 
-    /// Notes whether something holds.
+    /// Records whether a requirement holds.
     pub(crate) fn claim(&mut self, claim: impl Into<String>, holds: bool) {
         self.claims.push(Claim { claim: claim.into(), holds });
     }
 }
 
-/// How often each thing happened.
+/// Counts of outcomes.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(BTreeMap<String, u64>);
 
@@ -43,7 +43,7 @@ impl Tally {
         *self.0.entry(what.into()).or_default() += 1;
     }
 
-    /// Adds what another has counted.
+    /// Adds another tally.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (what, count) in &other.0 {
             *self.0.entry(what.clone()).or_default() += count;
@@ -51,10 +51,12 @@ impl Tally {
     }
 
     pub(crate) fn status(&mut self, status: Option<StatusCode>) {
-        self.add(status.map_or_else(|| "closed without a word".to_owned(), |status| status.to_string()));
+        self.add(
+            status.map_or_else(|| "closed without an Error message".to_owned(), |status| status.to_string()),
+        );
     }
 
-    /// What happened, without how often.
+    /// The outcomes without their counts.
     pub(crate) fn kinds(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }
@@ -81,14 +83,14 @@ impl core::fmt::Display for Tally {
 pub struct Memory {
     /// Before the attack.
     pub before: u64,
-    /// The most during the attack.
+    /// Maximum during the attack.
     pub peak: u64,
-    /// After the time to settle.
+    /// After the settling time.
     pub after: u64,
 }
 
 impl Memory {
-    /// What has to hold of it, `settled` seconds after the attack.
+    /// The claim about memory `settled` seconds after the attack.
     fn claim(&self, settled: u64) -> (String, bool) {
         let about = |bytes: u64| bytes + bytes / 20 + (8 << 20);
         (format!("memory is back within 5 % + 8 MiB after {settled} s"), self.after <= about(self.before))
@@ -98,22 +100,22 @@ impl Memory {
 /// The result of an attack.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Its name.
+    /// Name of the attack.
     pub attack: &'static str,
     /// The server's limits.
     pub limits: Limits,
     /// Connections of the attacker.
     pub connections: usize,
-    /// How long it took, s.
+    /// Duration, s.
     pub seconds: f64,
-    /// Figures, in the order in which they are read.
+    /// Measurements, in display order.
     #[serde(serialize_with = "as_map")]
     pub facts: Vec<(String, String)>,
-    /// What has to hold; empty if the attack was interrupted.
+    /// The requirements; empty if the attack was interrupted.
     pub claims: Vec<Claim>,
     /// Memory of the server.
     pub memory: Memory,
-    /// What the canary noticed.
+    /// What the canary measured.
     pub canary: CanaryReport,
 }
 
@@ -132,8 +134,8 @@ impl Report {
     ) -> Self {
         let p99 = if options.judges_times { options.p99_max_ms } else { f64::INFINITY };
         match canary.complaint(p99) {
-            None => findings.claim("the canary noticed nothing", true),
-            Some(complaint) => findings.claim(format!("the canary noticed nothing: {complaint}"), false),
+            None => findings.claim("the canary was not affected", true),
+            Some(complaint) => findings.claim(format!("the canary was not affected: {complaint}"), false),
         }
         if options.judges_times {
             let (claim, holds) = memory.claim(options.settle.as_secs());
@@ -144,8 +146,8 @@ impl Report {
         Self { attack, limits, connections, seconds: took.as_secs_f64(), facts, claims, memory, canary }
     }
 
-    /// Drops all claims: the attack was interrupted.
-    pub(crate) fn judge_nothing(&mut self) {
+    /// Removes all claims, because the attack was interrupted.
+    pub(crate) fn drop_claims(&mut self) {
         self.claims.clear();
     }
 
@@ -161,22 +163,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tallies_are_told() {
+    fn tallies_are_displayed() {
         let mut tally = Tally::default();
         assert_eq!(tally.to_string(), "nothing");
         tally.status(None);
         tally.status(Some(StatusCode::BAD_TIMEOUT));
         tally.status(Some(StatusCode::BAD_TIMEOUT));
-        assert_eq!(tally.to_string(), "2 x BadTimeout, 1 x closed without a word");
+        assert_eq!(tally.to_string(), "2 x BadTimeout, 1 x closed without an Error message");
         assert_eq!((tally.count("BadTimeout"), tally.count("other")), (2, 0));
         let mut sum = Tally::default();
         sum.merge(&tally);
         sum.merge(&tally);
-        assert_eq!(sum.to_string(), "4 x BadTimeout, 2 x closed without a word");
+        assert_eq!(sum.to_string(), "4 x BadTimeout, 2 x closed without an Error message");
     }
 
     #[test]
-    fn memory_comes_back() {
+    fn memory_must_return_to_the_baseline() {
         let mebi = |bytes: u64| bytes << 20;
         for (after, expected) in [(20, true), (29, true), (30, false)] {
             let memory = Memory { before: mebi(20), peak: mebi(200), after: mebi(after) };

@@ -1,4 +1,4 @@
-//! One run of an attack: the server, where it listens, what it takes, and what the attack may use.
+//! The context of one run: the server, its address and process, and settings of the attack.
 
 use crate::Limits;
 use crate::keys::Keys;
@@ -23,7 +23,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// An address of the attacker, which `per_address` connections share. The canary uses another one.
+    /// The attacker's address with this number, shared by `per_address` connections. The canary uses another one.
     pub(crate) fn source(&self, number: usize, per_address: usize) -> Option<IpAddr> {
         if !self.address.ip().is_loopback() || !self.address.is_ipv4() {
             return None;
@@ -32,28 +32,28 @@ impl Run<'_> {
         Some(IpAddr::V4(Ipv4Addr::from(0x7f01_0001 + number)))
     }
 
-    /// How long to wait for something: `span`, or much longer if times are not judged.
+    /// The timeout for something: `span`, or five times as long if times are not judged.
     pub(crate) fn patience(&self, span: Duration) -> Duration {
         if self.judges_times { span } else { 5 * span }
     }
 
-    /// Whether the user has interrupted it.
+    /// Whether the user has interrupted the run.
     pub(crate) fn is_over(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// How many files the server has open: each connection is one.
+    /// Number of files that the server has open: one per connection.
     pub(crate) fn files(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.pid)).map_or(0, Iterator::count)
     }
 
-    /// The most memory that the server had so far, in bytes.
+    /// Peak memory of the server so far, in bytes.
     pub(crate) fn peak(&self) -> u64 {
         self.rss();
         self.memory.load(Ordering::Relaxed)
     }
 
-    /// Memory of the server now, in bytes.
+    /// Current memory of the server, in bytes.
     pub(crate) fn rss(&self) -> u64 {
         let rss = self.process.snapshot().map_or(0, |snapshot| snapshot.rss);
         self.memory.fetch_max(rss, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Services up to their limits and beyond, each with the StatusCode that belongs there.
+//! Services at and beyond their limits. Each must return the StatusCode that the specification defines.
 
 use crate::Run;
 use crate::report::{Findings, Tally};
@@ -13,7 +13,7 @@ use taktwerk_types::{NodeId, StatusCode, Variant};
 
 /// Items per request.
 const ITEMS_PER_CALL: usize = 5_000;
-/// Items that are created at most, whatever the server would take.
+/// Maximum number of items to create, whatever the server allows.
 const ITEMS_MAX: u32 = 300_000;
 
 pub(crate) fn limits(run: &Run<'_>) -> Result<Findings, String> {
@@ -76,7 +76,7 @@ fn told(status: Option<StatusCode>) -> String {
 
 fn monitored_items(wire: &mut Wire, findings: &mut Findings) -> Result<(), WireError> {
     let limit = published(wire, v::SERVER_SERVER_CAPABILITIES_MAX_MONITORED_ITEMS_PER_SUBSCRIPTION)?;
-    // The session has all its subscriptions already: any of them will do, and the ids follow each other.
+    // The session has the maximum number of subscriptions. Their ids are consecutive, so any of them can be used.
     wire.call(&mut CloseSessionRequest { delete_subscriptions: true, ..Default::default() })?;
     wire.create_session()?;
     wire.activate(taktwerk_types::ExtensionObject::NULL)?;
@@ -122,14 +122,14 @@ fn monitored_items(wire: &mut Wire, findings: &mut Findings) -> Result<(), WireE
 }
 
 fn publish_requests(wire: &mut Wire, findings: &mut Findings) -> Result<(), WireError> {
-    // The first values are there for the taking; those that come after wait.
+    // The first notifications are sent at once. Later Publish requests wait.
     let mut refused = Tally::default();
     let mut sent = 0;
     for _ in 0..1_000 {
         wire.send(&mut PublishRequest::default())?;
         sent += 1;
     }
-    // A request that is answered at once shows how far the server has come.
+    // A request that is answered at once shows that the server has processed all before it.
     let node = ReadValueId { node_id: NodeId::numeric(0, 2258), attribute_id: 13, ..ReadValueId::default() };
     let last = wire.send(&mut ReadRequest { nodes_to_read: vec![node], ..ReadRequest::default() })?;
     loop {
@@ -144,7 +144,7 @@ fn publish_requests(wire: &mut Wire, findings: &mut Findings) -> Result<(), Wire
     }
     let too_many = refused.count(&StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS.to_string());
     findings.fact("Publish requests", format!("{sent} sent, {refused}"));
-    findings.claim("the oldest Publish requests give way with Bad_TooManyPublishRequests", too_many > 0);
+    findings.claim("the oldest Publish requests are refused with Bad_TooManyPublishRequests", too_many > 0);
     Ok(())
 }
 
@@ -165,7 +165,7 @@ fn continuation_points(wire: &mut Wire, findings: &mut Findings) -> Result<(), W
     Ok(())
 }
 
-/// Activated sessions until the server has no more: nobody else's is taken.
+/// Activates sessions until the server refuses more. Sessions of other clients must not be closed.
 fn sessions(run: &Run<'_>, findings: &mut Findings) -> Result<(), String> {
     let mut probe = Wire::session(run.address, run.source(0, 1)).map_err(|error| error.to_string())?;
     let limit = published(&mut probe, v::SERVER_SERVER_CAPABILITIES_MAX_SESSIONS)
@@ -196,20 +196,20 @@ fn sessions(run: &Run<'_>, findings: &mut Findings) -> Result<(), String> {
         }
         wires.push(wire);
     }
-    // The canary has one, and so has the session that asked for the limit, until its timeout.
+    // The canary has a session, and so has the probe of the limit until its timeout.
     findings.fact("sessions", format!("{count} of {limit} and those of others, then {}", told(refused)));
-    // A tenth of all is for clients with a certificate and for known addresses.
+    // A tenth is reserved for clients with certificates and for known addresses.
     let rest = limit - limit / 10;
     let exact = count + 3 >= rest && count <= rest && refused == Some(StatusCode::BAD_TOO_MANY_SESSIONS);
     findings.claim("nine tenths of the published number of sessions, then Bad_TooManySessions", exact);
     for wire in &mut wires {
-        // Only the last session of each; the others go with their timeout.
+        // Closes only the last session of each connection. The others expire.
         let _ = wire.call(&mut CloseSessionRequest { delete_subscriptions: true, ..Default::default() });
     }
     Ok(())
 }
 
-/// Sessions that are never activated: the oldest of them give way, those in use stay.
+/// Sessions that are never activated: the server closes the oldest of them and keeps sessions in use.
 pub(crate) fn unactivated(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let mut tally = Tally::default();
@@ -238,6 +238,6 @@ pub(crate) fn unactivated(run: &Run<'_>) -> Result<Findings, String> {
     let node = ReadValueId { node_id: NodeId::numeric(0, 2258), attribute_id: 13, ..ReadValueId::default() };
     let read = honest.call(&mut ReadRequest { nodes_to_read: vec![node], ..ReadRequest::default() });
     findings.fact("CreateSession", tally);
-    findings.claim("an honest client gets a session meanwhile", read.is_ok());
+    findings.claim("an honest client gets a session during the attack", read.is_ok());
     Ok(findings)
 }

@@ -1,4 +1,4 @@
-//! Slow loris: just enough to look alive.
+//! Slow loris: connections that send just enough to look alive.
 
 use crate::Run;
 use crate::connections::Connections;
@@ -7,7 +7,7 @@ use crate::report::Findings;
 use crate::wire::{Raw, Wire, chunk_head, hello, open};
 use std::time::{Duration, Instant};
 
-/// A third of the connections each sends its Hello, its OpenSecureChannel and a message at one byte per second.
+/// One third of the connections each sends its Hello, its OpenSecureChannel or a message at one byte per second.
 pub(crate) fn loris(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let none = "http://opcfoundation.org/UA/SecurityPolicy#None";
@@ -50,7 +50,7 @@ pub(crate) fn loris(run: &Run<'_>) -> Result<Findings, String> {
     }
     let mut next = 0;
     let mut due = Instant::now();
-    // The last of them may only just have begun.
+    // The stage of the last connection may have started only now.
     connections.wait(run, run.patience(STAGE), |connections| {
         if Instant::now() < due {
             return;

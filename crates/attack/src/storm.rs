@@ -1,4 +1,4 @@
-//! Connections and handshakes as fast as they go.
+//! Connections and handshakes as fast as possible.
 
 use crate::Run;
 use crate::report::{Findings, Tally};
@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the server may take to say something.
+/// How long the server may take to send something.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections that are open at a time.
+/// Maximum number of open connections.
 const ALIVE_MAX: usize = 200;
 
-/// Connects and closes, from as many addresses as there are connections.
+/// Connects and closes as fast as possible, each from its own address.
 pub(crate) fn connects(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let (made, tally) = storm(run, false, |_| {});
@@ -22,8 +22,8 @@ pub(crate) fn connects(run: &Run<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// OpenSecureChannel with a policy that needs RSA, a certificate that is none and a body of noise, faster than connections
-/// are let in: what comes behind admission is `forged`.
+/// OpenSecureChannel with an RSA policy, an invalid certificate and a random body, faster than connections are
+/// admitted. Handshakes behind admission are tested by `forged`.
 pub(crate) fn opens(run: &Run<'_>) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let policy = "http://opcfoundation.org/UA/SecurityPolicy#Basic256Sha256";
@@ -40,11 +40,11 @@ pub(crate) fn opens(run: &Run<'_>) -> Result<Findings, String> {
     let held = tally.count("open until it was closed here");
     findings.fact("requests", format!("{made}, {rate:.0} per second"));
     findings.fact("outcome", tally);
-    findings.claim("every one is refused", held == 0);
+    findings.claim("all are refused", held == 0);
     Ok(findings)
 }
 
-/// Connects until time is over; each connection lives until so many others came after it.
+/// Connects until the time is over. Each connection is closed after [`ALIVE_MAX`] newer ones.
 fn storm(run: &Run<'_>, expects_words: bool, mut greet: impl FnMut(&mut Raw)) -> (u64, Tally) {
     let mut tally = Tally::default();
     let mut alive: VecDeque<(Raw, Instant)> = VecDeque::new();
@@ -75,7 +75,7 @@ fn storm(run: &Run<'_>, expects_words: bool, mut greet: impl FnMut(&mut Raw)) ->
     (made, tally)
 }
 
-/// Notes how a connection ended; if the server has to say something, it gets the time to.
+/// Records how a connection ended, after waiting for an Error message if one is expected.
 fn settle(mut raw: Raw, since: Instant, tally: &mut Tally, expects_words: bool) {
     raw.listen();
     while expects_words && !raw.is_closed && raw.error().is_none() && since.elapsed() < PATIENCE {

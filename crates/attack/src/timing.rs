@@ -1,5 +1,5 @@
-//! Handshakes that are broken in different ways, by somebody whose certificate is trusted: whether the time that a refusal
-//! takes tells an attacker how far the server has come (Part 6 §6.7.7; Bleichenbacher, Manger).
+//! Invalid handshakes with a trusted certificate: whether the time of a refusal reveals at which step the server failed
+//! (Part 6 §6.7.7; Bleichenbacher, Manger).
 
 use crate::Run;
 use crate::report::{Findings, Tally};
@@ -12,21 +12,21 @@ use taktwerk_lab::statistics::{median, median_ratio};
 pub(crate) const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
 /// How long the server may take to refuse.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Medians may differ by so much of a handshake: far less than what one more operation with a key would show.
+/// Maximum difference of the medians, as a share of a handshake. One more key operation would show much more.
 const DIFFERENCE_MAX: f64 = 0.03;
-/// Bytes of an Acknowledge.
+/// Length of an Acknowledge message, in bytes.
 const ACKNOWLEDGE_LEN: usize = 28;
 
-/// What is wrong with a handshake.
+/// The fault of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// Nothing that was encrypted for the server: the decryption fails.
+    /// Not encrypted for the server: the decryption fails.
     Cipher,
-    /// Only the last block: the first is decrypted.
+    /// Only the last block is wrong: the first one can be decrypted.
     LastBlock,
-    /// It is decrypted, and nobody has signed it.
+    /// Can be decrypted, but the signature is wrong.
     Signature,
-    /// It is decrypted and signed, and the padding in front of the signature is wrong.
+    /// Can be decrypted and the signature is valid, but the padding is wrong.
     Padding,
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn handshakes(run: &Run<'_>) -> Result<Findings, String> {
     let mut times: [Vec<f64>; 4] = Default::default();
     let mut tally = Tally::default();
     let mut failed = 0u64;
-    // All of them are made before: what this side does between two handshakes, and that is more for some kinds, decides
-    // on which CPUs and in which state the server finds itself.
+    // All messages are built in advance. Work between two handshakes would influence CPU state and placement of the
+    // server.
     let provider = run.keys.canary();
     let own = provider.own_certificate(POLICY).ok_or("there is no certificate")?;
     let mut messages = Vec::with_capacity(run.connections);
@@ -74,7 +74,7 @@ pub(crate) fn handshakes(run: &Run<'_>) -> Result<Findings, String> {
         findings.fact(name, format!("{}: median {median:.1} us, {ratio}", times.len()));
     }
     findings.fact("told", format!("{tally}, failed: {failed}"));
-    findings.claim("every one is told the same", tally.kinds().len() == 1);
+    findings.claim("all get the same status", tally.kinds().len() == 1);
     if run.judges_times {
         let claim = format!("the medians differ by at most {:.0} %", DIFFERENCE_MAX * 100.0);
         findings.claim(claim, largest <= DIFFERENCE_MAX);
@@ -82,8 +82,8 @@ pub(crate) fn handshakes(run: &Run<'_>) -> Result<Findings, String> {
     Ok(findings)
 }
 
-/// Which kind comes when: each once in every group, because a machine that gets slower is slower for all, and in another
-/// order each time, so that none is always the one behind a certain other.
+/// The order of the kinds. Every group contains each kind once, so that a slower machine affects all alike. The order
+/// varies, so that no kind always follows the same other kind.
 fn turns(count: usize) -> Vec<usize> {
     let mut noise = Noise(1);
     let mut turns = Vec::with_capacity(count);
@@ -98,7 +98,7 @@ fn turns(count: usize) -> Vec<usize> {
     turns
 }
 
-/// Numbers that repeat from run to run.
+/// Reproducible pseudo-random numbers.
 struct Noise(u64);
 
 impl Noise {
@@ -112,7 +112,7 @@ impl Noise {
     }
 }
 
-/// An OpenSecureChannel request of whoever has the certificate, broken in one way.
+/// An OpenSecureChannel request with the trusted certificate and one fault.
 pub(crate) fn message(
     run: &Run<'_>,
     certificate: &[u8],
@@ -126,7 +126,7 @@ pub(crate) fn message(
     let receiver = provider.peer_key(POLICY, server).map_err(text)?;
     let signature_len = provider.signature_len(POLICY).map_err(text)?;
     let (plain_block, cipher_block) = (receiver.plain_block_len(), receiver.cipher_block_len());
-    // Two blocks, as an honest request has them; the number keeps one from being like the other.
+    // Two blocks, as in a valid request. The number makes each message unique.
     let (blocks, mut noise) = (2, Noise(number as u64));
     let mut message = open(
         POLICY.uri(),
@@ -137,7 +137,7 @@ pub(crate) fn message(
     let headers_len = message.len() - blocks * cipher_block;
     let mut plain = vec![0; blocks * plain_block - signature_len];
     noise.fill(&mut plain);
-    // The last byte in front of the signature says how much padding there is.
+    // The last byte before the signature is the padding size.
     if let Some(last) = plain.last_mut() {
         *last = 9;
     }
@@ -148,7 +148,7 @@ pub(crate) fn message(
     } else {
         signature.resize(signature_len, 0);
         noise.fill(&mut signature);
-        // A number that is below the modulus, as a signature is.
+        // A number below the modulus, like a signature.
         signature.iter_mut().take(1).for_each(|byte| *byte &= 0x3f);
     }
     plain.extend_from_slice(&signature);
@@ -168,7 +168,7 @@ pub(crate) fn message(
     Ok(message)
 }
 
-/// Sends a request behind a Hello and takes the time until the server has ended the connection.
+/// Sends a request after a Hello. Returns the time until the server has closed the connection.
 pub(crate) fn refusal(run: &Run<'_>, number: usize, message: &[u8]) -> std::io::Result<(Duration, Raw)> {
     let mut stream = dial(run.address, run.source(number % 1_000, 1), None)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_comes_equally_often_and_behind_every_other() {
+    fn kinds_are_balanced_in_frequency_and_order() {
         let turns = turns(4_000);
         let mut behind = [[0; KINDS.len()]; KINDS.len()];
         for pair in turns.windows(2) {

@@ -1,7 +1,7 @@
-//! Sockets that do what honest clients never do.
+//! Sockets for what honest clients never do.
 //!
-//! - [`Raw`]: bytes, as they are; the messages of the handshake are built by hand;
-//! - [`Wire`]: a session on a blocking socket, for services that are asked too much of.
+//! - [`Raw`]: plain bytes. Handshake messages are built by hand;
+//! - [`Wire`]: a session on a blocking socket, for services beyond their limits.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -18,10 +18,10 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{Decode, DecodeLimits, Decoder, Encode, ExtensionObject, NodeId, StatusCode, Structure};
 
-/// How long a peer may take for anything.
+/// Timeout for anything that a peer does.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why something did not work.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     #[error("socket: {0}")]
@@ -30,12 +30,12 @@ pub(crate) enum WireError {
     Closed(StatusCode),
     #[error("the server answered {0}")]
     Fault(StatusCode),
-    #[error("the server's bytes are wrong: {0}")]
+    #[error("the server sent invalid data: {0}")]
     Protocol(String),
 }
 
 impl WireError {
-    /// The status, if the server gave one.
+    /// The StatusCode, if the server sent one.
     pub(crate) fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Closed(status) | Self::Fault(status) => Some(*status),
@@ -44,7 +44,8 @@ impl WireError {
     }
 }
 
-/// Connects from a given address; a small receive buffer keeps the kernel from taking what nobody reads.
+/// Connects from a given address. A small receive buffer limits what the kernel buffers for a client that does not
+/// read.
 pub(crate) fn dial(
     to: SocketAddr,
     from: Option<IpAddr>,
@@ -74,7 +75,7 @@ pub(crate) fn hello() -> Vec<u8> {
     sized(message)
 }
 
-/// An OpenSecureChannel request with a policy and certificate; the body stays as it is.
+/// An OpenSecureChannel request with a policy, a certificate and an unencrypted body.
 pub(crate) fn open(
     policy: &str,
     certificate: Option<&[u8]>,
@@ -89,7 +90,7 @@ pub(crate) fn open(
     sized(message)
 }
 
-/// The head of a message chunk of `size` bytes on a channel: 24 bytes.
+/// The header of a message chunk of `size` bytes on a channel: 24 bytes.
 pub(crate) fn chunk_head(
     flag: u8,
     size: u32,
@@ -106,7 +107,7 @@ pub(crate) fn chunk_head(
     head
 }
 
-/// Writes a message's length where it belongs.
+/// Writes a message's length into its header.
 fn sized(mut message: Vec<u8>) -> Vec<u8> {
     let len = u32::try_from(message.len()).unwrap_or(u32::MAX).to_le_bytes();
     if let Some(place) = message.get_mut(4..8) {
@@ -115,11 +116,11 @@ fn sized(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// A socket of a connections: never blocks.
+/// A non-blocking socket.
 #[derive(Debug)]
 pub(crate) struct Raw {
     stream: TcpStream,
-    /// What the server said, as far as it is kept.
+    /// The received bytes that are kept.
     pub(crate) heard: Vec<u8>,
     pub(crate) is_closed: bool,
 }
@@ -130,7 +131,7 @@ impl Raw {
         Ok(Self { stream, heard: Vec::new(), is_closed: false })
     }
 
-    /// Sends what the kernel takes and says how much that was.
+    /// Sends what the kernel accepts, and returns the number of bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> usize {
         match self.stream.write(bytes) {
             Ok(count) => count,
@@ -142,7 +143,7 @@ impl Raw {
         }
     }
 
-    /// Looks what has come.
+    /// Reads what has arrived.
     pub(crate) fn listen(&mut self) {
         let mut buffer = [0u8; 4096];
         while !self.is_closed {
@@ -159,7 +160,7 @@ impl Raw {
         }
     }
 
-    /// The status of the Error message that the server's words end with.
+    /// The status of the Error message at the end of the received bytes.
     pub(crate) fn error(&self) -> Option<StatusCode> {
         let at = self.heard.windows(4).rposition(|window| window == b"ERRF")?;
         let status = self.heard.get(at + 8..)?.first_chunk::<4>()?;
@@ -167,7 +168,7 @@ impl Raw {
     }
 }
 
-/// A channel, perhaps with a session, on a blocking socket.
+/// A channel, possibly with a session, on a blocking socket.
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: TcpStream,
@@ -178,7 +179,7 @@ pub(crate) struct Wire {
     out: Vec<u8>,
     token: NodeId,
     handle: u32,
-    /// Bytes received so far.
+    /// Number of bytes received so far.
     pub(crate) received: u64,
 }
 
@@ -193,8 +194,8 @@ impl Wire {
         Self::open_as(stream, Arc::new(NullProvider), params, Duration::ZERO)
     }
 
-    /// Opens a channel over a link with a round trip of `round_trip`: whatever the server answers, what follows from it
-    /// reaches the server so much later.
+    /// Opens a channel over a link with a round-trip time of `round_trip`: each request that depends on a response is
+    /// delayed by it.
     pub(crate) fn open_as(
         stream: TcpStream,
         provider: Arc<dyn Provider>,
@@ -218,7 +219,7 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Opens a channel and an activated session for anybody.
+    /// Opens a channel and activates an anonymous session.
     pub(crate) fn session(to: SocketAddr, from: Option<IpAddr>) -> Result<Self, WireError> {
         let mut wire = Self::open(to, from)?;
         wire.create_session()?;
@@ -230,7 +231,7 @@ impl Wire {
         &self.channel
     }
 
-    /// Requests carry this token from now on.
+    /// Sets the authentication token of later requests.
     pub(crate) fn set_token(&mut self, token: NodeId) {
         self.token = token;
     }
@@ -239,12 +240,12 @@ impl Wire {
         self.channel.id()
     }
 
-    /// The socket, for what the protocol does not foresee.
+    /// The socket, for operations outside the protocol.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
 
-    /// The same socket once more, never blocking from now on.
+    /// A second handle of the same socket. The socket becomes non-blocking.
     pub(crate) fn raw(&self) -> Result<Raw, WireError> {
         Ok(Raw::new(self.stream.try_clone()?)?)
     }
@@ -265,7 +266,7 @@ impl Wire {
         self.call(&mut request).map(drop)
     }
 
-    /// Activates the session with a name and a password in the clear.
+    /// Activates the session with a name and an unencrypted password.
     pub(crate) fn login(&mut self, name: &str, password: &str) -> Result<(), WireError> {
         let token = UserNameIdentityToken {
             policy_id: "username".into(),
@@ -277,7 +278,7 @@ impl Wire {
     }
 
     fn flush(&mut self) -> Result<(), WireError> {
-        // A Hello reaches the server together with the last packet of the connection's handshake.
+        // A Hello arrives together with the last packet of the TCP handshake, so it is not delayed.
         if self.received > 0 && !self.out.is_empty() {
             std::thread::sleep(self.round_trip);
         }
@@ -286,7 +287,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Takes one event from the channel, reading as long as there is none.
+    /// Takes one event from the channel, and reads while there is none.
     fn step(&mut self) -> Result<Option<(u32, Vec<u8>)>, WireError> {
         loop {
             let received = self
@@ -345,14 +346,14 @@ impl Wire {
         }
     }
 
-    /// Sends a request and does not wait for the answer. Gives its id.
+    /// Sends a request without waiting for the response. Returns the request id.
     pub(crate) fn send<R: Request>(&mut self, request: &mut R) -> Result<u32, WireError> {
         let id = self.write(request)?;
         self.flush()?;
         Ok(id)
     }
 
-    /// The bytes of a request, to be sent by somebody else.
+    /// The bytes of a request, for sending elsewhere.
     pub(crate) fn written<R: Request>(&mut self, request: &mut R) -> Result<Vec<u8>, WireError> {
         self.write(request)?;
         Ok(core::mem::take(&mut self.out))
@@ -370,7 +371,7 @@ impl Wire {
         Ok(id)
     }
 
-    /// The next answer: its request's id, and its ServiceResult.
+    /// The next response: request id and body.
     pub(crate) fn next(&mut self) -> Result<(u32, Vec<u8>), WireError> {
         loop {
             if let Some(message) = self.step()? {
@@ -379,7 +380,7 @@ impl Wire {
         }
     }
 
-    /// Sends a request and takes its answer; others that come before it are dropped.
+    /// Sends a request and returns its response. Other responses before it are dropped.
     pub(crate) fn call<R: Request>(&mut self, request: &mut R) -> Result<R::Response, WireError> {
         let id = self.send(request)?;
         loop {
@@ -391,7 +392,7 @@ impl Wire {
     }
 }
 
-/// Reads an answer.
+/// Decodes a response.
 pub(crate) fn decode<T: Response>(body: &[u8]) -> Result<T, WireError> {
     let wrong = |error: taktwerk_types::DecodeError| WireError::Protocol(error.to_string());
     let mut decoder = Decoder::new(body, DecodeLimits::DEFAULT);
@@ -412,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_say_how_long_they_are() {
+    fn messages_contain_their_length() {
         for message in [hello(), open("urn:policy", Some(&[1; 10]), None, &[0; 40])] {
             let size = u32::from_le_bytes(message[4..8].try_into().unwrap());
             assert_eq!(size as usize, message.len());

@@ -7,20 +7,20 @@ use taktwerk_types::Instant;
 #[derive(Debug)]
 pub(crate) struct Assembly {
     pub(crate) request_id: u32,
-    /// Grows with what arrives; at most a quarter more than what has arrived is reserved.
+    /// Reserves at most a quarter more than what has arrived.
     body: Vec<u8>,
     chunks: u32,
-    /// A limit was passed: the rest is dropped as it comes.
+    /// A limit was exceeded: the remaining chunks are dropped as they arrive.
     dropping: bool,
     pub(crate) deadline: Instant,
 }
 
-/// What happens when a message passes a limit.
+/// What happens when a message exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overrun {
-    /// A server ends the connection: nobody makes it store more.
+    /// A server ends the connection, so that a peer cannot make it store more.
     Fail,
-    /// A client drops the message and goes on: the request failed, the connection did not.
+    /// A client drops the message and keeps the connection. Only the request fails.
     Drop,
 }
 
@@ -57,7 +57,7 @@ impl Assembly {
                 self.body = Vec::new();
             }
             (false, _) => {
-                // Growing by a quarter copies a little more than doubling, and wastes a quarter at most.
+                // Growing by a quarter copies slightly more than doubling but wastes at most a quarter.
                 if self.body.capacity() - self.body.len() < part.len() {
                     let room = (limits.size_max as usize).saturating_sub(self.body.len());
                     self.body.reserve_exact((self.body.len() / 4).min(room).max(part.len()));
@@ -68,7 +68,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Bytes of memory taken so far: what is reserved, which is what it costs.
+    /// Memory reserved for the message so far, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.body.capacity()
     }

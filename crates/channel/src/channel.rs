@@ -1,4 +1,4 @@
-//! The state of a channel, its life and its deadlines.
+//! The state of a channel, its lifecycle and its deadlines.
 
 use crate::assembly::{Assembly, MessageLimits, Overrun};
 use crate::config::{ChannelConfig, OpenParams};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use taktwerk_crypto::{CryptoError, MessageSecurityMode, Role, SecurityPolicy};
 use taktwerk_types::{Instant, StatusCode, UtcTime};
 
-/// Where a channel stands.
+/// State of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Client of a reversed connection: the server speaks first.
@@ -25,27 +25,29 @@ pub(crate) enum State {
     AwaitHello,
     /// Client.
     AwaitAcknowledge,
-    /// Both: the OpenSecureChannel exchange has not finished.
+    /// Both roles: the OpenSecureChannel exchange has not finished.
     AwaitOpen,
-    /// Messages flow.
+    /// Messages can be sent and received.
     Open,
     /// Nothing more is accepted or sent.
     Closed,
 }
 
-/// What is known of the other end.
+/// What is known of the peer.
 #[derive(Default)]
 pub(crate) struct Peer {
-    /// What a client called us in its Hello.
+    /// The endpoint URL in the client's Hello.
     pub(crate) endpoint_url: Box<str>,
     /// The certificate the channel was opened with.
     pub(crate) certificate: Option<Arc<[u8]>>,
-    /// The last nonce, which must not come again.
+    /// The last nonce. The peer must not use it again.
     pub(crate) nonce: Box<[u8]>,
+    /// On a server: RequestedLifetime of the last OpenSecureChannel request, in milliseconds.
+    pub(crate) requested_lifetime_ms: Option<u32>,
 }
 
 impl fmt::Debug for Peer {
-    /// With the policies of RSA the nonce is half of the keys: it is not printed.
+    /// With RSA policies the nonce is half of the key material, so it is not printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer").field("endpoint_url", &self.endpoint_url).finish_non_exhaustive()
     }
@@ -75,19 +77,19 @@ pub struct Channel {
     pub(crate) last_token_id: u32,
     pub(crate) last_request_id: u32,
     pub(crate) assembly: Option<Box<Assembly>>,
-    /// For the stage of the handshake.
+    /// Deadline of the current handshake stage.
     pub(crate) stage_deadline: Instant,
-    /// For the rest of a chunk that has arrived in part.
+    /// Deadline for the rest of a partly received chunk.
     pub(crate) chunk_deadline: Instant,
     pub(crate) pending: Option<Box<Pending>>,
-    /// Chunks that were numbered after an OpenSecureChannel chunk which is still being secured.
+    /// Chunks numbered after an OpenSecureChannel chunk that is still being secured.
     pub(crate) held: Vec<u8>,
     pub(crate) peer: Peer,
     /// The signature of the first OpenSecureChannel response (Part 6 §6.7.5).
     pub(crate) thumbprint: Box<[u8]>,
-    /// What a client asked for.
+    /// What a client requested.
     pub(crate) params: Option<Box<OpenParams>>,
-    /// Why a message could not be secured, until the owner has been told with the next timeout.
+    /// Why a message could not be secured. Reported to the owner by the next [`Channel::handle_timeout`].
     pub(crate) send_failure: Option<Box<ChannelError>>,
 }
 
@@ -124,15 +126,15 @@ impl Channel {
         }
     }
 
-    /// The server's end of a connection that a client has opened. `channel_id` becomes the SecureChannelId: not zero,
-    /// and unlikely to have been used before a restart (Part 6 §6.7.2.2).
+    /// The server's end of a connection opened by a client. `channel_id` becomes the SecureChannelId. It must not be
+    /// zero and should not have been used before a restart (Part 6 §6.7.2.2).
     #[must_use]
     pub fn server(config: Arc<ChannelConfig>, channel_id: u32, now: Instant) -> Self {
         Self::new(config, Role::Server, State::AwaitHello, channel_id, now)
     }
 
-    /// The server's end of a connection that the server has opened to a waiting client: appends a ReverseHello
-    /// (Part 6 §7.1.2.6). The texts have at most 4096 bytes.
+    /// The server's end of a connection that the server opened to a waiting client. Appends a ReverseHello (Part 6
+    /// §7.1.2.6). Each text has at most 4096 bytes.
     #[must_use]
     pub fn server_reverse(
         config: Arc<ChannelConfig>,
@@ -146,11 +148,11 @@ impl Channel {
         Self::server(config, channel_id, now)
     }
 
-    /// The client's end of a connection it has opened: appends the Hello.
+    /// The client's end of a connection that the client opened. Appends the Hello.
     ///
     /// # Errors
-    /// [`CryptoError::PolicyUnsupported`] if the provider does not carry the policy, if policy and mode do not fit each
-    /// other, or if the server's certificate is missing.
+    /// [`CryptoError::PolicyUnsupported`] if the provider does not support the policy, if policy and mode do not match,
+    /// or if the server's certificate is missing.
     pub fn client(
         config: Arc<ChannelConfig>,
         params: OpenParams,
@@ -162,16 +164,16 @@ impl Channel {
         Ok(channel)
     }
 
-    /// The client's end of a connection that a server has opened to it: waits for the ReverseHello.
+    /// The client's end of a connection that a server opened. Waits for the ReverseHello.
     #[must_use]
     pub fn client_reverse(config: Arc<ChannelConfig>, now: Instant) -> Self {
         Self::new(config, Role::Client, State::AwaitReverseHello, 0, now)
     }
 
-    /// After [`Event::ReverseHello`]: goes on with this server, appending the Hello.
+    /// After [`Event::ReverseHello`]: accepts this server and appends the Hello.
     ///
     /// # Errors
-    /// As [`Channel::client`]; [`ApiMisuse::NotOpen`] if no ReverseHello has come.
+    /// As [`Channel::client`]; [`ApiMisuse::NotOpen`] if no ReverseHello has arrived.
     pub fn accept_reverse(
         &mut self,
         params: OpenParams,
@@ -218,13 +220,13 @@ impl Channel {
         self.state == State::Open
     }
 
-    /// Whether the channel has ended: the driver sends what is left and closes the connection.
+    /// Whether the channel has ended. The driver then sends what is left and closes the connection.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
-    /// The SecureChannelId; on a client 0 until the channel is open.
+    /// The SecureChannelId. On a client it is 0 until the channel is open.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -242,23 +244,29 @@ impl Channel {
         self.mode
     }
 
-    /// What the client called this server in its Hello; empty on a client.
+    /// The endpoint URL in the client's Hello. Empty on a client.
     #[must_use]
     pub fn endpoint_url(&self) -> &str {
         &self.peer.endpoint_url
     }
 
-    /// The certificate of the other end, with its chain; `None` without security.
+    /// The peer's certificate with its chain; `None` without security.
     #[must_use]
     pub fn peer_certificate(&self) -> Option<&Arc<[u8]>> {
         self.peer.certificate.as_ref()
     }
 
-    /// The signature of the first OpenSecureChannel response: what signatures of sessions are bound to with policies
-    /// that have the channel enhancements (Part 6 §6.7.5, Part 4 §6.1.8). Empty without security.
+    /// The signature of the first OpenSecureChannel response. Policies with the channel enhancements bind session
+    /// signatures to it (Part 6 §6.7.5, Part 4 §6.1.8). Empty without security.
     #[must_use]
     pub fn thumbprint(&self) -> &[u8] {
         &self.thumbprint
+    }
+
+    /// The lifetime that the client requested with its last OpenSecureChannel request, in milliseconds; `None` before it.
+    #[must_use]
+    pub fn requested_lifetime_ms(&self) -> Option<u32> {
+        self.peer.requested_lifetime_ms
     }
 
     /// The lifetime of the newest security token in milliseconds, as revised by the server.
@@ -267,33 +275,32 @@ impl Channel {
         self.tokens.as_ref().map(|tokens| tokens.newest().lifetime_ms)
     }
 
-    /// How many chunks were made to be sent, modulo 2^32.
+    /// Number of chunks prepared for sending, modulo 2^32.
     #[must_use]
     pub fn chunks_sent(&self) -> u32 {
         self.sent.count()
     }
 
-    /// Largest chunk that can arrive, in bytes: the receive buffer has to hold one.
+    /// Largest chunk that can arrive, in bytes. The driver's receive buffer must hold one.
     #[must_use]
     pub fn receive_buffer_size(&self) -> u32 {
         self.receive_buffer_size
     }
 
-    /// Bytes of memory that the channel itself holds on to: parts of an unfinished message, and chunks waiting for a
-    /// renewal.
+    /// Memory held by the channel, in bytes: parts of an incomplete message, and chunks that wait for a renewal.
     #[must_use]
     pub fn buffered_len(&self) -> usize {
         self.held.capacity() + self.assembly.as_ref().map_or(0, |assembly| assembly.len())
     }
 
-    /// On a client: the id of the next request. Ids repeat after 2^32 requests; 0 is left out.
+    /// On a client: the id of the next request. Ids repeat after 2^32 requests; 0 is not used.
     pub fn next_request_id(&mut self) -> u32 {
         self.last_request_id = self.last_request_id.checked_add(1).unwrap_or(1);
         self.last_request_id
     }
 
-    /// Ends the channel: a client appends a CloseSecureChannel request if the channel is open, a server nothing
-    /// (Part 6 §7.1.4). What is buffered is dropped.
+    /// Ends the channel. A client with an open channel appends a CloseSecureChannel request; a server appends nothing
+    /// (Part 6 §7.1.4). Buffered data is dropped.
     pub fn close(&mut self, now: Instant, out: &mut Vec<u8>) {
         if self.role == Role::Client && self.state == State::Open {
             self.append_close(now, out);
@@ -301,9 +308,9 @@ impl Channel {
         self.set_closed();
     }
 
-    /// Ends the channel of a server with an Error message, for reasons that the layers above have
-    /// (Bad_TcpServerTooBusy, a session that was refused). On a client it only ends the channel, except that the
-    /// server of a reversed connection is told (Part 6 §7.1.3).
+    /// Ends a server's channel with an Error message, for reasons of the layers above (Bad_TcpServerTooBusy, a refused
+    /// session). On a client it only ends the channel, but the server of a reversed connection gets an Error message
+    /// (Part 6 §7.1.3).
     pub fn reject(&mut self, status: StatusCode, reason: &str, out: &mut Vec<u8>) {
         if self.state != State::Closed && (self.role == Role::Server || self.state == State::ReverseHello) {
             append_error(status, reason, out);
@@ -311,16 +318,16 @@ impl Channel {
         self.set_closed();
     }
 
-    /// Ends the channel because of a failure and tells the peer what it may know (Part 6 §7.1.5).
+    /// Ends the channel after a failure and sends the peer what it may know (Part 6 §7.1.5).
     pub(crate) fn fail(&mut self, error: &ChannelError, now: Instant, out: &mut Vec<u8>) {
         if self.state == State::Closed {
             return;
         }
         match (self.role, error.wire()) {
-            // Not the peer's business, and the channel lives on.
+            // The peer gets no message, and the channel stays open.
             (_, None) => return,
             (Role::Server, Some((status, reason))) => append_error(status, reason, out),
-            // A client does not send Error messages on a connection it has opened; it closes the channel.
+            // A client sends no Error message on a connection it has opened; it closes the channel.
             (Role::Client, Some(_)) if self.state == State::Open => self.append_close(now, out),
             (Role::Client, Some(_)) => {}
         }
@@ -331,7 +338,7 @@ impl Channel {
         let request_id = self.next_request_id();
         let start = self.begin(out);
         crate::open::append_close_request(self.utc(now), out);
-        // A close that cannot be sent is no loss: the connection is closed next.
+        // A close that cannot be sent does not matter: the connection is closed next.
         let _ = self.finish_as(start, MessageType::Close, request_id, out);
     }
 
@@ -358,7 +365,7 @@ impl Channel {
         }
     }
 
-    /// When [`Channel::handle_timeout`] has to be called, and for what.
+    /// When [`Channel::handle_timeout`] has to be called, and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
         if self.send_failure.is_some() {
@@ -397,10 +404,10 @@ impl Channel {
         }
     }
 
-    /// Does what is due: ends a channel whose deadline has passed, renews the token of a client.
+    /// Handles what is due: ends a channel whose deadline has passed, renews a client's token.
     ///
     /// # Errors
-    /// The deadline that ended the channel, or what [`Channel::finish`] ended it with.
+    /// The deadline that ended the channel, or the failure with which [`Channel::finish`] ended it.
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Event>, ChannelError> {
         let result = self.try_timeout(now, out);
         if let Err(error) = &result {
@@ -448,8 +455,8 @@ mod tests {
     use super::*;
     use taktwerk_crypto_dummy::{DummyProvider, certificate};
 
-    /// Carries bytes and jobs between two channels until both are silent; says how many messages arrived.
-    fn settle(one: &mut Channel, other: &mut Channel, out: &mut Vec<u8>) -> usize {
+    /// Carries bytes and jobs between two channels until neither has output. Returns how many messages arrived.
+    fn deliver_all(one: &mut Channel, other: &mut Channel, out: &mut Vec<u8>) -> usize {
         let mut messages = 0;
         let mut ends = [one, other];
         while !out.is_empty() {
@@ -471,8 +478,8 @@ mod tests {
         messages
     }
 
-    /// Messages of several chunks across the wrap of the numbers, for both rules and with authenticated ciphers, whose
-    /// nonces depend on the numbers.
+    /// Messages of several chunks across the wrap of the sequence numbers, for both numbering rules and with
+    /// authenticated ciphers, whose nonces depend on the numbers.
     #[test]
     fn numbers_wrap_in_the_middle_of_messages() {
         for (policy, mode) in [
@@ -497,7 +504,7 @@ mod tests {
             let mut out = Vec::new();
             let mut client = Channel::client(config("client"), params, Instant::ZERO, &mut out).unwrap();
             let mut server = Channel::server(config("server"), 1, Instant::ZERO);
-            settle(&mut client, &mut server, &mut out);
+            deliver_all(&mut client, &mut server, &mut out);
             let legacy = policy.info().legacy_sequence_numbers;
             let near = if legacy { u32::MAX - 1034 } else { u32::MAX - 10 };
             client.sent = sequence::Sent::starting_at(legacy, near);
@@ -506,7 +513,7 @@ mod tests {
                 let start = client.begin(&mut out);
                 out.resize(start.body() + 20_000, 7);
                 client.finish(start, round, &mut out).unwrap();
-                assert_eq!(settle(&mut client, &mut server, &mut out), 1);
+                assert_eq!(deliver_all(&mut client, &mut server, &mut out), 1);
             }
             assert!(server.received.last() < 100);
         }

@@ -1,35 +1,35 @@
-//! Limits and settings of channels, shared by all channels of an endpoint.
+//! Limits and settings that all channels of an endpoint share.
 
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_crypto::{KeyLog, MessageSecurityMode, NullProvider, Provider, SecurityPolicy};
 use taktwerk_types::UtcTime;
 
-/// What a channel accepts. Each field says what its default costs or why it is what it is.
+/// What a channel accepts. Each field states its default and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelLimits {
     /// Largest chunk we receive, in bytes (Part 6 §7.1.2.3). The driver's receive buffer must hold one.
-    /// Default 65 536: at 64 kB the cost per chunk has vanished behind the cost per byte.
+    /// Default 65 536: at 64 kB the cost per chunk is negligible next to the cost per byte.
     pub receive_buffer_size: u32,
     /// Largest chunk we send, in bytes. Default 65 536.
     pub send_buffer_size: u32,
-    /// Largest message we receive, in bytes of its body (Part 6 §7.1.2.3). Default 16 MiB. 0 is not "unlimited".
+    /// Largest message we receive, in bytes of its body (Part 6 §7.1.2.3). Default 16 MiB. 0 does not mean "unlimited".
     pub message_size_max: u32,
-    /// Most chunks of a message we receive. Default 2 048: enough for the message size in chunks of 8 kB.
+    /// Most chunks per received message. Default 2 048: enough for the message size in chunks of 8 kB.
     pub chunk_count_max: u32,
-    /// Largest OpenSecureChannel chunk, in bytes: a bound on what an unknown peer makes us decrypt. Default 16 384.
+    /// Largest OpenSecureChannel chunk, in bytes. It bounds what an unknown peer can make us decrypt. Default 16 384.
     pub open_size_max: u32,
     /// Shortest lifetime a server grants a security token, in milliseconds. Default 1 000.
     pub lifetime_min_ms: u32,
     /// Longest lifetime a server grants a security token, in milliseconds. Default 3 600 000.
     pub lifetime_max_ms: u32,
-    /// From the connection to its Hello (server) or Acknowledge (client). Default 10 s.
+    /// Time from the connection to its Hello (server) or Acknowledge (client). Default 10 s.
     pub hello_timeout: Duration,
-    /// From there until the channel is open, and for each renewal a client asks for. Default 10 s.
+    /// Time from there until the channel is open, and for each renewal that a client requests. Default 10 s.
     pub open_timeout: Duration,
-    /// From the first byte of a chunk to its last. Default 10 s.
+    /// Time from the first byte of a chunk to its last. Default 10 s.
     pub chunk_timeout: Duration,
-    /// From the first chunk of a message to its last. Default 120 s.
+    /// Time from the first chunk of a message to its last. Default 120 s.
     pub message_timeout: Duration,
 }
 
@@ -58,12 +58,12 @@ pub struct ChannelConfig {
     pub limits: ChannelLimits,
     /// The cryptographic library with our certificates.
     pub provider: Arc<dyn Provider>,
-    /// What a server lets clients open. None must be listed for discovery to work without security; which services
-    /// a channel without security may use is for the server above to say.
+    /// The policies and modes that a server offers. Discovery without security needs policy None. The server above
+    /// decides which services a channel without security may use.
     pub security: Vec<(SecurityPolicy, MessageSecurityMode)>,
-    /// The wall time at [`taktwerk_types::Instant::ZERO`]: tokens carry the time of their creation.
+    /// The wall time at [`taktwerk_types::Instant::ZERO`]: tokens carry their creation time.
     pub utc_origin: UtcTime,
-    /// Is told the keys of all tokens, as far as the provider discloses them. Default: nobody is.
+    /// Receives the keys of all tokens, as far as the provider discloses them. Default: none.
     pub key_log: Option<Arc<dyn KeyLog>>,
 }
 
@@ -81,25 +81,25 @@ impl Default for ChannelConfig {
 }
 
 impl ChannelConfig {
-    /// Smallest buffer a peer may announce, in bytes: 8 192, or 1 024 where a policy with elliptic curves is
-    /// offered (Part 6 §7.1.2.3).
+    /// Smallest buffer a peer may announce, in bytes: 8 192, or 1 024 if an elliptic-curve policy is offered (Part 6
+    /// §7.1.2.3).
     pub(crate) fn buffer_size_min(&self) -> u32 {
         if self.security.iter().any(|(policy, _)| policy.info().is_ecc()) { 1024 } else { 8192 }
     }
 }
 
-/// What a client wants of the channel it opens.
+/// Parameters of a channel that a client opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenParams {
-    /// The endpoint's URL, as the Hello names it.
+    /// The endpoint URL for the Hello.
     pub endpoint_url: Box<str>,
     /// The security policy.
     pub policy: SecurityPolicy,
-    /// The security mode; None if and only if the policy is None.
+    /// The security mode. It is None if and only if the policy is None.
     pub mode: MessageSecurityMode,
-    /// The server's certificate from its EndpointDescription; needed unless the policy is None.
+    /// The server's certificate from its EndpointDescription. Required unless the policy is None.
     pub server_certificate: Option<Arc<[u8]>>,
-    /// Lifetime to ask for, in milliseconds.
+    /// Requested lifetime, in milliseconds.
     pub lifetime_ms: u32,
 }
 

@@ -1,28 +1,28 @@
-//! Ephemeral keys for the secrets of users: what CreateSession and ActivateSession carry of them in the additional
-//! fields of their headers (Part 6 §6.8.2, Table 70).
+//! Ephemeral keys for user secrets: how CreateSession and ActivateSession carry them in the AdditionalHeader of
+//! requests and responses (Part 6 §6.8.2, Table 70).
 
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_schema::{AdditionalParametersType, EphemeralKeyType, KeyValuePair};
 use taktwerk_types::{ExtensionObject, QualifiedName, StatusCode, UaString, Variant};
 
-/// Names the policy that a key is for.
+/// Name of the parameter with the policy.
 const POLICY: &str = "ECDHPolicyUri";
-/// Names the key.
+/// Name of the parameter with the key.
 const KEY: &str = "ECDHKey";
-/// Parameters that are looked at: a header has two of them, and some random padding.
+/// Parameters examined: a header has these two, and perhaps some random padding.
 const PARAMETERS_MAX: usize = 16;
 
-/// What a client puts into the header of its request: it wants a key of this policy.
+/// The additional header with which a client requests a key of this policy.
 #[must_use]
 pub fn ask(policy: SecurityPolicy) -> ExtensionObject {
     let policy = pair(POLICY, UaString::from(policy.uri()).into());
     ExtensionObject::new(&AdditionalParametersType { parameters: vec![policy] })
 }
 
-/// Which policy a client wants a key of: `None` if it wants none, an error if it names no policy that there is.
+/// The policy that a client requests a key for. `None` if it requests no key; an error if the policy is unknown.
 ///
 /// # Errors
-/// Bad_SecurityPolicyRejected, which is the server's answer then.
+/// Bad_SecurityPolicyRejected, which the server returns.
 pub fn wanted(header: &ExtensionObject) -> Option<Result<SecurityPolicy, StatusCode>> {
     let value = find(header, POLICY)?;
     let policy = match &value {
@@ -32,7 +32,7 @@ pub fn wanted(header: &ExtensionObject) -> Option<Result<SecurityPolicy, StatusC
     Some(policy.ok_or(StatusCode::BAD_SECURITY_POLICY_REJECTED))
 }
 
-/// What a server puts into the header of its response: the key, or why there is none.
+/// The additional header of the server's response: the key, or why there is none.
 #[must_use]
 pub fn offer(policy: Option<SecurityPolicy>, key: Result<EphemeralKeyType, StatusCode>) -> ExtensionObject {
     let value = match key {
@@ -45,10 +45,10 @@ pub fn offer(policy: Option<SecurityPolicy>, key: Result<EphemeralKeyType, Statu
     })
 }
 
-/// The key that a server has offered, whose signature is not verified yet: `None` if it says nothing of keys.
+/// The key that a server offers, before its signature is verified. `None` if the header has no key parameters.
 ///
 /// # Errors
-/// Why the server has no key, or Bad_DecodingError.
+/// The server's reason for having no key, or Bad_DecodingError.
 pub fn offered(header: &ExtensionObject) -> Option<Result<EphemeralKeyType, StatusCode>> {
     Some(match find(header, KEY)? {
         Variant::StatusCode(status) => Err(status),

@@ -1,4 +1,4 @@
-//! What goes wrong on a channel, by blame, and the one place where it becomes a message to the peer.
+//! Failures of a channel by cause, and the one mapping to the status and text that the peer receives.
 
 use taktwerk_crypto::CryptoError;
 use taktwerk_types::{DecodeError, StatusCode};
@@ -6,13 +6,13 @@ use taktwerk_types::{DecodeError, StatusCode};
 /// Why a channel refused bytes or a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
-    /// The peer broke the protocol, or went silent. The channel is closed.
+    /// The peer violated the protocol or stopped responding. The channel is closed.
     #[error("peer: {0}")]
     Peer(#[from] PeerFault),
-    /// A limit would have been passed. The channel stays open where the variant says so.
+    /// A limit would be exceeded. The channel stays open where the variant says so.
     #[error("limit: {0}")]
     Limit(#[from] LimitHit),
-    /// The caller asked for what the channel cannot do now. Never caused by received bytes; nothing was changed.
+    /// The call is not valid in the channel's current state. Never caused by received bytes; nothing was changed.
     #[error("misuse: {0}")]
     Local(#[from] ApiMisuse),
     /// Securing or checking a message failed. The channel is closed.
@@ -28,7 +28,7 @@ pub enum PeerFault {
     /// (Part 6 §7.1.2.2, §6.7.2.2).
     #[error("the message header is invalid")]
     HeaderInvalid,
-    /// A message that has no place in this state, such as a second Hello (Part 6 §7.1.3).
+    /// A message that is not allowed in this state, such as a second Hello (Part 6 §7.1.3).
     #[error("{0} is not expected now")]
     Unexpected(&'static str),
     /// Bytes that do not decode.
@@ -46,25 +46,25 @@ pub enum PeerFault {
     /// The TokenId is not one that was issued, or it expired (Part 6 §6.7.7, Part 4 §5.6.2.1).
     #[error("the TokenId is unknown or expired")]
     TokenUnknown,
-    /// The channel's last token ran out without being renewed (Part 4 §5.6.2.1).
+    /// The channel's last token expired without a renewal (Part 4 §5.6.2.1).
     #[error("the security token expired")]
     TokenExpired,
-    /// A token was used for so many chunks that SequenceNumbers would come again under its keys (Part 6 §6.7.2.4).
+    /// A token secured so many chunks that SequenceNumbers would repeat under its keys (Part 6 §6.7.2.4).
     #[error("the security token has secured as many chunks as it may")]
     TokenExhausted,
     /// A SequenceNumber that does not follow the one before it (Part 6 §6.7.2.4).
     #[error("the SequenceNumber does not follow the previous one")]
     SequenceInvalid,
-    /// A chunk of another message before the last one was complete (Part 6 §6.7.3).
+    /// A chunk of another message before the previous message was complete (Part 6 §6.7.3).
     #[error("chunks of different messages are interleaved")]
     Interleaved,
-    /// The security policy is unknown, not offered, or not the channel's (Part 6 §6.7.7).
+    /// The security policy is unknown, not offered, or different from the channel's (Part 6 §6.7.7).
     #[error("the security policy is rejected")]
     PolicyRejected,
-    /// The security mode is not offered with the policy, or not the channel's (Part 4 §5.6.2.3).
+    /// The security mode is not offered with the policy, or different from the channel's (Part 4 §5.6.2.3).
     #[error("the security mode is rejected")]
     ModeRejected,
-    /// A second Issue, or a Renew before an Issue (Part 4 §5.6.2.3).
+    /// A second Issue, or a Renew before the first Issue (Part 4 §5.6.2.3).
     #[error("the request type does not fit the state of the channel")]
     RequestTypeInvalid,
     /// The nonce has the wrong length or was used before (Part 4 §5.6.2.3).
@@ -73,33 +73,33 @@ pub enum PeerFault {
     /// The certificate is not the one the channel was opened with, or not the expected server's (Part 6 §6.7.4).
     #[error("the certificate is not the channel's")]
     CertificateChanged,
-    /// The answer belongs to another request.
+    /// The response belongs to another request.
     #[error("the response does not answer the request")]
     ResponseMismatch,
     /// The server answered OpenSecureChannel with a fault.
     #[error("OpenSecureChannel was refused: {0}")]
     Refused(StatusCode),
-    /// A deadline passed; the text names it.
+    /// A deadline passed; the text names the deadline.
     #[error("timeout: {0}")]
     Timeout(&'static str),
 }
 
-/// A limit that would have been passed.
+/// A limit that would be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitHit {
-    /// A chunk claims to be longer than we receive (Part 6 §7.1.2.4). The channel is closed.
+    /// A chunk header announces more bytes than we receive (Part 6 §7.1.2.4). The channel is closed.
     #[error("a chunk of {size} bytes passes the limit of {limit}")]
     ChunkTooLarge {
         /// The size in its header, in bytes.
         size: u32,
-        /// What we accept here, in bytes.
+        /// The limit, in bytes.
         limit: u32,
     },
     /// A received message has too many bytes or chunks (Part 6 §7.1.2.4). The channel is closed.
     #[error("a received message passes the size or chunk limit")]
     MessageTooLarge,
-    /// The message to be sent has more bytes or chunks than the peer accepts. **The channel stays open**, nothing
-    /// was written: send a fault instead.
+    /// The message to be sent has more bytes or chunks than the peer accepts. **The channel stays open** and nothing
+    /// was written. Send a fault instead.
     #[error("the message passes the peer's size or chunk limit")]
     PeerLimit {
         /// Bad_ResponseTooLarge on a server, Bad_RequestTooLarge on a client.
@@ -116,7 +116,7 @@ pub enum ApiMisuse {
     /// The channel is not open yet.
     #[error("the channel is not open")]
     NotOpen,
-    /// A result was delivered that no job was waiting for.
+    /// A result was delivered but no job was outstanding.
     #[error("no job is outstanding")]
     NoJob,
 }
@@ -128,7 +128,7 @@ impl From<DecodeError> for ChannelError {
 }
 
 impl ChannelError {
-    /// The status for our own side: logs, and requests that the failure takes down with it.
+    /// The status for our own side: for logs, and for requests that fail together with the channel.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -172,10 +172,10 @@ impl ChannelError {
         }
     }
 
-    /// What the peer is told: the *only* place where a failure of a channel becomes words on the wire.
+    /// The status and text that the peer receives: the *only* mapping of channel failures to the wire.
     ///
-    /// Of failed security checks the peer learns nothing but that they failed (Part 6 §6.7.3, §6.7.7); the
-    /// certificate's time and use may be named (Part 4 §6.1.3). `None`: the peer is not told at all.
+    /// Failed security checks all look the same to the peer (Part 6 §6.7.3, §6.7.7). Only the certificate's validity
+    /// period and key usage may be named (Part 4 §6.1.3). `None`: the peer receives nothing.
     #[must_use]
     pub fn wire(&self) -> Option<(StatusCode, &'static str)> {
         let told = match self {

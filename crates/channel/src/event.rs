@@ -1,4 +1,4 @@
-//! What happens on a channel, for the layers above it.
+//! Events of a channel, for the layers above it.
 
 use taktwerk_crypto::Job;
 use taktwerk_types::StatusCode;
@@ -7,13 +7,13 @@ use taktwerk_types::StatusCode;
 #[derive(Debug)]
 #[must_use]
 pub struct Received {
-    /// How many bytes of the buffer are done with. A [`Body::InBuffer`] lies within them.
+    /// Bytes of the buffer that are consumed. A [`Body::InBuffer`] lies within them.
     pub consumed: usize,
-    /// What came.
+    /// What arrived.
     pub event: Event,
 }
 
-/// What happened on a channel.
+/// An event of a channel.
 #[derive(Debug)]
 pub enum Event {
     /// The chunk is not complete: call again when the buffer holds at least this many bytes.
@@ -21,36 +21,36 @@ pub enum Event {
         /// Bytes from the start of the buffer.
         at_least: usize,
     },
-    /// A message of the channel's own or a part of a longer message; an answer has been appended if one was due.
+    /// A message of the channel itself, or a part of a longer message. Any answer has been appended.
     Handled,
-    /// Slow work to be run anywhere; its result goes to [`crate::Channel::complete`]. There is at most one at a time.
+    /// A slow job to run anywhere. Pass its result to [`crate::Channel::complete`]. At most one is outstanding.
     Effect(Box<Job>),
-    /// A server that opened the connection introduces itself: go on with [`crate::Channel::accept_reverse`], or
-    /// [`crate::Channel::reject`] it. The texts are the peer's claims.
+    /// A server that opened the connection introduces itself. Call [`crate::Channel::accept_reverse`] or
+    /// [`crate::Channel::reject`]. The texts are claims of the peer.
     ReverseHello {
         /// The server's ApplicationUri.
         server_uri: Box<str>,
-        /// The endpoint to be opened.
+        /// The endpoint to open.
         endpoint_url: Box<str>,
     },
     /// The channel is open: messages can be sent.
     Opened,
     /// The security token has been renewed.
     Renewed,
-    /// A message has arrived whole.
+    /// A complete message has arrived.
     Message {
-        /// Ties the response to the request.
+        /// Links the response to its request.
         request_id: u32,
         /// Type id and body.
         body: Body,
     },
-    /// The sender gave a message up (Part 6 §6.7.3), or a client received one that passes its limits.
+    /// The sender aborted a message (Part 6 §6.7.3), or a client received one that exceeds its limits.
     Aborted {
-        /// The request that will get no other answer.
+        /// The request that will get no other response.
         request_id: u32,
         /// Why.
         status: StatusCode,
-        /// The sender's words, possibly none.
+        /// The sender's text, possibly empty.
         reason: Box<str>,
     },
     /// The peer ended the channel.
@@ -66,7 +66,7 @@ pub enum Closed {
     Error {
         /// The error.
         status: StatusCode,
-        /// The peer's words, possibly none.
+        /// The peer's text, possibly empty.
         reason: Box<str>,
     },
 }
@@ -74,11 +74,11 @@ pub enum Closed {
 /// The body of a received message, starting with its type id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Message of one chunk: offsets into the buffer that was given to [`crate::Channel::receive`].
+    /// Message of one chunk: offsets into the buffer passed to [`crate::Channel::receive`].
     InBuffer {
-        /// Of the first byte.
+        /// Offset of the first byte.
         start: usize,
-        /// Behind the last byte.
+        /// Offset after the last byte.
         end: usize,
     },
     /// Message of several chunks.
@@ -86,7 +86,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// The bytes; `buf` is what was given to [`crate::Channel::receive`].
+    /// The bytes. `buf` is the buffer passed to [`crate::Channel::receive`].
     #[must_use]
     #[inline]
     pub fn bytes<'a>(&'a self, buf: &'a [u8]) -> &'a [u8] {

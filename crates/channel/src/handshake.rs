@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::header::{AsymmetricHead, Header, MessageType, SEQUENCE_LEN, SequenceHead, patch_size};
 use crate::hello::{PROTOCOL_VERSION, Sizes, append_acknowledge, parse_acknowledge, parse_hello};
 use crate::open::{OpenRequest, append_open_response, parse_open_request, parse_open_response};
-use crate::pending::{Exchange, Pending, Place};
+use crate::pending::{Exchange, Pending, ReservedNumber};
 use crate::sequence;
 use crate::token::{Token, Tokens};
 use core::ops::Range;
@@ -20,7 +20,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{DecodeError, Instant};
 
-/// What an OpenSecureChannel message carries, in the clear.
+/// The contents of an OpenSecureChannel message, unencrypted.
 struct Plain<'a> {
     chunk: &'a [u8],
     body: Range<usize>,
@@ -43,7 +43,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// An OpenSecureChannel message that is being written.
+/// An OpenSecureChannel message under construction.
 struct Draft {
     at: usize,
     headers_len: usize,
@@ -69,7 +69,7 @@ impl Channel {
         self.peer_message_size_max = hello.message_size_max;
         self.peer_chunk_count_max = hello.chunk_count_max;
         self.peer.endpoint_url = endpoint_url.into();
-        // Version 0 is the lowest there is, so every client asks for it or for a higher one, and gets it.
+        // Version 0 is the lowest, so every client requests it or a higher one, and receives it.
         let answer = Sizes {
             version: PROTOCOL_VERSION,
             receive_buffer_size: self.receive_buffer_size,
@@ -83,8 +83,8 @@ impl Channel {
         Ok(Event::Handled)
     }
 
-    /// Client: the server's Acknowledge (Part 6 §7.1.2.4). The version is not looked at: servers of earlier editions
-    /// name the latest they know, and there is only one.
+    /// Client: the server's Acknowledge (Part 6 §7.1.2.4). The version is ignored: servers of earlier editions send the
+    /// latest version they support, and only version 0 exists.
     pub(crate) fn on_acknowledge(
         &mut self,
         chunk: &[u8],
@@ -136,7 +136,7 @@ impl Channel {
         if !id_fits {
             return Err(PeerFault::ChannelUnknown.into());
         }
-        // Policies that are not offered, the broken ones among them, are refused before any cryptography.
+        // Policies that are not offered, including the broken ones, are refused before any cryptography.
         let offered = self.config.security.iter().any(|(offered, _)| *offered == policy);
         if !offered || !self.config.provider.supports(policy) || renewal && policy != self.policy {
             return Err(PeerFault::PolicyRejected.into());
@@ -154,32 +154,32 @@ impl Channel {
             return Err(PeerFault::CertificateChanged.into());
         }
         let certificate = Arc::from(certificate);
-        let place = self.reserve_place();
+        let reserved = self.reserve_number();
         let job =
             open_chunk_job(&head, policy, chunk, CertificatePurpose::Client { address: None }, Vec::new())?;
         self.pending =
-            Some(Box::new(Pending::CheckRequest { headers_len: head.len, certificate, policy, place }));
+            Some(Box::new(Pending::CheckRequest { headers_len: head.len, certificate, policy, reserved }));
         Ok(job)
     }
 
-    fn reserve_place(&mut self) -> Place {
+    fn reserve_number(&mut self) -> ReservedNumber {
         let before = self.received.skip();
-        Place { before, reserved: self.received.last() }
+        ReservedNumber { before, number: self.received.last() }
     }
 
-    /// Checks the number of a chunk whose place was reserved.
-    fn take_place(&mut self, place: Place, number: u32) -> Result<(), PeerFault> {
-        let mut received = place.before;
+    /// Checks the number of a chunk whose position in the sequence was reserved.
+    fn check_number(&mut self, reserved: ReservedNumber, number: u32) -> Result<(), PeerFault> {
+        let mut received = reserved.before;
         received.accept(number)?;
-        if self.received.last() == place.reserved {
-            // Nothing else has come meanwhile: this also covers the first chunk and a wrap.
+        if self.received.last() == reserved.number {
+            // No other chunk has arrived since: this also covers the first chunk and a wrap.
             self.received = received;
             return Ok(());
         }
-        if number == place.reserved { Ok(()) } else { Err(PeerFault::SequenceInvalid) }
+        if number == reserved.number { Ok(()) } else { Err(PeerFault::SequenceInvalid) }
     }
 
-    /// Server: answers a request that is in the clear.
+    /// Server: answers a decrypted request.
     fn answer_open(
         &mut self,
         plain: &Plain<'_>,
@@ -203,7 +203,7 @@ impl Channel {
             return Err(PeerFault::ModeRejected.into());
         }
         if policy != SecurityPolicy::None {
-            // ClientNonce: the policy's length, and never the same twice (Part 4 §5.6.2.2).
+            // ClientNonce: the policy's length, and never used before (Part 4 §5.6.2.2).
             let nonce = request.client_nonce.as_bytes();
             if nonce.len() != policy.info().nonce_len || *nonce == *self.peer.nonce {
                 return Err(PeerFault::NonceInvalid.into());
@@ -215,7 +215,8 @@ impl Channel {
             self.peer.certificate.clone_from(&certificate);
         }
         let limits = &self.config.limits;
-        // Zero asks for the server's choice.
+        self.peer.requested_lifetime_ms = Some(request.requested_lifetime);
+        // Zero requests the server's choice.
         let asked = if request.requested_lifetime == 0 { u32::MAX } else { request.requested_lifetime };
         let lifetime_ms =
             asked.clamp(limits.lifetime_min_ms, limits.lifetime_max_ms.max(limits.lifetime_min_ms));
@@ -261,7 +262,7 @@ impl Channel {
             .and_then(|keys| keys.chain_secret())
     }
 
-    /// Appends an OPN message: headers, sequence header, body. `body` says where its nonce stands.
+    /// Appends an OPN message: headers, sequence header, body. `body` returns the position of its nonce.
     fn draft_open(
         &mut self,
         channel_id: u32,
@@ -313,7 +314,7 @@ impl Channel {
         }))))
     }
 
-    /// Puts a token into force.
+    /// Activates a token.
     fn install(&mut self, token: Token) -> Event {
         self.pending = None;
         if let Some(log) = &self.config.key_log
@@ -335,7 +336,7 @@ impl Channel {
         }
     }
 
-    /// Client: asks for a token.
+    /// Client: requests a token.
     pub(crate) fn request_open(
         &mut self,
         renewal: bool,
@@ -383,7 +384,7 @@ impl Channel {
         if policy != self.policy {
             return Err(PeerFault::PolicyRejected.into());
         }
-        // On a renewal the id is known; on the first exchange the server may still leave it out of a fault.
+        // On a renewal the channel id is known. In the first exchange the server may omit it from a fault.
         if exchange.renewal && head.channel_id != self.id {
             return Err(PeerFault::ChannelUnknown.into());
         }
@@ -395,7 +396,7 @@ impl Channel {
             self.received.accept(plain.sequence.sequence_number)?;
             return self.accept_open(&plain, exchange, Vec::new());
         }
-        // The server that answers must be the one that the request was encrypted for (Part 6 §6.7.4).
+        // The server that answers must be the one the request was encrypted for (Part 6 §6.7.4).
         let certificate = chunk.get(head.sender_certificate.clone()).unwrap_or_default();
         if !same_leaf(self.peer.certificate.as_deref().unwrap_or_default(), certificate) {
             return Err(PeerFault::CertificateChanged.into());
@@ -403,13 +404,13 @@ impl Channel {
         let host_name =
             self.params.as_deref().map(|params| params.host_name().to_owned()).unwrap_or_default();
         let binding = if policy.info().enhancements { exchange.signature.clone() } else { Vec::new() };
-        let place = self.reserve_place();
+        let reserved = self.reserve_number();
         let job = open_chunk_job(&head, policy, chunk, CertificatePurpose::Server { host_name }, binding)?;
-        self.pending = Some(Box::new(Pending::CheckResponse { headers_len: head.len, exchange, place }));
+        self.pending = Some(Box::new(Pending::CheckResponse { headers_len: head.len, exchange, reserved }));
         Ok(job)
     }
 
-    /// Client: takes a response that is in the clear.
+    /// Client: accepts a decrypted response.
     fn accept_open(
         &mut self,
         plain: &Plain<'_>,
@@ -439,23 +440,23 @@ impl Channel {
             self.id = token.channel_id;
             self.thumbprint = signature.into();
         }
-        // Counting from when we asked errs on the safe side. A lifetime of zero would mean renewing for ever.
+        // Counting from the time of the request is the safe side. A lifetime of zero would cause endless renewals.
         let lifetime_ms = token.revised_lifetime.max(1);
         let asked_ms = self.params.as_deref().map_or(0, |params| params.lifetime_ms);
         let token = Token::new(token.token_id, exchange.sent_at, lifetime_ms, keys).asked_for(asked_ms);
         Ok(self.install(token))
     }
 
-    /// Whether an OPN chunk is being secured, so that chunks numbered after it have to wait for it.
+    /// Whether an OPN chunk is being secured, so that later chunks must wait for it.
     pub(crate) fn is_sealing(&self) -> bool {
         matches!(self.pending.as_deref(), Some(Pending::SealResponse { .. } | Pending::SealRequest(_)))
     }
 
-    /// Takes the result of the job that [`Event::Effect`] asked for.
+    /// Accepts the result of a job from [`Event::Effect`].
     ///
     /// # Errors
-    /// What closed the channel, as in [`Channel::receive`]. [`ApiMisuse::NoJob`] if there was none outstanding, as for
-    /// a job that was still running when the channel was closed.
+    /// The failure that closed the channel, as in [`Channel::receive`]. [`ApiMisuse::NoJob`] if no job is outstanding,
+    /// for example because the channel was closed while the job ran.
     pub fn complete(
         &mut self,
         result: Result<JobOutput, CryptoError>,
@@ -482,11 +483,11 @@ impl Channel {
         let pending = self.pending.take().map(|pending| *pending);
         match (pending, result?) {
             (
-                Some(Pending::CheckRequest { headers_len, certificate, policy, place }),
+                Some(Pending::CheckRequest { headers_len, certificate, policy, reserved }),
                 JobOutput::Opened { chunk, body_end, signature },
             ) => {
                 let plain = Plain::parse(&chunk, headers_len, body_end)?;
-                self.take_place(place, plain.sequence.sequence_number)?;
+                self.check_number(reserved, plain.sequence.sequence_number)?;
                 self.answer_open(&plain, policy, Some(certificate), signature, now, out)
             }
             (
@@ -510,25 +511,25 @@ impl Channel {
                 Ok(Event::Handled)
             }
             (
-                Some(Pending::CheckResponse { headers_len, exchange, place }),
+                Some(Pending::CheckResponse { headers_len, exchange, reserved }),
                 JobOutput::Opened { chunk, body_end, signature },
             ) => {
                 let plain = Plain::parse(&chunk, headers_len, body_end)?;
-                self.take_place(place, plain.sequence.sequence_number)?;
+                self.check_number(reserved, plain.sequence.sequence_number)?;
                 self.accept_open(&plain, exchange, signature)
             }
             _ => Err(CryptoError::Internal.into()),
         }
     }
 
-    /// Appends a secured OPN chunk and what had to wait for it.
+    /// Appends a secured OPN chunk and the chunks that waited for it.
     fn release(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(chunk);
         out.extend_from_slice(&core::mem::take(&mut self.held));
     }
 }
 
-/// Whether two certificate fields start with the same certificate: either may carry its chain or not.
+/// Whether two certificate fields start with the same certificate. Each may or may not include its chain.
 fn same_leaf(one: &[u8], other: &[u8]) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     !short.is_empty() && long.starts_with(short)

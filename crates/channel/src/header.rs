@@ -79,7 +79,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `bytes`; `None` if it has not arrived whole.
+    /// Reads the header at the start of `bytes`; `None` if it is not complete.
     #[inline]
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Self>, PeerFault> {
         let Some(&[a, b, c, flag, s0, s1, s2, s3]) = bytes.first_chunk::<HEADER_LEN>() else {
@@ -122,7 +122,7 @@ impl Header {
     }
 }
 
-/// Writes the size of the message that starts at `at` and goes to the end of `out`.
+/// Writes the size of the message that spans from `at` to the end of `out`.
 pub(crate) fn patch_size(at: usize, out: &mut [u8]) {
     let size = u32::try_from(out.len() - at).unwrap_or(u32::MAX);
     if let Some(field) = out.get_mut(at + 4..at + 8) {
@@ -130,7 +130,7 @@ pub(crate) fn patch_size(at: usize, out: &mut [u8]) {
     }
 }
 
-/// The fixed head of a MSG or CLO chunk.
+/// The fixed header of a MSG or CLO chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SymmetricHead {
     pub(crate) channel_id: u32,
@@ -168,7 +168,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Where the fields of an OpenSecureChannel chunk's security header stand (Part 6 §6.7.2.3).
+/// Positions of the fields in the security header of an OpenSecureChannel chunk (Part 6 §6.7.2.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AsymmetricHead {
     pub(crate) channel_id: u32,

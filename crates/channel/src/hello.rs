@@ -85,7 +85,7 @@ pub(crate) fn append_error(status: StatusCode, reason: &str, out: &mut Vec<u8>) 
     patch_size(at, out);
 }
 
-/// The body that Error messages and abort chunks share (Part 6 §7.1.2.5, §6.7.3).
+/// The body format shared by Error messages and abort chunks (Part 6 §7.1.2.5, §6.7.3).
 pub(crate) fn append_error_body(status: StatusCode, reason: &str, out: &mut Vec<u8>) {
     status.encode(out);
     let mut end = reason.len().min(TEXT_LEN_MAX as usize);
@@ -96,8 +96,8 @@ pub(crate) fn append_error_body(status: StatusCode, reason: &str, out: &mut Vec<
     encode_bytes(reason.map(str::as_bytes), out);
 }
 
-/// Reads the body of an Error message or abort chunk. A reason that is too long or not text is left out: the status
-/// is what counts.
+/// Reads the body of an Error message or abort chunk. A reason that is too long or not UTF-8 is dropped; the status is
+/// what matters.
 pub(crate) fn parse_error_body(body: &[u8]) -> Result<(StatusCode, &str), ChannelError> {
     let limits = DecodeLimits { string_len_max: TEXT_LEN_MAX, ..DecodeLimits::DEFAULT };
     let mut decoder = Decoder::new(body, limits);

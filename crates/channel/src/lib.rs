@@ -3,23 +3,29 @@
 //!
 //! A [`Channel`] belongs to one connection. Its driver owns the buffers:
 //!
-//! - received bytes go to [`Channel::receive`], which looks at the first chunk of the buffer, decrypts it in place and
-//!   says what came; a message of one chunk is a range of that very buffer ([`Body`]);
-//! - outgoing messages are encoded by the caller straight behind [`Channel::begin`] into the connection's send buffer;
-//!   [`Channel::finish`] patches the head, cuts the message into chunks in place if it must, signs and encrypts;
-//! - slow cryptography comes out as [`Event::Effect`] and goes back in through [`Channel::complete`];
-//! - time goes in as an argument; [`Channel::poll_timeout`] says when [`Channel::handle_timeout`] has something to do.
+//! - Received: pass the bytes to [`Channel::receive`]. It processes the first chunk of the buffer, decrypts it in place
+//!   and returns an event. A message of one chunk is returned as a range of the same buffer ([`Body`]).
+//! - Sent: call [`Channel::begin`], encode the message into the connection's send buffer, then call
+//!   [`Channel::finish`]. It fills in the headers, splits the message into chunks if necessary, and signs and encrypts
+//!   in place.
+//! - Slow cryptography: run the job in [`Event::Effect`] and pass its result to [`Channel::complete`].
+//! - Time is an argument. [`Channel::poll_timeout`] returns when to call [`Channel::handle_timeout`].
 //!
-//! After an error the channel is closed, except where [`LimitHit`] says otherwise; what the peer is to be told has
-//! then been appended to the send buffer. Files: [`config`] (limits and settings), [`error`] (failures by blame and
-//! their one mapping to the wire), [`ephemeral`] (keys that travel in headers); inside, `header`, `hello`, `open` (the messages), `event` (what
-//! the owner is told), `sequence`, `token`, `assembly`, `pending` (the rules), `channel`, `handshake`, `receive`, `send` (the state machine).
+//! After an error the channel is closed, except where [`LimitHit`] says otherwise. Any message for the peer has then
+//! been appended to the send buffer.
 //!
-//! Deliberately absent: sessions, services, sockets, clocks.
+//! Public modules: [`config`] (limits and settings), [`error`] (failures and their mapping to the wire), [`ephemeral`]
+//! (keys for user secrets, in request and response headers). Private modules:
+//!
+//! - messages: `header`, `hello`, `open`, `event`
+//! - rules: `sequence`, `token`, `assembly`, `pending`
+//! - state machine: `channel`, `handshake`, `receive`, `send`
+//!
+//! Not part of this crate: sessions, services, sockets, clocks.
 
 #![forbid(unsafe_code)]
 
-// The helpers of the integration tests name the crate as those do.
+// The shared test helpers refer to the crate by its name.
 #[cfg(test)]
 extern crate self as taktwerk_channel;
 

@@ -1,7 +1,7 @@
 //! The bodies of OpenSecureChannel and CloseSecureChannel (Part 6 §6.7.4, Part 4 §5.6.2, §5.6.3).
 //!
-//! The structures are the schema's. What is added here is the gap for a nonce that is filled in later, and the checks
-//! that come before anything else looks at a message.
+//! The structures come from the schema. This module adds a gap for a nonce that is filled in later, and the checks that
+//! precede all other processing of a message.
 
 use crate::error::{ChannelError, PeerFault};
 use taktwerk_crypto::MessageSecurityMode;
@@ -28,12 +28,12 @@ fn append<T: Structure>(message: &T, out: &mut Vec<u8>) {
     message.encode(out);
 }
 
-/// A nonce of zeros, to be filled in later; null if it has no length.
+/// A nonce of zeros, to be filled in later; null if its length is 0.
 fn gap(nonce_len: usize) -> ByteString {
     if nonce_len == 0 { ByteString::NULL } else { vec![0; nonce_len].into() }
 }
 
-/// What a client asks for.
+/// What a client requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenRequest {
     pub(crate) request_handle: u32,
@@ -46,7 +46,7 @@ pub(crate) struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// Appends type and body; says where the nonce goes.
+    /// Appends type and body. Returns the position of the nonce.
     pub(crate) fn append(self, out: &mut Vec<u8>) -> usize {
         let request = OpenSecureChannelRequest {
             request_header: RequestHeader {
@@ -66,12 +66,12 @@ impl OpenRequest {
             requested_lifetime: self.lifetime_ms,
         };
         append(&request, out);
-        // Behind the nonce stands the lifetime.
+        // The lifetime follows the nonce.
         out.len() - size_of::<u32>() - self.nonce_len
     }
 }
 
-/// Appends type and body of a response with a gap for the nonce; says where the gap is.
+/// Appends type and body of a response with a gap for the nonce. Returns the position of the gap.
 pub(crate) fn append_open_response(
     mut response: OpenSecureChannelResponse,
     nonce_len: usize,

@@ -1,4 +1,4 @@
-//! What is kept of an OpenSecureChannel exchange between its messages.
+//! State of an OpenSecureChannel exchange between its messages.
 
 use crate::sequence;
 use std::sync::Arc;
@@ -9,7 +9,12 @@ use taktwerk_types::Instant;
 #[derive(Debug)]
 pub(crate) enum Pending {
     /// Server: a request is being checked.
-    CheckRequest { headers_len: usize, certificate: Arc<[u8]>, policy: SecurityPolicy, place: Place },
+    CheckRequest {
+        headers_len: usize,
+        certificate: Arc<[u8]>,
+        policy: SecurityPolicy,
+        reserved: ReservedNumber,
+    },
     /// Server: the response is being secured.
     SealResponse { token_id: u32, lifetime_ms: u32, renewal: bool },
     /// Client: the request is being secured.
@@ -17,10 +22,10 @@ pub(crate) enum Pending {
     /// Client: the request has been sent.
     AwaitResponse(Exchange),
     /// Client: the response is being checked.
-    CheckResponse { headers_len: usize, exchange: Exchange, place: Place },
+    CheckResponse { headers_len: usize, exchange: Exchange, reserved: ReservedNumber },
 }
 
-/// A client's request that waits for its response.
+/// A client's request that awaits its response.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) request_id: u32,
@@ -30,9 +35,9 @@ pub(crate) struct Exchange {
     pub(crate) signature: Vec<u8>,
 }
 
-/// The place in the order of chunks of one whose number is still encrypted.
+/// Reserved position in the sequence of a chunk whose number is still encrypted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ReservedNumber {
     pub(crate) before: sequence::Received,
-    pub(crate) reserved: u32,
+    pub(crate) number: u32,
 }

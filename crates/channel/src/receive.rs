@@ -12,13 +12,13 @@ use taktwerk_crypto::{ChunkNonce, CryptoError, Role, SymmetricKeys, job::padding
 use taktwerk_types::{Instant, StatusCode};
 
 impl Channel {
-    /// Looks at the first chunk of `buf`, which holds everything received and not consumed yet. Call it again with the
-    /// rest until it says [`Event::NeedMore`]. Secured chunks are decrypted in place. Answers are appended to `out`.
+    /// Processes the first chunk of `buf`, which holds everything received and not consumed yet. Call again with the
+    /// rest until it returns [`Event::NeedMore`]. Secured chunks are decrypted in place. Answers are appended to `out`.
     ///
-    /// Bounded work: one chunk per call.
+    /// Work is bounded: one chunk per call.
     ///
     /// # Errors
-    /// What closed the channel. What the peer is to be told stands in `out`; the connection is to be closed behind it.
+    /// The failure that closed the channel. Send what `out` holds for the peer, then close the connection.
     #[inline]
     pub fn receive(
         &mut self,
@@ -98,7 +98,7 @@ impl Channel {
         }
     }
 
-    /// A chunk secured with a token (Part 6 §6.7.7): the checks in their order, then what it carries.
+    /// A chunk secured with a token (Part 6 §6.7.7): runs the checks in order, then handles the content.
     #[inline]
     fn on_secured(&mut self, header: Header, chunk: &mut [u8], now: Instant) -> Result<Event, ChannelError> {
         let head = SymmetricHead::parse(chunk).ok_or(PeerFault::HeaderInvalid)?;
@@ -136,7 +136,7 @@ impl Channel {
         self.on_part(header.is_final, sequence.request_id, body, now)
     }
 
-    /// A chunk that is not the whole message, or that passes the limits.
+    /// A chunk that is not the whole message, or that exceeds the limits.
     fn on_part(
         &mut self,
         is_final: IsFinal,
@@ -174,7 +174,7 @@ impl Channel {
     }
 }
 
-/// Decrypts and verifies a chunk and says where its body ends.
+/// Decrypts and verifies a chunk. Returns where its body ends.
 fn open_secured(
     keys: &mut dyn SymmetricKeys,
     chunk: &mut [u8],
@@ -183,7 +183,7 @@ fn open_secured(
     let signed_end = keys.open(chunk, SYMMETRIC_LEN, nonce)?;
     let mut end = signed_end;
     if keys.layout().block_len > 1 {
-        // The signature has been verified, so wrong padding is no oracle: only the key's owner can write it.
+        // The signature has been verified, so invalid padding is no oracle: only the holder of the key can write it.
         let secured = chunk.get(SYMMETRIC_LEN..signed_end).ok_or(CryptoError::Malformed)?;
         end = padding_start(secured, false).ok_or(CryptoError::Decryption)? + SYMMETRIC_LEN;
     }

@@ -1,5 +1,5 @@
-//! The rules of sequence numbers and security tokens, one by one, for every layout of chunks and in both directions
-//! (Part 6 §6.7.2.4, §6.7.4, Part 4 §5.6.2). A peer that breaks one *with the right keys* is refused all the same.
+//! Tests of each rule for sequence numbers and security tokens, for every chunk layout and in both directions (Part 6
+//! §6.7.2.4, §6.7.4, Part 4 §5.6.2). A peer that breaks a rule is refused even *with the right keys*.
 
 use crate::common::{End, Pair, Seen, Setup, layouts, pattern, secured, small_buffers};
 use crate::sequence::{Received, Sent};
@@ -20,7 +20,7 @@ enum Sender {
 
 const BOTH: [Sender; 2] = [Sender::Client, Sender::Server];
 
-/// The end that sends, and the one that receives.
+/// The sending and the receiving end.
 fn ends(pair: &mut Pair, sender: Sender) -> (&mut End, &mut End) {
     match sender {
         Sender::Client => (&mut pair.client, &mut pair.server),
@@ -28,7 +28,7 @@ fn ends(pair: &mut Pair, sender: Sender) -> (&mut End, &mut End) {
     }
 }
 
-/// Why the receiver closed, after it was given what the sender has said.
+/// The error with which the receiver closed after it got the sender's output.
 fn refusal(receiver: &mut End) -> ChannelError {
     match receiver.take_seen().pop() {
         Some(Seen::Failed(error)) => {
@@ -39,7 +39,7 @@ fn refusal(receiver: &mut End) -> ChannelError {
     }
 }
 
-/// Failed checks of any kind look alike on the wire, and with authenticated ciphers a wrong number is a wrong tag.
+/// On the wire all failed checks look alike. With authenticated ciphers a wrong number makes the tag wrong.
 fn is_sequence_fault(error: &ChannelError, policy: SecurityPolicy) -> bool {
     match error {
         ChannelError::Peer(PeerFault::SequenceInvalid) => true,
@@ -48,7 +48,7 @@ fn is_sequence_fault(error: &ChannelError, policy: SecurityPolicy) -> bool {
     }
 }
 
-/// Sends a message with number `next` to an end that has seen `last`.
+/// Sends a message with number `next` to an end whose last number is `last`.
 fn numbered(security: Security, sender: Sender, last: u32, next: u32) -> Option<ChannelError> {
     let mut pair = secured(security.0, security.1).open();
     let now = pair.now;
@@ -64,7 +64,7 @@ fn numbered(security: Security, sender: Sender, last: u32, next: u32) -> Option<
     }
     let error = refusal(to);
     if sender == Sender::Client {
-        // What the client hears of it.
+        // What the client receives.
         let error_message = core::mem::take(&mut to.out);
         assert_eq!(error_message[..4], *b"ERRF");
         assert_eq!(error_message[8..12], StatusCode::BAD_SECURITY_CHECKS_FAILED.0.to_le_bytes());
@@ -73,7 +73,7 @@ fn numbered(security: Security, sender: Sender, last: u32, next: u32) -> Option<
 }
 
 #[test]
-fn gaps_repeats_and_steps_back_close_the_channel() {
+fn gaps_repeats_and_decreases_close_the_channel() {
     let mut cases = 0;
     for security in layouts() {
         for sender in BOTH {
@@ -120,11 +120,11 @@ fn legacy_numbers_wrap_in_their_window_and_modern_ones_at_the_end() {
 }
 
 #[test]
-fn conversations_go_on_over_a_wrap() {
+fn conversations_continue_over_a_wrap() {
     for security in layouts() {
         let mut pair = secured(security.0, security.1).open();
         let legacy = security.0.info().legacy_sequence_numbers;
-        // The sender of each direction is close to the end.
+        // Both senders are close to the end of the numbers.
         let start = u32::MAX - 1030;
         for (sent, received) in [
             (&mut pair.client.channel.sent, &mut pair.server.channel.received),
@@ -136,7 +136,7 @@ fn conversations_go_on_over_a_wrap() {
         for request_id in 0..1100 {
             pair.client.send(request_id, b"there").unwrap();
             pair.server.send(request_id, b"back").unwrap();
-            pair.settle();
+            pair.deliver_all();
             assert_eq!(pair.server.take_seen(), [Seen::Message(request_id, b"there".to_vec())]);
             assert_eq!(pair.client.take_seen(), [Seen::Message(request_id, b"back".to_vec())]);
         }
@@ -144,7 +144,7 @@ fn conversations_go_on_over_a_wrap() {
 }
 
 #[test]
-fn whole_chunks_that_come_again_or_are_left_out_close_the_channel() {
+fn repeated_or_missing_chunks_close_the_channel() {
     for security in layouts() {
         for sender in BOTH {
             for missing in [false, true] {
@@ -170,7 +170,7 @@ fn whole_chunks_that_come_again_or_are_left_out_close_the_channel() {
 }
 
 #[test]
-fn chunks_of_another_message_in_between_close_the_channel() {
+fn interleaved_chunks_close_the_channel() {
     for security in layouts() {
         for sender in BOTH {
             let mut pair =
@@ -197,7 +197,7 @@ fn chunks_of_another_message_in_between_close_the_channel() {
 }
 
 #[test]
-fn tokens_that_were_never_issued_are_unknown() {
+fn unissued_tokens_are_unknown() {
     for security in layouts() {
         for sender in BOTH {
             for token in [0u32, 2, 3, u32::MAX] {
@@ -214,7 +214,7 @@ fn tokens_that_were_never_issued_are_unknown() {
     }
 }
 
-/// Delivers a message under the first token so many thousandths of its lifetime after it was issued.
+/// Delivers a message under the first token `permille` thousandths of its lifetime after it was issued.
 fn late(security: Security, sender: Sender, permille: u64, renewed: bool) -> Option<ChannelError> {
     let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();
     let start = pair.now;
@@ -222,11 +222,11 @@ fn late(security: Security, sender: Sender, permille: u64, renewed: bool) -> Opt
     from.send(1, b"old").unwrap();
     let old = core::mem::take(&mut from.out);
     if renewed {
-        // The message is on its way while a new token is agreed on: it keeps its place in the order.
+        // The message is in flight during the renewal and keeps its position in the sequence.
         pair.client.tick(start + Duration::from_secs(75));
         let request = core::mem::take(&mut pair.client.out);
         if sender == Sender::Client {
-            // What was sent before the renewal arrives before it.
+            // Messages sent before the renewal arrive before it.
             return None;
         }
         pair.server.deliver(&request, start + Duration::from_secs(75));
@@ -238,7 +238,7 @@ fn late(security: Security, sender: Sender, permille: u64, renewed: bool) -> Opt
 }
 
 #[test]
-fn old_tokens_are_good_for_a_quarter_of_their_life_after_it() {
+fn tokens_are_accepted_for_a_quarter_of_their_lifetime_after_expiry() {
     for security in layouts() {
         for sender in BOTH {
             for renewed in [false, true] {
@@ -257,7 +257,7 @@ fn old_tokens_are_good_for_a_quarter_of_their_life_after_it() {
 }
 
 #[test]
-fn nobody_goes_back_to_an_old_token() {
+fn going_back_to_an_old_token_is_refused() {
     for security in layouts() {
         let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();
         pair.client.send(1, b"old").unwrap();
@@ -265,11 +265,11 @@ fn nobody_goes_back_to_an_old_token() {
         pair.now = pair.now + Duration::from_secs(75);
         pair.server.deliver(&old, pair.now);
         pair.client.tick(pair.now);
-        pair.settle();
+        pair.deliver_all();
         pair.client.send(2, b"new").unwrap();
-        pair.settle();
+        pair.deliver_all();
         pair.server.take_seen();
-        // A chunk with the right number for now, under the old token's id.
+        // A chunk with the right sequence number under the old token's id.
         pair.client.send(3, b"back").unwrap();
         pair.client.out[12..16].copy_from_slice(&1u32.to_le_bytes());
         let bytes = core::mem::take(&mut pair.client.out);
@@ -279,7 +279,7 @@ fn nobody_goes_back_to_an_old_token() {
 }
 
 #[test]
-fn no_number_comes_again_under_one_token() {
+fn sequence_numbers_never_repeat_under_one_token() {
     for security in secured_layouts() {
         for sender in BOTH {
             let open = || secured(security.0, security.1).open();
@@ -291,7 +291,7 @@ fn no_number_comes_again_under_one_token() {
             let sent = from.out.len();
             assert_eq!(from.send(2, b"too many"), Err(PeerFault::TokenExhausted.into()), "{security:?}");
             assert!(from.channel.is_closed());
-            // A server says so to the client, and both to whoever owns the connection, once and at once.
+            // A server reports it to the client, and both roles report it to the connection's owner, once and at once.
             let told = from.out.split_off(sent);
             assert_eq!(told.starts_with(b"ERRF"), matches!(sender, Sender::Server), "{told:?}");
             assert!(told.is_empty() || matches!(sender, Sender::Server));
@@ -299,7 +299,7 @@ fn no_number_comes_again_under_one_token() {
             let end = from.channel.handle_timeout(now, &mut Vec::new());
             assert_eq!(end.err(), Some(PeerFault::TokenExhausted.into()), "{security:?}");
             assert_eq!(from.channel.poll_timeout(), None);
-            // A peer that does not count.
+            // A peer that ignores the limit.
             let mut pair = open();
             let now = pair.now;
             let (from, to) = ends(&mut pair, sender);
@@ -311,23 +311,23 @@ fn no_number_comes_again_under_one_token() {
             }
             assert_eq!(refusal(to), PeerFault::TokenExhausted.into(), "{security:?}");
         }
-        // A client asks for the next token long before, and goes on with it.
+        // A client requests the next token long before and continues with it.
         let mut pair = secured(security.0, security.1).open();
         pair.client.channel.tokens.as_mut().unwrap().sending().use_up_to(1);
         let now = pair.now;
         assert!(pair.client.channel.poll_timeout().is_some_and(|(at, _)| at <= now));
         pair.client.tick(now);
-        pair.settle();
+        pair.deliver_all();
         assert_eq!(pair.client.take_seen(), [Seen::Renewed], "{security:?}");
         for _ in 0..3 {
             pair.client.send(3, b"more").unwrap();
-            pair.settle();
+            pair.deliver_all();
         }
         assert!(!pair.server.channel.is_closed() && !pair.client.channel.is_closed());
     }
 }
 
-/// A renewal that somebody changes before it is signed and encrypted with the right keys.
+/// A renewal that is changed before it is signed and encrypted with the right keys.
 fn renewal(security: Security, change: impl FnOnce(&mut SealChunk)) -> Pair {
     let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();
     pair.now = pair.now + Duration::from_secs(75);
@@ -348,7 +348,7 @@ fn secured_layouts() -> impl Iterator<Item = Security> {
     layouts().into_iter().filter(|(policy, _)| policy.is_secure())
 }
 
-/// Where the body of an OpenSecureChannel request has its RequestType: behind the sequence header, the type id, the
+/// Position of the RequestType in the body of an OpenSecureChannel request: after the sequence header, the type id, the
 /// request header and the protocol version.
 fn request_type_at(job: &SealChunk) -> usize {
     job.headers_len + 8 + 4 + (2 + 8 + 4 + 4 + 4 + 4 + 3) + 4
@@ -379,10 +379,10 @@ fn a_renewal_changes_nothing_but_the_keys() {
         for id in [0, 78] {
             assert_eq!(refused(&|job| put(8, id, job)), PeerFault::ChannelUnknown.into());
         }
-        // Encrypted for somebody else.
+        // Encrypted for another receiver.
         let thumbprint = |job: &mut SealChunk| job.chunk[job.headers_len - 1] ^= 1;
         assert_eq!(refused(&thumbprint), CryptoError::ThumbprintMismatch.into());
-        // Numbers that do not follow.
+        // Numbers that do not follow the previous one.
         for number in [0, 5, 1000, u32::MAX] {
             let wrong = move |job: &mut SealChunk| put(job.headers_len, number, job);
             assert_eq!(refused(&wrong), PeerFault::SequenceInvalid.into(), "{number}");
@@ -391,7 +391,7 @@ fn a_renewal_changes_nothing_but_the_keys() {
 }
 
 #[test]
-fn a_renewal_comes_from_the_same_certificate() {
+fn a_renewal_must_use_the_same_certificate() {
     for security in secured_layouts() {
         for name in ["client2", "other", "server"] {
             let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();
@@ -409,11 +409,11 @@ fn a_renewal_comes_from_the_same_certificate() {
 }
 
 #[test]
-fn a_renewal_has_the_same_policy() {
+fn a_renewal_must_use_the_same_policy() {
     for security in secured_layouts() {
         for policy in [SecurityPolicy::None, SecurityPolicy::Basic128Rsa15, SecurityPolicy::ECC_nistP256] {
             let mut setup = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) };
-            // It is offered, but this channel was opened with another one.
+            // The policy is offered, but this channel was opened with another one.
             setup.offered = Some(vec![security, (policy, security.1)]);
             let mut pair = setup.open();
             pair.now = pair.now + Duration::from_secs(75);
@@ -427,9 +427,9 @@ fn a_renewal_has_the_same_policy() {
 }
 
 #[test]
-fn nonces_of_renewals_are_fresh() {
+fn a_repeated_nonce_in_a_renewal_is_refused() {
     for security in secured_layouts() {
-        // Providers of the same name make the same nonces from the start: this one repeats the client's first.
+        // Providers of the same name generate the same nonces: this one repeats the client's first nonce.
         let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();
         pair.now = pair.now + Duration::from_secs(75);
         pair.client.provider = Arc::new(DummyProvider::new("client", 2048));
@@ -437,7 +437,7 @@ fn nonces_of_renewals_are_fresh() {
         let bytes = core::mem::take(&mut pair.client.out);
         pair.server.deliver(&bytes, pair.now);
         assert_eq!(refusal(&mut pair.server), PeerFault::NonceInvalid.into(), "{security:?}");
-        // And this one the server's.
+        // And this one repeats the server's.
         let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();
         pair.now = pair.now + Duration::from_secs(75);
         pair.server.provider = Arc::new(DummyProvider::new("server", 2048));
@@ -451,7 +451,7 @@ fn nonces_of_renewals_are_fresh() {
 }
 
 #[test]
-fn a_channel_does_not_print_half_of_its_keys() {
+fn debug_output_does_not_contain_the_nonce() {
     for security in secured_layouts() {
         let pair = secured(security.0, security.1).open();
         for end in [&pair.client.channel, &pair.server.channel] {
@@ -462,7 +462,7 @@ fn a_channel_does_not_print_half_of_its_keys() {
     }
 }
 
-/// What a client makes of a server's answer to a renewal that was changed before it was signed.
+/// How a client reacts to a renewal response that was changed before it was signed.
 fn answered(security: Security, change: impl FnOnce(&mut SealChunk)) -> Pair {
     let mut pair = Setup { lifetime_ms: 100_000, ..secured(security.0, security.1) }.open();
     pair.now = pair.now + Duration::from_secs(75);
@@ -490,7 +490,7 @@ fn answered(security: Security, change: impl FnOnce(&mut SealChunk)) -> Pair {
 }
 
 #[test]
-fn an_answer_belongs_to_its_request_and_channel() {
+fn a_response_must_match_its_request_and_channel() {
     for security in secured_layouts() {
         let mut pair = answered(security, |_| {});
         assert_eq!(pair.client.take_seen(), [Seen::Renewed], "{security:?}");
@@ -503,7 +503,7 @@ fn an_answer_belongs_to_its_request_and_channel() {
         assert_eq!(refused(&request_id), PeerFault::ResponseMismatch.into());
         let number = |job: &mut SealChunk| put(job.headers_len, 99, job);
         assert_eq!(refused(&number), PeerFault::SequenceInvalid.into());
-        // The SecurityToken stands behind the sequence header, the type id, the response header and the version.
+        // The SecurityToken follows the sequence header, the type id, the response header and the version.
         let channel_id = |job: &mut SealChunk| put(job.headers_len + 8 + 4 + 24 + 4, 78, job);
         assert_eq!(refused(&channel_id), PeerFault::ChannelUnknown.into());
         let thumbprint = |job: &mut SealChunk| job.chunk[job.headers_len - 1] ^= 1;

@@ -1,4 +1,4 @@
-//! The send path: encode once, patch, cut and secure in place.
+//! The send path: encode once, then fill in headers, split into chunks and secure in place.
 
 use crate::channel::{Channel, State};
 use crate::error::{ApiMisuse, ChannelError, LimitHit, PeerFault};
@@ -7,7 +7,7 @@ use crate::hello::{append_error, append_error_body};
 use taktwerk_crypto::{ChunkLayout, ChunkNonce, Role};
 use taktwerk_types::StatusCode;
 
-/// Where a message starts in the send buffer: what [`Channel::begin`] gives to [`Channel::finish`].
+/// Where a message starts in the send buffer. Returned by [`Channel::begin`], passed to [`Channel::finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct MessageStart {
@@ -28,10 +28,10 @@ impl MessageStart {
     }
 }
 
-/// Shortest body of a chunk for whose sake a message is cut: what its head and signature cost is little against it.
+/// Shortest chunk body for which a message is split further: the header and signature are then a small overhead.
 const LANE_LEN_MIN: usize = 1024;
 
-/// How a message is cut: every chunk but the last carries `body_max` bytes.
+/// How a message is split: every chunk but the last carries `body_max` bytes.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     layout: ChunkLayout,
@@ -47,15 +47,15 @@ impl Cut {
         Self { layout, body_max: blocks.saturating_sub(HEAD_LEN - SYMMETRIC_LEN + footer).max(1) }
     }
 
-    /// Cuts a message that fits into fewer chunks into `lanes` of the same length, as far as it is worth it and the peer
-    /// takes so many (0: any number): they are sealed side by side.
+    /// Splits a message into up to `lanes` chunks of equal length, so that they are sealed in parallel. Chunks do not
+    /// get shorter than [`LANE_LEN_MIN`], and there are at most `count_max` (0: no limit of the peer).
     fn for_lanes(self, body_len: usize, lanes: usize, count_max: u32) -> Self {
         let count_max = if count_max == 0 { usize::MAX } else { count_max as usize };
         let count = lanes.min(body_len / LANE_LEN_MIN).min(count_max).max(1);
         Self { body_max: self.body_max.min(body_len.div_ceil(count).max(1)), ..self }
     }
 
-    /// Bytes of padding with its size byte behind a body of `len`; 0 if nothing is padded.
+    /// Bytes of padding after a body of `len`, including its size byte; 0 without padding.
     fn padding_len(&self, len: usize) -> usize {
         if self.layout.block_len == 1 {
             return 0;
@@ -70,7 +70,7 @@ impl Cut {
 }
 
 impl Channel {
-    /// Longest body that the peer takes as one message, in bytes: what it announced of sizes and chunks.
+    /// Longest body that the peer accepts as one message, in bytes, by its announced message size and chunk count.
     #[must_use]
     pub fn message_len_max(&self) -> usize {
         let plain = ChunkLayout { signature_len: 0, block_len: 1 };
@@ -83,8 +83,8 @@ impl Channel {
         limit(self.peer_message_size_max, 1).min(limit(self.peer_chunk_count_max, cut.body_max))
     }
 
-    /// Reserves the head of a message at the end of `out`. The caller appends type id and body behind it and calls
-    /// [`Channel::finish`]; to drop the message, truncate `out` to [`MessageStart::offset`].
+    /// Reserves the headers of a message at the end of `out`. Append type id and body, then call [`Channel::finish`].
+    /// To drop the message, truncate `out` to [`MessageStart::offset`].
     #[inline]
     pub fn begin(&self, out: &mut Vec<u8>) -> MessageStart {
         let at = out.len();
@@ -92,14 +92,14 @@ impl Channel {
         MessageStart { at }
     }
 
-    /// Completes the message that starts at `start` and goes to the end of `out`: writes the headers, cuts it into
-    /// chunks if it is longer than the peer's buffer, signs and encrypts. Nothing is copied elsewhere.
+    /// Completes the message from `start` to the end of `out`: writes the headers, splits it into chunks if it is
+    /// longer than the peer's buffer, signs and encrypts in place.
     ///
     /// # Errors
-    /// [`LimitHit::PeerLimit`] if the peer does not accept a message as large: `out` is then truncated to `start`, and
-    /// the caller sends a fault instead. [`ApiMisuse`] if the channel is not open, likewise truncated. Only
+    /// [`LimitHit::PeerLimit`] if the message is larger than the peer accepts: `out` is then truncated to `start`. Send
+    /// a fault instead. [`ApiMisuse`] if the channel is not open; `out` is truncated as well. Only
     /// [`ChannelError::Crypto`] and [`PeerFault::TokenExhausted`] end the channel: a server appends what the client may
-    /// know of it, and [`Channel::handle_timeout`], which is due at once, says it to whoever owns the connection.
+    /// know, and [`Channel::handle_timeout`], which is due at once, reports the failure to the connection's owner.
     #[inline]
     pub fn finish(
         &mut self,
@@ -137,8 +137,8 @@ impl Channel {
         self.finish_general(start, message_type, IsFinal::Final, request_id, out)
     }
 
-    /// Ends a message of which chunks may have been sent with an abort chunk that says why (Part 6 §6.7.3). The
-    /// receiver drops what it has of the message; the channel goes on.
+    /// Ends a message whose chunks may already have been sent: appends an abort chunk with the reason (Part 6 §6.7.3).
+    /// The receiver drops the partial message; the channel stays open.
     ///
     /// # Errors
     /// As [`Channel::finish`].
@@ -167,7 +167,7 @@ impl Channel {
         if let Err(error) = &result {
             out.truncate(start.at);
             if matches!(error, ChannelError::Crypto(_) | ChannelError::Peer(PeerFault::TokenExhausted)) {
-                // Sequence numbers are used up and cannot be taken back.
+                // Sequence numbers have been used and cannot be reused.
                 self.set_closed();
                 self.send_failure = Some(Box::new(error.clone()));
                 if let (Role::Server, Some((status, reason))) = (self.role, error.wire()) {
@@ -246,8 +246,8 @@ impl Channel {
     }
 }
 
-/// Moves the parts of a contiguous body apart so that each has room for its head, padding and signature: from the
-/// last to the first, so that nothing is overwritten and every byte moves once.
+/// Moves the parts of a contiguous body apart to make space for headers, padding and signatures. It goes from the last
+/// part to the first, so that nothing is overwritten and every byte moves once.
 fn spread(start: MessageStart, cut: Cut, body_len: usize, count: usize, out: &mut Vec<u8>) {
     let full_len = cut.chunk_len(cut.body_max);
     let last_body_len = body_len - (count - 1) * cut.body_max;
@@ -259,7 +259,7 @@ fn spread(start: MessageStart, cut: Cut, body_len: usize, count: usize, out: &mu
     }
 }
 
-/// The fields of a chunk's head that do not change within a message.
+/// The header fields that are the same in all chunks of a message.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     message_type: MessageType,
@@ -274,7 +274,7 @@ impl Head {
         let Some(gap) = chunk.first_chunk_mut::<HEAD_LEN>() else { return };
         let [a, b, c] = *self.message_type.letters();
         gap[..4].copy_from_slice(&[a, b, c, self.is_final.letter()]);
-        // A chunk is no longer than the peer's buffer, whose size is a UInt32.
+        // The peer's buffer size is a UInt32, and a chunk is no longer than that.
         gap[4..8].copy_from_slice(&(size as u32).to_le_bytes());
         gap[8..12].copy_from_slice(&self.channel_id.to_le_bytes());
         gap[12..16].copy_from_slice(&self.token_id.to_le_bytes());
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_messages_are_cut_into_lanes_of_one_length() {
+    fn long_messages_are_split_into_lanes_of_equal_length() {
         let cut = Cut::new(ChunkLayout { signature_len: 32, block_len: 16 }, 65_536);
         let chunks = |body_len: usize, lanes, count_max| {
             let cut = cut.for_lanes(body_len, lanes, count_max);
@@ -300,7 +300,7 @@ mod tests {
             [2048, 3071, 3072, 4096, 15_000, 200_000].map(|len| chunks(len, 4, 0)),
             [2, 2, 3, 4, 4, 4]
         );
-        // What the peer takes is what counts, and longer messages are cut as ever.
+        // The peer's chunk limit takes precedence. Longer messages are split as without lanes.
         assert_eq!([1, 2, 3].map(|most| chunks(15_000, 4, most)), [1, 2, 3]);
         assert_eq!(chunks(1_000_000, 4, 0), chunks(1_000_000, 1, 0));
         assert_eq!(chunks(15_000, 1, 0), 1);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_fill_chunks_and_never_pass_them() {
+    fn chunks_are_filled_and_never_exceed_the_maximum() {
         for (signature_len, block_len) in [(0, 1), (32, 1), (32, 16), (20, 16), (48, 16), (16, 1)] {
             let layout = ChunkLayout { signature_len, block_len };
             for chunk_max in 8192..8192 + 17 {

@@ -2,8 +2,8 @@
 
 use crate::error::PeerFault;
 
-/// With legacy numbers, the number after which ours begin again is greater than this. Others begin again after this
-/// very one, which is taken too.
+/// With legacy numbers, our own numbers wrap once they exceed this value. A peer's numbers may wrap after this value,
+/// which is still valid.
 const LEGACY_WRAP_AFTER: u32 = u32::MAX - 1024;
 /// With legacy numbers, the first number after a wrap is below this.
 const LEGACY_WRAP_BELOW: u32 = 1024;
@@ -13,7 +13,7 @@ const LEGACY_WRAP_BELOW: u32 = 1024;
 pub(crate) struct Sent {
     legacy: bool,
     next: u32,
-    /// How many were taken, modulo 2^32.
+    /// How many numbers were used, modulo 2^32.
     count: u32,
 }
 
@@ -27,12 +27,12 @@ impl Sent {
         Self { legacy, next, count: 0 }
     }
 
-    /// How many numbers were taken, modulo 2^32.
+    /// How many numbers were used, modulo 2^32.
     pub(crate) const fn count(self) -> u32 {
         self.count
     }
 
-    /// Numbers by the rule of another policy.
+    /// Switches to the numbering rule of another policy.
     pub(crate) const fn switched(self, legacy: bool) -> Self {
         Self { count: self.count, ..Self::new(legacy) }
     }
@@ -69,8 +69,8 @@ impl Received {
         self.last.unwrap_or(0)
     }
 
-    /// Accepts the number of the next chunk, or refuses it. The first one of a channel may be any: nothing can be
-    /// missing before it, and not every peer begins where it should.
+    /// Checks the number of the next chunk. The first chunk of a channel may have any number: nothing can be missing
+    /// before it, and some peers start with a wrong one.
     #[inline]
     pub(crate) fn accept(&mut self, number: u32) -> Result<(), PeerFault> {
         if let Some(last) = self.last {
@@ -87,7 +87,7 @@ impl Received {
         Ok(())
     }
 
-    /// Leaves room for a chunk whose number cannot be read yet because it is encrypted.
+    /// Reserves the number of a chunk that is still encrypted and cannot be read yet.
     pub(crate) fn skip(&mut self) -> Self {
         let before = *self;
         self.last = self.last.map(|last| last.wrapping_add(1));

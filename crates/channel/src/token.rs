@@ -5,11 +5,11 @@ use core::time::Duration;
 use taktwerk_crypto::{Role, SymmetricKeys};
 use taktwerk_types::Instant;
 
-/// Chunks that a token secures at most in one direction. There are hardly more SequenceNumbers: those that count the
-/// old way come again after 2^32 − 2047 at the earliest. None may come again under one token (Part 6 §6.7.2.4), and
-/// under the keys of an authenticated cipher it would give the plain text away.
+/// Most chunks that a token secures in one direction. SequenceNumbers must not repeat under one token (Part 6
+/// §6.7.2.4): legacy numbers repeat after 2^32 − 2047 chunks at the earliest. With an authenticated cipher a repeated
+/// number would reveal the plain text.
 const CHUNKS_MAX: u32 = u32::MAX - 2048;
-/// Chunks in one direction after which a client asks for the next token, whatever its lifetime.
+/// Chunks in one direction after which a client requests the next token, whatever the lifetime.
 const CHUNKS_TO_RENEW: u32 = CHUNKS_MAX / 2;
 
 /// A security token with its keys. Without keys, chunks are not secured.
@@ -18,11 +18,11 @@ pub(crate) struct Token {
     pub(crate) id: u32,
     created: Instant,
     pub(crate) lifetime_ms: u32,
-    /// Until when messages secured with it are accepted.
+    /// Messages secured with this token are accepted until then.
     accepted_until: Instant,
-    /// When a client asks for the next one.
+    /// When a client requests the next token.
     renew_at: Instant,
-    /// Chunks secured with it, and chunks received that were.
+    /// Number of chunks sent and received with this token.
     sent: u32,
     received: u32,
     pub(crate) keys: Option<Box<dyn SymmetricKeys>>,
@@ -35,13 +35,13 @@ impl Token {
         lifetime_ms: u32,
         keys: Option<Box<dyn SymmetricKeys>>,
     ) -> Self {
-        // Clocks differ and messages travel: 25 % more are allowed (Part 4 §5.6.2.1).
+        // Allow 25 % more for clock differences and transmission delay (Part 4 §5.6.2.1).
         let accepted_until = after_permille(created, lifetime_ms, 1250);
         let renew_at = after_permille(created, lifetime_ms, 750);
         Self { id, created, lifetime_ms, accepted_until, renew_at, sent: 0, received: 0, keys }
     }
 
-    /// Client: uses the token no longer than it asked for, however long the server would allow it; 0 is no wish.
+    /// Client: uses the token no longer than requested, even if the server grants more; 0 means no preference.
     pub(crate) fn asked_for(mut self, lifetime_ms: u32) -> Self {
         if lifetime_ms > 0 {
             self.renew_at = self.renew_at.min(after_permille(self.created, lifetime_ms, 750));
@@ -49,7 +49,7 @@ impl Token {
         self
     }
 
-    /// When a client asks for the next one: at 75 % of the lifetime (Part 4 §5.6.2.1), or when it has secured very much.
+    /// When a client requests the next token: at 75 % of the lifetime (Part 4 §5.6.2.1), or after [`CHUNKS_TO_RENEW`].
     pub(crate) fn renew_at(&self) -> Instant {
         if self.sent.max(self.received) >= CHUNKS_TO_RENEW { self.created } else { self.renew_at }
     }
@@ -57,7 +57,7 @@ impl Token {
     /// Counts chunks that are about to be secured.
     ///
     /// # Errors
-    /// The token has secured as many as it may.
+    /// The token has secured [`CHUNKS_MAX`] chunks.
     pub(crate) fn count_sent(&mut self, chunks: usize) -> Result<(), PeerFault> {
         let sum = u32::try_from(chunks).ok().and_then(|chunks| self.sent.checked_add(chunks));
         self.sent = sum.filter(|sum| *sum <= CHUNKS_MAX).ok_or(PeerFault::TokenExhausted)?;
@@ -67,7 +67,7 @@ impl Token {
     /// Counts a secured chunk that was received.
     ///
     /// # Errors
-    /// The token has secured as many as it may.
+    /// The token has secured [`CHUNKS_MAX`] chunks.
     #[inline]
     pub(crate) fn count_received(&mut self) -> Result<(), PeerFault> {
         if self.received >= CHUNKS_MAX {
@@ -77,7 +77,7 @@ impl Token {
         Ok(())
     }
 
-    /// As if so many chunks had been secured in both directions.
+    /// Test helper: leaves only `left` chunks in both directions.
     #[cfg(test)]
     pub(crate) fn use_up_to(&mut self, left: u32) {
         (self.sent, self.received) = (CHUNKS_MAX - left, CHUNKS_MAX - left);
@@ -88,7 +88,7 @@ impl Token {
         after_permille(self.created, self.lifetime_ms, 1000)
     }
 
-    /// Until when messages secured with it are accepted.
+    /// Messages secured with this token are accepted until then.
     pub(crate) fn accepted_until(&self) -> Instant {
         self.accepted_until
     }
@@ -98,13 +98,13 @@ fn after_permille(created: Instant, lifetime_ms: u32, permille: u64) -> Instant 
     created + Duration::from_micros(u64::from(lifetime_ms) * permille)
 }
 
-/// At most two tokens: the one we send with, and the one before or after it.
+/// At most two tokens: the one for sending, and its predecessor or successor.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     role: Role,
-    /// What we secure outgoing chunks with.
+    /// The token for outgoing chunks.
     current: Token,
-    /// On a server the *next* token, until the client uses it; on a client the *previous* one.
+    /// On a server: the *next* token, until the client uses it. On a client: the *previous* one.
     other: Option<Token>,
 }
 
@@ -113,7 +113,7 @@ impl Tokens {
         Self { role, current: first, other: None }
     }
 
-    /// The token that outgoing chunks are secured with.
+    /// The token for outgoing chunks.
     #[inline]
     pub(crate) fn sending(&mut self) -> &mut Token {
         &mut self.current
@@ -159,8 +159,8 @@ impl Tokens {
             .ok_or(PeerFault::TokenUnknown)
     }
 
-    /// Notes that a chunk secured with token `id` was *verified*. Chunks arrive in order, so whoever has used the
-    /// newer token never goes back: the server sends with it from now on, and the older one is gone.
+    /// Records that a chunk secured with token `id` was *verified*. Chunks arrive in order, so a peer that has used the
+    /// newer token never returns to the older one: the server now sends with the newer token and drops the older.
     #[inline]
     pub(crate) fn verified(&mut self, id: u32) {
         if self.other.is_some() {
@@ -178,7 +178,7 @@ impl Tokens {
         }
     }
 
-    /// When something is due on a server, and what.
+    /// When something is due on a server, and its name.
     pub(crate) fn server_due(&self) -> (Instant, &'static str) {
         match &self.other {
             Some(_) => (self.current.expires_at(), "send with the renewed token"),
@@ -186,8 +186,8 @@ impl Tokens {
         }
     }
 
-    /// Lets time pass on a server: sends with the renewed token once the old one has expired. False if there is no
-    /// valid token left.
+    /// Advances time on a server: switches to the renewed token when the old one has expired. Returns false if no valid
+    /// token is left.
     pub(crate) fn server_tick(&mut self, now: Instant) -> bool {
         if now >= self.current.expires_at() {
             self.promote();
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(token(1, 0).asked_for(100).renew_at(), at(75));
         assert_eq!(token(1, 0).asked_for(5000).renew_at(), at(750));
         assert_eq!(token(1, 0).asked_for(0).renew_at(), at(750));
-        // What the server sends is accepted for as long as the server said.
+        // The client still accepts the server's messages for the lifetime that the server granted.
         assert_eq!(token(1, 0).asked_for(100).accepted_until(), at(1250));
     }
 

@@ -1,4 +1,4 @@
-//! Peers that do not follow the protocol: refused with the right status, and never a panic.
+//! Peers that violate the protocol are refused with the right status and never cause a panic.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -16,7 +16,7 @@ fn refused_when_open(change: impl Fn(&mut Vec<u8>)) -> (ChannelError, StatusCode
     let mut pair = Setup::default().open();
     pair.client.send(1, b"body").unwrap();
     change(&mut pair.client.out);
-    pair.settle();
+    pair.deliver_all();
     refusal(&mut pair)
 }
 
@@ -61,11 +61,11 @@ fn wrong_ids_and_sequence_numbers() {
 }
 
 #[test]
-fn message_types_out_of_place() {
+fn unexpected_message_types() {
     let unexpected = |bytes: &[u8], opened: bool| {
         let mut pair = if opened { Setup::default().open() } else { Setup::default().pair() };
         pair.client.out = bytes.to_vec();
-        pair.settle();
+        pair.deliver_all();
         refusal(&mut pair).1
     };
     let invalid = StatusCode::BAD_TCP_MESSAGE_TYPE_INVALID;
@@ -93,7 +93,7 @@ fn hellos_beyond_the_limits() {
     let refused = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut pair = Setup::default().pair();
         change(&mut pair.client.out);
-        pair.settle();
+        pair.deliver_all();
         refusal(&mut pair).1
     };
     assert_eq!(refused(&patch(12, 8191)), StatusCode::BAD_CONNECTION_REJECTED);
@@ -110,12 +110,12 @@ fn hellos_beyond_the_limits() {
     );
     server.deliver(&out, START);
     assert_eq!(server.take_seen(), [Seen::Failed(PeerFault::EndpointUrlInvalid.into())]);
-    // A newer version is answered with ours; unlimited buffers with ours.
+    // A newer version is answered with version 0, and unlimited buffers with our sizes.
     let mut pair = Setup::default().pair();
     patch(8, 7)(&mut pair.client.out);
     patch(12, u32::MAX)(&mut pair.client.out);
     patch(16, u32::MAX)(&mut pair.client.out);
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(pair.client.take_seen(), [Seen::Opened]);
 }
 
@@ -133,10 +133,10 @@ fn small_buffers_only_with_elliptic_curves() {
         ..secured(SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt)
     }
     .pair();
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(pair.client.take_seen(), [Seen::Opened]);
     pair.client.send(1, &pattern(50_000)).unwrap();
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(pair.server.take_seen(), [Seen::Opened, Seen::Message(1, pattern(50_000))]);
 }
 
@@ -150,21 +150,21 @@ fn a_second_issue_and_a_foreign_renewal_are_refused() {
         let ack = core::mem::take(&mut pair.server.out);
         pair.client.deliver(&ack, START);
         let opn = pair.client.out.clone();
-        pair.settle();
+        pair.deliver_all();
         pair.server.take_seen();
         pair.client.take_seen();
         pair.server.deliver(&opn, START);
         let seen = pair.server.take_seen();
-        // Its channel id is 0: it does not even get to its request type.
+        // Its channel id is 0, so its request type is not even examined.
         assert_eq!(seen, [Seen::Failed(PeerFault::ChannelUnknown.into())]);
     }
     let mut pair = Setup { lifetime_ms: 10_000, ..Setup::default() }.open();
     pair.client.tick(START + core::time::Duration::from_secs(8));
-    // RequestType stands behind policy, two null strings, sequence header, type id, request header and version.
+    // RequestType follows policy, two null strings, sequence header, type id, request header and version.
     let at = 12 + 4 + SecurityPolicy::None.uri().len() + 8 + 8 + 4 + (2 + 8 + 4 + 4 + 4 + 4 + 3) + 4;
     assert_eq!(pair.client.out[at], 1);
     pair.client.out[at] = 0;
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(refusal(&mut pair).1, StatusCode::BAD_REQUEST_TYPE_INVALID);
 }
 
@@ -174,7 +174,7 @@ fn interleaved_messages_are_refused() {
     pair.client.send(1, &pattern(9000)).unwrap();
     // The second chunk belongs to another request.
     pair.client.out[8192 + 20] = 2;
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(refusal(&mut pair), (PeerFault::Interleaved.into(), StatusCode::BAD_SECURITY_CHECKS_FAILED));
 }
 
@@ -182,18 +182,18 @@ fn interleaved_messages_are_refused() {
 fn a_client_refuses_a_server_that_changes_its_certificate_or_policy() {
     let setup = secured(SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
     let mut pair = setup.pair();
-    // The server's own certificate is not the one the client was told.
+    // The server's own certificate differs from the one the client expects.
     pair.server.provider = std::sync::Arc::new(taktwerk_crypto_dummy::DummyProvider::new("other", 2048));
-    pair.settle();
+    pair.deliver_all();
     assert!(pair.server.take_seen().iter().any(|seen| matches!(seen, Seen::Failed(ChannelError::Crypto(_)))));
     let mut other = Setup { ..secured(SecurityPolicy::Basic256Sha256, MessageSecurityMode::Sign) };
     other.offered = Some(vec![(SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt)]);
     let mut pair = other.pair();
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(refusal(&mut pair).1, StatusCode::BAD_SECURITY_MODE_REJECTED);
 }
 
-/// Feeds bytes in pieces and checks what must hold whatever they are.
+/// Feeds bytes in pieces and checks the invariants that hold for any input.
 fn feed(mut end: End, bytes: &[u8], piece: usize) {
     for part in bytes.chunks(piece.max(1)) {
         end.deliver(part, START);
@@ -252,14 +252,14 @@ proptest! {
                 let keep = usize::from(cut) % (pair.client.out.len() + 1);
                 pair.client.out.truncate(keep);
             }
-            pair.settle();
+            pair.deliver_all();
             let _ = pair.client.send(1, &pattern(10_000));
             let _ = pair.server.send(1, &pattern(10_000));
         }
-        pair.settle();
+        pair.deliver_all();
     }
 
-    /// With the right keys everything behind the signature can be random too.
+    /// With the right keys, everything after the signature can also be random.
     #[test]
     fn random_open_bodies_without_security_never_panic(body in prop::collection::vec(any::<u8>(), 0..200), renew: bool) {
         let mut pair = if renew { Setup::default().open() } else { Setup::default().pair() };
@@ -282,7 +282,7 @@ proptest! {
 }
 
 #[test]
-fn an_unlimited_config_does_not_exist() {
+fn zero_limits_are_not_unlimited() {
     let limits = ChannelConfig::default().limits;
     assert!(limits.message_size_max > 0 && limits.chunk_count_max > 0);
 }

@@ -1,4 +1,4 @@
-//! Client and server channel against each other: opening, messages of any size at any split, renewal, ends.
+//! Client and server channel against each other: opening, messages of any size at any split, renewal, closing.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -26,7 +26,7 @@ fn every_policy_opens_and_carries_messages_both_ways() {
                 let body = pattern(len);
                 pair.client.send(5, &body).unwrap();
                 pair.server.send(6, &body).unwrap();
-                pair.settle();
+                pair.deliver_all();
                 assert_eq!(pair.server.take_seen(), [Seen::Message(5, body.clone())]);
                 assert_eq!(pair.client.take_seen(), [Seen::Message(6, body)]);
             }
@@ -45,7 +45,7 @@ fn large_messages_are_cut_and_joined_with_small_buffers() {
         pair.server.send(7, &body).unwrap();
         let sizes = chunk_sizes(&pair.client.out);
         assert!(sizes.len() > 300 && sizes.iter().all(|size| *size <= 8192));
-        pair.settle();
+        pair.deliver_all();
         assert_eq!(
             pair.server.take_seen(),
             [Seen::Message(5, body.clone()), Seen::Message(6, b"next".to_vec())]
@@ -55,7 +55,7 @@ fn large_messages_are_cut_and_joined_with_small_buffers() {
     }
 }
 
-/// Bodies around the border of a chunk: all of them, for each layout.
+/// All body sizes around the border of a chunk, for each layout.
 #[test]
 fn sizes_around_a_chunk_border() {
     for (policy, mode) in [
@@ -71,7 +71,7 @@ fn sizes_around_a_chunk_border() {
                 let body = pattern(len);
                 pair.client.send(1, &body).unwrap();
                 assert!(chunk_sizes(&pair.client.out).iter().all(|size| *size <= 8192));
-                pair.settle();
+                pair.deliver_all();
                 assert_eq!(pair.server.take_seen(), [Seen::Message(1, body)]);
             }
         }
@@ -83,11 +83,11 @@ fn whole_conversation_byte_by_byte() {
     for (policy, mode) in layouts() {
         let setup = Setup { client: small_buffers(), server: small_buffers(), ..secured(policy, mode) };
         let mut pair = setup.pair();
-        pair.settle_split(|_| 1);
+        pair.deliver_all_in_pieces(|_| 1);
         let body = pattern(20_000);
         pair.client.send(1, &body).unwrap();
         pair.server.send(2, &body).unwrap();
-        pair.settle_split(|_| 1);
+        pair.deliver_all_in_pieces(|_| 1);
         assert_eq!(pair.server.take_seen(), [Seen::Opened, Seen::Message(1, body.clone())]);
         assert_eq!(pair.client.take_seen(), [Seen::Opened, Seen::Message(2, body)]);
     }
@@ -104,7 +104,7 @@ proptest! {
         let mut pair = setup.pair();
         let mut entropy = SeededEntropy::new(seed);
         let mut piece = |len: usize| entropy.below(if len.is_multiple_of(3) { 20 } else { 9000 }) as usize;
-        pair.settle_split(&mut piece);
+        pair.deliver_all_in_pieces(&mut piece);
         let mut wanted = vec![Seen::Opened];
         for (at, len) in lens.iter().enumerate() {
             let id = u32::try_from(at).unwrap() + 10;
@@ -112,7 +112,7 @@ proptest! {
             pair.server.send(id, &pattern(*len)).unwrap();
             wanted.push(Seen::Message(id, pattern(*len)));
         }
-        pair.settle_split(&mut piece);
+        pair.deliver_all_in_pieces(&mut piece);
         prop_assert_eq!(pair.server.take_seen(), wanted.clone());
         prop_assert_eq!(pair.client.take_seen(), wanted);
     }
@@ -148,7 +148,7 @@ fn a_single_chunk_is_a_range_of_the_buffer_and_more_are_assembled() {
     }
 }
 
-/// Messages that were secured with the old token arrive after the new one was agreed on, in both directions.
+/// Messages secured with the old token arrive after the new one was issued, in both directions.
 #[test]
 fn messages_in_flight_under_the_old_token_are_accepted() {
     for (policy, mode) in securities() {
@@ -160,11 +160,11 @@ fn messages_in_flight_under_the_old_token_are_accepted() {
             pair.client.send(1, b"before").unwrap();
             pair.client.tick(pair.now);
             let requests = core::mem::take(&mut pair.client.out);
-            // The server answers something else meanwhile, which travels before its OPN response …
+            // In the meantime the server answers another request; that response travels before its OPN response …
             pair.server.send(2, b"crossing").unwrap();
             pair.server.deliver(&requests, pair.now);
             assert_eq!(pair.server.take_seen(), [Seen::Message(1, b"before".to_vec()), Seen::Renewed]);
-            // … and something more behind it, still under the old token because the new one has not been used.
+            // … and another response follows it, still under the old token because the new one is not in use yet.
             let behind = pair.server.out.len();
             pair.server.send(3, b"late").unwrap();
             assert_eq!(token_of(&pair.server.out[behind..]), renewal + 1);
@@ -176,18 +176,18 @@ fn messages_in_flight_under_the_old_token_are_accepted() {
             // The client uses the new token at once, and then the server does too.
             pair.client.send(4, b"new").unwrap();
             assert_eq!(token_of(&pair.client.out), renewal + 2);
-            pair.settle();
+            pair.deliver_all();
             assert_eq!(pair.server.take_seen(), [Seen::Message(4, b"new".to_vec())]);
             pair.server.send(4, b"new").unwrap();
             assert_eq!(token_of(&pair.server.out), renewal + 2);
-            pair.settle();
+            pair.deliver_all();
             assert_eq!(pair.client.take_seen(), [Seen::Message(4, b"new".to_vec())]);
         }
     }
 }
 
 #[test]
-fn a_channel_lives_for_hours_on_short_tokens() {
+fn a_channel_stays_open_for_hours_with_short_tokens() {
     for (policy, mode) in layouts() {
         let mut pair = Setup { lifetime_ms: 5_000, ..secured(policy, mode) }.open();
         let mut renewed = 0;
@@ -195,7 +195,7 @@ fn a_channel_lives_for_hours_on_short_tokens() {
             pair.client.send(step, b"request").unwrap();
             pair.server.send(step, b"response").unwrap();
             pair.run(Duration::from_secs(2));
-            pair.settle();
+            pair.deliver_all();
             let (client, server) = (pair.client.take_seen(), pair.server.take_seen());
             assert!(client.contains(&Seen::Message(step, b"response".to_vec())));
             assert!(server.contains(&Seen::Message(step, b"request".to_vec())));
@@ -209,7 +209,7 @@ fn a_channel_lives_for_hours_on_short_tokens() {
 }
 
 #[test]
-fn messages_overtake_no_renewal_that_is_still_being_secured() {
+fn messages_wait_for_a_renewal_that_is_being_secured() {
     for (policy, mode) in layouts().into_iter().filter(|(policy, _)| *policy != SecurityPolicy::None) {
         let mut pair = Setup { lifetime_ms: 60_000, ..secured(policy, mode) }.open();
         pair.client.slow_jobs = true;
@@ -226,7 +226,7 @@ fn messages_overtake_no_renewal_that_is_still_being_secured() {
                 wanted_by_server.push(Seen::Message(id, pattern(100_000)));
                 wanted_by_client.push(Seen::Message(id, pattern(70_000)));
                 if part == 1 {
-                    pair.settle();
+                    pair.deliver_all();
                 }
             }
             // One job of each end per round: request sealed, checked, response sealed, checked.
@@ -242,7 +242,7 @@ fn messages_overtake_no_renewal_that_is_still_being_secured() {
                     }
                 }
             }
-            pair.settle();
+            pair.deliver_all();
         }
         let only_messages =
             |seen: Vec<Seen>| seen.into_iter().filter(|seen| *seen != Seen::Renewed).collect::<Vec<_>>();
@@ -287,7 +287,7 @@ fn lifetimes_are_revised_within_bounds() {
 }
 
 #[test]
-fn messages_beyond_the_peers_limits_are_not_sent_and_the_channel_lives() {
+fn messages_beyond_the_peers_limits_are_not_sent_and_the_channel_stays_open() {
     let limits = ChannelLimits { message_size_max: 50_000, chunk_count_max: 4, ..small_buffers() };
     let mut pair = Setup { client: limits.clone(), server: limits, ..Setup::default() }.open();
     pair.client.out.extend_from_slice(b"");
@@ -298,25 +298,25 @@ fn messages_beyond_the_peers_limits_are_not_sent_and_the_channel_lives() {
         assert!(pair.client.out.is_empty() && pair.server.out.is_empty());
     }
     pair.client.send(1, &pattern(4 * 8168)).unwrap();
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(pair.server.take_seen(), [Seen::Message(1, pattern(4 * 8168))]);
 }
 
 #[test]
-fn a_server_ends_a_connection_that_floods_and_a_client_drops_what_is_too_large() {
-    // The sender believes in larger limits than the receiver has: patch them out of Hello and Acknowledge.
+fn a_server_closes_on_too_large_messages_and_a_client_drops_them() {
+    // Give the sender larger limits than the receiver has: change them in Hello and Acknowledge.
     let tight = ChannelLimits { message_size_max: 20_000, chunk_count_max: 10, ..small_buffers() };
     let mut pair = Setup { client: tight.clone(), server: tight, ..Setup::default() }.pair();
     pair.client.out[20..28].fill(0);
     let hello = core::mem::take(&mut pair.client.out);
     pair.server.deliver(&hello, pair.now);
     pair.server.out[20..28].fill(0);
-    pair.settle();
+    pair.deliver_all();
     pair.server.take_seen();
     pair.client.take_seen();
     pair.server.send(9, &pattern(30_000)).unwrap();
     pair.server.send(10, b"small").unwrap();
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(
         pair.client.take_seen(),
         [
@@ -329,7 +329,7 @@ fn a_server_ends_a_connection_that_floods_and_a_client_drops_what_is_too_large()
         ]
     );
     pair.client.send(11, &pattern(30_000)).unwrap();
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(pair.server.take_seen(), [Seen::Failed(LimitHit::MessageTooLarge.into())]);
     let closed =
         Closed::Error { status: StatusCode::BAD_TCP_MESSAGE_TOO_LARGE, reason: "message too large".into() };
@@ -341,18 +341,17 @@ fn abort_drops_the_message_and_keeps_the_channel() {
     for (policy, mode) in securities() {
         let mut pair = Setup { client: small_buffers(), ..secured(policy, mode) }.open();
         pair.server.send(3, &pattern(30_000)).unwrap();
-        // Only the first two chunks are sent; then the sender gives up.
+        // Only the first two chunks are sent; then the sender aborts.
         let sizes = chunk_sizes(&pair.server.out);
         let mut wire = core::mem::take(&mut pair.server.out);
         wire.truncate(sizes[0] + sizes[1]);
         pair.client.deliver(&wire, pair.now);
         assert!(pair.client.channel.buffered_len() > 16_000);
-        // The sequence numbers of the chunks that were never sent are gone, so start over with a fresh pair to see
-        // that an abort on its own is understood as well.
+        // The numbers of the unsent chunks are used up, so test an abort on its own with a new pair.
         let mut pair = Setup { client: small_buffers(), ..secured(policy, mode) }.open();
         pair.server.channel.abort(3, StatusCode::BAD_ENCODING_ERROR, "why", &mut pair.server.out).unwrap();
         pair.server.send(4, b"next").unwrap();
-        pair.settle();
+        pair.deliver_all();
         assert_eq!(
             pair.client.take_seen(),
             [
@@ -368,14 +367,14 @@ fn close_and_reject_reach_the_other_end() {
     for (policy, mode) in securities() {
         let mut pair = secured(policy, mode).open();
         pair.client.channel.close(pair.now, &mut pair.client.out);
-        pair.settle();
+        pair.deliver_all();
         assert_eq!(pair.server.take_seen(), [Seen::Closed(Closed::Close)]);
         assert!(pair.server.channel.is_closed() && pair.client.channel.is_closed());
         assert_eq!(pair.client.send(1, b""), Err(ApiMisuse::Closed.into()));
         assert!(pair.client.out.is_empty());
         let mut pair = secured(policy, mode).open();
         pair.server.channel.reject(StatusCode::BAD_TCP_SERVER_TOO_BUSY, "full", &mut pair.server.out);
-        pair.settle();
+        pair.deliver_all();
         let closed = Closed::Error { status: StatusCode::BAD_TCP_SERVER_TOO_BUSY, reason: "full".into() };
         assert_eq!(pair.client.take_seen(), [Seen::Closed(closed)]);
     }
@@ -396,10 +395,10 @@ fn reverse_connections_start_with_the_server() {
         server: End::new(server, server_config.provider.clone(), out),
         now: START,
     };
-    pair.settle();
+    pair.deliver_all();
     assert_eq!(pair.client.take_seen(), [Seen::ReverseHello("urn:server".into(), URL.into())]);
     pair.client.channel.accept_reverse(setup.params(), pair.now, &mut pair.client.out).unwrap();
-    pair.settle();
+    pair.deliver_all();
     assert_eq!((pair.client.take_seen(), pair.server.take_seen()), (vec![Seen::Opened], vec![Seen::Opened]));
     let mut out = Vec::new();
     let mut server = End::new(
@@ -430,11 +429,11 @@ fn deadlines_of_every_stage() {
     pair.server.tick(START + 10 * second);
     assert!(matches!(pair.server.take_seen()[..], [Seen::Failed(ChannelError::Peer(PeerFault::Timeout(_)))]));
     assert_eq!(pair.server.channel.poll_timeout(), None);
-    // Half a Hello does not buy more time.
+    // Half a Hello does not extend the deadline.
     let mut pair = Setup::default().pair();
     pair.server.deliver(b"HE", START + 9 * second);
     assert_eq!(pair.server.channel.poll_timeout(), Some((START + 10 * second, "hello")));
-    // A Hello and nothing behind it.
+    // A Hello and nothing after it.
     let mut pair = Setup::default().pair();
     let hello = core::mem::take(&mut pair.client.out);
     pair.server.deliver(&hello, START + 5 * second);
@@ -463,7 +462,7 @@ fn policies_and_modes_that_are_not_offered_are_refused() {
     let rejected = |asked, offered: &[(P, M)]| {
         let (policy, mode) = asked;
         let mut pair = Setup { offered: Some(offered.to_vec()), ..secured(policy, mode) }.pair();
-        pair.settle();
+        pair.deliver_all();
         match (pair.server.take_seen().pop(), pair.client.take_seen().pop()) {
             (Some(Seen::Failed(_)), Some(Seen::Closed(Closed::Error { status, .. }))) => status,
             other => panic!("{other:?}"),
@@ -487,7 +486,7 @@ fn a_tampered_chunk_ends_the_channel_without_a_hint() {
             let mut pair = secured(policy, mode).open();
             pair.client.send(1, &pattern(100)).unwrap();
             pair.client.out[at] ^= 0x40;
-            pair.settle();
+            pair.deliver_all();
             let seen = pair.client.take_seen();
             let [Seen::Closed(Closed::Error { status, reason })] = &seen[..] else { panic!("{seen:?}") };
             match at {

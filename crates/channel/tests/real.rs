@@ -1,4 +1,4 @@
-//! Whole channels with real cryptography: every policy and mode, with renewals, and what real keys refuse.
+//! Complete channels with real cryptography: every policy and mode, with renewals, and what real keys refuse.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -14,7 +14,7 @@ use taktwerk_crypto::{
 };
 use taktwerk_types::StatusCode;
 
-/// Trusts whoever calls himself client or server.
+/// Trusts every certificate whose name is client or server.
 #[derive(Debug)]
 struct ByName;
 
@@ -93,22 +93,22 @@ fn pair(
 fn every_policy_and_mode_opens_carries_messages_and_renews() {
     for security in carried() {
         let mut pair = pair(&CLIENT, &SERVER, security, 1000);
-        pair.settle();
+        pair.deliver_all();
         assert_eq!(pair.client.take_seen(), [Seen::Opened], "{security:?}");
         assert_eq!(pair.server.take_seen(), [Seen::Opened], "{security:?}");
         assert_eq!(pair.client.channel.thumbprint(), pair.server.channel.thumbprint());
         assert!(!pair.client.channel.thumbprint().is_empty());
-        // A new token every 750 ms, and messages of one chunk and of many between them, both ways.
+        // A new token every 750 ms, with short and long messages in between, in both directions.
         for round in 0..10u32 {
             let body = pattern([0, 1, 15, 16, 100, 1000, 8100, 8192, 20_000, 65_000][round as usize]);
             pair.client.send(round, &body).unwrap();
             pair.server.send(round, &body).unwrap();
             if round % 2 == 0 {
-                // Both tokens are in use while messages are on their way.
+                // Both tokens are in use while messages are in flight.
                 pair.now = pair.now + Duration::from_millis(750);
                 pair.client.tick(pair.now);
             }
-            pair.settle();
+            pair.deliver_all();
             let message = Seen::Message(round, body);
             let renewed = round % 2 == 0;
             let expected = |seen: Vec<Seen>| {
@@ -132,7 +132,7 @@ fn a_hundred_renewals_lose_nothing() {
     ];
     for security in all {
         let mut pair = pair(&CLIENT, &SERVER, security, 1000);
-        pair.settle();
+        pair.deliver_all();
         pair.client.take_seen();
         pair.server.take_seen();
         let (mut renewals, mut sent, mut received) = (0, 0u32, 0u32);
@@ -142,7 +142,7 @@ fn a_hundred_renewals_lose_nothing() {
                 sent += 1;
             }
             pair.run(Duration::from_millis(100));
-            pair.settle();
+            pair.deliver_all();
             renewals += pair.client.take_seen().iter().filter(|seen| **seen == Seen::Renewed).count();
             for seen in pair.server.take_seen() {
                 match seen {
@@ -160,10 +160,10 @@ fn a_hundred_renewals_lose_nothing() {
 }
 
 #[test]
-fn strangers_open_no_channel() {
+fn untrusted_certificates_open_no_channel() {
     for security in carried() {
         let mut stranger = pair(&STRANGER, &SERVER, security, 1000);
-        stranger.settle();
+        stranger.deliver_all();
         let refused = stranger.server.take_seen();
         let [Seen::Failed(ChannelError::Crypto(CryptoError::Certificate(refusal)))] = refused.as_slice()
         else {
@@ -174,22 +174,22 @@ fn strangers_open_no_channel() {
         assert!(!told.contains(&Seen::Opened), "{told:?}");
 
         let mut fooled = pair(&CLIENT, &STRANGER, security, 1000);
-        fooled.settle();
+        fooled.deliver_all();
         assert!(!fooled.client.take_seen().contains(&Seen::Opened));
     }
 }
 
 #[test]
-fn a_bit_that_flips_on_the_way_ends_the_channel() {
+fn a_flipped_bit_ends_the_channel() {
     for security in carried() {
         for back in [1, 17, 60] {
             let mut pair = pair(&CLIENT, &SERVER, security, 1000);
-            pair.settle();
+            pair.deliver_all();
             pair.server.take_seen();
             pair.client.send(1, &pattern(100)).unwrap();
             let at = pair.client.out.len() - back;
             pair.client.out[at] ^= 0x20;
-            pair.settle();
+            pair.deliver_all();
             let seen = pair.server.take_seen();
             let [Seen::Failed(error @ ChannelError::Crypto(_))] = seen.as_slice() else {
                 panic!("{security:?} {seen:?}");

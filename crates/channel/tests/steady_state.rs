@@ -1,4 +1,4 @@
-//! What a request and its response cost once the buffers have grown: no growth, no copies kept.
+//! A request and its response allocate nothing once the buffers have grown.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use taktwerk_channel::{Body, Event};
 
-/// Capacities of the buffers that the driver owns do not change, and the channel keeps nothing.
+/// The driver's buffers keep their capacities, and the channel buffers nothing.
 #[test]
 fn a_single_chunk_exchange_grows_nothing() {
     for (policy, mode) in securities() {

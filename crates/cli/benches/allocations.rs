@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p taktwerk-cli --bench allocations -- --taktwerk PATH` prints one JSON document.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // a benchmark talks
+#![allow(clippy::print_stdout, clippy::print_stderr)] // a benchmark prints results
 
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -22,14 +22,14 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const SIGNALS: u32 = 1_000;
 const CLIENTS: u32 = 10;
 const PERIOD_MS: u64 = 100;
-/// When the counted window begins: everything is connected then, and every buffer has found its size.
+/// Start of the counted window: everything is connected, and buffers have reached their size.
 const SETTLED: Duration = Duration::from_secs(5);
-/// How long is counted.
+/// Length of the counted window.
 const WINDOW: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test` and `cargo bench` without arguments only see whether this builds and starts.
+    // `cargo test` and `cargo bench` without arguments only check that this builds and starts.
     let Some(path) = arguments.iter().position(|argument| argument == "--taktwerk") else {
         eprintln!("give the path of the load generator: --taktwerk PATH");
         return ExitCode::SUCCESS;
@@ -82,7 +82,7 @@ fn measure(taktwerk: PathBuf) -> Result<Value, Box<dyn Error>> {
         .map_err(|_| format!("the load failed: {}", String::from_utf8_lossy(&output.stderr)))?;
     let received = result.pointer("/progress/mean_per_item").and_then(Value::as_f64).unwrap_or(0.0);
     if received < seconds as f64 {
-        // Ten a second are expected; without messages, no allocations prove nothing.
+        // Ten per second are expected. Without messages, zero allocations would prove nothing.
         return Err(format!("only {received} notifications per item arrived in {seconds} s").into());
     }
     let cycles = u64::from(CLIENTS) * WINDOW.as_secs() * 1_000 / PERIOD_MS;
@@ -115,7 +115,7 @@ fn serve() -> Result<Served, Box<dyn Error>> {
     Ok((server.spawn()?, signals))
 }
 
-/// Runs until the process ends.
+/// Updates the signals until the process ends.
 fn update(signals: &[Variable<f64>]) {
     let start = clock::monotonic();
     for tick in 1u32.. {

@@ -1,13 +1,13 @@
-//! The command line, with `TAKTWERK_ENDPOINT` for the server of any command.
+//! Parsing of the command line. `TAKTWERK_ENDPOINT` replaces a missing server URL.
 
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser};
 use std::ffi::OsString;
 
-/// The variable that names the server if the command line does not.
+/// The environment variable with the default server.
 pub(crate) const ENDPOINT: &str = "TAKTWERK_ENDPOINT";
 
-/// Parses the command line, or prints what is wrong with it and ends the program.
+/// Parses the command line. On an error, prints the message and exits.
 pub(crate) fn parse<T: Parser>() -> T {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let endpoint = std::env::var_os(ENDPOINT).filter(|value| !value.is_empty());
@@ -20,7 +20,7 @@ pub(crate) fn parse<T: Parser>() -> T {
     })
 }
 
-/// The message about a text that is no number, with what would be right instead of what the parser met.
+/// The message for an invalid number, with a hint instead of the parser's error.
 fn of_number(error: &clap::Error) -> Option<String> {
     let source = std::error::Error::source(error)?;
     let wanted = if source.is::<std::num::ParseIntError>() {
@@ -33,8 +33,8 @@ fn of_number(error: &clap::Error) -> Option<String> {
     Some(error.render().to_string().replace(&source.to_string(), wanted))
 }
 
-/// In `taktwerk read i=2258`, the only positional argument is a node. If the command line makes no sense as it is and
-/// `endpoint` is set, `endpoint` takes the place of the missing URL.
+/// Parses the command line. If that fails and `endpoint` is set, tries again with `endpoint` inserted as the URL: in
+/// `taktwerk read i=2258`, the only positional argument is a node.
 fn parse_from<T: Parser>(arguments: &[OsString], endpoint: Option<OsString>) -> Result<T, clap::Error> {
     let error = match parse_all::<T>(arguments) {
         Ok(parsed) => return Ok(parsed),
@@ -45,39 +45,57 @@ fn parse_from<T: Parser>(arguments: &[OsString], endpoint: Option<OsString>) -> 
         ErrorKind::ValueValidation | ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument
     );
     let (true, Some(endpoint), Some(at)) =
-        (is_positional, endpoint, place(&<T as CommandFactory>::command(), arguments))
+        (is_positional, endpoint, url_position(&<T as CommandFactory>::command(), arguments))
     else {
         return Err(error);
     };
     let mut completed = arguments.to_vec();
     completed.insert(at, endpoint);
-    // If the first argument is a node and something is wrong with it, that is the mistake.
+    // If both attempts reject a value, the second error is the relevant one.
     parse_all::<T>(&completed).map_err(|second| match (error.kind(), second.kind()) {
         (ErrorKind::ValueValidation, ErrorKind::ValueValidation) => second,
         _ => error,
     })
 }
 
-/// Parses a command line as it is. `--help` shows the examples of all commands.
+/// Parses a command line without `TAKTWERK_ENDPOINT`. `--help` shows the examples of all commands.
 fn parse_all<T: Parser>(arguments: &[OsString]) -> Result<T, clap::Error> {
     let mut command = crate::examples::with_examples(T::command());
     let mut matches = command.try_get_matches_from_mut(arguments)?;
     T::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
-/// Where the URL stands: behind the last subcommand, if that takes one.
-fn place(root: &Command, arguments: &[OsString]) -> Option<usize> {
+/// The position of the URL: after the last subcommand, if that takes a URL.
+fn url_position(root: &Command, arguments: &[OsString]) -> Option<usize> {
     let mut command = root;
     let mut at = None;
+    let mut is_value = false;
     for (index, argument) in arguments.iter().enumerate().skip(1) {
-        if let Some(found) = argument.to_str().and_then(|name| command.find_subcommand(name)) {
+        let argument = argument.to_string_lossy();
+        if core::mem::take(&mut is_value) {
+            continue;
+        }
+        if argument.starts_with('-') {
+            is_value = takes_next([root, command], &argument);
+        } else if let Some(found) = command.find_subcommand(&*argument) {
             command = found;
             at = Some(index + 1);
-        } else if !argument.to_string_lossy().starts_with('-') {
+        } else {
             break;
         }
     }
     at.filter(|_| command.get_positionals().any(|positional| positional.get_id() == "endpoint"))
+}
+
+/// Whether the argument after an option is its value, as in `--color never`.
+fn takes_next(commands: [&Command; 2], option: &str) -> bool {
+    let is_named = |argument: &&clap::Arg| match option.strip_prefix("--") {
+        Some(long) => argument.get_long() == Some(long),
+        // The last one of several short options may have a value.
+        None => argument.get_short().is_some_and(|short| option.ends_with(short)),
+    };
+    let mut known = commands.into_iter().flat_map(Command::get_arguments);
+    known.find(is_named).is_some_and(|argument| argument.get_action().takes_values())
 }
 
 #[cfg(test)]
@@ -91,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_takes_the_place_of_the_missing_url() {
+    fn the_variable_replaces_a_missing_url() {
         let at = |arguments: &[&str]| parse(arguments, Some("plc7:4841")).unwrap();
         for arguments in [
             &["taktwerk", "read", "i=2258"][..],
@@ -102,16 +120,20 @@ mod tests {
             &["taktwerk", "watch", "i=2258", "-I", "100"],
             &["taktwerk", "browse", "/Objects"],
             &["taktwerk", "browse", "i=85", "-r"],
+            &["taktwerk", "--color", "never", "read", "i=2258"],
+            &["taktwerk", "-q", "--color=never", "read", "i=2258"],
+            &["taktwerk", "--color", "never", "-j", "browse"],
+            &["taktwerk", "watch", "-I", "100", "i=2258"],
         ] {
             assert!(at(arguments).contains("plc7"), "{arguments:?}: {}", at(arguments));
         }
-        // What the command line names is taken.
+        // A URL on the command line has precedence.
         assert!(at(&["taktwerk", "read", "localhost", "i=2258"]).contains("localhost"));
         assert!(!at(&["taktwerk", "read", "localhost", "i=2258"]).contains("plc7"));
     }
 
     #[test]
-    fn a_text_that_is_no_number_says_what_to_write() {
+    fn invalid_numbers_have_a_hint() {
         let of = |words: &[&str]| {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
             of_number(&parse_from::<Cli>(&words, None).unwrap_err()).unwrap()
@@ -126,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn without_the_variable_the_mistake_is_named() {
+    fn without_the_variable_the_first_error_is_reported() {
         let error = parse(&["taktwerk", "read", "i=2258"], None).unwrap_err().to_string();
         assert!(error.contains("TAKTWERK_ENDPOINT") || error.contains("NODE"), "{error}");
         let error = parse(&["taktwerk", "read", "i=2258#Valeu"], Some("plc7")).unwrap_err().to_string();
         assert!(error.contains("unknown attribute \"Valeu\"; did you mean Value?"), "{error}");
-        // A command without a server gets none.
+        // Commands without a server are not affected.
         assert!(parse(&["taktwerk", "size"], Some("plc7")).is_err());
     }
 }

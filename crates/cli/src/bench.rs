@@ -1,4 +1,4 @@
-//! `taktwerk bench`: reads a [`Specification`], has the load generated and prints what came of it.
+//! `taktwerk bench`: reads a [`Specification`], runs the load and prints the result.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -15,7 +15,7 @@ use taktwerk_lab::table::{Align, Table};
 use taktwerk_load::Specification;
 use taktwerk_load::result::Compared;
 
-/// What to load a server with.
+/// The load.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one, for as long as the command runs
 pub(crate) enum BenchCommand {
@@ -27,10 +27,10 @@ pub(crate) enum BenchCommand {
     Specified,
 }
 
-/// The longest specification that is read: five hundred nodes have names of some length.
+/// Longest specification, in bytes: 500 nodes with long names.
 const SPECIFICATION_MAX: u64 = 8 << 20;
 
-/// Runs one of them.
+/// Runs a command.
 pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         BenchCommand::Load(load) => {
@@ -40,15 +40,15 @@ pub(crate) fn run(command: &mut BenchCommand, output: Output, interrupt: &Interr
             generate(load, output, interrupt)
         }
         BenchCommand::Specified => {
-            let load = specified(io::stdin().lock())?;
+            let load = read_specification(io::stdin().lock())?;
             crate::supervised::end_with_stdin()?;
             generate(&mut { load }, output.as_json(), interrupt)
         }
     }
 }
 
-/// Reads one line, and leaves the input open: a load that ends with it watches it from then on.
-fn specified(input: impl BufRead) -> Result<Specification, Failure> {
+/// Reads one line. The input stays open, because a load may watch its end.
+fn read_specification(input: impl BufRead) -> Result<Specification, Failure> {
     let mut line = String::new();
     input
         .take(SPECIFICATION_MAX)
@@ -66,7 +66,7 @@ fn generate(load: &mut Specification, output: Output, interrupt: &Interrupt) -> 
     print(taktwerk_generator::run(load, &context)?, output)
 }
 
-/// Shows progress on standard error.
+/// Progress on standard error.
 impl Attendant for StandardError {
     fn step(&self, what: &str, total: u64) -> Box<dyn Step> {
         Box::new(Progress::new(what, total))
@@ -87,12 +87,12 @@ impl Step for Progress {
     }
 }
 
-/// Moves by itself.
+/// The bar moves by itself.
 impl Step for Waiting {
     fn at(&mut self, _: u64) {}
 }
 
-/// Prints everything. An invalid result is printed too, and then fails; an interrupted one likewise.
+/// Prints the result. An invalid or interrupted result is printed too, and then fails.
 fn print(finished: Finished, output: Output) -> Result<(), Failure> {
     if output.is_json() {
         output.document(&finished.document.into_value())?;
@@ -132,7 +132,7 @@ fn facts(lines: &Lines) -> Table {
     table
 }
 
-/// Gateways side by side.
+/// The comparison of gateways.
 fn comparison(compared: &Compared) -> Table {
     let columns = ["devices", "changes/s", "in time", "p50", "p99", "CPU", "per value", "ratio", "holds"];
     let mut table = table("gateway", &columns);
@@ -149,7 +149,7 @@ fn comparison(compared: &Compared) -> Table {
                 or_dash(it.cpu_us_per_value.map(figures::micros)),
                 or_dash(it.ratio.map(figures::number)),
             ]),
-            // Why stands below the table, where there is room for it.
+            // The reason is printed below the table.
             None => cells.extend(["–"; 7].map(str::to_owned)),
         }
         cells.push((if row.holds { "yes" } else { "no" }).to_owned());
@@ -167,12 +167,14 @@ mod tests {
     #[test]
     fn a_specification_is_one_line() {
         let mut input = &b"{\"load\":\"read\",\"batch\":7}\nrest"[..];
-        assert!(matches!(specified(&mut input).unwrap(), Specification::Read(load) if load.batch == 7));
+        assert!(
+            matches!(read_specification(&mut input).unwrap(), Specification::Read(load) if load.batch == 7)
+        );
         assert_eq!(input, b"rest");
         for (text, why) in
             [("", "EOF"), ("{\"load\":\"reed\"}", "reed"), ("{\"load\":\"read\",\"bach\":1}", "bach")]
         {
-            let refused = specified(text.as_bytes()).unwrap_err();
+            let refused = read_specification(text.as_bytes()).unwrap_err();
             assert!(matches!(refused, Failure::Usage(_)) && refused.to_string().contains(why), "{refused}");
         }
     }

@@ -16,7 +16,7 @@ use taktwerk_gateway::init::{Recording, Wishes};
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_pki::{Group, Store};
 
-/// What to do with a configuration file.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Check a file and summarise it.
@@ -50,7 +50,7 @@ pub(crate) enum ConfigCommand {
         #[cfg(feature = "gateway")]
         #[arg(long, value_name = "URL")]
         opcua: Vec<String>,
-        /// Ask for JSON at http://HOST[:PORT]/PATH.
+        /// Poll JSON at http://HOST[:PORT]/PATH.
         #[cfg(feature = "gateway")]
         #[arg(long, value_name = "URL")]
         http: Vec<String>,
@@ -99,7 +99,7 @@ pub(crate) fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure
     }
 }
 
-/// The names of files from the root: they are named from where the command runs, and the configuration may be elsewhere.
+/// Absolute paths of files: they are relative to the current directory, but the configuration may be elsewhere.
 #[cfg(feature = "gateway")]
 fn absolute(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let absolute = |path: &PathBuf| {
@@ -119,7 +119,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         // A directory stands for the files in it.
         if !nodeset.exists() {
             return Err(Failure::Usage(format!(
-                "{}: there is no file {}",
+                "{}: the file {} does not exist",
                 path.display(),
                 nodeset.display()
             )));
@@ -135,7 +135,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         .iter()
         .flat_map(|user| user.roles.iter().map(move |role| (user, role)))
         .filter(|(_, role)| !known.contains(&role.as_str()))
-        .map(|(user, role)| format!("the user {:?} has the role {role:?}, which there is not", user.name))
+        .map(|(user, role)| format!("the user {:?} has the unknown role {role:?}", user.name))
         .collect();
     let usage = |error: ConfigError| Failure::Usage(error.to_string());
     let policies = file.policies().map_err(usage)?;
@@ -187,7 +187,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         }
         None => table.row([
             "security",
-            &format!("{} with every policy that fits a key of the server", modes.join(", ")),
+            &format!("{} with every policy that matches a key of the server", modes.join(", ")),
         ]),
     }
     if config.security.none {
@@ -199,7 +199,7 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
         table.row(["SecurityPolicy None", readers]);
     }
     table.row(["certificates", &pki.display().to_string()]);
-    table.row(["anonymous clients", if config.identities.anonymous { "let in" } else { "refused" }]);
+    table.row(["anonymous clients", if config.identities.anonymous { "allowed" } else { "refused" }]);
     table.row(["users with passwords", &user_list.len().to_string()]);
     let certificates =
         trusted_users.map_or_else(|| "refused".to_owned(), |trusted| format!("{trusted} trusted"));
@@ -236,13 +236,13 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
 }
 
 fn apply(path: &Path, output: Output) -> Result<(), Failure> {
-    // What is wrong is said here, with its line, whether a server runs or not.
+    // Mistakes are reported here, with their line, whether a server runs or not.
     let file = load(path)?;
     crate::serve::check_files(&file)?;
     crate::serve::check_gateway(&file)?;
     crate::serve::check_nodes(&file)?;
     let outcome = control::apply(path)?;
-    // Users that are read at the start only: the program that asks may not be allowed to read what the server reads.
+    // The users file is read only at the start. This program may have no permission to read it.
     if let Err(problem) = users(&file) {
         tell!("warning: {problem}. The server will not start with this file");
     }
@@ -253,7 +253,7 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
         return output.document(&json!(outcome));
     }
     output.text(&match outcome.applied.as_slice() {
-        [] => "nothing that a running server can take over has changed".to_owned(),
+        [] => "no setting that a running server can apply has changed".to_owned(),
         applied => format!("taken over: {}", applied.join(", ")),
     })?;
     if !outcome.waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! `taktwerk config init`: configuration files to begin with.
+//! `taktwerk config init`: new configuration files.
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -8,7 +8,7 @@ use taktwerk_config::EXAMPLE;
 use taktwerk_config::file;
 use taktwerk_config::users::Users;
 
-/// What the server writes, as the files name it.
+/// Paths that the server writes, as named in the configuration files.
 const WRITTEN: [&str; 9] = [
     "pki",
     "pki-gateway",
@@ -21,11 +21,11 @@ const WRITTEN: [&str; 9] = [
     "alarms.bin",
 ];
 
-/// Writes the file that explains all settings, and a users file beside it.
+/// Writes the commented example, and an empty users file beside it.
 pub(crate) fn server(path: &Path, state: Option<&Path>, output: Output) -> Result<(), Failure> {
-    let text = moved(EXAMPLE, state)?;
+    let text = with_state(EXAMPLE, state)?;
     write(path, &text)?;
-    // The users that the example names: none yet, but in a file that only its owner can read.
+    // An empty users file, which only its owner can read.
     let users = state.map_or_else(|| path.with_file_name("users.toml"), |state| state.join("users.toml"));
     if !users.exists() {
         Users::default().save(&users).map_err(|error| Failure::Environment(error.to_string()))?;
@@ -43,7 +43,7 @@ pub(crate) fn server(path: &Path, state: Option<&Path>, output: Output) -> Resul
     ))
 }
 
-/// Writes a file for the sources that were named; it needs nothing else to run.
+/// Writes a file for the given sources. It can be used without changes.
 #[cfg(feature = "gateway")]
 pub(crate) fn gateway(
     path: &Path,
@@ -52,7 +52,7 @@ pub(crate) fn gateway(
     output: Output,
 ) -> Result<(), Failure> {
     let text = wishes.file().map_err(Failure::Usage)?;
-    write(path, &moved(&text, state)?)?;
+    write(path, &with_state(&text, state)?)?;
     if output.is_json() {
         return output.document(&json!({ "File": path.display().to_string() }));
     }
@@ -67,21 +67,21 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))
 }
 
-/// The text with what the server writes in another folder, which is named from the root: the file's own folder has
-/// nothing to do with it.
-fn moved(text: &str, state: Option<&Path>) -> Result<String, Failure> {
+/// Moves the paths that the server writes into another directory. The directory is written as an absolute path, because
+/// relative ones start from the file's directory.
+fn with_state(text: &str, state: Option<&Path>) -> Result<String, Failure> {
     let Some(state) = state else { return Ok(text.to_owned()) };
     let state: PathBuf = std::path::absolute(state)
         .map_err(|error| Failure::Usage(format!("--state {}: {error}", state.display())))?;
     let Some(folder) = state.to_str().filter(|name| !name.contains(['"', '\\', '\n'])) else {
         return Err(Failure::Usage(format!(
-            "--state {}: the name cannot stand in a configuration file; name another folder",
+            "--state {}: the path cannot be written into a configuration file; name another directory",
             state.display()
         )));
     };
     if !state.is_dir() {
         return Err(Failure::Usage(format!(
-            "--state {}: there is no such folder; make it first",
+            "--state {}: the directory does not exist; create it first",
             state.display()
         )));
     }
@@ -89,7 +89,7 @@ fn moved(text: &str, state: Option<&Path>) -> Result<String, Failure> {
     for name in WRITTEN {
         text = text.replace(&format!(" = \"{name}\""), &format!(" = \"{folder}/{name}\""));
     }
-    // A gateway's file is silent about the folder with its certificates.
+    // A gateway's file does not contain the setting for the PKI directory.
     if !text.contains("\npki = ") {
         text = text.replacen("\n[security]\n", &format!("\n[security]\npki = \"{folder}/pki\"\n"), 1);
     }
@@ -101,41 +101,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_writes_is_in_the_folder_for_it() {
+    fn server_files_are_in_the_state_directory() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().to_str().unwrap();
-        let text = moved(EXAMPLE, Some(folder.path())).unwrap();
+        let text = with_state(EXAMPLE, Some(folder.path())).unwrap();
         for name in WRITTEN.iter().filter(|name| **name != "pki-gateway") {
             assert!(text.contains(&format!(" = \"{state}/{name}\"")), "{name}");
         }
-        // Settings with a path, in the example or in its comments, that nobody has listed above.
+        // All path settings of the example, also commented ones, must be in the list above.
         let endings = [".toml", ".jsonl", ".uabinary", ".replay", ".db", ".bin"];
         for line in text.lines().filter(|line| !line.contains("configuration = ")) {
             let value =
                 line.split(" = \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
             assert!(value.starts_with('/') || !endings.iter().any(|end| value.ends_with(end)), "{line}");
         }
-        assert_eq!(moved(EXAMPLE, None).unwrap(), EXAMPLE);
+        assert_eq!(with_state(EXAMPLE, None).unwrap(), EXAMPLE);
     }
 
     #[cfg(feature = "gateway")]
     #[test]
-    fn certificates_of_a_gateway_are_there_too() {
+    fn gateway_certificates_are_in_the_state_directory() {
         let folder = tempfile::tempdir().unwrap();
         let opcua = vec!["opc.tcp://plc:4840".to_owned()];
         let wishes = taktwerk_gateway::init::Wishes { opcua, ..Default::default() };
-        let text = moved(&wishes.file().unwrap(), Some(folder.path())).unwrap();
+        let text = with_state(&wishes.file().unwrap(), Some(folder.path())).unwrap();
         let file = taktwerk_config::ConfigFile::parse(Path::new("/etc/g.toml"), &text).unwrap();
         assert_eq!(file.resolve(&file.config().security.pki), folder.path().join("pki"));
         assert!(text.contains(&format!("# pki = \"{}/pki-gateway\"", folder.path().display())));
     }
 
     #[test]
-    fn a_folder_that_is_missing_or_cannot_be_written_down_is_refused() {
-        assert!(moved(EXAMPLE, Some(Path::new("/there/is/none"))).is_err());
+    fn missing_or_unwritable_directories_are_refused() {
+        assert!(with_state(EXAMPLE, Some(Path::new("/there/is/none"))).is_err());
         let folder = tempfile::tempdir().unwrap();
         let strange = folder.path().join("a\"b");
         std::fs::create_dir(&strange).unwrap();
-        assert!(moved(EXAMPLE, Some(&strange)).is_err());
+        assert!(with_state(EXAMPLE, Some(&strange)).is_err());
     }
 }

@@ -1,7 +1,8 @@
-//! A subscription to the events of one node, for the commands that show them.
+//! A subscription to the events of one node, for commands that print events.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::reconnection::{self, Notice, Reconnection};
 use crate::session::{self, Session};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,34 +13,41 @@ use taktwerk_net::clock::monotonic;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
 use taktwerk_types::{ExtensionObject, Instant, NodeId, Variant};
 
-/// How often interruption is looked for.
-const LOOK: Duration = Duration::from_millis(200);
-/// The attribute that events are monitored with.
+/// Interval at which interruption is checked.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(200);
+/// The EventNotifier attribute, which is monitored for events.
 const EVENT_NOTIFIER: u32 = 12;
 
-/// Events that come from one monitored item.
+/// Events of one monitored item. It continues after a reconnection, if the session reconnects.
 pub(crate) struct EventStream {
-    waiting: VecDeque<Vec<Variant>>,
+    waiting: VecDeque<Next>,
     handle: SubscriptionHandle,
-    is_open: bool,
+    node: NodeId,
+    reconnection: Reconnection,
 }
 
-/// What came.
+/// The next item of the stream.
 pub(crate) enum Next {
     /// The selected fields of an event.
     Event(Vec<Variant>),
-    /// The time is over, or the user has ended the command.
+    /// The server monitors the item, for the first time or after a lost connection. Earlier events may be lost.
+    Ready,
+    /// A message about the connection.
+    Notice(Notice),
+    /// The time is over, or the user has interrupted the command.
     End,
 }
 
 impl EventStream {
-    /// Subscribes and waits until the server has accepted the item.
+    /// Creates the subscription. [`Next::Ready`] follows when the server has accepted the item. `loss` is appended to
+    /// "the server lost the subscription: it is created again".
     pub(crate) fn open(
         session: &mut Session,
-        node: &NodeId,
+        node: NodeId,
         query: &EventQuery,
         interval: Duration,
         queue: u32,
+        loss: &'static str,
     ) -> Result<Self, Failure> {
         let params = SubscriptionParams {
             publishing_interval_ms: interval.as_secs_f64() * 1e3,
@@ -63,11 +71,7 @@ impl EventStream {
         let core = session.client().core();
         let handle = core.create_subscription(params, monotonic());
         core.add_items(handle, vec![item], monotonic()).map_err(|error| Failure::Usage(error.to_string()))?;
-        let mut stream = Self { waiting: VecDeque::new(), handle, is_open: false };
-        while !stream.is_open {
-            stream.take(session, node, monotonic() + LOOK)?;
-        }
-        Ok(stream)
+        Ok(Self { waiting: VecDeque::new(), handle, node, reconnection: Reconnection::new(loss) })
     }
 
     /// The SubscriptionId.
@@ -75,11 +79,10 @@ impl EventStream {
         session.client().core().subscription_id(self.handle).unwrap_or(0)
     }
 
-    /// The next event.
+    /// Waits for the next item.
     pub(crate) fn next(
         &mut self,
         session: &mut Session,
-        node: &NodeId,
         end: Option<Instant>,
         interrupt: &Interrupt,
     ) -> Result<Next, Failure> {
@@ -87,50 +90,58 @@ impl EventStream {
             if interrupt.asked() {
                 return Ok(Next::End);
             }
-            if let Some(fields) = self.waiting.pop_front() {
-                return Ok(Next::Event(fields));
+            if let Some(next) = self.waiting.pop_front() {
+                return Ok(next);
             }
             let now = monotonic();
             if end.is_some_and(|end| now >= end) {
                 return Ok(Next::End);
             }
-            let until = end.map_or(now + LOOK, |end| end.min(now + LOOK));
-            self.take(session, node, until)?;
+            let until = end.map_or(now + INTERRUPT_INTERVAL, |end| end.min(now + INTERRUPT_INTERVAL));
+            self.take(session, until)?;
         }
     }
 
-    /// Takes what comes until a time.
-    fn take(&mut self, session: &mut Session, node: &NodeId, until: Instant) -> Result<(), Failure> {
+    /// Waits for deliveries until a time, and queues them.
+    fn take(&mut self, session: &mut Session, until: Instant) -> Result<(), Failure> {
         match session.client().wait(until) {
             Some(Delivery::Events { events, .. }) => {
-                self.waiting.extend(events.into_iter().map(|(_, fields)| fields));
+                self.waiting.extend(events.into_iter().map(|(_, fields)| Next::Event(fields)));
             }
-            Some(Delivery::Event(Event::Subscription(_, event))) => self.on_event(event, node)?,
-            Some(Delivery::Event(Event::Disconnected(error))) => {
-                let reason = error.map_or_else(|| "disconnected".to_owned(), |error| error.to_string());
-                return Err(Failure::Connect(reason));
+            Some(Delivery::Event(event)) => {
+                self.waiting.extend(self.reconnection.notice(&event).map(Next::Notice));
+                match event {
+                    Event::Subscription(_, event) => self.on_event(event)?,
+                    Event::Disconnected(error) => return Err(reconnection::ended(error)),
+                    _ => {}
+                }
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn on_event(&mut self, event: SubscriptionEvent, node: &NodeId) -> Result<(), Failure> {
+    fn on_event(&mut self, event: SubscriptionEvent) -> Result<(), Failure> {
         match event {
             SubscriptionEvent::Items(results) => {
                 let Some(result) = results.first() else { return Ok(()) };
                 if result.status.is_bad() {
                     let why = result.status.description().unwrap_or_default();
                     return Err(Failure::BadStatus(format!(
-                        "cannot monitor the events of {node}: {}: {} The node has no events (bit 0 of its EventNotifier is \
+                        "cannot monitor the events of {}: {}: {} The node has no events (bit 0 of its EventNotifier is \
                          not set). Name an Object above it, or i=2253, the Server Object, which has all events",
-                        result.status, why
+                        self.node, result.status, why
                     )));
                 }
-                self.is_open = true;
+                self.waiting.push_back(Next::Ready);
             }
+            SubscriptionEvent::Kept | SubscriptionEvent::Transferred => self.waiting.push_back(Next::Ready),
             SubscriptionEvent::CreateFailed(error) => return Err(session::failure(&error)),
-            SubscriptionEvent::DataLost { from, to } => tell!("messages {from} to {to} are lost"),
+            SubscriptionEvent::DataLost { from, to } => {
+                tell!("messages {from} to {to} are lost");
+                // The messages contained events.
+                self.waiting.push_back(Next::Ready);
+            }
             SubscriptionEvent::Ended(status) => {
                 return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));
             }

@@ -1,4 +1,4 @@
-//! What `--help` shows at its end: examples, and the exit codes.
+//! The end of `--help`: examples and exit codes.
 
 mod subcommands;
 
@@ -25,7 +25,7 @@ Examples:
   taktwerk serve --port 4841 --no-plant --signals 100000 --update 100
       a load to measure
   taktwerk config init server.toml && taktwerk serve --config server.toml
-      a server that others can reach";
+      a server for other machines";
 
 pub(crate) const ENDPOINTS: &str = "\
 Examples:
@@ -247,7 +247,7 @@ Examples:
 mod tests {
     use clap::{CommandFactory, Parser};
 
-    /// Splits a line as a shell does, as far as the examples need it.
+    /// Splits a line into words as a shell does. Supports what the examples use.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quote = None;
@@ -263,7 +263,7 @@ mod tests {
         words
     }
 
-    /// The commands that do something, with the path to each.
+    /// The commands without subcommands, with their paths.
     fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
         let mut children = command.get_subcommands().filter(|child| !child.is_hide_set()).peekable();
         if children.peek().is_none() {
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// The command line of an example, without what explains it and without what the shell does.
+    /// The command lines of an example, without its explanation and without shell operators.
     fn command_lines(example: &str) -> impl Iterator<Item = &str> {
         let line = example.trim_start().split("  ").next().unwrap_or_default();
         line.split('&')
@@ -297,7 +297,7 @@ mod tests {
             let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  taktwerk")).collect();
             assert!(!examples.is_empty(), "{path} has no examples");
             assert!(examples.iter().any(|example| example.contains(&path)), "{path}: none shows it: {help}");
-            // `--help` shows the long text instead, if there is one.
+            // `--help` shows the long text if there is one.
             if let Some(long) = command.get_after_long_help() {
                 let long = long.to_string();
                 assert!(examples.iter().all(|example| long.contains(example)), "{path}");

@@ -1,4 +1,4 @@
-//! How a command can fail, and the exit code that scripts see.
+//! The error type of commands, and exit codes.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
@@ -6,34 +6,34 @@ use taktwerk_generator::GeneratorError;
 use taktwerk_lab::validity::{Invalid, in_words};
 use taktwerk_load::connection::SecretError;
 
-/// Why a command did not do what it was asked to. Each message says what to do about it.
+/// Why a command failed. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The command line makes no sense.
+    /// The command line or a file is invalid.
     #[error("{0}")]
     Usage(String),
-    /// There is no connection, or the server refused the session.
+    /// The connection failed, or the server refused the session.
     #[error("{0}")]
     Connect(String),
-    /// The server answered, but with a Bad status for something. What it was has been printed.
+    /// The server returned a Bad status, which has been printed.
     #[error("{0}")]
     BadStatus(String),
-    /// The measurement is worth nothing.
+    /// The measurement is invalid.
     #[error("the measurement is invalid: {}", in_words(.0))]
     Invalid(Vec<Invalid>),
-    /// The measurement is worth nothing, as another program said.
+    /// The measurement is invalid, according to another program.
     #[error("the measurement is invalid: {0}")]
-    Worthless(String),
-    /// A simulation gave no outcome.
+    InvalidReported(String),
+    /// A simulation failed.
     #[error("{0}")]
     Simulation(String),
-    /// What was measured is not what was demanded; it has been printed.
+    /// A measured value does not meet its threshold. The value has been printed.
     #[error("does not hold: {0}")]
     Threshold(String),
     /// Something is missing on this machine.
     #[error("{0}")]
     Environment(String),
-    /// A program that was run for the user ended with a code of its own, which is passed on.
+    /// A program that was started for the user failed. Its exit code is passed on.
     #[error("{line} ended with {status}")]
     Ended {
         /// The command line.
@@ -41,37 +41,37 @@ pub(crate) enum Failure {
         /// How it ended.
         status: std::process::ExitStatus,
     },
-    /// Nobody reads the output any more (`taktwerk … | head`), which is nothing to complain about.
+    /// The reader of the output has closed the pipe (`taktwerk … | head`). Not reported.
     #[error("broken pipe: the reader of the output has gone")]
-    Unread,
-    /// Interrupted; what had been measured or read until then has been printed.
+    BrokenPipe,
+    /// Interrupted. Partial results have been printed.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Failure {
-    /// The exit code. The list is part of the interface: scripts depend on it.
+    /// The exit code. The codes are part of the interface, because scripts depend on them.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Usage(_) => 2,
             Self::Connect(_) => 3,
             Self::BadStatus(_) => 4,
-            Self::Invalid(_) | Self::Worthless(_) | Self::Simulation(_) => 5,
+            Self::Invalid(_) | Self::InvalidReported(_) | Self::Simulation(_) => 5,
             Self::Environment(_) => 6,
             Self::Threshold(_) => 99,
-            // As shells do it.
+            // The convention of shells.
             Self::Ended { status, .. } => {
                 let by_signal = status.signal().map_or(1, |signal| 128 + signal);
                 u8::try_from(status.code().unwrap_or(by_signal)).unwrap_or(1)
             }
             Self::Interrupted => 130,
-            // As those whom SIGPIPE ends.
-            Self::Unread => 141,
+            // 128 + SIGPIPE.
+            Self::BrokenPipe => 141,
         })
     }
 }
 
-/// A load, or a connection.
+/// An error of a load generator or a connection.
 impl From<GeneratorError> for Failure {
     fn from(error: GeneratorError) -> Self {
         match error {
@@ -85,18 +85,18 @@ impl From<GeneratorError> for Failure {
     }
 }
 
-/// A password or token that was to be read from a file.
+/// A password or token could not be read from its file.
 impl From<SecretError> for Failure {
     fn from(error: SecretError) -> Self {
         GeneratorError::from(error).into()
     }
 }
 
-/// The output cannot be written.
+/// The output could not be written.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Self::Unread;
+            return Self::BrokenPipe;
         }
         Self::Environment(format!("cannot write the output: {error}"))
     }

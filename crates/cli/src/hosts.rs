@@ -1,18 +1,18 @@
-//! Hosts that come with the program: what work costs on machines that were measured, by name. The files in `docs/lab/hosts`
-//! say on which machine, with which build and when.
+//! Host profiles and cost models that are part of the program, by name. The files in `docs/lab/hosts` state the
+//! machine, the build and the date of the measurement.
 
 use crate::text_file;
 use std::io::ErrorKind;
 use std::path::Path;
 use taktwerk_config::file;
 
-/// One host.
+/// A measured host.
 #[derive(Debug)]
 struct Host {
     name: &'static str,
-    /// For the simulator: a file of `lab calibrate --host`.
+    /// Host profile for the simulator, from `lab calibrate --host`.
     profile: &'static str,
-    /// For `size`, `tune` and headroom: a file of `model fit -o`.
+    /// Cost models for `size`, `tune` and headroom, from `model fit -o`.
     models: &'static str,
 }
 
@@ -22,7 +22,7 @@ const HOSTS: [Host; 1] = [Host {
     models: include_str!("../../../docs/lab/hosts/epyc-vm.json"),
 }];
 
-/// Which file of a host.
+/// The kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A host profile.
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     Models,
 }
 
-/// The text of a file, or of the host of this name if `directory` has no such file.
+/// Reads a file, or the built-in host of this name if `directory` has no such file.
 pub(crate) fn read(directory: &Path, name: &Path, kind: Kind) -> Result<String, String> {
     let error = match file::read_text(&directory.join(name), text_file::LEN_MAX) {
         Ok(text) => return Ok(text),
@@ -58,12 +58,12 @@ mod tests {
     use taktwerk_sim::Costs;
 
     #[test]
-    fn hosts_are_of_this_version_and_say_where_and_when_they_were_measured() {
+    fn hosts_match_this_version_and_name_their_source() {
         let version = env!("CARGO_PKG_VERSION");
         for host in HOSTS {
             let profile = HostProfile::parse(host.profile).unwrap();
             profile.check_origin(version, None).unwrap();
-            // Every counter is one of this build's.
+            // All counters exist in this build.
             Costs::new(&profile).unwrap();
             assert!(profile.source.contains("measured on 20"), "{}: {}", host.name, profile.source);
             assert!(!profile.source.contains("debug"), "{}: {}", host.name, profile.source);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_before_a_host_of_its_name_and_unknown_names_list_the_known() {
+    fn files_have_precedence_and_unknown_names_list_the_hosts() {
         let folder = tempfile::tempdir().unwrap();
         let name = Path::new("epyc-vm");
         let shipped = read(folder.path(), name, Kind::Profile).unwrap();

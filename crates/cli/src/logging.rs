@@ -1,7 +1,8 @@
-//! Logs go to standard error; standard output belongs to results. While a live view has the screen, they are kept for it.
+//! Logging to standard error. While a live view uses the screen, lines are held back.
 //!
-//! A warning that is repeated is printed at most once a minute: somebody who knocks at a server without end must not fill
-//! its log. The next one says how many were left out. Audit records are never left out.
+//! A repeated warning is printed at most once a minute, so that a client that connects again and again cannot fill the
+//! log. The next one contains the number of suppressed ones. Audit records are never suppressed, and neither is what limits
+//! itself: messages of the gateway, of outages of a store, and about a configuration that an administrator applies.
 
 use crate::output::ColorChoice;
 use std::collections::HashMap;
@@ -15,12 +16,12 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The levels by target that the command line asks for.
+/// The log levels by target for the command line options.
 fn levels(verbosity: u8, quiet: bool) -> &'static str {
     match verbosity {
         0 if quiet => "error,rumqttd=off,tokio_modbus=off",
-        // The embedded broker takes each client that leaves for an error.
-        // A device that refuses a request is an error to the library; the gateway tells it in its own words.
+        // The embedded broker logs each client that disconnects as an error. The Modbus library logs each refused
+        // request as an error, which the gateway reports itself.
         0 => "warn,rumqttd=off,tokio_modbus=off",
         1 => "info,taktwerk_client=debug,tokio_modbus=off",
         2 => "debug",
@@ -28,22 +29,22 @@ fn levels(verbosity: u8, quiet: bool) -> &'static str {
     }
 }
 
-/// Starts logging: warnings by default, errors with `quiet`, more with each `-v`, or as `RUST_LOG` says.
+/// Starts logging. Default: warnings; `quiet`: errors; each `-v`: more. `RUST_LOG` has precedence.
 pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
     let default = levels(verbosity, quiet);
-    // Levels by target need no regular expressions, which the filter by spans and fields brings.
+    // `Targets` needs no regular expressions, unlike the filter by spans and fields.
     let wanted = std::env::var("RUST_LOG").ok().and_then(|text| text.parse().ok());
     let filter: Targets = wanted.unwrap_or_else(|| default.parse().unwrap_or_default());
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(|| Log)
         .with_ansi(color.is_on(io::stderr().is_terminal()))
-        // It would tell by a macro that panics, on the very standard error that nobody reads any more.
+        // Its error messages use a macro that panics if standard error is closed.
         .log_internal_errors(false)
-        .with_filter(Seldom::default());
+        .with_filter(RateLimit::default());
     let registry = tracing_subscriber::registry().with(lines.with_filter(filter));
     #[cfg(feature = "web")]
     let registry = {
-        // Without an export, nothing is asked of spans.
+        // Spans are disabled unless traces are exported.
         let (off, handle) = tracing_subscriber::reload::Layer::new(Targets::new());
         let on = |services: bool| {
             let targets = Targets::new().with_target(taktwerk_web::otlp::spans::TARGET, Level::DEBUG);
@@ -56,18 +57,18 @@ pub(crate) fn start(verbosity: u8, quiet: bool, color: ColorChoice) {
     registry.init();
 }
 
-/// The last lines of the log, for the dashboard. They are kept from level INFO on, whatever is printed.
+/// The last lines of the log, for the dashboard: from level INFO on, whatever level is printed.
 #[cfg(feature = "web")]
 pub(crate) fn recent() -> taktwerk_web::log::Recent {
     static RECENT: std::sync::OnceLock<taktwerk_web::log::Recent> = std::sync::OnceLock::new();
     RECENT.get_or_init(Default::default).clone()
 }
 
-/// Turns the collection of spans on.
+/// Enables the collection of spans.
 #[cfg(feature = "web")]
 static TRACE: std::sync::OnceLock<Box<dyn Fn(bool) + Send + Sync>> = std::sync::OnceLock::new();
 
-/// Collects spans from now on, for traces; those of services, too, if they are wanted.
+/// Enables spans for traces, including one per service request if `services` is set.
 #[cfg(feature = "web")]
 pub(crate) fn trace(services: bool) {
     if let Some(trace) = TRACE.get() {
@@ -75,36 +76,46 @@ pub(crate) fn trace(services: bool) {
     }
 }
 
-/// The spans that were collected.
+/// The collected spans.
 #[cfg(feature = "web")]
 pub(crate) fn spans() -> taktwerk_web::otlp::spans::Spans {
     static SPANS: std::sync::OnceLock<taktwerk_web::otlp::spans::Spans> = std::sync::OnceLock::new();
     SPANS.get_or_init(Default::default).clone()
 }
 
-/// How often one and the same warning is printed.
+/// Interval at which the same warning is printed.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Lets each warning and error through once a minute.
+/// Messages that no client can cause at will, and that are limited where they are made. Their texts are the same, but they are
+/// about different sources, reasons or mistakes, of which each must be named.
+const LIMITED_THERE: [&str; 5] = [
+    "taktwerk::audit",
+    "taktwerk::source",
+    "taktwerk::outage",
+    "taktwerk_gateway",
+    "taktwerk::serve::reload",
+];
+
+/// Limits each warning and error to one per [`WARNING_INTERVAL`].
 #[derive(Debug, Default)]
-struct Seldom {
-    /// When each was last printed, and how many were left out since. As many entries as the program has warnings.
+struct RateLimit {
+    /// When each was last printed, and how many were suppressed since. Bounded by the number of warnings in the
+    /// program.
     printed: Mutex<HashMap<Identifier, (Instant, u64)>>,
 }
 
-impl Seldom {
-    /// Whether to print an event now, and how many like it were left out before.
+impl RateLimit {
+    /// Whether to print an event now, and how many of the same were suppressed before.
     fn admit(&self, metadata: &Metadata<'_>, now: Instant) -> Option<u64> {
-        // Errors of sources differ, and the gateway limits them itself.
-        let is_limited = ["taktwerk::source", "taktwerk::audit"];
-        if *metadata.level() > Level::WARN || is_limited.iter().any(|own| metadata.target().starts_with(own))
+        if *metadata.level() > Level::WARN
+            || LIMITED_THERE.iter().any(|own| metadata.target().starts_with(own))
         {
             return Some(0);
         }
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         match printed.get_mut(&metadata.callsite()) {
-            Some((last, left_out)) if now.duration_since(*last) < WARNING_INTERVAL => {
-                *left_out += 1;
+            Some((last, suppressed)) if now.duration_since(*last) < WARNING_INTERVAL => {
+                *suppressed += 1;
                 None
             }
             Some(entry) => Some(std::mem::replace(entry, (now, 0)).1),
@@ -116,22 +127,22 @@ impl Seldom {
     }
 }
 
-impl<S: Subscriber> Filter<S> for Seldom {
+impl<S: Subscriber> Filter<S> for RateLimit {
     fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         true
     }
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
-        let Some(left_out) = self.admit(event.metadata(), Instant::now()) else { return false };
-        if left_out > 0 {
-            // Nobody is left to be told if this fails.
-            let _ = writeln!(Log, "({left_out} warnings like the next one were left out)");
+        let Some(suppressed) = self.admit(event.metadata(), Instant::now()) else { return false };
+        if suppressed > 0 {
+            // Errors cannot be reported anywhere.
+            let _ = writeln!(Log, "({suppressed} warnings like the next one were suppressed)");
         }
         true
     }
 }
 
-/// Lines that wait for the screen to be free again; none while nobody has it.
+/// Lines that are held back; `None` if no live view uses the screen.
 static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
@@ -152,11 +163,11 @@ impl Write for Log {
     }
 }
 
-/// Logs are held back as long as this lives, and written when it is dropped.
+/// Holds logs back while it exists. Dropping it writes them.
 #[derive(Debug)]
 pub(crate) struct Diversion;
 
-/// Holds logs back from now on.
+/// Starts holding logs back.
 pub(crate) fn divert() -> Diversion {
     held().get_or_insert_default();
     Diversion
@@ -181,12 +192,12 @@ fn short(line: &str) -> String {
     }
 }
 
-/// A line without the escape sequences that colour it.
+/// A line without colour escape sequences.
 fn plain(line: &str) -> String {
     let mut parts = line.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
-        // A sequence ends with its first letter.
+        // An escape sequence ends with its first letter.
         let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
         text + part.get(end..).unwrap_or_default()
     })
@@ -195,7 +206,7 @@ fn plain(line: &str) -> String {
 impl Drop for Diversion {
     fn drop(&mut self) {
         if let Some(kept) = held().take() {
-            // Nobody is left to be told if this fails.
+            // Errors cannot be reported anywhere.
             let _ = io::stderr().write_all(&kept);
         }
     }
@@ -206,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_by_target_are_understood() {
+    fn levels_by_target_are_parsed() {
         for (verbosity, quiet, shown, hidden) in [
             (0, true, Level::ERROR, Level::WARN),
             (0, false, Level::WARN, Level::INFO),
@@ -228,12 +239,12 @@ mod tests {
 
     #[test]
     fn repeated_warnings_are_printed_once_a_minute() {
-        let seldom = Seldom::default();
+        let seldom = RateLimit::default();
         let start = Instant::now();
         let admit =
             |metadata: &Metadata<'_>, seconds| seldom.admit(metadata, start + Duration::from_secs(seconds));
         let printed = std::sync::Arc::new(Mutex::new(Vec::new()));
-        /// Asks about every event that it gets, as if a second had passed since the last one.
+        /// Calls a function for every event, as if one second had passed since the last one.
         struct Ask<F>(F);
         impl<S: Subscriber, F: Fn(&Metadata<'_>) + 'static> Layer<S> for Ask<F> {
             fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -242,7 +253,7 @@ mod tests {
         }
         let seen = std::sync::Arc::clone(&printed);
         let subscriber = tracing_subscriber::registry().with(Ask(move |metadata: &Metadata<'_>| {
-            // The metadata of an event lives as long as the program.
+            // The metadata of an event is static.
             seen.lock().unwrap().push(metadata.callsite().0.metadata());
         }));
         tracing::subscriber::with_default(subscriber, || {
@@ -260,7 +271,16 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_held_back_without_their_colours() {
+    fn modules_that_limit_themselves_have_these_names() {
+        // The targets are names of modules: a renamed module would be limited again.
+        let own = module_path!().strip_suffix("::logging::tests").unwrap();
+        assert!(LIMITED_THERE.contains(&&*format!("{own}::serve::reload")));
+        #[cfg(feature = "gateway")]
+        assert!(std::any::type_name::<taktwerk_gateway::Gateway>().starts_with("taktwerk_gateway::"));
+    }
+
+    #[test]
+    fn held_lines_have_no_colours() {
         let diversion = divert();
         let first = b"\x1b[2m2026-11-22T00:00:00Z\x1b[0m \x1b[33m WARN\x1b[0m \x1b[2mtaktwerk::lab\x1b[0m: one: two\n";
         Log.write_all(first).unwrap();

@@ -1,19 +1,19 @@
 //! The `taktwerk` command.
 //!
-//! Each command is a module that holds its arguments and what it does: [`serve`], those in [`commands`], [`config`],
-//! `gateway`, [`user`],
-//! [`pubsub`] and [`bench`].
-//! What they share:
+//! Each command is a module with its arguments and its implementation: [`serve`], those in [`commands`], [`config`],
+//! `gateway`, [`user`], [`pubsub`] and [`bench`].
+//! Shared modules:
 //!
-//! - [`value`], and of the crate `load` [`endpoint`], [`node`], [`attribute`], [`span`]: how servers, nodes, values and times are
-//!   written; [`connection`]: the options of a connection; [`suggestion`]: the nearest name to a misspelt one;
-//! - [`event_stream`]: events of one node; [`session`], and of the crate `generator` [`resolve`], [`walk`], [`security`]: a
-//!   client's connection, node names to ids, browsing, certificates;
-//! - [`output`]: tables for people, JSON for programs; [`overwrite`]: --force; [`progress`]: bars; [`logging`], [`tell`]: standard error;
-//! - [`arguments`]: the command line with `TAKTWERK_ENDPOINT`; [`examples`]: what `--help` shows at its end;
+//! - [`value`], and [`endpoint`], [`node`], [`attribute`], [`span`] of the crate `load`: syntax of values, servers,
+//!   nodes, attributes and times; [`connection`]: connection options; [`suggestion`]: similar names for misspelt ones;
+//! - [`session`], and [`resolve`], [`walk`], [`security`] of the crate `generator`: the client session, browse paths,
+//!   browsing, certificates; [`event_stream`]: events of one node; [`reconnection`]: messages about lost connections;
+//! - [`output`]: tables, or JSON; [`overwrite`]: `--force`; [`progress`]: progress bars; [`logging`], [`tell`]:
+//!   standard error;
+//! - [`arguments`]: the command line and `TAKTWERK_ENDPOINT`; [`examples`]: the examples of `--help`;
 //! - [`failure`]: exit codes; [`interrupt`]: SIGINT and SIGTERM.
 
-#![allow(clippy::print_stderr)] // a command line talks
+#![allow(clippy::print_stderr)] // standard error is the user interface
 
 #[macro_use]
 mod tell;
@@ -36,6 +36,7 @@ mod output;
 mod overwrite;
 mod progress;
 mod pubsub;
+mod reconnection;
 mod serve;
 mod session;
 mod supervised;
@@ -168,7 +169,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether the command has nothing to print or to undo when it is interrupted, so that a signal may end it at once.
+    /// Whether the command has nothing to print or undo when interrupted, so that signals may end it at once.
     fn ends_at_once(&self) -> bool {
         matches!(
             self,
@@ -197,7 +198,7 @@ fn main() -> ExitCode {
     match interrupt.and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !matches!(failure, Failure::Unread) {
+            if !matches!(failure, Failure::BrokenPipe) {
                 tell!("error: {failure}");
             }
             failure.exit_code()

@@ -1,10 +1,10 @@
-//! Files that exist are overwritten only if the user says so.
+//! Existing files are overwritten only with `--force`.
 
 use crate::failure::Failure;
 use clap::Args;
 use std::path::Path;
 
-/// The option of commands that write files which the user names.
+/// The option of commands that write files.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Overwrite {
     /// Overwrite files that exist.
@@ -16,8 +16,8 @@ impl Overwrite {
     /// For files that the user does not name.
     pub(crate) const ALWAYS: Self = Self { force: true };
 
-    /// Refuses a file that exists. To be called before anything is measured, simulated or read. [Devices](is_device) have
-    /// nothing to lose.
+    /// Refuses an existing file. Call it before anything is measured, simulated or read. [Devices](is_device) are
+    /// allowed.
     pub(crate) fn check(self, path: &Path) -> Result<(), Failure> {
         if self.force || !path.is_file() {
             return Ok(());
@@ -29,7 +29,7 @@ impl Overwrite {
     }
 }
 
-/// Whether something is there that is written to, and not replaced: a pipe, or a device such as /dev/stdout.
+/// Whether the path is a pipe or a device such as /dev/stdout, which is written to and not replaced.
 pub(crate) fn is_device(path: &Path) -> bool {
     path.exists() && !path.is_file() && !path.is_dir()
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_exist_are_kept_and_devices_are_written_to() {
+    fn existing_files_are_kept_and_devices_are_allowed() {
         let folder = tempfile::tempdir().unwrap();
         let (never, force) = (Overwrite { force: false }, Overwrite { force: true });
         let path = folder.path().join("report.html");

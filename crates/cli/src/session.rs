@@ -1,4 +1,4 @@
-//! A session for commands: that of the generators, with the data types that the server defines itself.
+//! A session for commands: that of the generators, with support for the server's own data types.
 
 use crate::attribute::Attribute;
 use crate::connection::{ConnectionArgs, SecurityArgs};
@@ -15,7 +15,7 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{BrowseDescription, BrowseDirection, BrowseRequest, EndpointDescription, description};
 use taktwerk_types::{BuiltInType, NodeId, StatusCode, Variant};
 
-/// Types nest a few levels deep; the bound ends a circle of supertypes.
+/// Limit of the supertypes that are followed. It breaks cycles.
 const SUPERTYPES_MAX: usize = 32;
 
 /// A connected session.
@@ -38,21 +38,26 @@ impl DerefMut for Session {
     }
 }
 
-/// What becomes of a failed request.
+/// Converts a failed request.
 pub(crate) fn failure(error: &ClientError) -> Failure {
     session::failure(error).into()
 }
 
-/// What a user can do about a Bad status of a node; empty if there is nothing to say.
+/// The error, and what the user can do.
+pub(crate) fn describe(error: &ClientError) -> String {
+    session::describe(error)
+}
+
+/// What the user can do about a Bad status of a node; empty if unknown.
 pub(crate) fn advice(node: &NodeId, status: StatusCode) -> String {
     match status {
         StatusCode::BAD_NODE_ID_UNKNOWN => {
-            // A text behind # that is no attribute belongs to the identifier.
+            // Text after # that is not an attribute belongs to the identifier.
             let name = node.to_string();
             match name.rsplit_once('#') {
                 Some((_, text)) => {
                     format!(
-                        " {text:?} is no attribute{}",
+                        " {text:?} is not an attribute{}",
                         suggestion::question(text, Attribute::all().map(Attribute::name))
                     )
                 }
@@ -66,23 +71,23 @@ pub(crate) fn advice(node: &NodeId, status: StatusCode) -> String {
     }
 }
 
-/// What to connect to.
+/// The connection target.
 pub(crate) fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Target, Failure> {
     Ok(session::target(endpoint, security)?)
 }
 
-/// Asks a server for its endpoints, without a session.
+/// Requests the endpoints of a server, without a session.
 pub(crate) fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescription>, Failure> {
     Ok(session::endpoints(arguments)?)
 }
 
-/// The part of the policy's URI that people know.
+/// The policy's name, from its URI.
 pub(crate) fn policy_name(endpoint: &EndpointDescription) -> &str {
     let uri = endpoint.security_policy_uri.as_str();
     uri.rsplit_once('#').map_or(uri, |(_, name)| name)
 }
 
-/// What a discovery server knows: servers (Part 4 §5.5.2), and its own endpoints.
+/// The servers that a discovery server lists (Part 4 §5.5.2), and its own endpoints.
 #[cfg(feature = "gateway")]
 pub(crate) fn discovery(
     arguments: &ConnectionArgs,
@@ -97,18 +102,24 @@ impl Session {
         Ok(Self { session, types: Types::default() })
     }
 
-    /// Connects, and again whenever the connection is lost. That it is not there at first is told at once.
+    /// Connects, and reconnects if the connection is lost. Fails if the first attempt fails.
     pub(crate) fn connect_for_good(arguments: &ConnectionArgs) -> Result<Self, Failure> {
         let session = session::Session::connect_for_good(arguments, &StandardError)?;
         Ok(Self { session, types: Types::default() })
     }
 
-    /// Ends the session in order.
+    /// Connects, and reconnects if the connection is lost, unless the server refuses the user.
+    pub(crate) fn connect_again(arguments: &ConnectionArgs) -> Result<Self, Failure> {
+        let session = session::Session::connect_again(arguments, &StandardError)?;
+        Ok(Self { session, types: Types::default() })
+    }
+
+    /// Closes the session.
     pub(crate) fn close(self) {
         self.session.close();
     }
 
-    /// Which built-in type values of a DataType have in a Variant; `None` if it is not known.
+    /// The built-in type that encodes values of a DataType; `None` if unknown.
     pub(crate) fn built_in_type(&mut self, data_type: &NodeId) -> Result<Option<BuiltInType>, Failure> {
         let mut at = data_type.clone();
         for _ in 0..SUPERTYPES_MAX {
@@ -138,7 +149,7 @@ impl Session {
         Ok(result.references.into_iter().find_map(|reference| reference.node_id.local().cloned()))
     }
 
-    /// Reads the definitions of the structures in a value, and of what they contain.
+    /// Reads the definitions of the structures in a value, including nested ones.
     pub(crate) fn learn_types(&mut self, value: Option<&Variant>) -> Result<(), Failure> {
         let Some(value) = value else { return Ok(()) };
         self.types.reader().want_all(value);
@@ -149,24 +160,24 @@ impl Session {
         self.session.client().learn(self.types.reader()).map_err(|error| failure(&error))
     }
 
-    /// A value for people; structures with names as far as they have been learnt.
+    /// A value for display. Structures have field names if their definitions were read.
     pub(crate) fn show(&self, value: &Variant) -> String {
         self.types.registry().print(value).to_string()
     }
 
-    /// The structures of a value as JSON with names; `None` if there are none or they are not known.
+    /// The structures of a value as JSON with field names; `None` if there are none or they are unknown.
     pub(crate) fn structure_document(&self, value: &Variant) -> Option<serde_json::Value> {
         self.types.document(value)
     }
 
-    /// A structure of a DataType from JSON with names.
+    /// A structure of a DataType from JSON with field names.
     pub(crate) fn structure_from_json(&mut self, data_type: &NodeId, text: &str) -> Result<Variant, Failure> {
         self.types.reader().want_data_type(data_type);
         self.read_types()?;
         self.types.parse(data_type, text)
     }
 
-    /// What a DataType is called, for messages.
+    /// The name of a DataType, for messages.
     pub(crate) fn type_name(&mut self, data_type: &NodeId) -> String {
         match data_type.ns0().and_then(|id| u8::try_from(id).ok()).and_then(BuiltInType::from_number) {
             Some(kind) => kind.to_string(),
@@ -180,11 +191,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_attribute_in_a_text_identifier_is_found() {
+    fn misspelt_attributes_get_a_suggestion() {
         let advice = |node: &str, status| advice(&node.parse().unwrap(), status);
         let unknown = StatusCode::BAD_NODE_ID_UNKNOWN;
         let found = advice("ns=2;s=Plant/Mode#DisplayNam", unknown);
-        assert_eq!(found, " \"DisplayNam\" is no attribute; did you mean DisplayName?");
+        assert_eq!(found, " \"DisplayNam\" is not an attribute; did you mean DisplayName?");
         assert!(advice("ns=2;s=Plant/Mode", unknown).contains("taktwerk browse"));
         assert!(advice("i=85", StatusCode::BAD_ATTRIBUTE_ID_INVALID).contains("Only Variables"));
         assert_eq!(advice("i=85", StatusCode::BAD_TIMEOUT), "");

@@ -1,9 +1,9 @@
-//! Programs that another one starts, and that end with it.
+//! Exit with the supervisor: for programs that start this one.
 
 use crate::failure::Failure;
 use std::io::Read;
 
-/// Ends this process as soon as nobody holds the other end of its standard input.
+/// Exits as soon as standard input is closed.
 pub(crate) fn end_with_stdin() -> Result<(), Failure> {
     let watch = || {
         let mut sink = [0u8; 256];

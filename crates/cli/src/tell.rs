@@ -1,25 +1,24 @@
-//! What is said beside results, on standard error.
+//! Macros that print messages to standard error.
 //!
-//! `eprintln!` panics when standard error is a pipe whose reader has gone, and a panic ends the program: a server would die
-//! of the first warning about a stranger after whoever started it stopped listening. These macros say nothing then.
+//! `eprintln!` panics if standard error is a closed pipe, which would end a server. These macros ignore the error.
 
-/// Writes a line to standard error, if anybody reads it.
+/// Writes a line to standard error, and ignores errors.
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
+        let _ = writeln!(std::io::stderr(), "{}", crate::output::harmless(&format!($($text)*)));
     }};
 }
 
-/// Writes to standard error without ending the line, if anybody reads it.
+/// Writes to standard error without a line break, and ignores errors.
 macro_rules! tell_part {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = write!(std::io::stderr(), $($text)*);
+        let _ = write!(std::io::stderr(), "{}", crate::output::harmless(&format!($($text)*)));
     }};
 }
 
-/// Tells what the generators and their connections have to say.
+/// Prints the messages of generators and connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StandardError;
 

@@ -1,15 +1,15 @@
-//! Text files that the user names: plants, scenarios, profiles.
+//! Reading of text files that the user names: plants, scenarios, profiles.
 
 use crate::failure::Failure;
 use std::path::Path;
 use taktwerk_config::file;
 
-/// Longest plant, scenario, or file of a host: one that is written by hand has some kilobytes.
+/// Longest plant, scenario or host file, in bytes. Files written by hand have some kilobytes.
 pub(crate) const LEN_MAX: u64 = 16 << 20;
-/// Longest recording of a meter.
+/// Longest recording of a power meter, in bytes.
 pub(crate) const RECORDING_LEN_MAX: u64 = 256 << 20;
 
-/// Reads a plant or a scenario; what is wrong with the file is the user's to mend.
+/// Reads a plant or a scenario. Errors are usage errors.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     file::read_text(path, LEN_MAX)
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_without_an_end_are_refused() {
+    fn endless_and_too_long_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let told = |path: &Path| match read(path) {
             Err(Failure::Usage(text)) => text,

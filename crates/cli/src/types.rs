@@ -1,4 +1,5 @@
-//! Values of data types that a server defines itself (Part 6 §5.2.2.15, Part 3 §8.48). The session asks for their definitions.
+//! Values of data types that a server defines itself (Part 6 §5.2.2.15, Part 3 §8.48). The session reads their
+//! definitions.
 
 use crate::failure::Failure;
 use crate::output;
@@ -9,7 +10,7 @@ use taktwerk_schema::description;
 use taktwerk_schema::dynamic::{DynamicStructure, DynamicValue, TypeRegistry};
 use taktwerk_types::{ArrayValues, BuiltInType, DecodeLimits, ExtensionObject, NodeId, Variant};
 
-/// What is known of a server's own types.
+/// The known data types of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Types(TypeReader);
 
@@ -36,12 +37,12 @@ impl Types {
         }
     }
 
-    /// What is wanted of the server's types, and has been learnt.
+    /// The reader that collects the required types and their definitions.
     pub(crate) fn reader(&mut self) -> &mut TypeReader {
         &mut self.0
     }
 
-    /// A structure, or an array of them, from JSON with names, as far as its definition has been read.
+    /// Parses a structure, or an array of structures, from JSON with field names. Its definition must have been read.
     pub(crate) fn parse(&self, data_type: &NodeId, text: &str) -> Result<Variant, Failure> {
         let usage = |error: String| Failure::Usage(format!("{data_type}: {error}"));
         let document: Value = serde_json::from_str(text)
@@ -80,7 +81,7 @@ impl Types {
                 single => Ok(DynamicValue::Structure(self.structure_value(data_type, single)?)),
             };
         }
-        // Everything else is written as on the command line; enumerations are numbers.
+        // Everything else has the syntax of the command line. Enumerations are numbers.
         let kind = data_type.ns0().and_then(description::built_in_type).unwrap_or(BuiltInType::Int32);
         let text = match document {
             Value::String(text) => text.clone(),

@@ -1,8 +1,8 @@
-//! Values as people type them, read according to the node's DataType.
+//! Parsing of values on the command line, according to the node's DataType.
 //!
-//! Scalars are written as they are printed: `3.5`, `true`, `2024-02-29T12:00:00Z`, `ns=2;s=x`, `BadTimeout`.
-//! ByteStrings are `0x0102ff` or Base64. Arrays are `[1, 2, 3]`, matrices `[[1, 2], [3, 4]]`; elements with commas,
-//! brackets or outer spaces stand in double quotes, with JSON's escapes.
+//! Scalars have the printed form: `3.5`, `true`, `2024-02-29T12:00:00Z`, `ns=2;s=x`, `BadTimeout`. ByteStrings are
+//! `0x0102ff` or Base64. Arrays are `[1, 2, 3]`, matrices `[[1, 2], [3, 4]]`. Elements with commas, brackets or outer
+//! spaces need double quotes, with JSON escapes.
 
 use taktwerk_types::hexadecimal;
 use taktwerk_types::node_id::unbase64;
@@ -11,7 +11,7 @@ use taktwerk_types::{
     Variant, XmlElement,
 };
 
-/// The text is no value of the type.
+/// The text is not a value of the type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ParseValueError {
     #[error("{text:?} is no {kind}: {advice}")]
@@ -24,9 +24,10 @@ pub(crate) enum ParseValueError {
     Unsupported(BuiltInType),
 }
 
-/// Reads `text` as a scalar, array or matrix of `kind`.
+/// Parses `text` as a scalar, array or matrix of `kind`.
 ///
-/// What begins with `[` is an array, unless the node only takes scalars (`scalar_only`): a string may begin so too.
+/// Text that begins with `[` is an array, unless the node accepts scalars only (`scalar_only`), because a string may
+/// begin with `[` too.
 pub(crate) fn parse(text: &str, kind: BuiltInType, scalar_only: bool) -> Result<Variant, ParseValueError> {
     let trimmed = text.trim();
     if scalar_only || !trimmed.starts_with('[') {
@@ -35,7 +36,7 @@ pub(crate) fn parse(text: &str, kind: BuiltInType, scalar_only: bool) -> Result<
     let mut reader = Reader { rest: trimmed };
     let tree = reader.list()?;
     if !reader.rest.trim().is_empty() {
-        return Err(ParseValueError::Array("there is text behind the array"));
+        return Err(ParseValueError::Array("there is text after the array"));
     }
     let mut leaves = Vec::new();
     let mut shape = Vec::new();
@@ -44,7 +45,7 @@ pub(crate) fn parse(text: &str, kind: BuiltInType, scalar_only: bool) -> Result<
     collect(kind, values, shape)
 }
 
-/// An array under construction.
+/// An array while it is parsed.
 enum Tree {
     Leaf(String),
     List(Vec<Tree>),
@@ -90,9 +91,12 @@ impl Reader<'_> {
             return self.list();
         }
         if self.rest.starts_with('"') {
-            // One JSON string from the front; serde_json says how many bytes it took.
+            // Parses one JSON string at the front. serde_json reports how many bytes it has.
             let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<String>();
-            let text = stream.next().and_then(Result::ok).ok_or(ParseValueError::Array("a \" is missing"))?;
+            let text = stream
+                .next()
+                .and_then(Result::ok)
+                .ok_or(ParseValueError::Array("a closing \" is missing"))?;
             let taken = stream.byte_offset();
             self.rest = self.rest.get(taken..).unwrap_or("");
             return Ok(Tree::Leaf(text));
@@ -107,7 +111,7 @@ impl Reader<'_> {
     }
 }
 
-/// Collects the leaves in row-major order and checks that all rows of a dimension have one length.
+/// Collects the leaves in row-major order and checks that all rows of a dimension have the same length.
 fn flatten(
     tree: &Tree,
     depth: usize,
@@ -126,7 +130,7 @@ fn flatten(
             match shape.get(depth) {
                 Some(known) if *known != length => return Err(ParseValueError::Ragged),
                 Some(_) => {}
-                // A new dimension may only appear while no element has been seen.
+                // A new dimension may start only before the first element.
                 None if leaves.is_empty() => shape.push(length),
                 None => return Err(ParseValueError::Ragged),
             }
@@ -163,7 +167,7 @@ fn collect(kind: BuiltInType, values: Vec<Variant>, shape: Vec<u32>) -> Result<V
     }
 }
 
-/// Reads one scalar.
+/// Parses one scalar.
 fn scalar(text: &str, kind: BuiltInType) -> Result<Variant, ParseValueError> {
     let error = |advice| ParseValueError::Scalar { text: text.to_owned(), kind, advice };
     let word = text.trim();
@@ -205,7 +209,7 @@ fn scalar(text: &str, kind: BuiltInType) -> Result<Variant, ParseValueError> {
             .map_err(|_| error("write 72962b91-fa75-4ae6-8d28-b404dc7daf63")),
         BuiltInType::ByteString => bytes(word)
             .map(|bytes| Variant::from(ByteString::from(bytes)))
-            .ok_or_else(|| error("write hexadecimal digits behind 0x, or Base64")),
+            .ok_or_else(|| error("write hexadecimal digits after 0x, or Base64")),
         BuiltInType::XmlElement => Ok(Variant::XmlElement(XmlElement::from(text))),
         BuiltInType::NodeId => {
             word.parse::<NodeId>().map(Variant::from).map_err(|_| error("write i=85 or ns=2;s=Name"))
@@ -238,7 +242,7 @@ fn status(word: &str) -> Option<StatusCode> {
     number.map(StatusCode).or_else(|| StatusCode::from_name(word))
 }
 
-/// Plain text, or `{"Locale": "en", "Text": "…"}` as it is printed in JSON.
+/// Plain text, or `{"Locale": "en", "Text": "…"}` as in JSON output.
 fn localized(text: &str) -> LocalizedText {
     let fields: Option<serde_json::Map<String, serde_json::Value>> =
         text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();

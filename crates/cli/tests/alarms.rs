@@ -30,7 +30,7 @@ fn list(url: &str) -> Vec<Value> {
 #[test]
 fn an_alarm_of_the_demo_is_listed_acknowledged_and_shelved() {
     let server = demo();
-    // The history begins an hour ago, so some sensor is beyond a limit soon; the level is every four minutes.
+    // The history begins an hour ago, so some sensor exceeds a limit soon; the level does so every four minutes.
     let end = Instant::now() + Duration::from_secs(240);
     let found = loop {
         let found = list(server.url());
@@ -44,7 +44,7 @@ fn an_alarm_of_the_demo_is_listed_acknowledged_and_shelved() {
     assert!(found["Message"].as_str().unwrap().contains("limit"), "{found}");
     let output = alarms(server.url(), &["--acknowledge", id, "--comment", "seen", "--json"]);
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    // It may have become worse in this moment, and then the server says so.
+    // If the severity has just increased, the server reports that instead.
     assert!(output.status.success() || told.contains("BadEventIdUnknown"), "{told}");
     if output.status.success() {
         let output = alarms(server.url(), &["--shelve", id, "--for", "30s"]);
@@ -62,8 +62,37 @@ fn an_alarm_of_the_demo_is_listed_acknowledged_and_shelved() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no alarm in the list matches"));
 }
 
+/// The dialog of the demo plant is listed until an operator responds, and its answer is an event.
 #[test]
-fn a_configuration_has_alarms_that_are_kept_in_a_file() {
+fn the_demo_asks_a_question_until_an_operator_responds() {
+    let server = demo();
+    let dialog =
+        || list(server.url()).into_iter().find(|alarm| alarm["ConditionName"] == "MaintenanceDialog");
+    let end = Instant::now() + LIMIT;
+    let found = loop {
+        if let Some(found) = dialog() {
+            break found;
+        }
+        assert!(Instant::now() < end, "the demo does not ask");
+        std::thread::sleep(Duration::from_secs(1));
+    };
+    assert_eq!(found["Message"], "May the conveyor be stopped for maintenance?");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(BINARY).args(arguments).args(["--policy", "None"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    run(&["call", server.url(), "ns=2;s=Plant/MaintenanceDialog/Respond", "1"]);
+    assert_eq!(dialog(), None, "it is answered");
+    let end = Instant::now() + LIMIT;
+    while !run(&["history", server.url(), "i=2253", "--events"]).contains("Answer about maintenance: No") {
+        assert!(Instant::now() < end, "the answer is no event");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+#[test]
+fn alarm_states_are_stored_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("server.toml");
     let text = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
@@ -105,13 +134,13 @@ fn a_configuration_has_alarms_that_are_kept_in_a_file() {
     let output = Command::new(BINARY).args(["serve", "--config", config.to_str().unwrap()]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("[[alarms.group]] name = \"All\"") && told.contains("is no alarm"), "{told}");
+    assert!(told.contains("[[alarms.group]] name = \"All\"") && told.contains("is not an alarm"), "{told}");
 }
 
-/// The permissions in a file of `config init` are those that operators need.
+/// The permissions in a file of `config init` are sufficient for operators.
 #[cfg(feature = "gateway")]
 #[test]
-fn operators_of_a_generated_gateway_see_and_acknowledge_alarms_and_others_do_not() {
+fn only_operators_see_and_acknowledge_alarms_of_a_generated_gateway() {
     let folder = tempfile::tempdir().unwrap();
     let (config, users) = (folder.path().join("gateway.toml"), folder.path().join("users.toml"));
     let [config, users] = [&config, &users].map(|path| path.to_str().unwrap());
@@ -142,7 +171,7 @@ fn operators_of_a_generated_gateway_see_and_acknowledge_alarms_and_others_do_not
     assert!(!told.contains("sim/v") && told.contains("may"), "{told}");
     let password = folder.path().join("password");
     std::fs::write(&password, "correct horse\n").unwrap();
-    // The password is encrypted for the server's certificate, and the messages are not.
+    // The password is encrypted for the server's certificate, but the messages are not.
     let pki = folder.path().join("client");
     let [password, pki] = [&password, &pki].map(|path| path.to_str().unwrap());
     let olaf = ["--user", "olaf", "--password-file", password, "--pki", pki, "--trust-on-first-use"];
@@ -162,7 +191,7 @@ fn operators_of_a_generated_gateway_see_and_acknowledge_alarms_and_others_do_not
 }
 
 #[test]
-fn a_configuration_has_alarms_of_own_types_and_of_all_kinds() {
+fn configurations_support_all_kinds_and_own_types_of_alarms() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("server.toml");
     let pumps = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -222,14 +251,14 @@ fn a_configuration_has_alarms_of_own_types_and_of_all_kinds() {
             "pumps;i=4711",
             "type: this server has no node \"nsu=urn:example:pumps;i=4711\"; `taktwerk browse`",
         ),
-        // A type that is none of alarms has not the field either, but that is not what is wrong.
-        ("pumps;i=1003", "pumps;i=1001", "is no subtype of"),
-        ("normal = 0", "high = 0.5", "is no subtype of"),
+        // The error is about the type, not about its fields.
+        ("pumps;i=1003", "pumps;i=1001", "is not a subtype of"),
+        ("normal = 0", "high = 0.5", "is not a subtype of"),
         ("{ Cause", "{ Effect", "has no field Effect (2:Effect)"),
-        ("{ Cause", "{ \"0:ConditionName\"", "the alarm itself sets the others"),
+        ("{ Cause", "{ \"0:ConditionName\"", "other fields are set by the alarm itself"),
         ("rate_of_change = true", "tolerance = 1.0", "need a target"),
         ("high = 1e6", "normal = 1", "need limits"),
-        ("pumps;i=5002", "pumps;i=5001", "is no subtype of"),
+        ("pumps;i=5002", "pumps;i=5001", "is not a subtype of"),
     ] {
         assert!(text.contains(found));
         std::fs::write(&config, text.replacen(found, instead, 1)).unwrap();

@@ -1,4 +1,4 @@
-//! Backups of an installation, and what a restore takes and refuses.
+//! Backup and restore of an installation.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -40,7 +40,7 @@ fn serve(config: &str) -> Running {
     program.args(["serve", "--exit-with-stdin", "--config", config]).serve(LIMIT).unwrap()
 }
 
-/// Values that a server's history has of the boiler before a time.
+/// The number of history values of the boiler before a time.
 fn recorded(server: &Running) -> usize {
     let (code, said) =
         run(&["history", server.url(), "ns=2;s=Plant/Boiler/Temperature", "--from", "-1h", "--json"]);
@@ -60,7 +60,7 @@ fn a_running_server_is_backed_up_and_runs_elsewhere() {
         assert!(std::time::Instant::now() < end, "nothing is recorded");
         std::thread::sleep(Duration::from_millis(200));
     }
-    // Committed once a second.
+    // Committed once per second.
     std::thread::sleep(Duration::from_millis(1500));
     let archive = folder.path().join("backup.tar.gz");
     let (code, said) = run(&["backup", &config, text(&archive)]);
@@ -68,7 +68,7 @@ fn a_running_server_is_backed_up_and_runs_elsewhere() {
     assert_eq!(fs::metadata(&archive).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(run(&["backup", &config, text(&archive)]).0, 2, "a backup is not replaced");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
-    // In the place of a running server nothing is restored.
+    // A restore over a running server is refused.
     let (code, said) = run(&["restore", text(&archive), text(&old), "--force"]);
     assert!(code == 2 && said.contains("a server runs with"), "{said}");
     drop(server);
@@ -94,14 +94,14 @@ fn a_running_server_is_backed_up_and_runs_elsewhere() {
 }
 
 #[test]
-fn what_is_there_is_moved_aside_only_if_asked() {
+fn existing_files_are_moved_aside_only_with_force() {
     let folder = tempfile::tempdir().unwrap();
     let config = installation(folder.path(), CONFIG);
     drop(serve(&config));
     let outside = tempfile::tempdir().unwrap();
     let archive = outside.path().join("backup.tar.gz");
     assert_eq!(run(&["backup", &config, text(&archive)]).0, 0);
-    // Trusted after the backup: not any more when it is restored.
+    // A certificate that was trusted after the backup is not trusted after the restore.
     fs::write(folder.path().join("pki/trusted/certs/later.der"), "x").unwrap();
     let (code, said) = run(&["restore", text(&archive), text(folder.path())]);
     assert!(code == 2 && said.contains("--force"), "{said}");
@@ -118,7 +118,7 @@ fn what_is_there_is_moved_aside_only_if_asked() {
 }
 
 #[test]
-fn a_damaged_archive_is_refused_whole() {
+fn damaged_archives_are_refused_completely() {
     let folder = tempfile::tempdir().unwrap();
     let config = installation(folder.path(), CONFIG);
     drop(serve(&config));
@@ -151,7 +151,163 @@ fn a_damaged_archive_is_refused_whole() {
     refused(&checksum, "checksum");
 }
 
-/// Makes an archive by hand, as somebody would who wants to write elsewhere.
+/// A gateway with one file of each kind. `URL` is that of a server that it mirrors.
+const GATEWAY: &str = r#"
+[server]
+bind = ["127.0.0.1:0"]
+[security]
+none = true
+policies = []
+[identities]
+anonymous = true
+[permissions]
+unspecified = "open"
+[[source]]
+name = "server"
+type = "opcua"
+url = "URL"
+security = "best"
+user = "olaf"
+password_file = "secrets/server.password"
+retry = "100 ms"
+retry_max = "200 ms"
+[[tag]]
+source = "server"
+name = "T"
+address = "nsu=urn:taktwerk:demo-plant;s=Plant/Boiler/Temperature"
+[[source]]
+name = "table"
+type = "simulation"
+tags = "tags.csv"
+[[source]]
+name = "script"
+type = "program"
+command = ["sh", "adapters/oven.sh"]
+[[tag]]
+source = "script"
+name = "oven"
+[[source]]
+name = "recording"
+type = "replay"
+file = "recording.csv"
+[[tag]]
+source = "recording"
+name = "flow"
+[[destination]]
+name = "broker"
+type = "mqtt"
+url = "mqtt://127.0.0.1:9"
+user = "gateway"
+password_file = "secrets/server.password"
+"#;
+
+/// Waits until the gateway has the value of the server.
+#[cfg(feature = "gateway")]
+fn until_mirrored(gateway: &Running) {
+    let end = std::time::Instant::now() + LIMIT;
+    loop {
+        let (code, said) = run(&["read", gateway.url(), "nsu=urn:taktwerk:gateway;s=server/T", "--json"]);
+        if code == 0 && said.contains("\"Value\"") && !said.contains("Bad") {
+            return;
+        }
+        assert!(std::time::Instant::now() < end, "{code} {said}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The certificates that are in a directory.
+#[cfg(feature = "gateway")]
+fn certificates(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Trusts the only certificate in a directory.
+#[cfg(feature = "gateway")]
+fn trust(from: &Path, pki: &Path) {
+    let end = std::time::Instant::now() + LIMIT;
+    while certificates(from).is_empty() {
+        assert!(std::time::Instant::now() < end, "no certificate in {}", from.display());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (code, said) = run(&["pki", "trust", text(&certificates(from)[0]), "--pki", text(pki)]);
+    assert_eq!(code, 0, "{said}");
+}
+
+#[cfg(feature = "gateway")]
+#[test]
+fn a_gateway_runs_elsewhere_with_its_tables_secrets_and_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plant, old, new) =
+        (folder.path().join("plant"), folder.path().join("old"), folder.path().join("new"));
+    fs::create_dir(&plant).unwrap();
+    let secured = CONFIG.replace("none = true\n", "").replace("anonymous = true\n", "");
+    let server = serve(&installation(&plant, &secured));
+    for inner in ["", "secrets", "adapters"] {
+        fs::create_dir(old.join(inner)).unwrap();
+    }
+    let secret = old.join("secrets/server.password");
+    fs::write(&secret, "correct horse\n").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(old.join("tags.csv"), "name,signal\nSine,sine\nRamp,ramp\n").unwrap();
+    fs::write(old.join("recording.csv"), "flow\n1\n2\n").unwrap();
+    let script = "while :; do echo '{\"name\":\"oven\",\"value\":20.5}'; sleep 1; done\n";
+    fs::write(old.join("adapters/oven.sh"), script).unwrap();
+    // Not named by the configuration.
+    fs::write(old.join("notes"), "x").unwrap();
+    let config = old.join("gateway.toml");
+    fs::write(&config, GATEWAY.replace("URL", server.url())).unwrap();
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).unwrap();
+    let gateway = serve(text(&config));
+    trust(&old.join("pki-gateway/own/certs"), &plant.join("pki"));
+    trust(&plant.join("pki/own/certs"), &old.join("pki-gateway"));
+    until_mirrored(&gateway);
+    // The running gateway holds its queue.
+    let archive = folder.path().join("backup.tar.gz");
+    let (code, said) = run(&["backup", text(&config), text(&archive)]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("left out: broker.queue.db (values that are not sent yet"), "{said}");
+    assert_eq!(said.lines().count(), 2, "nothing else is missing: {said}");
+    drop(gateway);
+    let (code, said) = run(&["restore", text(&archive), text(&new)]);
+    assert_eq!(code, 0, "{said}");
+    let kept = ["secrets/server.password", "tags.csv", "recording.csv", "adapters/oven.sh", "gateway.toml"];
+    for path in kept {
+        assert_eq!(fs::read(old.join(path)).unwrap(), fs::read(new.join(path)).unwrap(), "{path}");
+    }
+    assert_eq!(fs::metadata(new.join(kept[0])).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!new.join("notes").exists() && !new.join("broker.queue.db").exists());
+    let (code, said) = run(&["config", "check", text(&new.join("gateway.toml"))]);
+    assert_eq!(code, 0, "{said}");
+    // Without the certificates of the backup, each end would refuse the other.
+    until_mirrored(&serve(text(&new.join("gateway.toml"))));
+}
+
+#[cfg(feature = "gateway")]
+#[test]
+fn large_recordings_and_files_elsewhere_are_not_in_a_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inside, outside) = (folder.path().join("inside"), folder.path().join("oven.sh"));
+    fs::create_dir(&inside).unwrap();
+    let recording = fs::File::create(inside.join("recording.csv")).unwrap();
+    // Sparse: the file needs no space.
+    recording.set_len((256 << 20) + 1).unwrap();
+    fs::write(&outside, "exit\n").unwrap();
+    let config = inside.join("gateway.toml");
+    let gateway = format!(
+        "{CONFIG}[[source]]\nname = \"r\"\ntype = \"replay\"\nfile = \"recording.csv\"\n[[source]]\nname = \"p\"\n\
+         type = \"program\"\ncommand = [\"sh\", \"../oven.sh\"]\n"
+    );
+    fs::write(&config, gateway).unwrap();
+    let archive = folder.path().join("backup.tar.gz");
+    let (code, said) = run(&["backup", text(&config), text(&archive), "--json"]);
+    assert_eq!(code, 0, "{said}");
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(report["LeftOut"], serde_json::json!(["recording.csv"]), "{said}");
+    assert_eq!(report["Files"], 1, "only the configuration: {said}");
+}
+
+/// Creates an archive as an attacker would.
 fn forged(path: &Path, config: &str, manifest: &serde_json::Value, files: &[&str]) {
     let to = flate2::write::GzEncoder::new(fs::File::create(path).unwrap(), flate2::Compression::default());
     let mut tar = tar::Builder::new(to);
@@ -171,13 +327,14 @@ fn forged(path: &Path, config: &str, manifest: &serde_json::Value, files: &[&str
 }
 
 #[test]
-fn nothing_is_written_where_the_user_does_not_expect_it() {
+fn archives_cannot_write_to_unexpected_paths() {
     let folder = tempfile::tempdir().unwrap();
     let (archive, target) = (folder.path().join("forged.tar.gz"), folder.path().join("target"));
     let victim = folder.path().join("victim");
     let fine = "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
     let outside = format!("{fine}[headroom]\ncalibration = \"{}\"\n", victim.display());
     let upward = format!("{fine}[headroom]\ncalibration = \"../victim\"\n");
+    let queue = format!("{fine}[[destination]]\nname = \"q\"\ntype = \"mqtt\"\nqueue = \"q.db\"\n");
     let manifest = |configuration: &str, setting: &str, path: &str, inner: Option<&str>| {
         let mut entry = serde_json::json!({ "Setting": setting, "Path": path, "Mode": 0o644, "Len": 4 });
         if let Some(inner) = inner {
@@ -194,6 +351,7 @@ fn nothing_is_written_where_the_user_does_not_expect_it() {
         (&fine.to_owned(), manifest("server.toml", "security.pki", "pki", Some("../../victim")), "names"),
         (&fine.to_owned(), manifest("server.toml", "security.pki", "pki", Some("/victim")), "names"),
         (&fine.to_owned(), manifest("server.toml", "security.pki", "pki", None), "names"),
+        (&queue, manifest("server.toml", "destination.queue", "q.db", None), "names"),
     ] {
         forged(&archive, config, &manifest, &["evil"]);
         let (code, text) = run(&["restore", text(&archive), text(&target)]);

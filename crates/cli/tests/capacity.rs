@@ -1,4 +1,4 @@
-//! The search for a server's capacity: what ends it because of this machine is not taken for the server's limit.
+//! The search for a server's capacity does not report limits of this machine as limits of the server.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -27,7 +27,7 @@ fn server(sessions: &str) -> Running {
         .unwrap()
 }
 
-/// Searches for sessions with so many files at most.
+/// Searches for sessions with at most `files` open files.
 fn sessions(server: &Running, files: u32) -> (Output, Value) {
     let line = format!(
         "ulimit -n {files}; exec {} lab capacity {} --what sessions -I 50 --update 50 -d 300ms --within 3m --json",
@@ -44,24 +44,24 @@ fn sessions(server: &Running, files: u32) -> (Output, Value) {
 }
 
 #[test]
-fn a_generator_without_files_says_nothing_about_the_server() {
+fn running_out_of_files_is_no_limit_of_the_server() {
     let server = server("1000");
     let (output, document) = sessions(&server, 64);
     let found = &document["measured"][0];
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(6) && said.contains("ulimit -n"), "{output:?}");
-    // What was found until then is told, without an upper end that nobody has seen.
+    // The result so far is reported, without an upper limit.
     assert_eq!((&found["failed"], &found["not_sustained"]), (&Value::Bool(true), &Value::Null), "{found}");
     assert!(found["ended_because"].as_str().unwrap().contains("could not be tried"), "{found}");
-    // On a machine that is busy the first load may have been too much.
+    // On a busy machine even the first load may be too large.
     if let Some(sustained) = found["sustained"].as_u64() {
         assert!((1..64).contains(&sustained) && found["per_second"].as_f64().unwrap() > 0.0, "{found}");
     }
 }
 
 #[test]
-fn sessions_that_are_refused_are_the_servers_limit() {
-    // It publishes its limit, which nobody goes beyond; another session takes one of them away.
+fn refused_sessions_are_the_limit_of_the_server() {
+    // The server publishes its limit. Another session uses one of the slots.
     let server = server("12");
     let taken = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
         .args(["watch", server.url(), "ns=1;i=100000"])
@@ -78,16 +78,16 @@ fn sessions_that_are_refused_are_the_servers_limit() {
     let tried = document["tried"].as_array().unwrap();
     let refused = tried.iter().find(|tried| tried["load"] == 12).unwrap();
     let why = refused["outcome"]["why"].as_str().unwrap();
-    // A server may also take away one that was created and not activated yet.
+    // The server may also replace a session that was created but not activated.
     assert!(why.contains("BadTooManySessions") || why.contains("BadSessionIdInvalid"), "{document:#}");
     assert_eq!((&refused["outcome"]["clear"], &refused["per_second"]), (&Value::Bool(true), &Value::Null));
-    // What a load leaves that was refused is not counted against the next one, for which there is room.
+    // A refused load must not affect the next, smaller one.
     let next = tried.iter().find(|tried| tried["load"] == 11).unwrap();
     assert!(!next["outcome"].to_string().contains("Session"), "{document:#}");
 }
 
 #[test]
-fn a_busy_machine_is_invalid_and_no_limit_of_the_server() {
+fn a_busy_machine_makes_the_result_invalid() {
     let server = server("1000");
     let end = AtomicBool::new(false);
     let spinners = std::thread::available_parallelism().unwrap().get() * 4;

@@ -1,4 +1,4 @@
-//! The built program with a configuration file and users: who gets in, who may do what, and what the audit says.
+//! The program with a configuration file and users: logins, permissions and audit.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -15,7 +15,7 @@ fn taktwerk(arguments: &[&str]) -> Output {
     Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap()
 }
 
-/// Runs a command, checks its exit code, and gives standard output and error.
+/// Runs a command, checks its exit code, and returns standard output and error.
 fn run(code: i32, arguments: &[&str]) -> (String, String) {
     let output = taktwerk(arguments);
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -35,7 +35,7 @@ fn serve(config: &str) -> Running {
     program.args(["serve", "--exit-with-stdin", "--config", config]).serve(LIMIT).unwrap()
 }
 
-/// The thumbprint of the only certificate that was refused in a store.
+/// The thumbprint of the only rejected certificate in a store.
 fn refused(pki: &str) -> Option<String> {
     let mut files = std::fs::read_dir(std::path::Path::new(pki).join("rejected/certs")).ok()?;
     let name = files.next()?.ok()?.file_name().to_string_lossy().into_owned();
@@ -43,7 +43,7 @@ fn refused(pki: &str) -> Option<String> {
 }
 
 #[test]
-fn a_configuration_is_begun_checked_and_refused_with_the_line() {
+fn configurations_are_created_checked_and_refused_with_the_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("server.toml");
     let path = path.to_str().unwrap();
@@ -69,14 +69,14 @@ fn a_configuration_is_begun_checked_and_refused_with_the_line() {
 }
 
 #[test]
-fn nobody_opens_a_server_to_a_network_by_the_way() {
+fn non_loopback_addresses_need_a_configuration_or_policy() {
     let (_, error) = run(2, &["serve", "--bind", "0.0.0.0", "--port", "0"]);
     assert!(error.contains("taktwerk config init"), "{error}");
 }
 
-/// Nothing in a file, and nothing beside it, is ignored.
+/// Settings without effect are refused.
 #[test]
-fn what_would_have_no_effect_is_refused() {
+fn settings_without_effect_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
     let config = write(folder.path(), "server.toml", server);
@@ -92,20 +92,20 @@ fn what_would_have_no_effect_is_refused() {
     assert!(error.contains("urn:example:typo") && error.contains("would protect nothing"), "{error}");
 }
 
-/// What keeps a server from starting is found before.
+/// A check finds what would keep a server from starting.
 #[test]
-fn a_check_reads_the_files_that_a_configuration_names() {
+fn checks_read_the_files_of_a_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let base = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
     write(folder.path(), "line.toml", "enabled = true\n");
     write(folder.path(), "broken.toml", "enabled = \n");
     for (number, (section, said)) in [
         ("clear_passwords = true\n[identities.jwt]\nissuer = \"https://i\"\naudience = \"urn:s\"\nkeys = [\"no.json\"]\n", "no.json"),
-        ("[audit]\nfile = \"logs/audit.jsonl\"\n", "there is no folder"),
+        ("[audit]\nfile = \"logs/audit.jsonl\"\n", "does not exist"),
         ("[pubsub]\nconfiguration = \"no.toml\"\n", "no.toml"),
         ("[pubsub]\nconfiguration = \"broken.toml\"\n", "broken.toml"),
         ("[pubsub]\nconfiguration = \"line.toml\"\nkeys = [\"no.keys\"]\n", "no.keys"),
-        ("[pubsub]\nsave_to = \"kept/line.bin\"\n", "there is no folder"),
+        ("[pubsub]\nsave_to = \"kept/line.bin\"\n", "does not exist"),
     ]
     .into_iter()
     .enumerate()
@@ -113,7 +113,7 @@ fn a_check_reads_the_files_that_a_configuration_names() {
         let config = write(folder.path(), &format!("{number}.toml"), &format!("{base}{section}"));
         let output = taktwerk(&["config", "check", &config]);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        // Wrong, or not to be read.
+        // Invalid or unreadable files.
         assert!(matches!(output.status.code(), Some(2 | 6)), "{section}: {error}");
         assert!(error.contains(said), "{section}: {error}");
     }
@@ -123,7 +123,7 @@ fn a_check_reads_the_files_that_a_configuration_names() {
 }
 
 #[test]
-fn users_are_kept_in_a_private_file() {
+fn users_are_stored_in_a_private_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let password = write(folder.path(), "password", &format!("{CANARY}\n"));
@@ -194,7 +194,7 @@ fn a_token_of_an_authorization_service_opens_a_session_with_its_roles() {
 }
 
 #[test]
-fn a_configured_server_knows_its_users_and_notes_what_they_do() {
+fn a_configured_server_authenticates_and_audits_users() {
     let folder = tempfile::tempdir().unwrap();
     let password = write(folder.path(), "password", CANARY);
     let wrong = write(folder.path(), "wrong", "canary-wrong");
@@ -225,11 +225,11 @@ fn a_configured_server_knows_its_users_and_notes_what_they_do() {
     as_user(0, "otto", &password, &["read", &url, node]);
     as_user(3, "olaf", &wrong, &["read", &url, node]);
     as_user(3, "nobody", &password, &["read", &url, node]);
-    // Anonymous sees the server and nothing of the plant.
+    // Anonymous sees the server, but not the plant.
     run(0, &["read", &url, "i=2258"]);
     let (_, hidden) = run(4, &["read", &url, "ns=2;s=Plant/TemperatureSetpoint"]);
     assert!(!hidden.contains("Denied"), "{hidden}");
-    // The running server takes over what changes.
+    // The running server applies changes.
     run(0, &["user", "role", "otto", "Operator", "--file", users]);
     let deadline = std::time::Instant::now() + LIMIT;
     loop {
@@ -251,7 +251,7 @@ fn a_configured_server_knows_its_users_and_notes_what_they_do() {
 }
 
 #[test]
-fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
+fn a_configured_server_accepts_only_trusted_clients() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let password = write(folder.path(), "password", CANARY);
@@ -283,11 +283,11 @@ fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
         assert_eq!(endpoint["SecurityMode"], "SignAndEncrypt", "{endpoint}");
     }
     let node = "ns=2;s=Plant/TemperatureSetpoint";
-    // Each policy has certificates of its own to be trusted; this one's key also serves the users' below.
+    // Each policy has its own certificates to trust. This one's key is also used by the users below.
     let secured = ["--policy", "Aes256_Sha256_RsaPss", "--pki", client_pki.as_str()];
     let olaf = ["-u", "olaf", "--password-file", password.as_str()];
     let read = ["read", url.as_str(), node];
-    // Strangers to each other; then each is trusted by somebody who looked. The server is asked first.
+    // Server and client are strangers until each is trusted explicitly. The server rejects first.
     run(3, &[&read[..], &secured, &olaf].concat());
     run(0, &["pki", "trust", &refused(&server_pki).unwrap(), "--pki", &server_pki]);
     let until = |what: &str, is_done: &dyn Fn() -> bool| {
@@ -303,7 +303,7 @@ fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
         })
     });
     run(0, &[&read[..], &secured, &olaf].concat());
-    // Whoever was not asked in stays outside: without security, and without a user.
+    // Access without security or without a user is refused.
     run(3, &["read", &url, node, "--policy", "None"]);
     run(3, &[&read[..], &secured].concat());
 
@@ -316,7 +316,7 @@ fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
         run(code, &[arguments, &secured, &user].concat())
     };
     as_user(3, &clara, &read);
-    // Clara last: when the server has seen that she is trusted, Carl is too.
+    // Clara is trusted last: when the server has noticed that, Carl is trusted too.
     for user in [&carl, &clara] {
         run(0, &["pki", "import", "--users", "--pki", &server_pki, &file(user, "own/certs")]);
     }
@@ -325,13 +325,13 @@ fn a_configured_server_is_secured_and_lets_in_whom_it_trusts() {
         let user = ["--user-cert", certificate.as_str(), "--user-key", key.as_str()];
         taktwerk(&[&write_it[..], &secured, &user].concat()).status.code() == Some(0)
     });
-    // Carl is a user as well, but nobody granted him a role that may write.
+    // Carl is a user too, but has no role with write permission.
     as_user(0, &carl, &read);
     as_user(4, &carl, &write_it);
 }
 
 #[test]
-fn what_clients_change_of_pubsub_is_there_after_a_restart() {
+fn pubsub_changes_by_clients_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     write(
         folder.path(),
@@ -366,7 +366,7 @@ fn what_clients_change_of_pubsub_is_there_after_a_restart() {
     let server = serve(&config);
     assert_eq!(shown(server.url(), state), 0, "it was disabled");
     drop(server);
-    // What cannot be published is refused with the reason.
+    // Invalid configurations are refused with a reason.
     write(
         folder.path(),
         "line.toml",
@@ -378,7 +378,7 @@ fn what_clients_change_of_pubsub_is_there_after_a_restart() {
 }
 
 #[test]
-fn clients_read_and_write_the_files_of_a_folder() {
+fn clients_read_and_write_shared_files() {
     let folder = tempfile::tempdir().unwrap();
     let recipes = folder.path().join("recipes");
     std::fs::create_dir(&recipes).unwrap();
@@ -387,7 +387,7 @@ fn clients_read_and_write_the_files_of_a_folder() {
                 [permissions]\nunspecified = \"open\"\n[[files]]\nname = \"Recipes\"\n";
     let missing = write(folder.path(), "missing.toml", &format!("{base}folder = \"nowhere\"\n"));
     let (_, error) = run(2, &["serve", "--config", &missing]);
-    assert!(error.contains("Recipes") && error.contains("make the folder"), "{error}");
+    assert!(error.contains("Recipes") && error.contains("create the directory"), "{error}");
     let config = write(
         folder.path(),
         "server.toml",
@@ -397,7 +397,7 @@ fn clients_read_and_write_the_files_of_a_folder() {
     let url = server.url().to_owned();
     let (size, _) = run(0, &["read", &url, "/Objects/1:Recipes/1:bread.txt/0:Size"]);
     assert!(size.contains('5'), "{size}");
-    // What is put there is seen without a restart.
+    // New files in the directory are visible without a restart.
     std::fs::write(recipes.join("cake.txt"), "sugar").unwrap();
     let deadline = std::time::Instant::now() + LIMIT;
     while taktwerk(&["read", &url, "/Objects/1:Recipes/1:cake.txt/0:Size"]).status.code() != Some(0) {

@@ -1,5 +1,5 @@
-//! Durable subscriptions of servers that are killed at any moment: every value comes, in order, or the Overflow bit says
-//! that some are missing.
+//! Durable subscriptions of servers that are killed at any moment: every value arrives in order, or the Overflow bit
+//! shows that some are missing.
 //!
 //! `TAKTWERK_KILLS=100 cargo test -p taktwerk-cli --test durable` kills a hundred times; the default is three times.
 
@@ -22,7 +22,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
 const SIGNALS: u32 = 500;
 const MONITORED: u32 = 50;
 
-/// A server that dies with the test.
+/// A server that ends with the test.
 struct Server(Child);
 
 impl Server {
@@ -44,7 +44,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // It says where it listens when it does.
+        // It prints its address when it listens.
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         assert!(output.read_line(&mut line).unwrap() > 0, "the server does not start");
@@ -65,7 +65,7 @@ impl Drop for Server {
     }
 }
 
-/// What has come of one signal.
+/// The received values of one signal.
 #[derive(Default)]
 struct Seen {
     last: Option<f64>,
@@ -73,7 +73,7 @@ struct Seen {
     gaps: u64,
 }
 
-/// What has come of all of them.
+/// The received values of all signals.
 #[derive(Default)]
 struct Book {
     signals: BTreeMap<u32, Seen>,
@@ -81,7 +81,7 @@ struct Book {
 }
 
 impl Book {
-    /// Signals count up by one; a server that was started anew begins from the start.
+    /// Signals count up by one. A restarted server starts again at the beginning.
     fn note(&mut self, update: Update) {
         let change = match update {
             Update::Change(change) => change,
@@ -103,7 +103,7 @@ impl Book {
     }
 
     fn state(&mut self, event: &str) {
-        // The client would make it anew, and nothing would be durable about that.
+        // The client would create the subscription again, and it would not be durable.
         if event.starts_with("Recreating") || event.starts_with("DataLost") {
             self.lost.push(event.to_owned());
         }
@@ -117,7 +117,7 @@ async fn read(subscription: &mut Subscription, book: &mut Book, span: Duration) 
     }
 }
 
-/// Reads until every signal has got a value that came after the last start.
+/// Reads until every signal has a value from after the last start.
 async fn catch_up(subscription: &mut Subscription, book: &mut Book) {
     let before: BTreeMap<u32, u64> = book.signals.iter().map(|(item, seen)| (*item, seen.values)).collect();
     let end = Instant::now() + Duration::from_secs(60);
@@ -134,7 +134,7 @@ async fn catch_up(subscription: &mut Subscription, book: &mut Book) {
     }
 }
 
-/// Reads lines of JSON until one is what is looked for.
+/// Reads lines of JSON until one matches.
 fn until(lines: &Receiver<String>, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
@@ -148,7 +148,7 @@ fn until(lines: &Receiver<String>, what: &str, is_it: impl Fn(&Value) -> bool) -
 }
 
 #[test]
-fn watch_goes_on_with_what_a_restarted_server_has_kept() {
+fn watch_continues_a_durable_subscription_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("subscriptions.db");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -169,23 +169,23 @@ fn watch_goes_on_with_what_a_restarted_server_has_kept() {
     let number = |line: &Value| line["Value"]["Value"].as_f64().or_else(|| line["Value"].as_f64());
     until(&lines, "values", |line| number(line).is_some_and(|value| value > 20.0));
     server.kill();
-    until(&lines, "the break is told", is("ConnectionLost"));
+    until(&lines, "the lost connection is reported", is("ConnectionLost"));
     let _server = Server::start(&file, port);
-    // In the old session or in a new one: the subscription is the same.
+    // In the old session or in a new one, with the same subscription.
     until(&lines, "it is kept", |line| {
         assert_ne!(line["Event"], "Recreating");
         line["Event"] == "Kept" || line["Event"] == "Transferred"
     });
-    // The signal begins anew with the server, and what came before the client did was kept.
+    // The signal starts again with the server, and the values before the client's reconnection were stored.
     let resumed = until(&lines, "what was kept is counted", is("Resumed"));
     assert!(resumed["Values"].as_u64().unwrap() > 0, "{resumed}");
-    until(&lines, "it goes on", |line| number(line).is_some_and(|value| value > 20.0));
+    until(&lines, "it continues", |line| number(line).is_some_and(|value| value > 20.0));
     kill_process(Pid::from_child(&watch), Signal::INT).unwrap();
     assert_eq!(watch.wait().unwrap().code(), Some(130));
 }
 
 #[test]
-fn watch_says_that_a_server_has_no_durable_subscriptions() {
+fn watch_reports_missing_support_for_durable_subscriptions() {
     let server = taktwerk_lab::program::Program::new(BINARY)
         .args([
             "serve",
@@ -219,7 +219,7 @@ fn nothing_is_lost_silently_when_the_server_is_killed() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let mut server = Server::start(&file, port);
     let mut book = Book::default();
-    // A server that is killed every second must not make the client wait longer each time.
+    // The retry delay must not grow, because the server is killed every second.
     let quick = ReconnectPolicy { delay_max: Duration::from_millis(200), ..ReconnectPolicy::default() };
     runtime.block_on(async {
         let client = Client::builder(&url).unsecured().reconnect(quick).connect().await.unwrap();
@@ -232,7 +232,7 @@ fn nothing_is_lost_silently_when_the_server_is_killed() {
         let results = subscription.monitor_many(items).await.unwrap();
         assert!(results.iter().all(|(_, status)| status.is_good()));
         for kill in 0..kills {
-            // At any moment: right behind the start, or after a while.
+            // At any moment: right after the start, or later.
             let moment = u64::from(kill).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
             read(&mut subscription, &mut book, Duration::from_millis(200 + moment)).await;
             server.kill();

@@ -23,7 +23,7 @@ fn events(url: &str, arguments: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn the_demo_has_events_that_a_filter_chooses() {
+fn events_of_the_demo_can_be_filtered() {
     let server = demo();
     let output = events(
         server.url(),
@@ -38,13 +38,13 @@ fn the_demo_has_events_that_a_filter_chooses() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     let server = demo();
     let output = events(server.url(), &["--filter", "severity >="]);
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("--filter: cannot read the condition at character 12"), "{told}");
-    // A folder of the types has no events.
+    // A folder of types has no events.
     let output = events(server.url(), &["i=86"]);
     assert_eq!(output.status.code(), Some(4));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

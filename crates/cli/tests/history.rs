@@ -1,4 +1,4 @@
-//! `serve --history` and `history`: what was recorded is there after kill -9, with a mark where values are missing.
+//! `serve --history` and `history`: recorded values survive kill -9, and gaps are marked.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
 const NODE: &str = "ns=2;s=Plant/Boiler/Level";
 
-/// A server that is killed at the latest when the test ends.
+/// A server that is killed when the test ends.
 struct Server {
     child: Child,
     url: String,
@@ -22,12 +22,12 @@ impl Server {
         Self::spawn(Command::new(BINARY).arg("serve"), folder, Stdio::null())
     }
 
-    /// Starts one that is told of files that grow too large instead of being ended for them.
+    /// Starts a server that handles the file size limit as an error.
     fn start_for_a_full_disk(folder: &Path) -> (Self, Arc<Mutex<String>>) {
         let mut shell = Command::new("sh");
         shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#, BINARY, "serve"]);
         let mut server = Self::spawn(&mut shell, folder, Stdio::piped());
-        // A pipe and not a file, which could not grow.
+        // A pipe, because a file would be subject to the limit.
         let log = BufReader::new(server.child.stderr.take().unwrap());
         let told = Arc::<Mutex<String>>::default();
         let into = Arc::clone(&told);
@@ -53,7 +53,7 @@ impl Server {
         Self { child, url }
     }
 
-    /// The lines of the history of the node, without the head.
+    /// The history of the node without the heading.
     fn history(&self, arguments: &[&str]) -> Vec<String> {
         let output = Command::new(BINARY)
             .args(["history", &self.url, NODE, "--policy", "None", "--csv"])
@@ -64,14 +64,14 @@ impl Server {
         String::from_utf8(output.stdout).unwrap().lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// Lets no file of the server grow beyond a length, or lifts that limit.
+    /// Sets or removes the limit of file sizes for the server.
     fn limit_files(&self, bytes: Option<u64>) {
         use rustix::process::{Pid, Resource, Rlimit, prlimit};
         let pid = Pid::from_raw(self.child.id().try_into().unwrap());
         prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
     }
 
-    /// Waits until so many values are recorded.
+    /// Waits until `count` values are recorded.
     fn wait_for(&self, count: usize) -> Vec<String> {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
@@ -93,7 +93,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn what_was_recorded_survives_kill_9_and_the_gap_is_marked() {
+fn recorded_values_survive_kill_9_and_gaps_are_marked() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let before = server.wait_for(3);
@@ -106,14 +106,41 @@ fn what_was_recorded_survives_kill_9_and_the_gap_is_marked() {
     assert_eq!(gaps, 1, "{after:?}");
     let minutes = server.history(&["--from", "-2m", "--aggregate", "Count", "--every", "4m"]);
     assert_eq!(minutes.len(), 1, "{minutes:?}");
-    // Two minutes have 120 seconds, and no piece of another one.
+    // Two minutes are 120 seconds without a partial interval.
     let seconds = server.history(&["--from", "-2m", "--aggregate", "Count", "--every", "1s"]);
     assert_eq!(seconds.len(), 120, "{:?}", seconds.last());
 }
 
-/// Every file at its limit is what a full disk looks like to a process.
+/// Annotations are added and listed, and survive kill -9.
 #[test]
-fn a_full_disk_is_told_and_what_was_written_meanwhile_is_stored_later() {
+fn recorded_values_are_annotated() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let annotate = |node: &str, text: &str| {
+        Command::new(BINARY)
+            .args(["history", &server.url, node, "--policy", "None", "--at=-1m", "--annotate", text])
+            .output()
+            .unwrap()
+    };
+    let added = annotate(NODE, "the valve was stuck");
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    assert_eq!(String::from_utf8_lossy(&added.stdout), "1 annotation added\n");
+    let refused = annotate("ns=2;s=Plant/Mode", "no history");
+    assert_eq!(refused.status.code(), Some(4));
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(why.contains("no Property Annotations"), "{why}");
+    let before = server.history(&["--annotations"]);
+    assert_eq!(before.len(), 1, "{before:?}");
+    assert!(before[0].ends_with(",the valve was stuck"), "{before:?}");
+    drop(server);
+    let server = Server::start(folder.path());
+    assert_eq!(server.history(&["--annotations"]), before);
+    assert!(server.history(&["--annotations", "--from", "-30s"]).is_empty());
+}
+
+/// To a process, a file size limit looks like a full disk.
+#[test]
+fn a_full_disk_is_reported_and_values_are_stored_later() {
     let folder = tempfile::tempdir().unwrap();
     let (server, log) = Server::start_for_a_full_disk(folder.path());
     let before = server.wait_for(3);
@@ -121,14 +148,14 @@ fn a_full_disk_is_told_and_what_was_written_meanwhile_is_stored_later() {
     let end = Instant::now() + Duration::from_secs(60);
     let told = loop {
         let told = log.lock().unwrap().clone();
-        if told.contains("values wait until they can be stored") {
+        if told.contains("cannot store values; retrying") {
             break told;
         }
         assert!(Instant::now() < end, "{told}");
         std::thread::sleep(Duration::from_millis(100));
     };
     assert!(told.contains("history.db") && told.contains("recording goes on by itself"), "{told}");
-    // The server goes on: with its values, and with the history that it has.
+    // The server continues with current values and with the existing history.
     let read = Command::new(BINARY).args(["read", &server.url, NODE, "--policy", "None"]).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
     assert!(server.history(&["--from", "-1h"]).len() >= before.len());
@@ -140,7 +167,7 @@ fn a_full_disk_is_told_and_what_was_written_meanwhile_is_stored_later() {
 }
 
 #[test]
-fn events_are_kept_over_a_restart() {
+fn events_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("server.toml");
     let text = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
@@ -178,7 +205,7 @@ fn events_are_kept_over_a_restart() {
 }
 
 #[test]
-fn a_history_of_another_program_is_refused_and_said_why() {
+fn databases_of_other_programs_are_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("history.db");
     std::fs::write(&file, "this is a text and no database, and it is long enough to be looked at as one")

@@ -1,6 +1,5 @@
-//! `serve --config` with a history in PostgreSQL: it is recorded, read and kept over a restart, and a database that is
-//! wrong or missing is said with its key and what to do. Without the programs of PostgreSQL the tests that need them are
-//! skipped, or fail if TAKTWERK_TEST_POSTGRES is "required".
+//! `serve --config` with a history in PostgreSQL: recording, reading, restarts, and error messages for an unusable
+//! database. Without the PostgreSQL programs these tests are skipped, or fail if TAKTWERK_TEST_POSTGRES is "required".
 
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -18,7 +17,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
 const LIMIT: Duration = Duration::from_secs(60);
 const NODE: &str = "ns=2;s=Plant/Boiler/Level";
 
-/// The configuration of a server with the plant, and what `[history]` says.
+/// A server configuration with the plant and a section `[history]`.
 fn configuration(folder: &Path, history: &str) -> PathBuf {
     let file = folder.join("server.toml");
     let text = format!(
@@ -34,7 +33,7 @@ fn serve(file: &Path) -> Running {
     program.args(["--exit-with-stdin", "--quiet"]).serve(LIMIT).unwrap()
 }
 
-/// What `serve` says if it does not start.
+/// The error of `serve` if it does not start.
 fn refused(file: &Path) -> String {
     let output = Command::new(BINARY).args(["serve", "--config"]).arg(file).output().unwrap();
     assert!(!output.status.success());
@@ -48,7 +47,7 @@ fn history(server: &Running, node: &str, arguments: &[&str]) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Reads until there are so many lines.
+/// Reads until there are `count` lines.
 fn wait_for(count: usize, read: impl Fn() -> Vec<String>) -> Vec<String> {
     let end = Instant::now() + Duration::from_secs(120);
     loop {
@@ -74,7 +73,7 @@ fn values_and_events_are_recorded_in_postgres_and_read_after_a_restart_and_an_ou
     let url = url(&database, "postgres");
     let record = "events = true\n[[history.record]]\nbelow = \"ns=2;s=Plant/Boiler/Level\"\n";
     let file = configuration(folder.path(), &format!("postgresql = \"{url}\"\n{record}"));
-    // It takes connections a moment later.
+    // It accepts connections a moment later.
     let end = Instant::now() + LIMIT;
     while !ready(&database) {
         assert!(Instant::now() < end, "the database does not start");
@@ -109,13 +108,13 @@ fn values_and_events_are_recorded_in_postgres_and_read_after_a_restart_and_an_ou
     assert_eq!(later[..after.len()], after);
 }
 
-/// Whether the database takes connections.
+/// Whether the database accepts connections.
 fn ready(database: &Database) -> bool {
     taktwerk_history::PostgresStore::open(&database.url(), "urn:test", Duration::ZERO).is_ok()
 }
 
 #[test]
-fn a_database_that_is_not_there_is_said_with_its_key_and_what_to_do() {
+fn missing_databases_are_reported_with_key_and_advice() {
     let folder = tempfile::tempdir().unwrap();
     let (key, url) =
         ("server.toml:12: history.postgresql", "postgresql = \"postgresql://u@127.0.0.1:1/d\"\n");

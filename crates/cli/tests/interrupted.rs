@@ -1,4 +1,5 @@
-//! The first Ctrl-C ends a load, which prints what it has, however slow its requests are, and at once what has nothing to print.
+//! The first Ctrl-C ends a load, which prints its partial result even if requests are slow. Commands without a result
+//! end at once.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -15,7 +16,7 @@ use taktwerk_lab::program::{Program, Running};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A relay in front of a server that tells when clients have sent something.
+/// A relay in front of a server that reports when clients send data.
 fn watched(server: &Running) -> (String, Receiver<()>) {
     let address: SocketAddr =
         server.url().trim_start_matches("opc.tcp://").trim_end_matches('/').parse().unwrap();
@@ -32,7 +33,7 @@ fn watched(server: &Running) -> (String, Receiver<()>) {
                 let mut bytes = [0; 8192];
                 while let Ok(count @ 1..) = client.read(&mut bytes) {
                     server.write_all(&bytes[..count]).unwrap();
-                    // Nobody listens any more at the end of the test.
+                    // The receiver is gone at the end of the test.
                     let _ = tell.send(());
                 }
                 let _ = server.shutdown(std::net::Shutdown::Both);
@@ -43,7 +44,7 @@ fn watched(server: &Running) -> (String, Receiver<()>) {
 }
 
 #[test]
-fn a_load_that_rests_ends_with_the_first_ctrl_c() {
+fn a_paused_load_ends_with_the_first_ctrl_c() {
     let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"))
         .args(["serve", "--no-plant", "--signals", "10", "--port", "0", "--policy", "None"])
         .arg("--exit-with-stdin")
@@ -59,7 +60,7 @@ fn a_load_that_rests_ends_with_the_first_ctrl_c() {
         .unwrap();
     // Waiting for the output would close it.
     let held = bench.stdin.take();
-    // Connecting and looking for the node takes fewer, so it is reading by now.
+    // Connecting and finding the node take fewer messages, so it is reading by now.
     for _ in 0..60 {
         told.recv_timeout(LIMIT).unwrap();
     }
@@ -73,7 +74,7 @@ fn a_load_that_rests_ends_with_the_first_ctrl_c() {
     assert!((1..256).contains(&requests), "{document:#}");
 }
 
-/// Starts a command at a server that takes what is said to it and never answers, and sends it a signal when it has said something.
+/// Starts a command on a server that never responds, and sends a signal after the command has sent data.
 fn interrupted(signal: Signal, arguments: impl Fn(&str) -> Vec<String>) -> Output {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("opc.tcp://{}", listener.local_addr().unwrap());
@@ -91,7 +92,7 @@ fn interrupted(signal: Signal, arguments: impl Fn(&str) -> Vec<String>) -> Outpu
 }
 
 #[test]
-fn sessions_that_are_waited_for_end_with_the_first_ctrl_c() {
+fn pending_sessions_end_with_the_first_ctrl_c() {
     let output =
         interrupted(Signal::INT, |url| ["bench", "connect", url, "-n", "3"].map(str::to_owned).to_vec());
     assert_eq!(output.status.code(), Some(130), "{output:?}");
@@ -100,9 +101,9 @@ fn sessions_that_are_waited_for_end_with_the_first_ctrl_c() {
 }
 
 #[test]
-fn who_has_nothing_to_print_ends_at_once() {
+fn commands_without_a_result_end_at_once() {
     for arguments in [&["read", "i=2258"][..], &["write", "i=2258", "1"], &["endpoints"]] {
-        // Shells have what they start in the background ignore SIGINT, these tests too; nobody does that with SIGTERM.
+        // Shells start background processes with SIGINT ignored, including these tests; SIGTERM is not affected.
         let output = interrupted(Signal::TERM, |url| {
             let (command, rest) = arguments.split_first().unwrap();
             [command, url].into_iter().chain(rest.iter().copied()).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The laboratory from outside: links that are killed leave nothing, brokers and peers are spoken to.
+//! The commands of the laboratory: killed links leave nothing behind, and peers and brokers work.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -21,7 +21,7 @@ fn json(output: &Output) -> Value {
 }
 
 fn is_running(pid: u64) -> bool {
-    // A process that nobody has waited for is over all the same.
+    // A zombie process has ended too.
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -43,7 +43,7 @@ fn links_are_listed_and_mistakes_named() {
 }
 
 #[test]
-fn what_cannot_be_compared_with_a_simulation_is_refused_before_anything_is_measured() {
+fn loads_without_a_simulation_are_refused_before_measuring() {
     for (arguments, hint) in [
         (["--window", "0"], "write 0.1 to 600 seconds"),
         (["--links", "5g"], "5g"),
@@ -71,14 +71,14 @@ fn a_comparison_names_unknown_rows_and_missing_peers() {
 }
 
 #[test]
-fn output_that_nobody_reads_is_no_fault() {
+fn a_closed_output_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = taktwerk().args(["lab", "list"]).stdin(Stdio::null()).stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(141), &b""[..]), "{output:?}");
 }
 
-/// Processes that say in their environment that they belong to this owner.
+/// Processes with this owner in their environment.
 fn children_of(owner: u32) -> Vec<u64> {
     let mark = format!("TAKTWERK_LAB_OWNER={owner}:");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -105,8 +105,8 @@ fn linked(seconds: &str) -> Child {
 }
 
 #[test]
-fn a_killed_link_leaves_only_what_clean_finds() {
-    // At several moments: while the networks are made, while the server starts, while both run.
+fn clean_removes_everything_of_a_killed_link() {
+    // At several moments: while the networks are created, while the server starts, while both run.
     for moment in [0, 20, 60, 150, 400, 1_500] {
         let mut lab = linked("298");
         let owner = lab.id();
@@ -123,7 +123,7 @@ fn a_killed_link_leaves_only_what_clean_finds() {
 }
 
 #[test]
-fn an_interrupted_link_takes_everything_with_it() {
+fn an_interrupted_link_leaves_nothing_behind() {
     let mut lab = linked("297");
     let owner = lab.id();
     until("both ends run", || children_of(owner).len() >= 2);
@@ -133,7 +133,7 @@ fn an_interrupted_link_takes_everything_with_it() {
     assert_eq!(children_of(owner), Vec::<u64>::new());
 }
 
-/// An installer that never ends: a Python that has what is needed, and sleeps when it should make an environment.
+/// An installer that never ends: a Python that sleeps instead of creating an environment.
 fn installing(place: &Path) -> Child {
     use std::os::unix::fs::PermissionsExt;
     let tools = place.join("tools");
@@ -162,7 +162,7 @@ fn an_installer_ends_with_an_interrupt_and_is_found_after_a_kill() {
     until("it installs again", || children_of(owner).len() >= 2);
     lab.kill().unwrap();
     lab.wait().unwrap();
-    // The next one ends what is left before it begins.
+    // The next command ends the rest first.
     let mut next = installing(&place);
     until("the next one installs", || children_of(next.id()).len() >= 2);
     assert_eq!(children_of(owner), Vec::<u64>::new());
@@ -171,14 +171,14 @@ fn an_installer_ends_with_an_interrupt_and_is_found_after_a_kill() {
     std::fs::remove_dir_all(place).unwrap();
 }
 
-/// Every way that works here carries OPC UA: the load at one end, our server at the other.
+/// OPC UA over every method that works here, with the load at one end and the server at the other.
 #[test]
 fn opc_ua_over_links() {
     let exe = env!("CARGO_BIN_EXE_taktwerk");
     let port = "48123";
     let mut worked = 0;
     for method in ["tun", "proxy"] {
-        // Without rights the relay is all there is; it has a free port, networks of their own have all.
+        // Without privileges only the relay works. It uses a free port; the other methods have their own networks.
         let (listen, load) = match method {
             "tun" => (port, format!("opc.tcp://$LINK_SERVER:{port}")),
             _ => ("0", "opc.tcp://$LINK_SERVER".to_owned()),
@@ -188,7 +188,7 @@ fn opc_ua_over_links() {
             "tun" => server.replace("$BIND", "--bind 10.198.77.2 --policy None"),
             _ => server.replace("$BIND", ""),
         };
-        // An address that is not loopback: to go without security there has to be asked for.
+        // A non-loopback address: SecurityPolicy None must be requested.
         let load = format!("{exe} bench read {load} --policy None -n 5 --warmup 0 --json");
         let output = run(&[
             "lab",
@@ -213,7 +213,7 @@ fn opc_ua_over_links() {
         assert!(output.status.success(), "{method}: {output:?}");
         let result = json(&output);
         assert_eq!(result["requests"], 5, "{result}");
-        // A round trip cannot be faster than the link.
+        // The round trip cannot be faster than the link.
         let p50 = result["latency"]["uncorrected"]["p50_us"].as_f64().unwrap();
         assert!(p50 > 39_900.0, "{result}");
         worked += 1;
@@ -221,7 +221,7 @@ fn opc_ua_over_links() {
     assert!(worked >= 1);
 }
 
-/// One load over a link to a server that runs already, and knows nothing of it.
+/// A load over a link to a server that runs already and is not aware of it.
 #[test]
 fn a_load_over_a_link() {
     let server = taktwerk_lab::program::Program::new(env!("CARGO_BIN_EXE_taktwerk"))
@@ -242,9 +242,9 @@ fn a_load_over_a_link() {
         |link| run(&["bench", "read", server.url(), "-n", "5", "--warmup", "0", "--link", link, "--json"]);
     let output = read("delay=20ms");
     if output.status.code() == Some(6) {
-        // The relay did not get its turn often enough: then nothing is measured, and that is said.
+        // If the relay got too little CPU time, nothing is measured and that is reported.
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("is the machine busy"), "{said}");
+        assert!(said.contains("machine may be busy"), "{said}");
     } else {
         let result = json(&output);
         assert_eq!(result["url"], server.url(), "{result}");
@@ -260,16 +260,16 @@ fn a_load_over_a_link() {
     assert_eq!(password.status.code(), Some(2), "{password:?}");
 }
 
-/// The capacity of a server that nobody has prepared: most of its variables rest.
+/// The capacity of an unprepared server, most of whose variables do not change.
 #[test]
-fn capacity_monitors_what_moves() {
+fn capacity_monitors_changing_variables() {
     let server = taktwerk_lab::program::Program::new(env!("CARGO_BIN_EXE_taktwerk"))
         .args(["serve", "--port", "0", "--exit-with-stdin"])
         .serve(Duration::from_secs(60))
         .unwrap();
     let capacity = |more: &[&str]| {
         let first = ["lab", "capacity", server.url(), "--safe", "--what", "signals", "--within", "1ms"];
-        // Tests run side by side, and a machine that is busy is not judged: until it is not for a moment.
+        // Tests run in parallel, and a busy machine is not judged: repeat until it is idle for a moment.
         for _ in 0..100 {
             let output = run(&[&first, &["-d", "300ms", "--json"][..], more].concat());
             if !String::from_utf8_lossy(&output.stderr).contains("this machine is busy") {
@@ -282,7 +282,7 @@ fn capacity_monitors_what_moves() {
     let chosen = capacity(&[]);
     let said = json(&chosen)["chosen"].as_str().unwrap_or_default().to_owned();
     assert!(said.contains("of") && said.contains("every 100 ms"), "{chosen:?}");
-    // There was no time for any load, which is not the server's fault.
+    // There was no time for any load. That is no fault of the server.
     assert_eq!(chosen.status.code(), Some(5), "{chosen:?}");
     assert!(String::from_utf8_lossy(&chosen.stderr).contains("no time"), "{chosen:?}");
     let named = capacity(&["-I", "1", "--nodes", "/Objects/2:Plant/2:Boiler/2:Temperature"]);
@@ -290,7 +290,7 @@ fn capacity_monitors_what_moves() {
 }
 
 #[test]
-fn cpu_conditions_are_what_is_told() {
+fn reported_cpu_conditions_are_the_actual_ones() {
     let own = json(&run(&["lab", "cpu", "show", "--json"]));
     assert_eq!(own["class"], "other");
     let first = own["cpus"].as_str().unwrap().split([',', '-']).next().unwrap();
@@ -298,7 +298,7 @@ fn cpu_conditions_are_what_is_told() {
     assert!(pinned.status.success(), "{pinned:?}");
     let told: Value = serde_json::from_slice(&pinned.stderr).unwrap();
     assert_eq!(told["conditions"]["cpus"], first);
-    // Real time is permitted, or refused with what to do; never left out in silence.
+    // Real-time scheduling is permitted, or refused with advice, but never silently ignored.
     let real_time = run(&["lab", "cpu", "run", "--class", "rr:1", "--json", "--", "sleep", "0.3"]);
     let said = String::from_utf8_lossy(&real_time.stderr).into_owned();
     match real_time.status.code() {
@@ -311,16 +311,16 @@ fn cpu_conditions_are_what_is_told() {
     assert_eq!(failed.status.code(), Some(3), "its own code is passed on: {failed:?}");
 }
 
-/// Where `taktwerk lab peers install` has put peers, if it has.
+/// The directory of installed peers, if it exists.
 fn peers() -> Option<PathBuf> {
     let named = std::env::var_os("TAKTWERK_PEERS").map(PathBuf::from);
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
     named.or(Some(checkout)).filter(|path| path.is_dir())
 }
 
-/// Each peer is either installed and answers all checks, or says how it is installed.
+/// Each peer passes all checks, or reports how to install it.
 #[test]
-fn peers_are_spoken_to() {
+fn installed_peers_pass_their_checks() {
     let directory = peers().unwrap_or_else(std::env::temp_dir);
     let directory = directory.to_str().unwrap();
     let listed = json(&run(&["lab", "peers", "list", "--dir", directory, "--json"]));
@@ -334,13 +334,13 @@ fn peers_are_spoken_to() {
         let output = run(&["lab", "peers", "check", name, "--dir", directory, "--json"]);
         let result = json(&output);
         assert_eq!(result["failed"], 0, "{result:#}");
-        // A gateway is checked through the values of its devices: start, both devices, end.
+        // A gateway is checked with its devices: start, both devices, end.
         let least = if peer["role"] == "gateway" { 4 } else { 8 };
         assert!(result["peers"][0]["checks"].as_array().unwrap().len() >= least, "{result:#}");
     }
 }
 
-/// A peer ends with the process that started it, however that ends.
+/// A peer ends with the process that started it, however that process ends.
 #[test]
 fn peers_end_with_their_owner() {
     let Some(directory) = peers() else { return assert!(peers().is_none()) };
@@ -373,7 +373,7 @@ fn peers_end_with_their_owner() {
     }
 }
 
-/// A peer makes a new certificate each time it is started; loads trust it for that time, whatever the user trusts.
+/// A peer creates a new certificate at each start. Loads trust it for one measurement.
 #[test]
 fn a_peer_is_measured_with_encryption() {
     let Some(directory) = peers().filter(|path| path.join("open62541/bin/o6-server").is_file()) else {
@@ -404,7 +404,7 @@ repetitions = 2
         .output()
         .unwrap();
     std::fs::remove_dir_all(&place).unwrap();
-    // Whether the figures may be believed is not asked on a machine that runs tests.
+    // Validity of the measurement is not checked, because tests run in parallel.
     assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("cannot connect") && !said.contains("refused"), "{said}");
@@ -412,7 +412,7 @@ repetitions = 2
 }
 
 #[test]
-fn the_broker_in_the_program_is_a_process_that_ends_with_its_owner() {
+fn the_embedded_broker_ends_with_its_owner() {
     let mut broker = taktwerk()
         .args(["pubsub", "broker", "--listen", "127.0.0.1:0", "--exit-with-stdin"])
         .stdin(Stdio::piped())

@@ -1,17 +1,17 @@
-//! The laboratory as a program: a scenario, its results, its report in a real browser, and what is left when it is killed.
+//! The laboratory as a program: a scenario, its results, its report in a browser, and cleanup after it was killed.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says what it skips
 
 mod browser;
-mod place;
+mod workspace;
 
-use place::{Place, is_measured, json};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use workspace::{Workspace, is_measured, json};
 
 const SCENARIO: &str = r#"
 name = "two small loads"
@@ -32,62 +32,70 @@ metric = "progress.items"
 above = 29
 "#;
 
-impl Place {
+impl Workspace {
     fn scenario(&self, text: &str) {
         fs::write(self.0.join("scenario.toml"), text).unwrap();
     }
 }
 
 #[test]
-fn a_scenario_is_measured_kept_compared_and_reported() {
-    let place = Place::new("scenario");
-    place.scenario(SCENARIO);
-    let two = place.run(&["lab", "run", "scenario.toml", "--stream", "-", "--json"]);
+fn a_scenario_is_measured_stored_compared_and_reported() {
+    let workspace = Workspace::new("scenario");
+    workspace.scenario(SCENARIO);
+    let two = workspace.run(&["lab", "run", "scenario.toml", "--stream", "-", "--json"]);
     assert_eq!(two.status.code(), Some(2), "two kinds of documents on one stream: {two:?}");
-    fs::write(place.0.join("results.sqlite"), "").unwrap();
-    let none = place.run(&["lab", "report"]);
+    fs::write(workspace.0.join("results.sqlite"), "").unwrap();
+    let none = workspace.run(&["lab", "report"]);
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
-    assert!(none.status.code() == Some(2) && said.contains("is complete"), "{said}");
-    let first =
-        place.run(&["lab", "run", "scenario.toml", "--name", "first", "--stream", "stream.ndjson", "--json"]);
+    assert!(none.status.code() == Some(2) && said.contains("no complete run"), "{said}");
+    let first = workspace.run(&[
+        "lab",
+        "run",
+        "scenario.toml",
+        "--name",
+        "first",
+        "--stream",
+        "stream.ndjson",
+        "--json",
+    ]);
     assert!(is_measured(&first), "{first:?}");
     assert_eq!(json(&first)["run"]["measurements"], 4);
-    let lines = fs::read_to_string(place.0.join("stream.ndjson")).unwrap();
+    let lines = fs::read_to_string(workspace.0.join("stream.ndjson")).unwrap();
     assert_eq!(lines.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 4);
 
-    let second = place.run(&["lab", "run", "scenario.toml", "--name", "second", "-o", "report.html"]);
+    let second = workspace.run(&["lab", "run", "scenario.toml", "--name", "second", "-o", "report.html"]);
     assert!(is_measured(&second), "{second:?}");
-    let html = fs::read_to_string(place.0.join("report.html")).unwrap();
+    let html = fs::read_to_string(workspace.0.join("report.html")).unwrap();
     assert!(html.contains("two small loads") && html.contains("<svg") && !html.contains("<script"));
     assert!(html.contains("Servers ran on CPU"), "the CPU conditions are missing");
 
-    let runs = json(&place.run(&["lab", "runs", "--json"]));
+    let runs = json(&workspace.run(&["lab", "runs", "--json"]));
     assert_eq!(runs["runs"][1]["state"], "complete");
-    let csv = place.run(&["lab", "runs", "--csv", "first"]);
+    let csv = workspace.run(&["lab", "runs", "--csv", "first"]);
     assert_eq!(String::from_utf8(csv.stdout).unwrap().trim().lines().count(), 5);
-    let compared = place.run(&["lab", "compare", "first", "second", "--json"]);
+    let compared = workspace.run(&["lab", "compare", "first", "second", "--json"]);
     let compared = json(&compared);
     assert!(compared["same_machine"].as_bool().unwrap(), "{compared}");
 
-    let wrong = place.run(&["lab", "compare", "first", "third"]);
+    let wrong = workspace.run(&["lab", "compare", "first", "third"]);
     assert_eq!(wrong.status.code(), Some(2));
-    let wrong = place.run(&["lab", "compare", "first", "second", "--metric", "no.such"]);
+    let wrong = workspace.run(&["lab", "compare", "first", "second", "--metric", "no.such"]);
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(said.contains("have no figure no.such") && said.contains("progress.items"), "{said}");
-    place.scenario(&SCENARIO.replace("clients", "cleints"));
-    let wrong = place.run(&["lab", "run", "scenario.toml"]);
+    workspace.scenario(&SCENARIO.replace("clients", "cleints"));
+    let wrong = workspace.run(&["lab", "run", "scenario.toml"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("cleints"), "{wrong:?}");
 
-    let runs = json(&place.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len();
-    place.scenario(&format!("{SCENARIO}\n[cpu]\ngovernor = \"no such governor\""));
-    let refused = place.run(&["lab", "run", "scenario.toml"]);
+    let runs = json(&workspace.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len();
+    workspace.scenario(&format!("{SCENARIO}\n[cpu]\ngovernor = \"no such governor\""));
+    let refused = workspace.run(&["lab", "run", "scenario.toml"]);
     assert_eq!(refused.status.code(), Some(6));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("governor"), "{refused:?}");
-    // What cannot be measured here is known before, and leaves no run behind.
+    // Conditions that are not possible here are detected before the run, and leave no run behind.
     let asked = |line: &str, code: i32, word: &str| {
-        place.scenario(&SCENARIO.replace("[server]", &format!("{line}\n[server]")));
-        let refused = place.run(&["lab", "run", "scenario.toml"]);
+        workspace.scenario(&SCENARIO.replace("[server]", &format!("{line}\n[server]")));
+        let refused = workspace.run(&["lab", "run", "scenario.toml"]);
         let said = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(code), "{line}: {said}");
         assert!(said.contains(word) && said.lines().count() == 1, "{line}: {said}");
@@ -100,26 +108,26 @@ fn a_scenario_is_measured_kept_compared_and_reported() {
         ("clients = [1, 3]", "clients = []", "load.clients"),
         ("repetitions = 2", "repetitions = 4294967295", "measurements"),
     ] {
-        place.scenario(&SCENARIO.replace(before, after));
-        let refused = place.run(&["lab", "run", "scenario.toml"]);
+        workspace.scenario(&SCENARIO.replace(before, after));
+        let refused = workspace.run(&["lab", "run", "scenario.toml"]);
         let said = String::from_utf8_lossy(&refused.stderr);
         assert!(refused.status.code() == Some(2) && said.contains(word), "{after}: {said}");
     }
-    place.scenario(SCENARIO);
+    workspace.scenario(SCENARIO);
     for output in ["/no/such/folder/x.html", "/tmp"] {
-        let refused = place.run(&["lab", "run", "scenario.toml", "-o", output]);
+        let refused = workspace.run(&["lab", "run", "scenario.toml", "-o", output]);
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     }
-    assert_eq!(place.run(&["lab", "runs", "--results", "typo/x.sqlite"]).status.code(), Some(2));
-    assert!(!place.0.join("typo").exists());
+    assert_eq!(workspace.run(&["lab", "runs", "--results", "typo/x.sqlite"]).status.code(), Some(2));
+    assert!(!workspace.0.join("typo").exists());
     for nothing in [["-n", "0"], ["-d", "0s"]] {
-        let refused = place.run(&[&["bench", "read", "127.0.0.1:1"][..], &nothing].concat());
+        let refused = workspace.run(&[&["bench", "read", "127.0.0.1:1"][..], &nothing].concat());
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     }
-    assert_eq!(json(&place.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len(), runs);
+    assert_eq!(json(&workspace.run(&["lab", "runs", "--json"]))["runs"].as_array().unwrap().len(), runs);
 
     if let Some(browser) = browser::browser() {
-        let figures = browser::look_at(&browser, &html, &place.0);
+        let figures = browser::look_at(&browser, &html, &workspace.0);
         assert!(figures.iter().any(|one| one.marks("line") > 0), "{figures:?}");
     }
 }
@@ -136,17 +144,17 @@ fn processes(with: &str) -> Vec<u32> {
 }
 
 #[test]
-fn killed_in_the_middle_it_leaves_nothing_and_keeps_what_was_whole() {
-    let place = Place::new("killed");
-    place.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 200"));
-    let mut lab = place
+fn a_killed_run_leaves_no_processes_and_keeps_complete_measurements() {
+    let workspace = Workspace::new("killed");
+    workspace.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 200"));
+    let mut lab = workspace
         .command(&["lab", "run", "scenario.toml", "--name", "killed"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let state = || {
-        let runs = json(&place.run(&["lab", "runs", "--json"]));
+        let runs = json(&workspace.run(&["lab", "runs", "--json"]));
         let run = runs["runs"][0].clone();
         (run["state"].as_str().map(str::to_owned), run["measurements"].as_u64().unwrap_or(0))
     };
@@ -161,34 +169,34 @@ fn killed_in_the_middle_it_leaves_nothing_and_keeps_what_was_whole() {
     let (after, kept) = state();
     assert_eq!(after.as_deref(), Some("incomplete"));
     assert!(kept >= 2);
-    // Its server and its load notice that their standard input has ended.
-    let mark = place.0.display().to_string();
+    // Its server and load notice that their standard input has been closed.
+    let mark = workspace.0.display().to_string();
     let end = Instant::now() + Duration::from_secs(30);
     while !processes(&mark).is_empty() {
         assert!(Instant::now() < end, "still there: {:?}", processes(&mark));
         std::thread::sleep(Duration::from_millis(100));
     }
-    // An incomplete run is not what a report is written of by default.
-    assert_eq!(place.run(&["lab", "report"]).status.code(), Some(2));
-    assert_eq!(place.run(&["lab", "report", "killed"]).status.code(), Some(0));
+    // By default, reports are not written for incomplete runs.
+    assert_eq!(workspace.run(&["lab", "report"]).status.code(), Some(2));
+    assert_eq!(workspace.run(&["lab", "report", "killed"]).status.code(), Some(0));
 
-    // The same command goes on with it: only what is missing is measured, and then the run is complete.
+    // The same command resumes the run: it measures only what is missing, and then the run is complete.
     let resume = ["lab", "run", "scenario.toml", "--resume", "killed"];
-    place.scenario(&SCENARIO.replace("two small loads", "something else"));
-    let other = place.run(&resume);
+    workspace.scenario(&SCENARIO.replace("two small loads", "something else"));
+    let other = workspace.run(&resume);
     assert_eq!(other.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&other.stderr).contains("two small loads"), "{other:?}");
     let repetitions = kept / 2 + 1;
-    place.scenario(&SCENARIO.replace("repetitions = 2", &format!("repetitions = {repetitions}")));
-    let resumed = place.run(&[&resume[..], &["--stream", "all.ndjson"]].concat());
+    workspace.scenario(&SCENARIO.replace("repetitions = 2", &format!("repetitions = {repetitions}")));
+    let resumed = workspace.run(&[&resume[..], &["--stream", "all.ndjson"]].concat());
     assert!(is_measured(&resumed), "{resumed:?}");
     assert_eq!(state(), (Some("complete".to_owned()), 2 * repetitions));
-    // The stream is of the whole run, not of what was missing.
-    let lines = fs::read_to_string(place.0.join("all.ndjson")).unwrap().lines().count() as u64;
+    // The stream contains the whole run, not only the resumed part.
+    let lines = fs::read_to_string(workspace.0.join("all.ndjson")).unwrap().lines().count() as u64;
     assert_eq!(lines, 2 * repetitions);
 }
 
-/// Control groups that a process of the laboratory has made.
+/// Control groups of a process.
 fn groups_of(owner: u32) -> Vec<PathBuf> {
     let prefix = format!("taktwerk-lab-{owner}-");
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpuset"].into_iter();
@@ -200,11 +208,11 @@ fn groups_of(owner: u32) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_cpu_that_a_killed_laboratory_kept_to_itself_is_given_back_by_the_next_run() {
-    let place = Place::new("isolated");
-    let cpus = json(&place.run(&["lab", "cpu", "show", "--json"]))["cpus"].as_str().unwrap().to_owned();
+fn the_next_run_releases_an_isolated_cpu_of_a_killed_run() {
+    let workspace = Workspace::new("isolated");
+    let cpus = json(&workspace.run(&["lab", "cpu", "show", "--json"]))["cpus"].as_str().unwrap().to_owned();
     let last = cpus.rsplit([',', '-']).next().unwrap().to_owned();
-    let mut killed = place
+    let mut killed = workspace
         .command(&["lab", "cpu", "run", "--cpus", &last, "--isolate", "--json", "--", "sleep", "61"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -213,7 +221,7 @@ fn a_cpu_that_a_killed_laboratory_kept_to_itself_is_given_back_by_the_next_run()
     let mut said = String::new();
     BufReader::new(killed.stderr.take().unwrap()).read_line(&mut said).unwrap();
     let Ok(told) = serde_json::from_str::<Value>(&said) else {
-        // Without root, or where there are no cpusets: it has to say so, and there is nothing to kill.
+        // Without root or cpusets, it must report that, and there is nothing to kill.
         assert_eq!(killed.wait().unwrap().code(), Some(6), "{said}");
         assert!(said.contains("isolat"), "{said}");
         eprintln!("skipped: no CPU can be isolated here: {}", said.trim());
@@ -226,33 +234,33 @@ fn a_cpu_that_a_killed_laboratory_kept_to_itself_is_given_back_by_the_next_run()
     killed.wait().unwrap();
     assert_eq!(!groups_of(owner).is_empty(), is_by_group, "nothing outlived it, so nothing is tested");
 
-    place.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 1"));
-    let next = place.run(&["lab", "run", "scenario.toml"]);
+    workspace.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 1"));
+    let next = workspace.run(&["lab", "run", "scenario.toml"]);
     assert!(is_measured(&next), "{next:?}");
     assert_eq!(groups_of(owner), Vec::<PathBuf>::new());
     let child = u32::try_from(told["pid"].as_u64().unwrap()).unwrap();
     let state = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-    assert!(state.is_empty() || state.contains(") Z "), "its program goes on: {state}");
+    assert!(state.is_empty() || state.contains(") Z "), "its program is still running: {state}");
 }
 
 #[test]
 fn the_register_of_experiments_is_complete() {
-    let place = Place::new("list");
-    let list = json(&place.run(&["lab", "list", "--json"]));
+    let workspace = Workspace::new("list");
+    let list = json(&workspace.run(&["lab", "list", "--json"]));
     let experiments = list["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 24);
     assert!(experiments.iter().any(|one| one["id"] == "morato-pubsub" && one["missing"].is_null()));
-    let unknown = place.run(&["lab", "reproduce", "nobody-1999"]);
+    let unknown = workspace.run(&["lab", "reproduce", "nobody-1999"]);
     assert_eq!(unknown.status.code(), Some(2));
 }
 
-/// What came out of a terminal, until its other end is closed.
+/// Reads the output of a terminal until its other end is closed.
 fn read_all(terminal: rustix::fd::OwnedFd) -> std::thread::JoinHandle<String> {
     use std::io::Read;
     let mut terminal = fs::File::from(terminal);
     std::thread::spawn(move || {
         let (mut text, mut block) = (Vec::new(), [0u8; 4096]);
-        // A terminal whose last user is gone answers with an error, not with an end.
+        // A terminal without users returns an error instead of an end of file.
         while let Ok(count @ 1..) = terminal.read(&mut block) {
             text.extend_from_slice(&block[..count]);
         }
@@ -261,14 +269,14 @@ fn read_all(terminal: rustix::fd::OwnedFd) -> std::thread::JoinHandle<String> {
 }
 
 #[test]
-fn a_live_view_ends_with_ctrl_c_and_gives_the_terminal_back() {
+fn a_live_view_ends_with_ctrl_c_and_restores_the_terminal() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
     use std::os::unix::process::CommandExt;
 
-    let place = Place::new("tui");
-    place.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 200"));
-    let without = place.run(&["lab", "run", "scenario.toml", "--tui"]);
+    let workspace = Workspace::new("tui");
+    workspace.scenario(&SCENARIO.replace("repetitions = 2", "repetitions = 200"));
+    let without = workspace.run(&["lab", "run", "scenario.toml", "--tui"]);
     assert_eq!(without.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&without.stderr).contains("needs a terminal"), "{without:?}");
 
@@ -280,20 +288,20 @@ fn a_live_view_ends_with_ctrl_c_and_gives_the_terminal_back() {
     let end = || fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let kept = end();
     let before = tcgetattr(&kept).unwrap();
-    let mut lab = place
+    let mut lab = workspace
         .command(&["lab", "run", "scenario.toml", "--tui", "--name", "tui"])
-        // Not every shell that runs tests has a terminal of a kind.
+        // A terminal type is set, because not every shell that runs tests has one.
         .env("TERM", "xterm")
         .stdin(end())
         .stdout(Stdio::null())
         .stderr(end())
-        // Ctrl-C is for the whole group: it must not be the one of these tests.
+        // Ctrl-C signals the whole process group, so the command needs its own group.
         .process_group(0)
         .spawn()
         .unwrap();
     let mut keys = fs::File::from(rustix::io::dup(&terminal).unwrap());
     let screen = read_all(terminal);
-    let runs = || json(&place.run(&["lab", "runs", "--json"]))["runs"][0].clone();
+    let runs = || json(&workspace.run(&["lab", "runs", "--json"]))["runs"][0].clone();
     let limit = Instant::now() + Duration::from_secs(120);
     while runs()["measurements"].as_u64().unwrap_or(0) < 2 {
         let ended = lab.try_wait().unwrap();
@@ -319,17 +327,17 @@ fn a_live_view_ends_with_ctrl_c_and_gives_the_terminal_back() {
     assert_eq!(runs()["state"], "incomplete");
 }
 
-/// A peer's publisher is started, listened to and ended; without it, what to do is said before anything is measured.
+/// A peer's publisher is started, received and ended. Without it, advice is printed before anything is measured.
 #[test]
-fn a_peers_publisher_is_listened_to() {
-    let place = Place::new("publisher");
-    place.scenario(
+fn a_peers_publisher_is_received() {
+    let workspace = Workspace::new("publisher");
+    workspace.scenario(
         "name = \"theirs\"\nstacks = [\"open62541\"]\n[server]\nupdate_ms = 31\n[load]\nkind = \"pubsub\"\nitems = 1\n\
          publishing_ms = 50\n[time]\nwarmup_s = 0.2\nduration_s = 1.0\nrepetitions = 1\n",
     );
     let named = std::env::var_os("TAKTWERK_PEERS").map(PathBuf::from);
     let peers = named.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"));
-    let mut lab = place.command(&["lab", "run", "scenario.toml", "--json"]);
+    let mut lab = workspace.command(&["lab", "run", "scenario.toml", "--json"]);
     let run = lab.env("TAKTWERK_PEERS", &peers).output().unwrap();
     if !peers.join("open62541/bin/o6-publisher").is_file() {
         let said = String::from_utf8_lossy(&run.stderr);
@@ -338,7 +346,7 @@ fn a_peers_publisher_is_listened_to() {
     }
     let document = json(&run);
     assert_eq!(run.status.code(), Some(0), "{document:#}");
-    // A column is there if something is known of it.
+    // Columns exist only if values are known.
     let columns = document["outcomes"][0]["grids"][0]["columns"].as_array().unwrap();
     assert!(columns.iter().any(|title| title == "delivery p50 µs"), "{document:#}");
 }

@@ -1,5 +1,5 @@
-//! What strangers can make a server use: the resident memory of the program, while they send what costs most and keep it
-//! for as long as the protocol allows. `Limits::memory_max` says what is allowed.
+//! The resident memory that unknown clients can make a server use, with the most expensive requests kept as long as the
+//! protocol allows. `Limits::memory_max` states the limit.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)] // a test fails by panicking
 
@@ -23,10 +23,10 @@ use taktwerk_server::Limits;
 use taktwerk_types::{Decode, NodeId, Structure};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// What the process may use beyond what is charged, in bytes.
+/// Allowed memory beyond what is accounted, in bytes.
 const MARGIN: usize = 64 << 20;
 
-/// A figure of `/proc/PID/status` that is in kB, in bytes.
+/// A field of `/proc/PID/status` in kB, converted to bytes.
 fn memory(server: &Running, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
@@ -61,13 +61,13 @@ impl Client {
         Self { stream, raw, names }
     }
 
-    /// Sends a request; false if the connection has ended.
+    /// Sends a request; false if the connection is closed.
     fn send(&mut self, request: &impl Structure) -> bool {
         let bytes = self.raw.request(request);
         self.stream.write_all(&bytes).is_ok()
     }
 
-    /// Sends a request and waits for the next response of one type; `None` if another comes or the connection ends.
+    /// Sends a request and waits for a response of a type; `None` if another one arrives or the connection is closed.
     fn ask<T: Structure + for<'a> Decode<'a>>(&mut self, request: &impl Structure) -> Option<T> {
         if !self.send(request) {
             return None;
@@ -117,7 +117,7 @@ fn serve() -> Running {
     Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).serve(LIMIT).unwrap()
 }
 
-/// Sessions without end, with long strings and nonces.
+/// As many sessions as possible, with long strings and nonces.
 fn sessions(server: &Running) -> Vec<Client> {
     let mut clients: Vec<_> = (0..6).map(|_| Client::connect(server)).collect();
     for (string, nonce) in [(1 << 20, 32), (4096, 32), (1, 15 << 20), (4096, 128)] {
@@ -146,7 +146,7 @@ fn sessions(server: &Running) -> Vec<Client> {
     clients
 }
 
-/// Publish requests with a million acknowledgements, and with as many as are allowed.
+/// Publish requests with a million acknowledgements, and with the maximum allowed number.
 fn acknowledgements(server: &Running) -> Vec<Client> {
     let mut clients: Vec<_> = (0..3).map(|_| Client::session(server)).collect();
     for (count, times) in [(1_000_000, 20), (2_000, 100)] {
@@ -191,7 +191,7 @@ fn index_ranges(server: &Running) -> Vec<Client> {
     vec![client]
 }
 
-/// Every request type with every field at its largest. Responses are not read.
+/// Every request type with every field at maximum length. Responses are not read.
 fn generated_requests(server: &Running) -> Vec<Client> {
     let sizes = Sizes { string: 512 << 10, bytes: 512 << 10, array: 512 << 10 };
     let mut clients = Vec::new();
@@ -208,7 +208,7 @@ fn generated_requests(server: &Running) -> Vec<Client> {
     clients
 }
 
-/// Makes a server keep something, for as long as the clients live.
+/// Makes a server store something as long as the clients exist.
 type Attack = fn(&Running) -> Vec<Client>;
 
 #[test]
@@ -228,7 +228,7 @@ fn memory_stays_below_the_sum_of_the_limits() {
         std::thread::sleep(Duration::from_millis(200));
         let (now, most) = (memory(&server, "VmRSS"), memory(&server, "VmHWM"));
         println!("{name}: {} MiB idle, {} MiB now, {} MiB at most", idle >> 20, now >> 20, most >> 20);
-        // Only sessions and requests are kept here.
+        // Only sessions and requests are stored here.
         let kept_max = limits.session_bytes_max + limits.request_bytes_max;
         assert!(now <= idle + kept_max + MARGIN, "{name}: {} MiB", now >> 20);
         assert!(most <= allowed + MARGIN, "{name}: {} MiB of {}", most >> 20, allowed >> 20);

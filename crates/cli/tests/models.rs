@@ -1,4 +1,4 @@
-//! Models and plants from the command line: what loads have cost, what others will, and whether a plant fits.
+//! Models and plants on the command line: fitting, prediction and sizing.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -10,7 +10,7 @@ use taktwerk_lab::measurement::Measurement;
 use taktwerk_lab::scenario::{Condition, Kind, LoadSpec, Scenario, Sweep};
 use taktwerk_lab::store::Store;
 
-/// A folder with the results of a calibration, as no machine would give them: without any noise.
+/// A directory with the results of an ideal, noise-free calibration.
 struct Place(PathBuf);
 
 impl Place {
@@ -27,7 +27,7 @@ impl Place {
         command.stdin(Stdio::null()).output().unwrap()
     }
 
-    /// Keeps a run of `lab calibrate` of two stacks: ours, and one two hundred times as expensive.
+    /// Stores a run of `lab calibrate` of two stacks: the own one, and one that is two hundred times as expensive.
     fn calibrated(name: &str) -> Self {
         let place = Self::new(name);
         let mut store = Store::open(&place.0.join("results.sqlite")).unwrap();
@@ -64,8 +64,8 @@ fn conditions(stack: &str) -> Vec<Condition> {
     all
 }
 
-/// 0.3 % at rest, 0.4 µs for a signal and 20 µs for a message, and so many times that; 20 MB, 1 kB for an item, 100 kB for a
-/// client; 20 bytes for a signal and 150 for a message.
+/// CPU: 0.3 % at rest, 0.4 µs per signal and 20 µs per message, multiplied by `times`. Memory: 20 MB, 1 kB per item,
+/// 100 kB per client. Network: 20 bytes per signal and 150 per message.
 fn measured(condition: &Condition, repetition: u32, times: f64) -> Measurement {
     let (items, clients) = (f64::from(condition.items.unwrap()), f64::from(condition.clients));
     let rate = 1e3 / condition.publishing_ms.unwrap();
@@ -90,14 +90,14 @@ fn code(output: &Output) -> Option<i32> {
 }
 
 #[test]
-fn a_model_is_fitted_kept_and_predicts_what_it_was_made_of() {
+fn a_fitted_model_predicts_its_own_data() {
     let place = Place::calibrated("fit");
     let fitted = place.run(&["model", "fit", "-o", "model.json", "--json"]);
     assert_eq!(code(&fitted), Some(0), "{fitted:?}");
     let stacks: Vec<Value> =
         document(&fitted).as_array().unwrap().iter().map(|model| model["stack"].clone()).collect();
     assert_eq!(stacks, ["own", "slow"]);
-    // The file alone is enough, on a machine without results.
+    // The file is sufficient on a machine without results.
     let predict_items = |items: &str, more: &[&str]| {
         let load = ["model", "predict", "--items", items, "-c", "10", "-I", "100", "--json"];
         place.run(&[&load[..], more].concat())
@@ -118,9 +118,9 @@ fn a_model_is_fitted_kept_and_predicts_what_it_was_made_of() {
     let said = predict(&["--model", "model.json", "--encrypted"]);
     assert!(document(&said)["outside"][0].as_str().unwrap().contains("encryption"), "{said:?}");
     for (wrong, word) in [
-        (predict(&["--model", "model.json", "--stack", "milo"]), "only of own, slow"),
+        (predict(&["--model", "model.json", "--stack", "milo"]), "available: own, slow"),
         (predict(&["--model", "no-such-file"]), "cannot read no-such-file"),
-        (predict(&["--model", "none.json"]), "no file of models: there is none in it"),
+        (predict(&["--model", "none.json"]), "is not a file of models: it contains no model"),
         (predict_items("inf", &["--model", "model.json"]), "a number from 0 on"),
         (predict(&[]), "lab calibrate --quick"),
     ] {
@@ -130,7 +130,7 @@ fn a_model_is_fitted_kept_and_predicts_what_it_was_made_of() {
 }
 
 #[test]
-fn both_plants_fit_or_do_not_and_the_exit_code_says_so() {
+fn the_exit_code_says_whether_plants_fit() {
     let place = Place::calibrated("size");
     assert_eq!(code(&place.run(&["model", "fit", "-o", "model.json"])), Some(0));
     let plants = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/plants");
@@ -149,7 +149,7 @@ fn both_plants_fit_or_do_not_and_the_exit_code_says_so() {
         let text = size(&[]);
         let said = String::from_utf8_lossy(&text.stdout);
         assert!(code(&text) == Some(0) && said.contains("controller") && said.contains("FCI"), "{said}");
-        // What is cheap for us is more than a core at two hundred times the price.
+        // A load that is cheap for the own stack is more than a core at two hundred times the price.
         let slow = size(&["--stack", "slow"]);
         let said = String::from_utf8_lossy(&slow.stderr);
         assert!(code(&slow) == Some(99) && said.contains("does not hold"), "{slow:?}");
@@ -162,7 +162,7 @@ fn both_plants_fit_or_do_not_and_the_exit_code_says_so() {
 }
 
 #[test]
-fn a_plant_whose_hardware_is_all_calibrated_needs_no_results_here() {
+fn a_fully_calibrated_plant_needs_no_stored_results() {
     let place = Place::calibrated("calibrated");
     assert_eq!(code(&place.run(&["model", "fit", "-o", "small.json"])), Some(0));
     std::fs::remove_file(place.0.join("results.sqlite")).unwrap();
@@ -181,12 +181,12 @@ fn a_plant_whose_hardware_is_all_calibrated_needs_no_results_here() {
 }
 
 #[test]
-fn a_calibration_without_measurements_is_worth_nothing() {
+fn a_calibration_without_measurements_is_invalid() {
     let place = Place::new("calibrate");
     let failed = place.run(&["lab", "calibrate", "--quick", "--program", "/bin/false", "--json"]);
     let said = String::from_utf8_lossy(&failed.stderr);
     assert!(code(&failed) == Some(5) && said.contains("too few for a model"), "{failed:?}");
-    // What was tried is kept, with the reason of each.
+    // All attempts are stored, with the reason for each failure.
     let runs = document(&place.run(&["lab", "runs", "--json"]));
     assert_eq!(runs["runs"][0]["state"], "complete", "{runs}");
     assert_eq!(runs["runs"][0]["invalid"], runs["runs"][0]["measurements"], "{runs}");
@@ -200,10 +200,10 @@ fn a_running_server_shows_the_load_that_the_model_predicts() {
         let all = ["lab", "headroom", "--model", "model.json", "--steps", "1", "--json"];
         place.run(&[&all, more].concat())
     };
-    // Twelve clients: 60 000 signals of 0.4 µs and 600 messages of 20 µs a second, and 0.3 % at rest.
+    // Twelve clients: per second 60 000 signals of 0.4 µs and 600 messages of 20 µs, plus 0.3 % at rest.
     let output = ramp(&["--until", "4", "--window", "5"]);
     match code(&output) {
-        // What a model of another build predicts may be off by more than allowed.
+        // The error of a model from another build may exceed the allowed one.
         Some(0 | 99) => {
             let holds = &document(&output)["findings"][0]["holds"];
             assert_eq!(holds.as_bool(), Some(code(&output) == Some(0)), "{holds}");
@@ -212,7 +212,7 @@ fn a_running_server_shows_the_load_that_the_model_predicts() {
             assert!((3.0..6.0).contains(&predicted), "{step}");
             assert!(step["actual"].as_f64().unwrap() > 0.0, "{step}");
         }
-        // The load generator says so itself if this machine has no time for it.
+        // The load generator reports if this machine has too little time for it.
         other => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(other == Some(5) && said.contains("clients: "), "{other:?} {said}");
@@ -235,7 +235,7 @@ fn a_running_server_shows_the_load_that_the_model_predicts() {
 }
 
 #[test]
-fn measurements_that_are_kept_are_compared_with_another_host_profile() {
+fn stored_measurements_are_compared_with_another_host_profile() {
     let place = Place::new("truth");
     let mut store = Store::open(&place.0.join("results.sqlite")).unwrap();
     let mut load = LoadSpec::new(Kind::Read);

@@ -1,5 +1,5 @@
-//! Whatever starts programs or makes links first ends what laboratories that were killed have left. In a file of its own: tests
-//! beside it would do the same to the programs that it starts.
+//! Commands that start programs or create links first end those of killed runs. In a separate file, because these
+//! commands would also end the programs of tests in the same process.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -7,14 +7,14 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program whose laboratory was killed: its owner is a process of this machine that has ended.
+/// A program of a killed run: its owner is a process of this machine that has ended.
 fn orphan() -> Child {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
     let namespace = namespace.to_str().unwrap().trim_start_matches("pid:[").trim_end_matches(']').to_owned();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let owner = format!("4194999:77:{namespace}:{}", boot.trim());
     let mut child = Command::new("/bin/sleep").arg("296").env("TAKTWERK_LAB_OWNER", owner).spawn().unwrap();
-    // Until it has become the other program, its environment is ours. Somebody else on this machine may end it at once.
+    // Until exec, its environment is that of this test. Another process on this machine may end it at once.
     let line = format!("/proc/{}/cmdline", child.id());
     let end = Instant::now() + Duration::from_secs(60);
     while !fs::read(&line).unwrap_or_default().starts_with(b"/bin/sleep")
@@ -27,7 +27,7 @@ fn orphan() -> Child {
 }
 
 #[test]
-fn whatever_starts_programs_or_links_ends_those_of_killed_laboratories_first() {
+fn commands_first_end_programs_of_killed_runs() {
     let nowhere = tempfile::tempdir().unwrap();
     let folder = nowhere.path().to_str().unwrap();
     for arguments in [
@@ -41,7 +41,7 @@ fn whatever_starts_programs_or_links_ends_those_of_killed_laboratories_first() {
         &["bench", "read", "127.0.0.1:1", "--link", "delay=1ms", "-d", "100ms"],
     ] {
         let mut orphan = orphan();
-        // Whether the rest works here does not matter.
+        // Whether the command itself succeeds here is not relevant.
         let mut taktwerk = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
         taktwerk
             .args(arguments)

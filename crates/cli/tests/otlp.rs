@@ -1,4 +1,4 @@
-//! The built program with a collector: metrics of server, sources and destinations, and spans of what they do.
+//! The program with a collector: metrics of server, sources and destinations, and spans.
 
 #![cfg(all(feature = "gateway", feature = "web"))]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -12,7 +12,7 @@ use taktwerk_lab::program::Program;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A collector: its address, and what it gets.
+/// A collector: its address, and the requests that it receives.
 fn collector() -> (std::net::SocketAddr, mpsc::Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -43,7 +43,7 @@ fn collector() -> (std::net::SocketAddr, mpsc::Receiver<(String, String)>) {
     (address, requests)
 }
 
-/// Waits for parts of messages.
+/// Waits until messages with these parts have arrived.
 fn until(requests: &mpsc::Receiver<(String, String)>, wanted: &[(&str, &str)]) {
     let mut wanted = wanted.to_vec();
     let begin = Instant::now();
@@ -55,7 +55,7 @@ fn until(requests: &mpsc::Receiver<(String, String)>, wanted: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_collector_gets_metrics_of_sources_that_came_later() {
+fn metrics_of_later_sources_are_exported() {
     let (address, requests) = collector();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
@@ -84,7 +84,7 @@ fn a_collector_gets_metrics_of_sources_that_came_later() {
 }
 
 #[test]
-fn a_collector_gets_metrics_and_spans_of_the_gateway() {
+fn metrics_and_spans_of_the_gateway_are_exported() {
     let (address, requests) = collector();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
@@ -110,7 +110,7 @@ fn a_collector_gets_metrics_and_spans_of_the_gateway() {
         ("/v1/traces", "day-files"),
     ];
     until(&requests, &wanted);
-    // A client's requests.
+    // Spans of a client's requests.
     let mut read = std::process::Command::new(env!("CARGO_BIN_EXE_taktwerk"));
     let read = read.args(["read", server.url(), "i=2258"]).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));

@@ -1,4 +1,4 @@
-//! `serve --profile`: what the programs of sources, and processes that are named, use of the machine.
+//! `serve --profile`: resource usage of source programs and of additional processes.
 
 #![cfg(feature = "gateway")]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -11,10 +11,10 @@ use taktwerk_lab::program::Program;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_taktwerk");
-/// Computes all the time.
+/// A busy loop.
 const ADAPTER: &str = "#!/bin/sh\necho $$ > pid\necho '{\"id\":0,\"value\":1}'\nwhile :; do :; done\n";
 
-/// A process that ends with the test.
+/// A process that is killed with the test.
 struct Sleeping(Child);
 
 impl Drop for Sleeping {
@@ -24,7 +24,7 @@ impl Drop for Sleeping {
     }
 }
 
-/// The numbers of nodes and the time that they are of; `None` if one is missing or they are not of one look.
+/// The values of nodes and their common timestamp; `None` if one is missing or timestamps differ.
 fn figures(url: &str, nodes: &[String]) -> Option<Vec<f64>> {
     let read = Program::new(BINARY).args(["read", url]).args(nodes).arg("--json").run(LIMIT).unwrap();
     let all: Vec<Value> = serde_json::from_slice(&read.stdout).ok()?;
@@ -45,7 +45,7 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
 fn programs_and_named_processes_are_shown_with_the_sum() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "adapter.sh", ADAPTER);
-    // A name that no other process of this machine has; the kernel keeps 15 characters of it.
+    // A name that no other process has. The kernel keeps its first 15 characters.
     let name = format!("vpn-{}", std::process::id());
     let vpn = folder.path().join(&name);
     std::fs::copy("/bin/sleep", &vpn).unwrap();
@@ -80,12 +80,12 @@ fn programs_and_named_processes_are_shown_with_the_sum() {
             std::thread::sleep(Duration::from_millis(200));
         }
     };
-    // The program computes, as far as other programs of this machine let it.
+    // The program is busy, as far as other programs on this machine allow.
     let found = until("the program uses no CPU", &|found| found[1] > 5.0 && found[5] > 0.1);
     let [own, program, process, total, memory, of_process] = found[..] else { panic!("{found:?}") };
     assert!((total - own - program - process).abs() < 1e-6, "the sum is of all: {found:?}");
     assert!(process < program && memory > 0.1 && of_process > 0.1, "{found:?}");
-    // One that has ended uses nothing, and its object stays.
+    // A process that has ended uses nothing, but its object stays.
     drop(vpn);
     let found = until("the process is gone", &|found| found[5] == 0.0 && found[1] > 1.0);
     assert_eq!(found[2], 0.0, "{found:?}");
@@ -94,7 +94,7 @@ fn programs_and_named_processes_are_shown_with_the_sum() {
     let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
     let end = Instant::now() + LIMIT;
     while Path::new("/proc").join(pid.trim()).exists() {
-        assert!(Instant::now() < end, "the program goes on");
+        assert!(Instant::now() < end, "the program does not end");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

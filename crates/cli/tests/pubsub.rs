@@ -1,4 +1,4 @@
-//! `pubsub publish` and `pubsub listen` as programs, with each other, a server, a key service and a broker.
+//! `pubsub publish` and `pubsub listen`, with each other, a server, a key service and a broker.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -20,8 +20,8 @@ use taktwerk_pki::{CertificateSettings, NewKey};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A publisher with keys from a file that is killed again and again uses no nonce twice, and a subscriber that was there all
-/// the time takes what it sends.
+/// A publisher with keys from a file that is killed repeatedly uses no nonce twice, and a running subscriber accepts
+/// its messages.
 #[test]
 fn a_killed_publisher_uses_no_nonce_twice() {
     use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ fn a_killed_publisher_uses_no_nonce_twice() {
     std::fs::write(&keys, made.stdout).unwrap();
     std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let secured = ["--security", "sign-and-encrypt", "--keys", keys.to_str().unwrap()];
-    // What is sent comes by here, and goes on to the subscriber.
+    // The messages are recorded and relayed to the subscriber.
     let tap = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     tap.set_read_timeout(Some(LIMIT)).unwrap();
     let there = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -47,7 +47,7 @@ fn a_killed_publisher_uses_no_nonce_twice() {
         let publish = ["pubsub", "publish", &from, "-I", "5", "--layout", "dynamic"];
         let mut publisher = Background::start(&[publish.as_slice(), secured.as_slice()].concat());
         let mut count = 0;
-        // It is killed somewhere within a range of numbers.
+        // It is killed at a random sequence number within its reserved range.
         while count < 40 + restart {
             let len = tap.recv(&mut datagram).unwrap();
             let mut decoder = Decoder::new(&datagram[..len], DecodeLimits::DEFAULT);
@@ -63,14 +63,14 @@ fn a_killed_publisher_uses_no_nonce_twice() {
         }
         publisher.child.kill().unwrap();
         publisher.child.wait().unwrap();
-        // What was on its way.
+        // Messages in flight.
         tap.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         while tap.recv(&mut datagram).is_ok() {}
         tap.set_read_timeout(Some(LIMIT)).unwrap();
         listener.message(|message| message["Fields"].is_object());
         while listener.lines.recv_timeout(Duration::from_millis(100)).is_ok() {}
     }
-    // Where it cannot be kept, nothing is sent.
+    // Without a file for nonces, nothing is sent.
     std::fs::remove_file(folder.path().join("plant.keys.nonces")).unwrap();
     std::fs::create_dir(folder.path().join("plant.keys.nonces")).unwrap();
     let publish = ["pubsub", "publish", &from, "-d", "1"];
@@ -80,12 +80,12 @@ fn a_killed_publisher_uses_no_nonce_twice() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("plant.keys.nonces"), "{output:?}");
 }
 
-/// A group for each test, and ports for each run of the tests.
+/// A group for each test, and a port for each run of the tests.
 fn url(number: u32) -> String {
     format!("opc.udp://239.192.9.{number}:{}", 30_000 + std::process::id() % 20_000)
 }
 
-/// A command that runs until this is dropped, and the lines it prints.
+/// A running command with its output lines; ends when dropped.
 struct Background {
     child: Child,
     lines: Receiver<String>,
@@ -111,7 +111,7 @@ impl Background {
         Self { child, lines }
     }
 
-    /// The first message that is as wanted, within the limit.
+    /// The first matching message within the time limit.
     fn message(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + LIMIT;
         loop {
@@ -140,19 +140,19 @@ fn serve(port: &str) -> Running {
 }
 
 #[test]
-fn values_with_their_names() {
+fn values_are_received_with_their_names() {
     let url = url(1);
     let publisher = ["pubsub", "publish", &url, "--interface", "lo", "-I", "20", "--signals", "2"];
     let _publisher = Background::start(&publisher);
     let listener = Background::start(&["pubsub", "listen", &url, "--interface", "lo", "--json"]);
-    // The names come from the publisher, when it is asked.
+    // The publisher sends the names on request.
     let message = listener.message(|message| !message["Fields"]["s1"].is_null());
     assert_eq!((&message["PublisherId"], &message["DataSetWriterId"]), (&"1".into(), &1.into()));
     assert!(message["Fields"]["s2"]["Value"].is_number(), "{message}");
 }
 
 #[test]
-fn a_bridge_goes_on_when_its_server_is_back() {
+fn a_bridge_continues_after_a_restart_of_its_server() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let server = serve(&port);
     let (url, from) = (url(2), server.url().to_owned());
@@ -184,7 +184,7 @@ fn a_bridge_goes_on_when_its_server_is_back() {
     drop(bridge);
 }
 
-/// A server that hands out the keys of one group, and the folder of a client that it trusts.
+/// A server that provides the keys of one group, and the directory of a client that it trusts.
 fn key_service(folder: &std::path::Path) -> (taktwerk::RunningServer, String) {
     let pki = |name: &str, uri: &str| {
         let settings = CertificateSettings::new(name, uri);
@@ -224,7 +224,7 @@ fn key_service(folder: &std::path::Path) -> (taktwerk::RunningServer, String) {
 }
 
 #[test]
-fn keys_from_a_key_service() {
+fn keys_are_received_from_a_key_service() {
     let folder = tempfile::tempdir().unwrap();
     let (server, pki) = key_service(folder.path());
     let (url, service) = (url(3), server.url());
@@ -249,12 +249,12 @@ fn keys_from_a_key_service() {
     let listener = with(&["listen", "--json"]);
     let message = listener.message(|message| message["Fields"].is_object());
     assert_eq!(message["MessageType"], "KeyFrame", "{message}");
-    // Without the keys nothing is to be had.
+    // Without the keys, nothing is received.
     let listener = ["pubsub", "listen", &url, "--interface", "lo", "--json", "-d", "1"];
     let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(listener).run(LIMIT).unwrap();
     let end: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&end["Event"], &end["DataSetMessages"]), (&"End".into(), &0.into()), "{end}");
-    // It has to be said whose keys are wanted.
+    // The security group must be given.
     let vague = ["pubsub", "publish", &url, "--security", "sign", "--key-service", &service];
     let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(vague).run(LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -262,13 +262,13 @@ fn keys_from_a_key_service() {
 }
 
 #[test]
-fn a_broker_of_its_own_or_the_advice_to_get_one() {
+fn the_embedded_broker_works_or_gives_advice() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("mqtt+json://127.0.0.1:{port}");
     if cfg!(feature = "embedded-broker") {
         let _publisher = Background::start(&["pubsub", "publish", &url, "--embedded-broker", "-I", "50"]);
         let listener = Background::start(&["pubsub", "listen", &url, "--json"]);
-        // By name, and of the retained metadata.
+        // With names, from retained metadata.
         let message = listener.message(|message| !message["Fields"]["s1"].is_null());
         assert_eq!(message["PublisherId"], "1", "{message}");
     } else {
@@ -280,9 +280,9 @@ fn a_broker_of_its_own_or_the_advice_to_get_one() {
     }
 }
 
-/// A configuration that names Variables of another time, and keys of another server: what works of it works.
+/// A configuration with missing Variables and keys of another server: the rest works.
 #[test]
-fn serve_publishes_with_foreign_keys_what_is_still_there() {
+fn serve_publishes_existing_variables_with_foreign_keys() {
     let folder = tempfile::tempdir().unwrap();
     let (sks, pki) = key_service(folder.path());
     let (url, service) = (url(4), sks.url());
@@ -313,7 +313,7 @@ readers = [{{ name = "r", publisher-id = {{ uint16 = 8 }}, writer-id = 1, fields
 "#
     );
     std::fs::write(&configuration, text).unwrap();
-    // The key service knows its client by the server's own certificate.
+    // The key service identifies its client by the server's own certificate.
     let demo = folder.path().join("demo").display().to_string();
     let server = Program::new(env!("CARGO_BIN_EXE_taktwerk"))
         .args(["serve", "--port", "0", "--signals", "2", "--update", "20", "--no-plant", "--exit-with-stdin"])
@@ -338,9 +338,9 @@ readers = [{{ name = "r", publisher-id = {{ uint16 = 8 }}, writer-id = 1, fields
     sks.stop(Duration::from_secs(1));
 }
 
-/// Methods of a server as Actions, from a file to the answer.
+/// Methods of a server as Actions, from a configuration file to the response.
 #[test]
-fn serve_answers_actions_and_call_asks_for_them() {
+fn serve_answers_actions_of_call() {
     let folder = tempfile::tempdir().unwrap();
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("opc.udp://127.0.0.1:{port}");
@@ -352,7 +352,7 @@ fn serve_answers_actions_and_call_asks_for_them() {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     let node = |path: &str| format!("ns=2;s=Plant/{path}");
-    // What the Method takes and gives it says itself; of the other one the file does.
+    // The fields of the first Method come from its definition, those of the other one from the file.
     let text = format!(
         r#"
 [[data-set]]
@@ -410,7 +410,7 @@ writers = [{{ name = "sum", id = 1, data-set = "sum" }}, {{ name = "greeting", i
     let (code, _, said) = ask(&["--allow-unsecured", "--action", "add", "2"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("takes 2 arguments, not 1"), "{said}");
-    // With keys that the responder does not have, nobody answers.
+    // With other keys, the responder does not respond.
     let (code, made, _) = run(&["pubsub", "keys", "plant"]);
     assert_eq!(code, Some(0));
     std::fs::write(&keys, made).unwrap();
@@ -421,7 +421,7 @@ writers = [{{ name = "sum", id = 1, data-set = "sum" }}, {{ name = "greeting", i
     assert_eq!(code, Some(3), "{said}");
 }
 
-/// What `bench pubsub --pattern listen` says, and how it ends.
+/// The output of `bench pubsub --pattern listen` and its exit code.
 fn heard(url: &str, more: &[&str]) -> (Option<i32>, Value) {
     let listen = ["bench", "pubsub", url, "--pattern", "listen", "--interface", "lo", "-I", "20", "-d", "1"];
     let output = Command::new(env!("CARGO_BIN_EXE_taktwerk"))
@@ -433,7 +433,7 @@ fn heard(url: &str, more: &[&str]) -> (Option<i32>, Value) {
 }
 
 #[test]
-fn a_publisher_of_somebody_else_is_measured_by_the_times_that_it_tells() {
+fn other_publishers_are_measured_by_their_timestamps() {
     let server = serve("0");
     let (url, from) = (url(6), server.url().to_owned());
     let mut bridge = vec!["pubsub", "publish", &url, "--interface", "lo", "-I", "20"];
@@ -446,7 +446,7 @@ fn a_publisher_of_somebody_else_is_measured_by_the_times_that_it_tells() {
     let count = |name: &str| document[name]["count"].as_u64().unwrap();
     assert!(count("delivery") > 0 && count("transfer") >= count("delivery"), "{document:#}");
     assert!(document["received"]["messages"].as_u64() >= Some(count("transfer")), "{document:#}");
-    // Those of others are not taken for it.
+    // Messages of other publishers do not count.
     let (code, document) = heard(&url, &["--publisher-id", "4711"]);
     let reason = &document["invalid"][0];
     assert_eq!((code, &reason["reason"]), (Some(5), &"nothing_heard".into()), "{document:#}");
@@ -454,7 +454,7 @@ fn a_publisher_of_somebody_else_is_measured_by_the_times_that_it_tells() {
 }
 
 #[test]
-fn an_address_where_nobody_publishes_is_told() {
+fn an_address_without_publisher_is_reported() {
     let url = url(7);
     let (code, document) = heard(&url, &[]);
     let reason = &document["invalid"][0];

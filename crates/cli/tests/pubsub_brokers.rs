@@ -1,5 +1,5 @@
-//! `pubsub publish` and `pubsub listen` with brokers that are not there, do not answer, or refuse: that nothing arrives is
-//! said, counted, and a failure.
+//! `pubsub publish` and `pubsub listen` with brokers that are missing, do not respond, or refuse: the loss is reported,
+//! counted, and a failure.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may, and says why it is skipped
 
@@ -13,14 +13,14 @@ use taktwerk_lab::program::Program;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a command; its exit code, what it printed, and what it said.
+/// Runs a command. Returns exit code, standard output and standard error.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Publishes for a second: the exit code, the messages that were made and lost, and what was said.
+/// Publishes for a second. Returns exit code, messages sent and lost, and standard error.
 fn publish(url: &str, more: &[&str]) -> (Option<i32>, u64, u64, String) {
     let arguments = [&["pubsub", "publish", url, "-I", "50", "-d", "1", "--json"], more].concat();
     let (code, stdout, stderr) = run(&arguments);
@@ -28,7 +28,7 @@ fn publish(url: &str, more: &[&str]) -> (Option<i32>, u64, u64, String) {
     (code, summary["messages"].as_u64().unwrap(), summary["failed"].as_u64().unwrap(), stderr)
 }
 
-/// Nothing arrives: all of it is lost, and why is said.
+/// Everything is lost, and the reason is reported.
 fn nothing_arrives(url: &str, more: &[&str], why: &str) {
     let (code, made, lost, said) = publish(url, more);
     assert_eq!(code, Some(3), "{said}");
@@ -45,7 +45,7 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn nobody_there() {
+fn a_missing_broker_is_reported() {
     let port = free_port();
     for scheme in ["mqtt", "mqtts", "mqtt+json"] {
         let url = format!("{scheme}://127.0.0.1:{port}");
@@ -53,16 +53,16 @@ fn nobody_there() {
     }
     let (code, _, said) = run(&["pubsub", "listen", &format!("mqtt://127.0.0.1:{port}"), "-d", "1"]);
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("nothing was heard") && said.contains("Connection refused"), "{said}");
+    assert!(said.contains("nothing was received") && said.contains("Connection refused"), "{said}");
 }
 
 #[test]
-fn somebody_who_does_not_answer() {
-    // The kernel takes connections for it; nobody ever reads from them.
+fn a_silent_broker_is_reported() {
+    // The kernel accepts connections, but nothing reads from them.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     for scheme in ["mqtt", "mqtts"] {
-        nothing_arrives(&format!("{scheme}://127.0.0.1:{port}"), &["--mqtt", "5"], "it has not answered");
+        nothing_arrives(&format!("{scheme}://127.0.0.1:{port}"), &["--mqtt", "5"], "it has not responded");
     }
     drop(listener);
 }
@@ -76,10 +76,14 @@ impl Drop for Broker {
     }
 }
 
-/// mosquitto with some settings; `None` where there is none.
+/// Starts mosquitto; `None` if it is not installed.
 fn mosquitto(folder: &Path, port: u16, settings: &str) -> Option<Broker> {
     let known = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto", "/usr/bin/mosquitto"];
     let Some(program) = known.iter().find(|path| Path::new(path).is_file()) else {
+        assert!(
+            std::env::var_os("TAKTWERK_TEST_MOSQUITTO").is_none_or(|wish| wish != "required"),
+            "no mosquitto"
+        );
         println!("skipped: there is no mosquitto");
         return None;
     };
@@ -98,21 +102,21 @@ fn mosquitto(folder: &Path, port: u16, settings: &str) -> Option<Broker> {
 }
 
 #[test]
-fn one_that_refuses_the_user() {
+fn a_broker_that_refuses_the_user_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let Some(_broker) = mosquitto(folder.path(), port, "allow_anonymous false\n") else { return };
     for version in ["3.1.1", "5"] {
         let url = format!("mqtt://me:secret@127.0.0.1:{port}");
-        nothing_arrives(&url, &["--mqtt", version], "are the user and the password right");
+        nothing_arrives(&url, &["--mqtt", version], "check the user and the password");
         let (.., said) = publish(&url, &["--mqtt", version]);
-        assert!(!said.contains("secret"), "the password is nobody's business: {said}");
+        assert!(!said.contains("secret"), "the password must not be printed: {said}");
     }
 }
 
-/// TLS with an authority of our own: the right one, another one, another host name, and certificates of clients.
+/// TLS with a private authority: the right one, another one, another host name, and client certificates.
 #[test]
-fn one_with_tls() {
+fn tls_errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -148,33 +152,40 @@ fn one_with_tls() {
             assert!(made > 0);
         }
     }
-    nothing_arrives(&url, &["--broker-ca", &other], "an authority that is not trusted here");
+    nothing_arrives(&url, &["--broker-ca", &other], "certificate authority is not trusted");
     let by_address = format!("mqtts://127.0.0.1:{port}");
-    nothing_arrives(&by_address, &["--broker-ca", &ca], "use a host name that its certificate has");
+    nothing_arrives(
+        &by_address,
+        &["--broker-ca", &ca],
+        "use a host name that the broker's certificate contains",
+    );
     nothing_arrives(&format!("mqtt://localhost:{port}"), &[], "");
 
-    // One that wants to know its clients.
+    // A broker that requires client certificates.
     let port = free_port();
     let settings = format!("{settings}cafile {ca}\nrequire_certificate true\n");
     let Some(_strict) = mosquitto(folder.path(), port, &settings) else { return };
     let url = format!("mqtts+json://localhost:{port}");
-    nothing_arrives(&url, &["--broker-ca", &ca], "it wants a certificate of ours");
+    nothing_arrives(&url, &["--broker-ca", &ca], "the broker requires a client certificate");
     let known = ["--broker-ca", &ca, "--broker-certificate", &mine, "--broker-key", &my_key];
     let (code, made, lost, said) = publish(&url, &[known.as_slice(), &["--qos", "1"]].concat());
     assert_eq!((code, lost), (Some(0), 0), "{said}");
     assert!(made > 0);
 }
 
-/// Whichever way it is configured: a password that anybody on the way could read is not sent unless that is allowed.
+/// A password is not sent without TLS unless that is allowed, however it is configured.
 #[test]
-fn a_password_goes_over_tls_or_not_at_all() {
+fn passwords_are_sent_over_tls_only() {
     let folder = tempfile::tempdir().unwrap();
-    // Nobody is there (RFC 5737), and nobody is asked.
+    // Nothing answers at this address (RFC 5737), and nothing is sent.
     let (host, url) = ("192.0.2.1", "mqtt://me:secret@192.0.2.1");
     let refused = |arguments: &[&str], advice: &str| {
         let (code, _, said) = run(arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {said}");
-        assert!(said.contains("readably") && said.contains("mqtts://") && said.contains(advice), "{said}");
+        assert!(
+            said.contains("the password would") && said.contains("mqtts://") && said.contains(advice),
+            "{said}"
+        );
         assert!(said.contains(host) && !said.contains("secret"), "{said}");
     };
     let json = format!("mqtt+json://me:secret@{host}");
@@ -199,7 +210,7 @@ fn a_password_goes_over_tls_or_not_at_all() {
     refused(&["pubsub", "publish", "--config", &line, "--simulate", "-d", "1"], "--allow-plaintext-password");
     let serve = ["serve", "--port", "0", "--policy", "None", "--no-plant", "--pubsub", &line];
     refused(&serve, "--pubsub-allow-plaintext-password");
-    // Allowed, it is tried: nobody is there.
+    // If allowed, the connection is tried.
     let (code, .., said) = publish(url, &["--allow-plaintext-password"]);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("nothing has arrived"), "{said}");

@@ -1,5 +1,5 @@
-//! `pubsub` and `serve --pubsub` where what was asked for cannot be done: nothing goes in clear, made up or nowhere without
-//! that being said.
+//! `pubsub` and `serve --pubsub` with invalid requests: nothing is sent unencrypted, simulated or dropped without a
+//! message.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -13,14 +13,14 @@ use taktwerk_lab::program::Program;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a command; its exit code, what it printed, and what it said.
+/// Runs a command. Returns exit code, standard output and standard error.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Starts a server, which ends at once because there is nothing to read for it; what it said.
+/// Starts a server that ends at once, because its standard input is closed. Returns standard error.
 fn served(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
     command.args(["serve", "--port", "0", "--policy", "None", "--exit-with-stdin", "--pubsub"]);
@@ -30,7 +30,7 @@ fn served(arguments: &[&str]) -> String {
     said
 }
 
-/// It is refused, and what is said has all of this.
+/// Checks that a command fails with this code, and that its error contains these texts.
 fn refused(code: i32, arguments: &[&str], expected: &[&str]) {
     let (was, _, said) = run(arguments);
     assert_eq!(was, Some(code), "{arguments:?}: {said}");
@@ -39,7 +39,7 @@ fn refused(code: i32, arguments: &[&str], expected: &[&str]) {
     }
 }
 
-/// A group for each test, and ports for each run of the tests.
+/// A group for each test, and a port for each run of the tests.
 fn url(number: u32) -> String {
     format!("opc.udp://239.192.11.{number}:{}", 30_000 + std::process::id() % 20_000)
 }
@@ -58,7 +58,7 @@ fn keys(folder: &Path, group: &str) -> PathBuf {
     written(folder, &format!("{group}.keys"), &made)
 }
 
-/// One WriterGroup; `node` and `security` are of the field and of the group.
+/// One WriterGroup; `node` belongs to the field, `security` to the group.
 fn writers(url: &str, node: &str, security: &str) -> String {
     format!(
         "[[data-set]]\nname = \"boiler\"\nfields = [{{ name = \"T\", type = \"Double\"{node} }}]\n\
@@ -75,7 +75,7 @@ fn readers(url: &str) -> String {
     )
 }
 
-/// Ends when it is dropped.
+/// A process that is killed when dropped.
 struct Background(Child);
 
 impl Background {
@@ -93,7 +93,7 @@ impl Drop for Background {
     }
 }
 
-/// What `listen` says at its end.
+/// The messages and the summary of `listen`.
 fn heard(arguments: &[&str]) -> (Vec<Value>, Value) {
     let common = ["pubsub", "listen", "--json", "-d", "3"];
     let (code, printed, said) = run(&[common.as_slice(), arguments].concat());
@@ -104,9 +104,9 @@ fn heard(arguments: &[&str]) -> (Vec<Value>, Value) {
     (lines, end)
 }
 
-/// What a configuration leaves in clear is not in clear where the command line says otherwise.
+/// `--security` also applies to unsecured parts of a configuration.
 #[test]
-fn security_holds_for_configurations_too() {
+fn the_security_option_applies_to_configurations() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(1);
     let config = written(folder.path(), "vals.toml", &writers(&url, "", ""));
@@ -124,36 +124,36 @@ fn security_holds_for_configurations_too() {
         assert!(messages.iter().any(|message| message["Fields"]["T"]["Value"].is_number()), "{messages:?}");
         let (code, _, said) = run(&["pubsub", "listen", "--config", reader, "-d", "1"]);
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("secured, and there are no keys") && said.contains("--keys"), "{said}");
+        assert!(said.contains("secured, but no keys are given") && said.contains("--keys"), "{said}");
     }
     let _publisher = Background::start(&publish);
     let (messages, end) = heard(&[&["--config", reader], security.as_slice()].concat());
     assert_eq!(messages, Vec::<Value>::new());
     assert!(end["SecurityErrors"].as_u64().unwrap() > 1, "{end}");
-    // Of the same reason, each is counted, and one is said.
+    // Repeated reasons are counted and printed once.
     let (_, _, said) =
         run(&[["pubsub", "listen", "--config", reader, "-d", "1"].as_slice(), &security].concat());
-    assert_eq!(said.matches("from now on this is only counted").count(), 1, "{said}");
+    assert_eq!(said.matches("further ones are only counted").count(), 1, "{said}");
     assert!(said.contains("dropped ") && said.contains(" times: security"), "{said}");
-    // Keys that would secure nothing.
+    // Keys that no part would use.
     refused(2, &[publish.as_slice(), &["--keys", keys, "-d", "1"]].concat(), &["--security"]);
     refused(2, &["pubsub", "listen", "--config", reader, "--keys", keys, "-d", "1"], &["--security"]);
     refused(2, &[publish.as_slice(), &["--signals", "3"]].concat(), &["--signals", "--config"]);
 }
 
 #[test]
-fn values_of_nodes_are_not_made_up() {
+fn values_of_nodes_are_simulated_only_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let config = written(folder.path(), "v.toml", &writers(&url(2), ", node = \"ns=2;s=T\"", ""));
     let publish = ["pubsub", "publish", "--config", config.to_str().unwrap(), "-d", "0.3"];
     refused(2, &publish, &["\"boiler\"", "--from", "--simulate"]);
     let (code, printed, said) = run(&[publish.as_slice(), &["--simulate"]].concat());
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("values are made up: \"boiler\"") && printed.contains("cycles"), "{said}");
+    assert!(said.contains("simulated values: \"boiler\"") && printed.contains("cycles"), "{said}");
 }
 
 #[test]
-fn what_is_secured_needs_keys() {
+fn secured_parts_need_keys() {
     let folder = tempfile::tempdir().unwrap();
     let security = "security = { mode = \"SignAndEncrypt\", group = \"plant\" }";
     let config = written(folder.path(), "vs.toml", &writers(&url(3), "", security));
@@ -165,15 +165,15 @@ fn what_is_secured_needs_keys() {
         &[publish.as_slice(), &["--keys", other.to_str().unwrap()]].concat(),
         &["\"plant\"", "\"other\""],
     );
-    // A key service that is not there.
+    // A key service that is not reachable.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (service, pki) = (format!("opc.tcp://127.0.0.1:{port}"), folder.path().join("pki"));
     let service = ["--key-service", &service, "--pki", pki.to_str().unwrap()];
-    let nobody = ["no keys have come", service[1], "does it run there"];
+    let nobody = ["no keys were received", service[1], "check that it runs"];
     refused(3, &[publish.as_slice(), &service].concat(), &nobody);
     let short = ["pubsub", "listen", &url(3), "-d", "1", "--security", "sign", "--security-group", "plant"];
     refused(3, &[short.as_slice(), &service].concat(), &nobody);
-    // Keys that others can read are refused, and so is a configuration that others can change.
+    // Key files that others can read are refused, and so are configurations that others can change.
     let keys = keys(folder.path(), "plant");
     std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).unwrap();
     let publish = [publish.as_slice(), &["--keys", keys.to_str().unwrap()]].concat();
@@ -184,20 +184,20 @@ fn what_is_secured_needs_keys() {
     refused(2, &publish, &["others can change", "chmod go-w"]);
 }
 
-/// A server says it too, and runs: a client may add the group.
+/// A server warns and runs, because a client may add the group.
 #[test]
-fn a_server_without_keys_says_so() {
+fn a_server_without_keys_warns() {
     let folder = tempfile::tempdir().unwrap();
     let security = "security = { mode = \"SignAndEncrypt\", group = \"plant\" }";
     let node = ", node = \"ns=2;s=Plant/Boiler/Temperature\"";
     let config = written(folder.path(), "vs.toml", &writers(&url(4), node, security));
     let says = |more: &[&str]| served(&[&[config.to_str().unwrap()], more].concat());
     let said = says(&[]);
-    assert!(said.contains("nobody has them") && said.contains("--pubsub-keys"), "{said}");
+    assert!(said.contains("no keys for it are known") && said.contains("--pubsub-keys"), "{said}");
     assert!(said.contains("\"v\"") && said.contains("\"plant\""), "{said}");
     let keys = keys(folder.path(), "plant");
     let said = says(&["--pubsub-keys", keys.to_str().unwrap()]);
-    assert!(!said.contains("nobody has them"), "{said}");
+    assert!(!said.contains("no keys for it are known"), "{said}");
     let own = format!(
         "[[security-group]]\nid = \"plant\"\nkey-lifetime = 3600000.0\npolicy = \"PubSub-Aes256-CTR\"\n{}",
         writers(&url(4), node, security)
@@ -207,13 +207,13 @@ fn a_server_without_keys_says_so() {
     refused(
         2,
         &[serve.as_slice(), &["--pubsub-keys", keys.to_str().unwrap()]].concat(),
-        &["leave out one of both"],
+        &["remove one of the two"],
     );
 }
 
-/// Nobody has to take a broker's password from a file that others read, or from the list of processes.
+/// A broker's password must not be in a readable file or in the list of processes.
 #[test]
-fn passwords_are_kept_from_others() {
+fn passwords_are_protected() {
     let folder = tempfile::tempdir().unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (theirs, password) = (folder.path().join("wr.toml"), written(folder.path(), "p", "secret\n"));
@@ -226,7 +226,7 @@ fn passwords_are_kept_from_others() {
     assert!(text.starts_with("# The publisher's user and password are not in this file."), "{text}");
     let of = taktwerk::pubsub::config::toml::from_toml(&text).unwrap();
     assert_eq!(of.connections[0].url, format!("mqtt://127.0.0.1:{port}"));
-    // From a file, in short and in TOML; relative to the file that names it.
+    // From a file, as an option and in TOML, relative to the file.
     let file = ["--broker-password-file", password.to_str().unwrap()];
     let url = format!("mqtt://127.0.0.1:{port}");
     refused(2, &[&["pubsub", "publish", &url, "-d", "0.2"], file.as_slice()].concat(), &["names no user"]);
@@ -244,7 +244,7 @@ fn passwords_are_kept_from_others() {
     refused(3, &publish, &["others can read the password", "chmod 600"]);
     std::fs::remove_file(&password).unwrap();
     refused(2, &publish, &["cannot read"]);
-    // What a server saves.
+    // A configuration that a server has saved.
     let saved = folder.path().join("saved.uabinary");
     let config = written(
         folder.path(),
@@ -256,7 +256,7 @@ fn passwords_are_kept_from_others() {
 }
 
 #[test]
-fn who_interrupts_a_call_does_not_wait() {
+fn an_interrupted_call_ends_at_once() {
     let url = url(5);
     let call = [
         "pubsub",
@@ -271,7 +271,7 @@ fn who_interrupts_a_call_does_not_wait() {
         "50",
     ];
     let mut call = Background::start(&call);
-    // It catches the signal as soon as it runs; one before that ends it too, without a code.
+    // The signal is caught as soon as the process runs; an earlier one ends it without an exit code.
     std::thread::sleep(Duration::from_secs(1));
     let sent = Command::new("kill").args(["-INT", &call.0.id().to_string()]).status().unwrap();
     assert!(sent.success());

@@ -1,4 +1,4 @@
-//! `--allow-key-log`: what is recorded can be read with the keys that were written, and nothing is recorded without it.
+//! `--allow-key-log`: captures can be decrypted with the key log, and nothing is recorded without the option.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -23,7 +23,7 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
 }
 
-/// What went to the server and what to the client, per connection as dialled; IPv4 only.
+/// The data in both directions by connection; IPv4 only.
 fn conversations(path: &Path) -> BTreeMap<u16, [Vec<u8>; 2]> {
     let bytes = std::fs::read(path).unwrap();
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
@@ -72,7 +72,7 @@ fn keys(path: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_is_recorded_is_read_with_the_keys_and_nothing_is_recorded_unasked() {
+fn captures_are_decryptable_and_only_written_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let (own, other) =
@@ -125,7 +125,7 @@ fn what_is_recorded_is_read_with_the_keys_and_nothing_is_recorded_unasked() {
             }
         }
         let type_id = |message: &Vec<u8>| u16::from_le_bytes([message[2], message[3]]);
-        // CreateSession, ActivateSession, Read and what answers them, by the ids of their encodings.
+        // CreateSession, ActivateSession, Read and their responses, by encoding id.
         for wanted in [461, 467, 631] {
             assert!(requests.iter().any(|message| type_id(message) == wanted), "{name} {wanted}");
             assert!(responses.iter().any(|message| type_id(message) == wanted + 3), "{name} {wanted}");

@@ -1,5 +1,5 @@
-//! What a configuration names and the server will not have is found by every command that looks at the file, with its line, its
-//! key and what was probably meant.
+//! References to missing nodes in a configuration are reported by every command that checks the file, with line, key
+//! and suggestion.
 
 #![cfg(feature = "gateway")]
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -15,7 +15,7 @@ const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n
                     [history]\nfile = \"history.db\"\n\
                     [[source]]\nname = \"s\"\ntype = \"simulation\"\n\
                     [[tag]]\nsource = \"s\"\nname = \"Level\"\npath = \"Tank\"\n";
-/// Lines of it.
+/// Lines of the configuration.
 const LINES: usize = 18;
 const PLANT: &str = "nsu=urn:taktwerk:demo-plant;s=Plant";
 
@@ -36,7 +36,7 @@ fn told(output: &Output) -> String {
 }
 
 #[test]
-fn what_names_nothing_is_refused_with_line_key_and_suggestion() {
+fn missing_nodes_are_refused_with_line_key_and_suggestion() {
     let folder = tempfile::tempdir().unwrap();
     let pubsub = |node: &str| {
         format!(
@@ -54,7 +54,7 @@ fn what_names_nothing_is_refused_with_line_key_and_suggestion() {
         (2, alarm(&format!("{PLANT}/Cycle"), "high = 5.0"), format!("alarms.alarm.variable: this server has no node \"{PLANT}/Cycle\"; did you mean \"{PLANT}/Cycles\"?")),
         (2, alarm("nsu=urn:taktwerk:gateway;s=Tank/Levle", "high = 5.0"), format!("alarms.alarm.variable: this server has no node \"nsu=urn:taktwerk:gateway;s=Tank/Levle\"; did you mean \"{tank}\"?")),
         (2, alarm("nsu=urn:taktwerk:gatway;s=Tank/Level", "high = 5.0"), "this server has no namespace \"urn:taktwerk:gatway\"; did you mean \"urn:taktwerk:gateway\"?".to_owned()),
-        (2, alarm("Tank/Level", "high = 5.0"), "alarms.alarm.variable: \"Tank/Level\" is no NodeId; write one such as".to_owned()),
+        (2, alarm("Tank/Level", "high = 5.0"), "alarms.alarm.variable: \"Tank/Level\" is not a NodeId; write one such as".to_owned()),
         (4, alarm(tank, &format!("high = 5.0\nsetpoint = \"{PLANT}/Cycels\"")), format!("alarms.alarm.setpoint: this server has no node \"{PLANT}/Cycels\"; did you mean")),
         (3, alarm(tank, "target = \"ns=7;s=x\"\ntolerance = 1.0"), "alarms.alarm.target: this server has no node \"ns=7;s=x\"".to_owned()),
         (4, alarm(tank, "high = 5.0\ntype = \"ns=2;i=77\""), "alarms.alarm.type: this server has no node".to_owned()),
@@ -76,7 +76,7 @@ fn what_names_nothing_is_refused_with_line_key_and_suggestion() {
         }
         assert!(!folder.path().join("history.db").exists(), "a check writes nothing");
     }
-    // What there is, is fine: nodes of the plant, of tags, of the server, and such that options of `serve` add.
+    // Existing nodes are accepted: those of the plant, of tags, of the server, and of options of `serve`.
     let fine = [
         alarm(&format!("{PLANT}/Cycles"), "high = 5.0\nname = \"Running\""),
         alarm(tank, &format!("high = 5.0\nsetpoint = \"{PLANT}/Cycles\"")),
@@ -94,7 +94,7 @@ fn what_names_nothing_is_refused_with_line_key_and_suggestion() {
         let output = run(&[&command[..], &[&file]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     }
-    // A directory of NodeSets is fine too, one that is missing is not.
+    // A directory of NodeSets is accepted, a missing one is not.
     std::fs::create_dir(folder.path().join("sets")).unwrap();
     for (name, code) in [("sets", 0), ("stes", 2)] {
         let text = BASE.replacen("[security]", &format!("nodesets = [\"{name}\"]\n[security]"), 1);

@@ -1,4 +1,4 @@
-//! A running server takes over its changed configuration, and only a right one; the service manager hears of it.
+//! Reloading of a running server's configuration, and notifications to the service manager.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -6,12 +6,14 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use taktwerk::client::{Item, Update};
+use taktwerk::{Client, DataValue, NodeId, StatusCode};
 use taktwerk_lab::program::{Program, Running};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const BASE: &str = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\npolicies = []\nnone = true\n\
                     [identities]\nanonymous = true\n[permissions]\nunspecified = \"open\"\n";
-/// Takes everything in the plant's namespace from everybody.
+/// Removes all permissions in the plant's namespace.
 const CLOSED: &str =
     "[[namespace]]\nuri = \"urn:taktwerk:demo-plant\"\n[namespace.permissions]\nEngineer = [\"Browse\"]\n";
 
@@ -31,7 +33,7 @@ impl Installation {
     }
 
     fn write(&self, more: &str) {
-        // In one step, as `--watch` has to see it whole.
+        // Replaced atomically, because `--watch` must not see a partial file.
         let other = self.folder.path().join("other");
         std::fs::write(&other, format!("{BASE}{more}")).unwrap();
         std::fs::rename(other, self.file()).unwrap();
@@ -44,7 +46,7 @@ impl Installation {
     }
 }
 
-/// A command's exit code, and what it printed.
+/// Exit code and output of a command.
 fn run(arguments: &[&str]) -> (i32, String) {
     let output = Program::new(env!("CARGO_BIN_EXE_taktwerk")).args(arguments).run(LIMIT).unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -55,7 +57,7 @@ fn apply(file: &Path) -> (i32, String) {
     run(&["config", "apply", file.to_str().unwrap()])
 }
 
-/// Whether an anonymous client reads the plant's mode.
+/// Whether an anonymous client can read the plant's mode.
 fn reads(url: &str) -> bool {
     let (code, text) = run(&["read", url, "ns=2;s=Plant/Mode"]);
     assert!(matches!(code, 0 | 4), "{text}");
@@ -71,22 +73,22 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn permissions_change_at_once_and_what_needs_a_restart_is_named() {
+fn permissions_change_at_once_and_other_settings_need_a_restart() {
     let installation = Installation::new();
     let file = installation.file();
     assert!(apply(&file).1.contains("no server runs with"), "{}", apply(&file).1);
     let server = installation.serve(&[]);
     let url = server.url().to_owned();
     assert!(reads(&url));
-    assert_eq!(apply(&file), (0, "nothing that a running server can take over has changed\n".to_owned()));
+    assert_eq!(apply(&file), (0, "no setting that a running server can apply has changed\n".to_owned()));
     installation.write(&format!("{CLOSED}[limits]\nsessions = 7\n"));
-    assert!(reads(&url), "nobody has asked for it yet");
+    assert!(reads(&url), "not requested yet");
     let (code, text) = apply(&file);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("taken over: namespace\n"), "{text}");
     assert!(text.contains("waiting for a restart: limits.sessions\n"), "{text}");
     assert!(!reads(&url));
-    // What waits is named until it does no longer.
+    // Settings that need a restart are reported until they are reverted.
     installation.write("");
     let (_, json) = run(&["config", "apply", file.to_str().unwrap(), "--json"]);
     let outcome: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -95,7 +97,7 @@ fn permissions_change_at_once_and_what_needs_a_restart_is_named() {
 }
 
 #[test]
-fn a_wrong_file_changes_nothing() {
+fn an_invalid_file_changes_nothing() {
     let installation = Installation::new();
     let file = installation.file();
     let server = installation.serve(&[]);
@@ -103,8 +105,8 @@ fn a_wrong_file_changes_nothing() {
     for (wrong, said) in [
         (format!("{CLOSED}[limits]\nsessons = 7\n"), "unknown field `sessons`"),
         (format!("{CLOSED}[[namespace]]\nuri = \"urn:typo\"\n"), "urn:typo"),
-        (format!("{CLOSED}[audit]\nfile = \"no/audit.jsonl\"\n"), "there is no folder"),
-        // Right by itself, but the address is taken: by the OPC UA server.
+        (format!("{CLOSED}[audit]\nfile = \"no/audit.jsonl\"\n"), "does not exist"),
+        // Valid, but the address is used by the OPC UA server.
         (
             format!("{CLOSED}[web]\nbind = \"{}\"\n", url.strip_prefix("opc.tcp://").unwrap()),
             "the server stays as it was",
@@ -121,7 +123,7 @@ fn a_wrong_file_changes_nothing() {
 }
 
 #[test]
-fn a_tag_that_cannot_be_recorded_yet_stays_as_it_is() {
+fn a_tag_that_cannot_be_recorded_is_refused() {
     const TAG: &str = "[[source]]\nname = \"sim\"\ntype = \"simulation\"\ninterval = \"50 ms\"\n\
                        [[tag]]\nsource = \"sim\"\nname = \"v\"\n";
     let installation = Installation::new();
@@ -138,7 +140,7 @@ fn a_tag_that_cannot_be_recorded_yet_stays_as_it_is() {
 }
 
 #[test]
-fn a_signal_and_a_watched_file_do_the_same() {
+fn a_signal_and_a_changed_file_both_reload() {
     let installation = Installation::new();
     let server = installation.serve(&[]);
     let url = server.url().to_owned();
@@ -155,7 +157,7 @@ fn a_signal_and_a_watched_file_do_the_same() {
     until("--watch", || !reads(&url));
 }
 
-/// A NodeSet of Variables: their numbers and values.
+/// A NodeSet with Variables: their numbers and values.
 fn nodeset(variables: &[(u32, f64)]) -> String {
     let node = |(id, value): &(u32, f64)| {
         format!(
@@ -189,7 +191,7 @@ fn nodesets_are_replaced_while_clients_are_connected() {
     };
     let (code, text) = run(&["write", &url, "ns=2;i=1", "7.5"]);
     assert_eq!(code, 0, "{text}");
-    assert_eq!(apply(&file), (0, "nothing that a running server can take over has changed\n".to_owned()));
+    assert_eq!(apply(&file), (0, "no setting that a running server can apply has changed\n".to_owned()));
     // One stays, one changes, one is new.
     std::fs::write(&line, nodeset(&[(1, 1.0), (2, 2.5), (3, 3.0)])).unwrap();
     let (code, text) = apply(&file);
@@ -201,14 +203,109 @@ fn nodesets_are_replaced_while_clients_are_connected() {
     let (code, text) = apply(&file);
     assert!(code != 0 && text.contains("line.xml"), "{text}");
     assert!(value(1).contains("7.5"));
-    // Without the setting the nodes go.
+    // Without the setting, the nodes are removed.
     std::fs::write(&file, NODESETS.replace("\"line.xml\"", "")).unwrap();
     let (code, text) = apply(&file);
     assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
     assert!(value(1).contains("BadNodeIdUnknown"), "{}", value(1));
 }
 
-/// Files come into a directory, change there and go.
+/// A folder with Variables: their numbers and values.
+fn folder_of(variables: &[(u32, f64)]) -> String {
+    let folder = "<UAObject NodeId=\"ns=1;i=100\" BrowseName=\"1:Line\"><References>\
+                  <Reference ReferenceType=\"i=35\" IsForward=\"false\">i=85</Reference>\
+                  <Reference ReferenceType=\"i=40\">i=61</Reference></References></UAObject>";
+    let below = nodeset(variables).replace(">i=85<", ">ns=1;i=100<");
+    below.replace("</Models>", &format!("</Models>{folder}"))
+}
+
+/// Recorded variables and alarms follow a NodeSet that changes; nothing else is affected.
+#[test]
+fn recording_and_alarms_follow_a_changed_nodeset() {
+    const RULES: &str = "[history]\nfile = \"h.db\"\n\
+                         [[history.record]]\nbelow = \"nsu=urn:line;i=100\"\n\
+                         [[alarms.alarm]]\nvariable = \"nsu=urn:line;i=2\"\nhigh = 80.0\n";
+    let installation = Installation::new();
+    let (file, line) = (installation.file(), installation.folder.path().join("line.xml"));
+    let text = format!("{BASE}{RULES}").replace("[server]\n", "[server]\nnodesets = [\"line.xml\"]\n");
+    std::fs::write(&file, text.replace("simulated_plant = true", "simulated_plant = false")).unwrap();
+    std::fs::write(&line, folder_of(&[(1, 1.0), (2, 2.0)])).unwrap();
+    let server = installation.serve(&[]);
+    let url = server.url().to_owned();
+    let write = |id: u32, value: &str| {
+        let (code, text) = run(&["write", &url, &format!("ns=2;i={id}"), value]);
+        assert_eq!(code, 0, "{text}");
+    };
+    // The alarm's own nodes.
+    let shows = |path: &str, value: &str| {
+        let (code, text) = run(&["read", &url, &format!("ns=2;s=2/LevelAlarm/{path}"), "--json"]);
+        assert_eq!(code, 0, "{text}");
+        text.contains(value)
+    };
+    let is_active = |value: &str| shows("ActiveState/Id", value);
+    let recorded = |id: u32, value: &str| {
+        let (code, text) = run(&["history", &url, &format!("ns=2;i={id}"), "--from", "-1h", "--csv"]);
+        code == 0 && text.lines().any(|line| line.split(',').any(|field| field == value))
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let mut subscription = runtime.block_on(async {
+        let client = Client::builder(&url).unsecured().connect().await.unwrap();
+        let subscription = client.subscribe(Duration::from_millis(50)).await.unwrap();
+        subscription.monitor_item(Item::new(NodeId::numeric(2, 1)).queue(100)).await.unwrap();
+        subscription
+    });
+    write(2, "90.25");
+    until("the alarm", || is_active("true"));
+    let (code, text) = run(&["alarms", &url, "--acknowledge", "LevelAlarm", "--comment", "seen"]);
+    assert_eq!(code, 0, "{text}");
+    // One variable stays, one changes, one is new.
+    std::fs::write(&line, folder_of(&[(1, 1.0), (2, 95.5), (3, 3.0)])).unwrap();
+    let (code, text) = apply(&file);
+    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    assert!(
+        is_active("true") && shows("AckedState/Id", "true") && shows("Comment", "seen"),
+        "its state is kept"
+    );
+    for (id, value) in [(1, "11.25"), (2, "22.25"), (3, "33.25")] {
+        write(id, value);
+        until(value, || recorded(id, value));
+    }
+    assert!(recorded(2, "90.25") && recorded(2, "95.5"), "values from before and the value of the file");
+    until("the alarm follows the new variable", || is_active("false"));
+    // The variable goes, and comes back with a later file.
+    std::fs::write(&line, folder_of(&[(1, 1.0), (3, 3.0)])).unwrap();
+    let (code, text) = apply(&file);
+    assert!(code == 2 && text.contains("alarms.alarm.variable: this server has no node"), "{code} {text}");
+    let hangup = Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap();
+    assert!(hangup.success());
+    until("the alarm reports that it is missing", || shows("Quality", "BadNodeIdUnknown"));
+    std::fs::write(&line, folder_of(&[(1, 1.0), (2, 99.5), (3, 3.0)])).unwrap();
+    assert_eq!(apply(&file).0, 0);
+    until("the alarm is active again", || is_active("true"));
+    until("it is recorded again", || recorded(2, "99.5"));
+    write(1, "12.25");
+    // The item of the variable that has stayed got every value, and nothing else.
+    let values: Vec<DataValue> = runtime.block_on(async {
+        let mut values = Vec::new();
+        while values.len() < 3 {
+            match tokio::time::timeout(LIMIT, subscription.next()).await.unwrap().unwrap() {
+                Update::Change(change) => values.push(change.value),
+                other => {
+                    let told = format!("{other:?}");
+                    let is_expected =
+                        ["State(Items(", "State(KeepAlive"].iter().any(|one| told.starts_with(one));
+                    assert!(is_expected, "{told}");
+                }
+            }
+        }
+        values
+    });
+    let values: Vec<_> = values.into_iter().map(|one| (one.status(), one.value)).collect();
+    let expected = [1.0, 11.25, 12.25].map(|value| (StatusCode::GOOD, Some(value.into())));
+    assert_eq!(values, expected);
+}
+
+/// Files in a directory are added, changed and removed.
 #[test]
 fn a_directory_of_nodesets_is_watched() {
     let installation = Installation::new();
@@ -231,7 +328,7 @@ fn a_directory_of_nodesets_is_watched() {
     until("a file that went", || reads(1, "BadNodeIdUnknown"));
 }
 
-/// A server with a service manager.
+/// A server and its service manager.
 struct Service(Child);
 
 impl Drop for Service {
@@ -242,7 +339,7 @@ impl Drop for Service {
 }
 
 #[test]
-fn the_service_manager_hears_ready_reloading_watchdog_and_stopping() {
+fn the_service_manager_is_notified_of_all_states() {
     let installation = Installation::new();
     let socket = installation.folder.path().join("notify");
     let manager = UnixDatagram::bind(&socket).unwrap();

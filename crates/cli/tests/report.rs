@@ -1,5 +1,5 @@
-//! Every kind of plot that a report can have, drawn by a real browser. The measurements are made up: what is looked at here is
-//! the page, not what it says.
+//! Every kind of plot in a report, drawn by a real browser. The measurements are synthetic: the test checks the page,
+//! not the values.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says what it skips
 
@@ -16,11 +16,11 @@ use taktwerk_lab::place::Place;
 use taktwerk_lab::scenario::{Condition, Kind};
 use taktwerk_lab::store::Store;
 
-/// The plots of a report: what each is called there, and what it is drawn with.
+/// The plots of a report: their names, and the classes of their elements.
 const PLOTS: [(&str, &str, &[&str]); 7] = [
-    ("EPDF", "How often each round trip was seen", &["line"]),
+    ("EPDF", "Distribution density of the round trip", &["line"]),
     ("ECDF", "Delivery time", &["line"]),
-    ("percentile curve", "The tail of the round trip", &["line"]),
+    ("percentile curve", "Tail of the round trip", &["line"]),
     (
         "CPU against signals/s with fit and interval",
         "Measured and fitted: taktwerk",
@@ -31,7 +31,7 @@ const PLOTS: [(&str, &str, &[&str]); 7] = [
     ("stacked profile", "Server CPU by thread", &["part"]),
 ];
 
-/// Times around a middle, one of fifty of which is late.
+/// Times around a median, with one of fifty late.
 fn times(middle: f64) -> Times {
     let mut times = Times::new();
     for at in 0..400u32 {
@@ -41,14 +41,14 @@ fn times(middle: f64) -> Times {
     times
 }
 
-/// What a measurement of this load could be: every figure that some experiment looks at.
+/// A possible measurement of a load, with every figure that experiments use.
 fn made_up(experiment: &str, condition: &Condition, repetition: u32) -> Measurement {
     let (clients, items) = (f64::from(condition.clients), f64::from(condition.items.unwrap_or(1_000)));
     let interval = condition.publishing_ms.unwrap_or(100.0).max(1.0);
     let rate = items * 1e3 / interval;
     let weight = if condition.stack == "own" { 1.0 } else { 3.0 };
     let weight = weight * if condition.security.is_none() { 1.0 } else { 1.4 };
-    // Repetitions differ a little, each time in the same way.
+    // Repetitions differ slightly and reproducibly.
     let wobble = 1.0 + 0.01 * f64::from((repetition * 7 + condition.items.unwrap_or(3)) % 5);
     let cpu = (1.0 + rate * 5e-5 + clients * 0.1) * weight * wobble;
     let payload = f64::from(condition.payload.unwrap_or(16));
@@ -94,7 +94,7 @@ fn made_up(experiment: &str, condition: &Condition, repetition: u32) -> Measurem
     one
 }
 
-/// A run in which everything that the short form wants is there, of two stacks.
+/// Stores a run with everything that the short form of two stacks needs.
 fn keep(path: &Path) {
     let mut store = Store::open(path).unwrap();
     let run = store.begin("plots", "reproduce all", true, &json!({"machine": {"cpu": "none"}})).unwrap();
@@ -112,9 +112,9 @@ fn keep(path: &Path) {
     store.finish(run, &[]).unwrap();
 }
 
-/// What is looked for is found where it is: or else a page that has none of it says nothing.
+/// The checks find faults: otherwise a page without faults would prove nothing.
 #[test]
-fn a_page_that_sticks_out_and_a_chart_that_shows_nothing_are_noticed() {
+fn overflowing_pages_and_empty_charts_are_detected() {
     let Some(browser) = browser::browser() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = |chart: &str, wide: u32| {
@@ -148,13 +148,13 @@ fn every_kind_of_plot_is_drawn_and_fits_a_phone() {
         lab.args(["lab", "report", "-o"]).arg(&report).arg("--results").arg(&results).output().unwrap();
     assert!(written.status.success(), "{written:?}");
     let html = fs::read_to_string(&report).unwrap();
-    // What is simulated has no measurements to make a section of.
+    // Simulated experiments have no section for measurements.
     for experiment in experiment::all().into_iter().filter(|one| !one.is_simulated()) {
         assert!(html.contains(&format!("<section id=\"{}\">", experiment.id())), "{}", experiment.id());
     }
-    // All of it fits, and the first plots of it can be seen.
+    // Everything fits, and the first plots are visible.
     let figures = browser::look_at(&browser, &html, folder.path());
-    // One of each kind, near enough to the top to be in the picture.
+    // One of each kind, close enough to the top to be on the screenshot.
     let (head, body) = html.split_once("<header>").unwrap();
     let mut page = format!("{head}<header><h1>plots</h1></header><div class=\"charts\">");
     for (kind, title, marks) in PLOTS {

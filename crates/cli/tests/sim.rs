@@ -23,7 +23,7 @@ fn error(output: &Output, code: i32) -> String {
     said
 }
 
-/// A file that goes away.
+/// A file that is deleted when dropped.
 struct File(PathBuf);
 
 impl File {
@@ -46,7 +46,7 @@ const PLANT: &str = "docs/lab/plants/two-lines.toml";
 const SHORT: [&str; 4] = ["--set", "time.duration_s=6", "--seeds", "2"];
 
 #[test]
-fn a_plant_gives_figures_tables_and_a_report() {
+fn a_plant_produces_figures_tables_and_a_report() {
     let report = File::new("report.html");
     let text = sim(&[&[PLANT, "--report", report.path()][..], &SHORT].concat());
     let shown = String::from_utf8(text.stdout).unwrap();
@@ -62,7 +62,7 @@ fn a_plant_gives_figures_tables_and_a_report() {
     assert_eq!(figure(&one, "historian.missing_percent"), 0.0);
     assert_eq!(figure(&one, "historian.reconnects"), 2.0);
     let mut again = document(&sim(&[&arguments[..], &["--threads", "1"]].concat()));
-    // What it took is not what came of it.
+    // The duration is not part of the result.
     for measured in ["core_s", "memory_peak_bytes"] {
         assert!(one[measured].as_f64().unwrap() > 0.0, "{measured}");
         again[measured] = one[measured].clone();
@@ -74,7 +74,7 @@ fn a_plant_gives_figures_tables_and_a_report() {
 }
 
 #[test]
-fn a_trace_is_written_beside_the_figures() {
+fn a_trace_is_written() {
     let trace = File::new("trace.json");
     let text = sim(&[PLANT, "--seeds", "1", "--set", "time.duration_s=6", "--trace", trace.path()]);
     let shown = String::from_utf8(text.stdout).unwrap();
@@ -82,7 +82,7 @@ fn a_trace_is_written_beside_the_figures() {
     let document: Value = serde_json::from_slice(&std::fs::read(&trace.0).unwrap()).unwrap();
     let events = document["traceEvents"].as_array().unwrap();
     assert!(events.iter().any(|event| event["ph"] == "s" && event["name"] == "PublishResponse"));
-    // Before anything is simulated, a file that is there is kept.
+    // An existing file is kept, and detected before the simulation.
     let again = [PLANT, "--seeds", "1000000", "--trace", trace.path()];
     let said = error(&sim(&again), 2);
     assert!(said.contains("exists already") && said.contains("--force"), "{said}");
@@ -155,13 +155,13 @@ fn a_profile_of_this_machine_is_measured_and_used() {
     let cpu = with["cases"][0]["figures"]["line.cpu_percent"]["median"].as_f64();
     assert!(cpu.unwrap() > 0.0, "{with}");
     let text = std::fs::read_to_string(&profile.0).unwrap();
-    // Another version's costs mean something else.
+    // Costs of another version are not comparable.
     std::fs::write(&profile.0, text.replace("version = \"", "version = \"0")).unwrap();
     let said = error(&sim(&short), 2);
     assert!(said.contains(profile.path()) && said.contains("measured with version"), "{said}");
     let said = sim(&[&short[..], &["--any-build"]].concat());
     assert!(said.status.success());
-    // A counter that this version does not have.
+    // An unknown counter.
     std::fs::write(&profile.0, text.replace("[server]", "[server]\nwidgets = 1.0")).unwrap();
     let said = error(&sim(&short), 2);
     assert!(said.contains("server.widgets = 1"), "{said}");
@@ -174,7 +174,7 @@ fn hosts_that_come_with_the_program_are_used_by_name() {
     let cpu = &placed["cases"][0]["figures"]["line.cpu_percent"]["median"];
     assert!(cpu.as_f64().is_some_and(|cpu| cpu > 0.0), "{placed}");
 
-    // Cost models of another version are used, and that is told.
+    // Cost models of another version are used with a warning.
     let models = include_str!("../../../docs/lab/hosts/epyc-vm.json");
     let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
     assert!(models.contains(&version), "no version in {models}");
@@ -190,9 +190,9 @@ fn hosts_that_come_with_the_program_are_used_by_name() {
     assert!(error(&other, 0).contains("measured with version 0.0.1 on 20"));
 }
 
-/// The system's limit on the size of files (`ulimit -f`) makes writing fail, and does not end the program.
+/// The file size limit (`ulimit -f`) makes writing fail, and does not end the program.
 #[test]
-fn a_limit_on_the_size_of_files_is_told() {
+fn a_file_size_limit_is_reported() {
     let report = File::new("limit.html");
     let limited = "ulimit -f 1; exec \"$0\" sim docs/lab/plants/two-lines.toml --seeds 1 --report \"$1\"";
     let mut command = Command::new("sh");
@@ -204,7 +204,7 @@ fn a_limit_on_the_size_of_files_is_told() {
 }
 
 #[test]
-fn mistakes_end_with_place_and_code() {
+fn mistakes_are_reported_with_position_and_exit_code() {
     let said = error(&sim(&[PLANT, "--set", "link.0.rate=256k"]), 2);
     assert!(said.contains("--set link.0.rate=256k: link \"leased line\" carries 256 kbit/s"), "{said}");
     let said = error(&sim(&[PLANT, "--set", "client.0.server=plc"]), 2);
@@ -216,7 +216,7 @@ fn mistakes_end_with_place_and_code() {
     assert!(said.contains("historian.delay_mean_ms is") && said.contains("below"), "{said}");
     let said = error(&sim(&[&[PLANT][..], &SHORT, &["--set", "time.settle_s=0"]].concat()), 5);
     assert!(said.contains("seed 1: a promise is broken after") && said.contains("at line-1"), "{said}");
-    // Values that are still on their way count as stuck at once: nothing has to go wrong for that.
+    // Values in flight count as stuck at once, so the assertion fails without a fault.
     assert!(said.contains("it needs no fault: the plant alone shows it"), "{said}");
     assert!(said.contains("--seeds 1 --seed 1"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! The built program against itself: `serve`, and every client command with its output and exit code.
+//! `serve` and every client command, with output and exit code.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -13,7 +13,7 @@ fn taktwerk() -> Program {
     Program::new(env!("CARGO_BIN_EXE_taktwerk"))
 }
 
-/// A server without security, unless the arguments say otherwise: so no test touches the certificates of who runs it.
+/// A server without security by default, so that no test uses the user's certificates.
 fn serve(arguments: &[&str]) -> Running {
     let mut program = taktwerk().args(["serve", "--port", "0", "--exit-with-stdin"]).args(arguments);
     if !arguments.contains(&"--policy") {
@@ -42,7 +42,7 @@ fn stderr(code: i32, arguments: &[&str]) -> String {
     String::from_utf8(run(code, arguments).stderr).unwrap()
 }
 
-/// The thumbprint of the only certificate that was refused in a store.
+/// The thumbprint of the only rejected certificate in a store.
 fn refused(pki: &str) -> Option<String> {
     let mut files = std::fs::read_dir(std::path::Path::new(pki).join("rejected/certs")).ok()?;
     let name = files.next()?.ok()?.file_name().to_string_lossy().into_owned();
@@ -61,14 +61,14 @@ fn nodes_are_found_by_their_type() {
     assert_eq!(found[0]["BrowseName"], "2:Level");
     assert!(found[0]["#Value"].is_number() && found[0]["EURange"]["Low"].is_number(), "{found}");
     assert!(text(&levels).contains("AnalogUnitRangeType"));
-    // The subtype has them, and not the type itself.
+    // The subtype has the property, but not the type itself.
     assert_eq!(json(&["query", url, "AnalogItemType", "--exact"]), serde_json::json!([]));
     assert_eq!(json(&["query", url, "FolderType", "-n", "3"]).as_array().unwrap().len(), 3);
     let hint = "for the attribute Value of the node itself write #Value";
     assert!(stderr(0, &["query", url, "AnalogItemType", "--where", "Value > 200"]).contains(hint));
     assert!(stderr(0, &["query", url, "AnalogItemType", "--select", "Value"]).contains(hint));
     assert!(!stderr(0, &levels).contains("note"));
-    assert!(stderr(2, &["query", url, "AnalogItmType"]).contains("is no type of the specification"));
+    assert!(stderr(2, &["query", url, "AnalogItmType"]).contains("is not a type of the specification"));
     assert!(stderr(2, &["query", url, "FolderType", "--where", "a b"]).contains("--where: cannot read"));
 }
 
@@ -109,7 +109,7 @@ fn client_commands() {
     let read = json(&["read", url, "ns=1;i=100000", "nsu=urn:taktwerk:interop;s=array/Int32#Value[1:2]"]);
     assert_eq!(read[0]["StatusCode"]["Symbol"], "Good");
     assert_eq!(read[1]["Value"], serde_json::json!([-1, 0]));
-    assert_eq!(json(&["read", url, "/Objects/2:Plant/2:Boiler/*"]).as_array().unwrap().len(), 8);
+    assert_eq!(json(&["read", url, "/Objects/2:Plant/2:Boiler/*"]).as_array().unwrap().len(), 9);
     let recipe = json(&["read", url, "/Objects/2:Plant/2:Recipe"]);
     assert_eq!(recipe[0]["Decoded"]["Steps"][1]["Name"], "hold");
     let table = text(&["read", url, "/Objects/2:Plant/2:Boiler/*", "i=2258"]);
@@ -130,7 +130,7 @@ fn client_commands() {
     assert_eq!(sum["OutputArguments"][0]["Value"], 3.5);
     run(0, &["call", url, "/Objects/2:Plant/2:Methods/2:Wait", "20"]);
 
-    // The steps of a connection, for those who want to know where it stands.
+    // With -v, the steps of a connection are printed.
     for command in [&["read", url, "i=2258"][..], &["watch", url, "i=2258", "-n", "1"]] {
         let steps = stderr(0, &[command, &["-v"]].concat());
         for step in ["connecting to", "OpenSecureChannel", "CreateSession", "ActivateSession", "session up"] {
@@ -194,7 +194,7 @@ fn failures_have_their_exit_codes_and_say_what_to_do() {
     assert!(stderr(2, &["read", url, "i=84", "--policy", "Basic512"]).contains("Aes256_Sha256_RsaPss"));
     assert!(stderr(2, &["read", url, "i=84", "--mode", "Sign"]).contains("--policy"));
     let best = ["read", url, "i=84", "--policy", "best", "--mode", "Sign"];
-    assert!(stderr(2, &best).contains("leave out mode Sign"));
+    assert!(stderr(2, &best).contains("remove --mode Sign"));
     let wrong_password = stderr(3, &["read", url, "i=2258", "-u", "user1", "-p", "wrong"]);
     assert!(wrong_password.contains("BadUserAccessDenied") && wrong_password.contains("the password"));
     run(0, &["read", url, "i=2258", "-u", "user1", "-p", "password"]);
@@ -238,7 +238,7 @@ fn security() {
         let output = read(3, &["--policy", "Basic256Sha256"]);
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    // Neither trusts the other yet. The server is asked first, and says as little as it may.
+    // Neither trusts the other yet. The server is asked first, and reveals as little as possible.
     let refused = refusal();
     assert!(refused.contains("BadSecurityChecksFailed") && refused.contains("trust"), "{refused}");
     own.trust_those_of(&client).unwrap();
@@ -251,7 +251,7 @@ fn security() {
     client.trust_those_of(&own).unwrap();
     for policy in policies {
         read(0, &["--policy", policy]);
-        // Passwords go with RSA encryption; with ephemeral keys they wait for sessions to exchange those.
+        // Passwords need RSA encryption, because ephemeral keys are exchanged later.
         if !policy.starts_with("ECC") && !policy.starts_with("RSA_DH") {
             read(0, &["--policy", policy, "-u", "user1", "-p", "password"]);
             read(3, &["--policy", policy, "-u", "user1", "-p", "wrong"]);
@@ -271,7 +271,7 @@ fn loads() {
     let server = serve(&["--no-plant", "--signals", "200", "--update", "50"]);
     let (url, pid) = (server.url(), server.pid().to_string());
     let short = ["-d", "0.5s", "--warmup", "0.1s", "--server-pid", &pid];
-    // On a busy machine a generator may be late: exit code 5 then, but the document is complete.
+    // On a busy machine a generator may be late: exit code 5, but the document is complete.
     let bench = |arguments: &[&str]| -> Value {
         let arguments = [&["bench"], arguments, &[url, "--json"], &short].concat();
         let output = taktwerk().args(&arguments).run(LIMIT).unwrap();
@@ -314,14 +314,14 @@ fn loads() {
     assert_eq!(subscribe["revised"]["publishing_ms"]["max"], 50.0);
     assert!(subscribe["notifications"].as_u64().unwrap() > 1_000, "{subscribe}");
     assert!(subscribe["delivery_before_stall"]["count"].as_u64().unwrap() > 10);
-    // More in one request than the server takes, which says how many that is.
+    // More items in one request than the server allows. The server reports its limit.
     let many = ["subscribe", "--items", "10001", "--per-request", "20000", "-I", "250", "--sampling", "250"];
     assert_eq!(bench(&many)["progress"]["items"], 10_001);
     server.stop().unwrap();
 }
 
 #[test]
-fn values_that_tell_when_they_were_written() {
+fn signals_can_contain_their_write_time() {
     for (values, tell) in [("time", true), ("count", false)] {
         let signals = ["--no-plant", "--signals", "20", "--update", "50", "--signal-values", values];
         let server = serve(&signals);
@@ -342,7 +342,7 @@ fn values_that_tell_when_they_were_written() {
 }
 
 #[test]
-fn who_never_sleeps_is_not_therefore_at_the_end_of_its_strength() {
+fn busy_polling_is_not_reported_as_overload() {
     let server = serve(&["--no-plant", "--interop", "--signals", "10", "--update", "50"]);
     let url = server.url();
     for load in [
@@ -355,7 +355,7 @@ fn who_never_sleeps_is_not_therefore_at_the_end_of_its_strength() {
         let output = taktwerk().args(["bench"]).args(load).args(short).run(LIMIT).unwrap();
         let polling: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(!polling["invalid"].to_string().contains("of its core"), "{load:?}: {polling}");
-        // The blocking driver does not count.
+        // The blocking driver is not affected.
         let counted = polling["generator"]["polling_s"].as_f64();
         assert!(
             if load == ["read"] { counted.is_none() } else { counted > Some(0.0) },
@@ -367,7 +367,7 @@ fn who_never_sleeps_is_not_therefore_at_the_end_of_its_strength() {
 }
 
 #[test]
-fn serving_can_be_refused() {
+fn serve_fails_with_exit_codes() {
     let server = serve(&["--no-plant"]);
     let port = server.url().rsplit(':').next().unwrap().to_owned();
     assert!(stderr(6, &["serve", "--port", &port]).contains("in use"));
@@ -378,9 +378,9 @@ fn serving_can_be_refused() {
     server.stop().unwrap();
 }
 
-/// `pki init` makes a certificate that says whose it is; the server that is given the folder is that application.
+/// `pki init` creates a certificate with an ApplicationUri, and a server with that directory uses it.
 #[test]
-fn a_demo_server_is_called_what_its_certificate_says() {
+fn the_demo_server_uses_the_uri_of_its_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     run(0, &["pki", "init", "--key", "p256", "--uri", "urn:example:kiln", "--pki", &at("server")]);
@@ -402,9 +402,9 @@ fn a_demo_server_is_called_what_its_certificate_says() {
     server.stop().unwrap();
 }
 
-/// Whoever started a server may stop reading what it says; a stranger's refusal is a warning, and must not end it.
+/// Standard error of a server may be closed. A warning must not end the server then.
 #[test]
-fn a_server_outlives_those_who_read_its_warnings() {
+fn a_server_survives_a_closed_standard_error() {
     use std::io::BufRead;
     use std::process::{Command, Stdio};
     let folder = tempfile::tempdir().unwrap();
@@ -420,7 +420,7 @@ fn a_server_outlives_those_who_read_its_warnings() {
     let mut lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
     let url = lines.find_map(|line| line.strip_prefix("READY ").map(str::to_owned)).unwrap();
     drop((lines, server.stderr.take()));
-    // Refused, and the warning about it is read by nobody.
+    // The refusal causes a warning, which cannot be written.
     run(3, &["read", &url, "i=2258", "--policy", "ECC_nistP256_AesGcm", "--pki", &at("client")]);
     assert_eq!(std::fs::read_dir(folder.path().join("server/rejected/certs")).unwrap().count(), 1);
     run(0, &["read", &url, "i=2258", "--policy", "None"]);
@@ -428,7 +428,7 @@ fn a_server_outlives_those_who_read_its_warnings() {
     assert!(server.wait().unwrap().success());
 }
 
-/// The server's own use of the machine is in its address space, by thread, and agrees with itself.
+/// The server's resource usage is in its address space, by thread, and is consistent.
 #[test]
 fn a_server_shows_its_own_profile() {
     let server = serve(&["--no-plant", "--signals", "2000", "--update", "5", "--profile"]);

@@ -1,4 +1,4 @@
-//! What `taktwerk tune` writes is read by those who use it.
+//! The files that `taktwerk tune` writes are valid for their programs.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -9,7 +9,7 @@ use taktwerk_config::ConfigFile;
 
 const PLANT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab/plants/cavalieri.toml");
 
-/// A folder that is gone at the end.
+/// A directory that is deleted when dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -20,7 +20,7 @@ impl Place {
         Self(path)
     }
 
-    /// Tunes the paper's plant with formulas: quick.
+    /// Tunes the paper's plant with formulas only.
     fn tune(&self, more: &[&str]) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
         let out = self.0.join("tuned");
@@ -45,7 +45,7 @@ impl Drop for Place {
     }
 }
 
-/// The command that checks configurations takes the file as it is. Nobody may log on until somebody adds a user.
+/// `config check` accepts the file. No user can log on until one is added.
 fn server(path: &Path) -> ConfigFile {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
     let output = command.args(["config", "check", "--json"]).arg(path).output().unwrap();
@@ -57,7 +57,7 @@ fn server(path: &Path) -> ConfigFile {
 }
 
 #[test]
-fn every_file_is_read_and_has_the_recommended_settings() {
+fn every_file_is_valid_and_has_the_recommended_settings() {
     let place = Place::new("files");
     let told = place.tune(&["--endpoint", "opc.tcp://plc7:4840"]);
     let best = &told["recommended"];
@@ -65,7 +65,7 @@ fn every_file_is_read_and_has_the_recommended_settings() {
     assert_eq!(best["security"], "sign-and-encrypt");
 
     let configuration = server(&place.path("server.toml"));
-    // Users that somebody has added stay when it is tuned again.
+    // An existing users file is kept.
     let mut add = Command::new(env!("CARGO_BIN_EXE_taktwerk"));
     let password = place.0.join("password");
     std::fs::write(&password, "a long enough secret\n").unwrap();
@@ -120,7 +120,7 @@ fn a_clock_for_publish_requests_and_a_number_of_them_exclude_each_other() {
 }
 
 #[test]
-fn the_laboratory_takes_the_scenario_that_confirms_it() {
+fn the_laboratory_accepts_the_confirmation_scenario() {
     let place = Place::new("confirm");
     let plant = place.0.join("plant.toml");
     std::fs::write(&plant, "link = \"ppp-2m\"\n[[signals]]\ncount = 15\nperiod_ms = 10\n").unwrap();

@@ -1,5 +1,5 @@
-//! Loads on servers and brokers that stand still: what has no answer counts with the time that it has waited, and the figures
-//! are worth nothing from one of a hundred on.
+//! Loads on servers and brokers that stop responding: unanswered requests count with the time that they have waited.
+//! From one in a hundred on, the measurement is invalid.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -18,7 +18,7 @@ fn bench(arguments: &[&str]) -> Output {
     command.arg("bench").args(arguments).arg("--json").stdin(Stdio::null()).output().unwrap()
 }
 
-/// The document of a measurement that called itself invalid because of what was not answered.
+/// The document of a measurement that is invalid because of unanswered requests.
 fn invalid(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -40,23 +40,23 @@ fn server() -> Running {
         .unwrap()
 }
 
-/// What a relay does when it has let through what it was to let through on a connection.
+/// What a relay does after it has relayed its number of messages.
 #[derive(Clone, Copy, PartialEq)]
 enum Then {
-    /// It swallows the rest: the server stands still, as far as clients can see.
+    /// Drop the rest: to clients, the server has stopped responding.
     Stall,
-    /// It closes the connection instead of the next answer.
+    /// Close the connection instead of the next response.
     Close,
-    /// It does so, and with all that follow at once.
+    /// The same, and for all later connections.
     CloseForGood,
 }
 
-/// A relay that swallows the rest.
+/// A relay that drops the rest.
 fn stalling(server: &Running, messages: impl Fn(usize) -> usize + Send + 'static) -> String {
     relay(server, Then::Stall, messages)
 }
 
-/// A relay in front of a server that lets so many of the server's messages through on a connection, by its number.
+/// A relay in front of a server that relays `messages` server messages per connection, by connection number.
 fn relay(server: &Running, then: Then, messages: impl Fn(usize) -> usize + Send + 'static) -> String {
     let address = server.url().trim_start_matches("opc.tcp://").trim_end_matches('/');
     let address: SocketAddr = address.parse().unwrap();
@@ -88,8 +88,8 @@ fn relay(server: &Running, then: Then, messages: impl Fn(usize) -> usize + Send 
     url
 }
 
-/// Carries a server's messages: four bytes of type, four of length (Part 6 §7.1.2.2). Says whether it ended that, and not
-/// one of the two.
+/// Relays the messages of a server: four bytes type, four bytes length (Part 6 §7.1.2.2). Returns whether it closed the
+/// connection itself.
 fn answer(mut server: TcpStream, mut client: &TcpStream, allowed: usize, ends: bool) -> bool {
     let mut message = vec![0; 8];
     for count in 0.. {
@@ -113,32 +113,32 @@ fn answer(mut server: TcpStream, mut client: &TcpStream, allowed: usize, ends: b
 }
 
 #[test]
-fn what_a_server_does_not_answer_is_not_left_out() {
+fn unanswered_requests_are_counted() {
     let server = server();
-    // Those who look for nodes get by with less; what is measured gets hello, channel, session and some 60 answers.
+    // Finding nodes needs fewer messages. The measurement gets hello, channel, session and about 60 responses.
     let url = stalling(&server, |_| 64);
     let read = ["read", &url, "--rate", "100", "-n", "100", "--warmup", "0", "--nodes", "ns=1;i=100000"];
     let document = invalid(&bench(&read));
     let [answered, unanswered] = ["/requests", "/unanswered"].map(|it| number(&document, it));
     assert!(answered > 10.0 && unanswered > 10.0, "{document:#}");
     assert_eq!(answered + unanswered, 100.0, "{document:#}");
-    // The drain is two seconds long; the last request was sent at the end of the window, the first one earlier.
+    // The drain takes two seconds. The last request was sent at the end of the window, the first one earlier.
     assert_eq!(number(&document, "/latency/corrected/count"), 100.0);
     assert!(number(&document, "/latency/corrected/p99_us") > 1.99e6, "{document:#}");
 }
 
-/// A probe with requests each hundredth of a second.
+/// A probe with a request every 10 ms.
 fn probe(url: &str, count: &str) -> Output {
     let probe = ["probe", url, "--rate", "100", "-n", count, "--warmup", "0", "--timeout", "1s"];
     bench(&[&probe[..], &["--nodes", "ns=1;i=100000"]].concat())
 }
 
 #[test]
-fn a_probe_counts_what_it_waited_for_and_ends_with_its_schedule() {
+fn a_probe_counts_unanswered_requests_and_ends_on_schedule() {
     let server = server();
     let document = invalid(&probe(&stalling(&server, |_| 24), "50"));
     let [due, sent, answered] = ["/due", "/sent", "/requests"].map(|it| number(&document, it));
-    // The second of --timeout is longer than the rest of the schedule, so that nothing is sent after it.
+    // The timeout of one second is longer than the rest of the schedule, so that nothing is sent after it.
     assert_eq!((due, number(&document, "/unanswered")), (50.0, 1.0), "{document:#}");
     assert!(answered > 10.0 && sent == answered + 1.0, "{document:#}");
     assert_eq!(number(&document, "/latency/corrected/count"), 50.0);
@@ -149,7 +149,7 @@ fn a_probe_counts_what_it_waited_for_and_ends_with_its_schedule() {
 }
 
 #[test]
-fn a_probe_goes_on_after_a_lost_connection() {
+fn a_probe_continues_after_a_lost_connection() {
     let server = server();
     let document = invalid(&probe(&relay(&server, Then::Close, |_| 24), "50"));
     let lost = number(&document, "/connections_lost");
@@ -158,26 +158,26 @@ fn a_probe_goes_on_after_a_lost_connection() {
 }
 
 #[test]
-fn a_probe_says_that_the_server_is_gone() {
+fn a_probe_reports_an_unreachable_server() {
     let server = server();
     let output = probe(&relay(&server, Then::CloseForGood, |_| 24), "1000");
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("could not be had again within 5 s"), "{said}");
+    assert!(said.contains("could not be restored within 5 s"), "{said}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((number(&document, "/unanswered"), number(&document, "/connections_lost")), (1.0, 1.0));
     assert!(number(&document, "/requests") > 10.0, "{document:#}");
 }
 
 #[test]
-fn a_closed_loop_counts_what_it_waited_for() {
+fn a_closed_loop_counts_unanswered_requests() {
     let server = server();
     let url = stalling(&server, |_| 24);
     let read = |clients: &str, count: &str| {
         let read = ["read", &url, "-c", clients, "-n", count, "--warmup", "0", "--timeout", "1s"];
         bench(&[&read[..], &["--nodes", "ns=1;i=100000"]].concat())
     };
-    // One on the blocking driver, whose time is over, and two of a fleet.
+    // One client on the blocking driver, whose time is over, and two of a fleet.
     for (clients, count) in [("1", "23"), ("2", "43")] {
         let document = invalid(&read(clients, count));
         assert!(number(&document, "/unanswered") >= 1.0 && number(&document, "/requests") >= 10.0);
@@ -186,9 +186,9 @@ fn a_closed_loop_counts_what_it_waited_for() {
 }
 
 #[test]
-fn sessions_that_are_not_opened_have_waited() {
+fn unopened_sessions_are_counted() {
     let server = server();
-    // One ends while its channel is opened, one while its session is created.
+    // One fails while its channel is opened, one while its session is created.
     let url = stalling(&server, |number| if number == 0 { usize::MAX } else { number });
     let document = invalid(&bench(&["connect", &url, "-n", "3", "--policy", "None", "--timeout", "1s"]));
     assert_eq!((number(&document, "/sessions"), number(&document, "/unanswered")), (1.0, 2.0));
@@ -196,7 +196,7 @@ fn sessions_that_are_not_opened_have_waited() {
 }
 
 #[test]
-fn waiting_for_a_session_is_no_part_of_the_account() {
+fn waiting_for_a_session_is_not_counted() {
     let server = server();
     let url = stalling(&server, |number| if number == 0 { 1 } else { usize::MAX });
     let connect = ["connect", &url, "-n", "5", "-c", "2", "--policy", "None", "--timeout", "3s"];
@@ -206,7 +206,7 @@ fn waiting_for_a_session_is_no_part_of_the_account() {
     assert!(waited_us > 2.99e6 && window_s * 1e6 < waited_us, "{document:#}");
 }
 
-/// A broker for MQTT 3.1.1 with QoS 0, which hands on so many messages and then no more.
+/// A broker for MQTT 3.1.1 with QoS 0 that forwards `messages` messages and then no more.
 fn broker(messages: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -222,7 +222,7 @@ fn broker(messages: usize) -> String {
     address
 }
 
-/// One packet: its first byte and what follows the length (MQTT 3.1.1 §2.2). None at the end.
+/// A packet: its first byte, and the bytes after the length (MQTT 3.1.1 §2.2). `None` at the end.
 fn packet(client: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let mut byte = [0];
     client.read_exact(&mut byte).ok()?;
@@ -252,7 +252,7 @@ fn serve(mut client: TcpStream, subscribers: &Mutex<Vec<(String, TcpStream)>>, l
                 subscribers.lock().unwrap().push((text(&rest[2..]), client.try_clone().unwrap()));
                 client.write_all(&[0x90, 3, rest[0], rest[1], 0]).unwrap();
             }
-            // PUBLISH; all of ours are shorter than 128 bytes.
+            // PUBLISH; all test messages are shorter than 128 bytes.
             3 => {
                 let message = [&[first, u8::try_from(rest.len()).unwrap()][..], &rest].concat();
                 for (_, stream) in subscribers.lock().unwrap().iter_mut().filter(|it| it.0 == text(&rest)) {
@@ -269,7 +269,7 @@ fn serve(mut client: TcpStream, subscribers: &Mutex<Vec<(String, TcpStream)>>, l
 }
 
 #[test]
-fn messages_that_do_not_come_back_have_waited() {
+fn unreturned_messages_are_counted() {
     let document = invalid(&bench(&["mqtt", &broker(60), "--rate", "100", "-n", "100", "--warmup", "0"]));
     let [came, missing, unanswered] =
         ["/messages", "/missing", "/unanswered"].map(|it| number(&document, it));
@@ -279,24 +279,24 @@ fn messages_that_do_not_come_back_have_waited() {
 }
 
 #[test]
-fn so_many_messages_are_not_ended_by_the_clock() {
+fn a_message_count_is_not_limited_by_time() {
     let url = broker(usize::MAX);
     let mqtt = ["mqtt", &url, "-n", "100", "-d", "0", "--warmup", "0"];
     for more in [&[][..], &["--busy-poll"]] {
         let output = bench(&[&mqtt[..], more].concat());
-        // A generator without a CPU of its own may have measured itself, but not because it never sleeps.
+        // A generator without its own CPU may have measured itself, but not because it busy-polls.
         assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((number(&document, "/messages"), number(&document, "/roundtrip/count")), (100.0, 100.0));
-        // Who never sleeps has not polled in vain either, if each answer was there when its turn came.
+        // With busy polling, a response may be available at the first poll.
         let polling = number(&document, "/generator/polling_s");
         assert!(polling == 0.0 || !more.is_empty() && polling > 0.0, "{document:#}");
     }
 }
 
 #[test]
-fn a_transaction_that_is_given_up_has_waited() {
-    // Two receivers and their answers, three times, and one message of the fourth.
+fn abandoned_transactions_are_counted() {
+    // Two receivers and their responses, three times, and one message of the fourth.
     let document =
         invalid(&bench(&["mqtt", &broker(13), "--pattern", "fan", "-c", "3", "-n", "4", "--warmup", "0"]));
     assert_eq!((number(&document, "/messages"), number(&document, "/unanswered")), (3.0, 1.0));

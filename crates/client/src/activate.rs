@@ -1,4 +1,4 @@
-//! CreateSession and ActivateSession (Part 4 §5.7): who we are, and proof of it.
+//! CreateSession and ActivateSession (Part 4 §5.7): user identity and proof of it.
 
 use crate::client::Client;
 use crate::effect::{Effect, JobToken};
@@ -35,7 +35,7 @@ impl Client {
         let (Some(target), Some(chosen)) = (&self.dialled.target, &self.dialled.chosen) else { return };
         let provider = &self.config.channel.provider;
         let own = provider.own_certificate(chosen.policy);
-        // Servers compare the name with the certificate's: what stands there cannot be wrong.
+        // Servers compare the ApplicationUri with the certificate's, so use the one in the certificate.
         let of_certificate = own.and_then(|own| provider.application_uri(own));
         let application_uri = of_certificate.as_deref().unwrap_or(&self.config.application_uri);
         let mut request = CreateSessionRequest {
@@ -54,7 +54,7 @@ impl Client {
             max_response_message_size: self.config.channel.limits.message_size_max,
             ..CreateSessionRequest::default()
         };
-        // A server has to be asked for the key that a secret is encrypted for.
+        // The server sends the key for encrypting a secret only if it is asked for it.
         let token_policies = &chosen.description.user_identity_tokens;
         if let Some(policy) = key_policy(token_policies, &target.identity, chosen.policy, provider.as_ref()) {
             request.request_header.additional_header = ephemeral::ask(policy);
@@ -99,7 +99,7 @@ impl Client {
             endpoint.security_policy_uri.as_str() == policy.uri()
                 && endpoint.security_mode.0 == chosen.mode.number()
         };
-        // Without discovery the policies for identities come with the session.
+        // Without discovery, the token policies arrive with CreateSession.
         let announced = response.server_endpoints.iter().find(matching);
         let described = Some(&chosen.description).filter(|known| !known.user_identity_tokens.is_empty());
         let token_policies =
@@ -129,14 +129,15 @@ impl Client {
             token_policies,
             key,
             activated: false,
-            told: false,
+            is_reported: false,
             transfer_due: true,
             transfers: 0,
         });
         self.activate(verify, now, sink)
     }
 
-    /// What must hold of a server's answer over a secured channel (Part 4 §5.7.2.2); the signature is left as a job.
+    /// Checks a CreateSession response over a secured channel (Part 4 §5.7.2.2). The signature is verified by a
+    /// separate job.
     fn check_server(
         &self,
         response: &CreateSessionResponse,
@@ -160,7 +161,7 @@ impl Client {
         Ok(Job::Verify { policy, certificate, data, signature })
     }
 
-    /// The server is the application that its endpoints say it is (Part 4 §5.5.1).
+    /// Checks that the server is the application named in its endpoints (Part 4 §5.5.1).
     fn check_application(
         &self,
         certificate: &[u8],
@@ -176,7 +177,7 @@ impl Client {
         Err(SecurityProblem::ApplicationUri { certificate: named.map(Into::into) })
     }
 
-    /// What signatures of the session depend on, over the channel there is.
+    /// The data that session signatures depend on, for the current channel.
     fn binding(
         &self,
         server_certificate: &Arc<[u8]>,
@@ -194,9 +195,9 @@ impl Client {
         }
     }
 
-    /// Whether there is a session that can be taken to the channel there is: it was activated, and the channel is secured
-    /// in the same way and leads to the same server (Part 4 §5.6.2.1). Nobody else is given its token, or taken for the
-    /// server that has proved itself in CreateSession.
+    /// Whether the current session can be reactivated on the current channel: it was activated, and the channel has the
+    /// same security and the same server certificate (Part 4 §5.6.2.1). Otherwise another server would get its token,
+    /// or would be accepted without the proof in CreateSession.
     pub(crate) fn can_reactivate(&self) -> bool {
         let (Some(session), Some(channel)) = (&self.session, &self.link.channel) else { return false };
         let (policy, _) = session.security;
@@ -207,7 +208,7 @@ impl Client {
         session.activated && session.security == (channel.policy(), channel.mode()) && is_same_server
     }
 
-    /// Starts ActivateSession for the session there is, over the channel there is.
+    /// Starts ActivateSession for the current session on the current channel.
     pub(crate) fn activate(
         &mut self,
         verify: Option<Job>,
@@ -312,17 +313,16 @@ impl Client {
                 session.server_nonce = nonce.into();
                 session.key = offered_key(&response.response_header);
                 session.activated = true;
-                // It may have been activated before, over a connection that broke before anything came of it.
-                let restored = if session.told { Restored::SameSession } else { Restored::NewSession };
+                // It may have been activated before, over a connection that broke before the application was notified.
+                let restored = if session.is_reported { Restored::SameSession } else { Restored::NewSession };
                 self.on_activated(restored, now, sink);
             }
-            // It would refuse a new session too: the old one is kept for the next attempt.
+            // A busy server would refuse a new session, too: keep the old one for the next attempt.
             Err(error) if is_busy(error.status()) => self.lose(error, now, sink),
             Err(error) if error.is_refused_user() && !self.config.reconnect.retry_refused_user => {
                 self.lose(error, now, sink);
             }
-            // The server does not know the old session any more, or does not give it to this channel: Part 4 §6.7 goes
-            // on with a new one.
+            // The server has lost the session or refuses it on this channel. Part 4 §6.7 requires a new session then.
             Err(ClientError::Service { .. }) if session.activated => {
                 self.forget_session();
                 self.create_session(now, sink);
@@ -338,7 +338,7 @@ impl Client {
     }
 }
 
-/// The key for a secret that a response offers. That there is none matters only to those who need one.
+/// The key for a secret that a response offers. If it is missing, only identities that need one fail.
 fn offered_key(header: &ResponseHeader) -> Option<EphemeralKeyType> {
     ephemeral::offered(&header.additional_header)?.ok()
 }

@@ -1,4 +1,4 @@
-//! Requests split over the server's limits, their answers joined in order.
+//! Requests split to fit the server's limits, with their responses joined in order.
 
 use crate::error::ClientError;
 use crate::event::{RequestHandle, Restored};
@@ -21,7 +21,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{Decode, DecodeLimits, Structure};
 
-/// A request as the sender sees it: a header to be filled in, and bytes.
+/// A request as the sender needs it: a header to fill in, and the encoding.
 pub(crate) trait DynRequest {
     fn header_mut(&mut self) -> &mut RequestHeader;
     fn encoding_id(&self) -> u32;
@@ -45,19 +45,19 @@ impl<R: Request> DynRequest for R {
     }
 }
 
-/// A request that is a list of operations, so that it can be split.
+/// A request with a list of operations, which can be split.
 pub trait Splittable: Request<Response: Send + 'static> + Clone + Send + 'static {
-    /// Which limit applies.
+    /// The limit that applies.
     const KIND: OperationKind;
 
-    /// How many operations it has.
+    /// Number of operations.
     fn count(&self) -> usize;
 
-    /// Takes the operations from `at` on into a request of their own.
+    /// Splits off the operations from `at` on into a new request.
     #[must_use]
     fn split_off(&mut self, at: usize) -> Self;
 
-    /// Whether a response has as many results as the request has operations.
+    /// Whether a response has one result per operation of the request.
     fn is_answered_by(&self, response: &Self::Response) -> bool;
 
     /// Appends the results of the next part.
@@ -75,7 +75,7 @@ macro_rules! splittable {
 
             fn split_off(&mut self, at: usize) -> Self {
                 let tail = self.$operations.split_off(at.min(self.$operations.len()));
-                // Only what is not a list of operations is cloned.
+                // Clone only the fields other than the operations.
                 let head = core::mem::take(&mut self.$operations);
                 let mut rest = self.clone();
                 self.$operations = head;
@@ -115,14 +115,14 @@ splittable! {
     DeleteReferencesRequest DeleteReferencesResponse NodeManagement references_to_delete [results];
 }
 
-/// A split request, whatever its type.
+/// A split request of any type.
 pub(crate) trait Batch: Send {
     fn kind(&self) -> OperationKind;
 
-    /// A part that has to be sent: its id and the request. It counts as sent from now on.
+    /// The next part to send: its id and the request. It counts as sent from now on.
     fn next(&mut self) -> Option<(u32, &mut dyn DynRequest)>;
 
-    /// Takes the answer to a part.
+    /// Stores the response to a part.
     fn answer(
         &mut self,
         part: u32,
@@ -131,25 +131,25 @@ pub(crate) trait Batch: Send {
         limits: DecodeLimits,
     ) -> Result<(), ClientError>;
 
-    /// Splits a part that the server found too large, to be sent again. Says how many operations it had; `None` if it
-    /// cannot be split any more.
+    /// Splits a part that the server found too large, to be sent again. Returns how many operations it had; `None` if
+    /// it cannot be split further.
     fn halve(&mut self, part: u32) -> Option<usize>;
 
-    /// The joined response, once every part has been answered.
+    /// The joined response, once all parts have been answered.
     fn finish(&mut self) -> Option<Box<dyn Any + Send>>;
 
-    /// Whether the request was never split, so that the answer to its only part is the answer.
+    /// Whether the request was not split, so that the response to its only part is the result.
     fn is_whole(&self) -> bool;
 }
 
 enum State<R: Splittable> {
     Ready(R),
-    /// Kept so that it can be split and sent again.
+    /// Kept, in case it has to be split and sent again.
     Sent(R),
     Answered(R::Response),
 }
 
-/// The parts of a request in their order.
+/// The parts of a request, in order.
 pub(crate) struct Parts<R: Splittable> {
     parts: Vec<(u32, State<R>)>,
     next_id: u32,
@@ -184,7 +184,7 @@ impl<R: Splittable> Batch for Parts<R> {
 
     fn next(&mut self) -> Option<(u32, &mut dyn DynRequest)> {
         let (id, state) = self.parts.iter_mut().find(|(_, state)| matches!(state, State::Ready(_)))?;
-        // Taken out and put back as sent; an empty shell stands in between.
+        // Moved out and back as sent; an empty request is in its place in between.
         if let State::Ready(request) = state {
             let whole = request.split_off(0);
             *state = State::Sent(whole);
@@ -253,14 +253,14 @@ impl<R: Splittable> Batch for Parts<R> {
     }
 }
 
-/// Whom the joined answer is for.
+/// The receiver of the joined response.
 #[derive(Debug, Clone)]
 pub(crate) enum BatchOwner {
     /// The application.
     User(RequestHandle),
     /// OperationLimits and NamespaceArray, read after connecting.
     Limits(Restored),
-    /// The nodes of items are looked for by their paths.
+    /// Resolving the nodes of items by their browse paths.
     Paths {
         subscription: SubscriptionHandle,
         /// The server's id of the subscription at that time.
@@ -268,7 +268,7 @@ pub(crate) enum BatchOwner {
         /// Client handles in the order of the request.
         handles: Vec<u32>,
     },
-    /// Items that are created.
+    /// Creating items.
     Items {
         subscription: SubscriptionHandle,
         /// The server's id of the subscription at that time.
@@ -276,27 +276,27 @@ pub(crate) enum BatchOwner {
         /// Client handles in the order of the request.
         handles: Vec<u32>,
     },
-    /// Items of this subscription are deleted; the answer changes nothing.
+    /// Deleting items of this subscription; the response changes nothing.
     Deleted(SubscriptionHandle),
-    /// Items of this subscription, by their client handles, get another monitoring mode.
+    /// Setting the monitoring mode of these items, by client handle.
     Modes { subscription: SubscriptionHandle, handles: Vec<u32> },
 }
 
-/// A split request on its way.
+/// A split request in progress.
 pub(crate) struct ActiveBatch {
     pub(crate) parts: Box<dyn Batch>,
     pub(crate) owner: BatchOwner,
     pub(crate) in_flight: usize,
 }
 
-/// The split requests that are on their way.
+/// The split requests in progress.
 #[derive(Default)]
 pub(crate) struct Batches {
     /// By number.
     pub(crate) active: BTreeMap<u32, ActiveBatch>,
-    /// The number of the last one.
+    /// The last number used.
     pub(crate) last: u32,
-    /// Those that could not be sent, to be told when there is a sink.
+    /// Those that could not be sent; reported at the next call with a sink.
     pub(crate) failed: Vec<(u32, ClientError)>,
 }
 
@@ -313,7 +313,7 @@ mod tests {
         ReadRequest { nodes_to_read, max_age: 7.0, ..Default::default() }
     }
 
-    /// Answers a part with the numbers of its nodes; more than `max` operations are refused.
+    /// Answers a part with the numbers of its nodes. Refuses more than `max` operations.
     fn serve(bytes: &[u8], max: usize) -> Option<Vec<u8>> {
         let request = ReadRequest::decode_from(bytes, DecodeLimits::DEFAULT).unwrap();
         assert_eq!(request.max_age, 7.0);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_back_in_order_however_often_parts_are_halved() {
+    fn results_are_in_order_after_any_number_of_splits() {
         for (count, believed, real) in
             [(0, 5, 5), (1, 5, 5), (5, 5, 5), (100, 7, 7), (1000, usize::MAX, 9), (33, 8, 1)]
         {
@@ -338,7 +338,7 @@ mod tests {
                     part.append(&mut bytes);
                     waiting.push((id, bytes));
                 }
-                // The last sent is answered first: order must not depend on it.
+                // Answer in reverse order: the result must not depend on it.
                 let Some((id, bytes)) = waiting.pop() else { break };
                 match serve(&bytes, real) {
                     Some(answer) => parts

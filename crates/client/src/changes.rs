@@ -1,5 +1,5 @@
-//! What applications change of subscriptions that exist. It is noted first and told when the server can be told, so that
-//! it counts on the next connection, too, if this one breaks before the server has answered.
+//! Changes that the application makes to existing subscriptions. A change is recorded first and sent when possible. If
+//! the connection breaks before the server has answered, the change is sent again on the next connection.
 
 use crate::batch::BatchOwner;
 use crate::client::Client;
@@ -7,7 +7,7 @@ use crate::error::{ClientError, Misuse};
 use crate::event::{Event, Sink, SubscriptionEvent};
 use crate::link::Answer;
 use crate::outstanding::Purpose;
-use crate::subscription::{ItemState, State, SubscriptionHandle, SubscriptionParams, Untold};
+use crate::subscription::{ItemState, PendingChanges, State, SubscriptionHandle, SubscriptionParams};
 use std::collections::BTreeSet;
 use taktwerk_schema::{
     ModifySubscriptionRequest, ModifySubscriptionResponse, MonitoringMode, SetMonitoringModeRequest,
@@ -16,7 +16,7 @@ use taktwerk_schema::{
 use taktwerk_types::Instant;
 
 impl Client {
-    /// Changes the monitoring mode of items, now and whenever they are created anew.
+    /// Changes the monitoring mode of items, now and whenever they are created again.
     ///
     /// # Errors
     /// [`Misuse::NoSuchSubscription`].
@@ -31,16 +31,16 @@ impl Client {
         for handle in client_handles {
             if let Some(item) = known.items.get_mut(handle) {
                 item.request.monitoring_mode = mode;
-                known.untold.modes.insert(*handle);
+                known.pending.modes.insert(*handle);
             }
         }
         self.pump(now);
         Ok(())
     }
 
-    /// Changes what is asked of a subscription. The timestamps apply to items that are created from now on. Says whether
-    /// the server was asked: [`SubscriptionEvent::Modified`] or [`SubscriptionEvent::ModifyFailed`] follows then. Else it
-    /// counts when the subscription is created, or is asked for when the connection is back.
+    /// Changes the parameters of a subscription. The timestamps apply to items that are created from now on. Returns
+    /// true if a request will be sent; [`SubscriptionEvent::Modified`] or [`SubscriptionEvent::ModifyFailed`] follows
+    /// then. Otherwise the change applies when the subscription is created or the connection is restored.
     ///
     /// # Errors
     /// [`Misuse::NoSuchSubscription`].
@@ -51,17 +51,17 @@ impl Client {
         now: Instant,
     ) -> Result<bool, Misuse> {
         let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
-        known.untold.publishing |= known.params.publishing_enabled != params.publishing_enabled;
-        known.untold.parameters = true;
+        known.pending.publishing |= known.params.publishing_enabled != params.publishing_enabled;
+        known.pending.parameters = true;
         known.params = params;
         self.pump(now);
         let known = self.subscription(subscription);
-        Ok(known.is_some_and(|known| known.is_live() && !known.untold.parameters))
+        Ok(known.is_some_and(|known| known.is_live() && !known.pending.parameters))
     }
 
-    /// Switches publishing on or off. Says whether the server was asked: [`SubscriptionEvent::PublishingModeSet`] or
-    /// [`SubscriptionEvent::ModifyFailed`] follows then. Else it counts when the subscription is created, or is asked for
-    /// when the connection is back.
+    /// Enables or disables publishing. Returns true if a request will be sent; [`SubscriptionEvent::PublishingModeSet`]
+    /// or [`SubscriptionEvent::ModifyFailed`] follows then. Otherwise the change applies when the subscription is
+    /// created or the connection is restored.
     ///
     /// # Errors
     /// [`Misuse::NoSuchSubscription`].
@@ -73,26 +73,26 @@ impl Client {
     ) -> Result<bool, Misuse> {
         let known = self.subscription(subscription).ok_or(Misuse::NoSuchSubscription)?;
         known.params.publishing_enabled = enabled;
-        known.untold.publishing = true;
+        known.pending.publishing = true;
         self.pump(now);
         let known = self.subscription(subscription);
-        Ok(known.is_some_and(|known| known.is_live() && !known.untold.publishing))
+        Ok(known.is_some_and(|known| known.is_live() && !known.pending.publishing))
     }
 
-    /// Tells the server what it may not know of a subscription that it has.
+    /// Sends pending changes of a subscription that exists on the server.
     pub(crate) fn tell(&mut self, at: usize, now: Instant) {
         let Some(known) = self.subscriptions.get_mut(at) else { return };
-        if known.state != State::Live || known.untold.is_empty() {
+        if known.state != State::Live || known.pending.is_empty() {
             return;
         }
-        let Untold { parameters, publishing, modes } = core::mem::take(&mut known.untold);
-        let left = Untold {
+        let PendingChanges { parameters, publishing, modes } = core::mem::take(&mut known.pending);
+        let left = PendingChanges {
             parameters: parameters && !self.send_parameters(at, now),
             publishing: publishing && !self.send_publishing(at, now),
             modes: self.send_modes(at, modes),
         };
         if let Some(known) = self.subscriptions.get_mut(at) {
-            known.untold = left;
+            known.pending = left;
         }
     }
 
@@ -127,32 +127,32 @@ impl Client {
         self.link.send(&mut request, handle, purpose, timeout, now).is_ok()
     }
 
-    /// Returns the items that are being created: their modes are told when they exist.
+    /// Sends changed monitoring modes. Returns the items that are still being created: their modes are sent later.
     fn send_modes(&mut self, at: usize, modes: BTreeSet<u32>) -> BTreeSet<u32> {
         let Some(known) = self.subscriptions.get(at).filter(|_| !modes.is_empty()) else { return modes };
         let (subscription, subscription_id) = (known.handle, known.server_id);
         let mut later = BTreeSet::new();
-        let mut told: Vec<(MonitoringMode, Vec<u32>, Vec<u32>)> = Vec::new();
+        let mut changed: Vec<(MonitoringMode, Vec<u32>, Vec<u32>)> = Vec::new();
         for handle in modes {
             let Some(item) = known.items.get(&handle) else { continue };
             match item.state {
                 ItemState::Creating => drop(later.insert(handle)),
-                // Created with it, if they are.
+                // The mode is part of their creation.
                 ItemState::Wanted | ItemState::Failed => {}
                 ItemState::Live(id) => {
                     let mode = item.request.monitoring_mode;
-                    let at = told.iter().position(|(other, ..)| *other == mode).unwrap_or_else(|| {
-                        told.push((mode, Vec::new(), Vec::new()));
-                        told.len() - 1
+                    let at = changed.iter().position(|(other, ..)| *other == mode).unwrap_or_else(|| {
+                        changed.push((mode, Vec::new(), Vec::new()));
+                        changed.len() - 1
                     });
-                    if let Some((_, handles, ids)) = told.get_mut(at) {
+                    if let Some((_, handles, ids)) = changed.get_mut(at) {
                         handles.push(handle);
                         ids.push(id);
                     }
                 }
             }
         }
-        for (monitoring_mode, handles, monitored_item_ids) in told {
+        for (monitoring_mode, handles, monitored_item_ids) in changed {
             let request = SetMonitoringModeRequest {
                 subscription_id,
                 monitoring_mode,
@@ -164,17 +164,17 @@ impl Client {
         later
     }
 
-    /// The connection broke before a request was answered: what it asked for is asked for again.
+    /// The connection broke before a request was answered: its change is pending again.
     pub(crate) fn note_unanswered(&mut self, purpose: Purpose) {
         match purpose {
             Purpose::ModifySubscription(handle) => {
                 if let Some(known) = self.subscription(handle) {
-                    known.untold.parameters = true;
+                    known.pending.parameters = true;
                 }
             }
             Purpose::SetPublishingMode(handle, _) => {
                 if let Some(known) = self.subscription(handle) {
-                    known.untold.publishing = true;
+                    known.pending.publishing = true;
                 }
             }
             _ => {}

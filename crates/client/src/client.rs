@@ -1,4 +1,4 @@
-//! The client: one state machine over connection, session and subscriptions.
+//! The client: one state machine for connection, session and subscriptions.
 
 use crate::batch::{ActiveBatch, BatchOwner, Batches, Parts, Splittable};
 use crate::config::ClientConfig;
@@ -26,7 +26,7 @@ use taktwerk_schema::ServiceFault;
 use taktwerk_schema::service::Request;
 use taktwerk_types::{Instant, Structure, UtcTime};
 
-/// An OPC UA client without I/O. See the crate's documentation for how it is driven.
+/// An OPC UA client without I/O. The crate documentation describes how a driver uses it.
 pub struct Client {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) entropy: Box<dyn Entropy>,
@@ -38,17 +38,17 @@ pub struct Client {
     pub(crate) nonces: Nonces,
     pub(crate) learned: Learned,
     pub(crate) batches: Batches,
-    /// What happened while there was no sink to tell.
-    pub(crate) untold: Vec<Event>,
+    /// Events that occurred in calls without a sink; delivered with the next call that has one.
+    pub(crate) pending_events: Vec<Event>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) next_subscription: u32,
     pub(crate) publisher: Publisher,
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) jobs: Jobs,
     pub(crate) tries: Tries,
-    /// Security tokens that took the place of others.
+    /// Number of renewed security tokens.
     pub(crate) renewals: u64,
-    /// The change of the trust lists as of which the server's certificate was looked at.
+    /// Value of the trust list counter when the server's certificate was last validated.
     trusted_at: u64,
     pub(crate) work: Work,
 }
@@ -61,7 +61,7 @@ impl core::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that is not connected.
+    /// Creates a client that is not connected.
     #[must_use]
     pub fn new(config: Arc<ClientConfig>, entropy: Box<dyn Entropy>) -> Self {
         let utc_origin = config.channel.utc_origin;
@@ -77,7 +77,7 @@ impl Client {
             nonces: Nonces::default(),
             learned: Learned::default(),
             batches: Batches::default(),
-            untold: Vec::new(),
+            pending_events: Vec::new(),
             subscriptions: Vec::new(),
             next_subscription: 0,
             publisher,
@@ -90,19 +90,19 @@ impl Client {
         }
     }
 
-    /// Corrects the wall time at [`Instant::ZERO`]: requests carry it.
+    /// Sets the wall time at [`Instant::ZERO`], which is used for request timestamps.
     pub fn set_utc_origin(&mut self, utc_origin: UtcTime) {
         self.link.utc_origin = utc_origin;
     }
 
-    /// What the client is doing to get or keep its connection, for people: a step such as `ActivateSession`.
+    /// The current step of connecting or staying connected, as text, such as `ActivateSession`.
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self.phase {
             Phase::Idle => "not connected",
             Phase::Waiting { .. } => "waiting for the next attempt",
             Phase::Connecting { .. } => "TCP connection",
-            Phase::Opening if !self.jobs.waiting.is_empty() => "keys and certificates",
+            Phase::Opening if !self.jobs.waiting.is_empty() => "verify keys and certificates",
             Phase::Opening => self.link.outstanding.newest().unwrap_or("OpenSecureChannel"),
             Phase::Up => "session up",
             Phase::Closing { .. } => "CloseSession",
@@ -115,25 +115,25 @@ impl Client {
         self.phase == Phase::Up
     }
 
-    /// The server's limits, as published and as learned.
+    /// The server's limits: published ones, and lower ones learned from refused requests.
     #[must_use]
     pub fn limits(&self) -> &OperationLimits {
         &self.learned.limits
     }
 
-    /// The server's NamespaceArray, as it was read when the connection was made last; empty if it was not read.
+    /// The server's NamespaceArray as read after the last connect; empty if it was not read.
     #[must_use]
     pub fn namespaces(&self) -> &Namespaces {
         &self.learned.namespaces
     }
 
-    /// Whether namespace indexes that were looked up in this array still mean the same.
+    /// Whether namespace indexes that were looked up in this array are still valid.
     #[must_use]
     pub fn has_namespaces(&self, namespaces: &Namespaces) -> bool {
         self.learned.namespaces.is(namespaces)
     }
 
-    /// A smoothed round trip of requests other than Publish; zero before the first answer.
+    /// A smoothed round-trip time of requests other than Publish; zero before the first response.
     #[must_use]
     pub fn round_trip(&self) -> Duration {
         self.link.round_trip
@@ -145,14 +145,14 @@ impl Client {
         self.renewals
     }
 
-    /// Requests that wait for their answer: (Publish requests, others).
+    /// Number of outstanding requests: (Publish requests, others).
     #[must_use]
     pub fn outstanding(&self) -> (usize, usize) {
         (self.link.outstanding.publishes(), self.link.outstanding.len())
     }
 
     /// Sends a request of any service. Its header is filled in (token, time, handle, timeout hint); the request can be
-    /// used again. Requests are not split: see [`Client::operate`]. `timeout` defaults to the configured one.
+    /// used again. Requests are not split: see [`Client::operate`] for that. `timeout` defaults to the configured one.
     ///
     /// # Errors
     /// [`Misuse::NotConnected`], [`Misuse::TooManyRequests`], or the message is larger than the server accepts. Nothing
@@ -170,8 +170,8 @@ impl Client {
         Ok(handle)
     }
 
-    /// Sends a list of operations, split over the server's limits; the results come back joined in order. Parts that
-    /// the server still finds too large are halved and sent again.
+    /// Sends a list of operations, split to fit the server's limits. The results are joined in order. Parts that the
+    /// server still finds too large are halved and sent again.
     ///
     /// # Errors
     /// As [`Client::request`].
@@ -183,10 +183,11 @@ impl Client {
         Ok(handle)
     }
 
-    /// As [`Client::operate`], for a request whose namespace indexes count in the array that is given.
+    /// Like [`Client::operate`], for a request whose namespace indexes refer to the given array.
     ///
     /// # Errors
-    /// [`Misuse::NamespacesChanged`] if the server has come back with another one: the request would mean other nodes.
+    /// [`Misuse::NamespacesChanged`] if the server's NamespaceArray is different now: the request would address other
+    /// nodes.
     pub fn operate_in<R: Splittable>(
         &mut self,
         namespaces: &Namespaces,
@@ -217,24 +218,24 @@ impl Client {
         self.batches.active.insert(self.batches.last, batch);
     }
 
-    /// The driver sends from the front of this buffer and removes what was sent.
+    /// The send buffer. The driver sends from its front and removes what was sent.
     pub fn transmit(&mut self) -> &mut Vec<u8> {
         &mut self.link.out
     }
 
-    /// The next thing the driver has to do. To be drained after every call.
+    /// The next action for the driver. Drain it after every call.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// What the client has done since the last call.
+    /// Counters of the work done since the last call.
     pub fn take_work(&mut self) -> Work {
         self.link.count_sent(&mut self.work);
         core::mem::take(&mut self.work)
     }
 
-    /// Bytes have arrived. `buf` holds everything received on the connection and not consumed yet; says how much of
-    /// it is done with. The rest is to be kept in front of what comes next.
+    /// Bytes have arrived. `buf` holds all bytes received on the connection and not consumed yet. Returns how many were
+    /// consumed; keep the rest in front of the next bytes.
     pub fn received(
         &mut self,
         connection: ConnectionId,
@@ -247,7 +248,7 @@ impl Client {
         loop {
             let rest = buf.get_mut(at..).unwrap_or_default();
             let channel = self.link.channel.as_mut().filter(|_| connection == self.link.connection);
-            // Of a connection that is gone nothing is wanted any more.
+            // Ignore bytes of a connection that has ended.
             let Some(channel) = channel else { return buf.len() };
             match channel.receive(rest, now, &mut self.link.out) {
                 Ok(received) => match received.event {
@@ -279,13 +280,13 @@ impl Client {
         at
     }
 
-    /// A message has arrived whole.
+    /// A complete message has arrived.
     fn on_message(&mut self, request_id: u32, message: &[u8], now: Instant, sink: &mut dyn Sink) {
         let answer = match Answer::parse(message, self.config.decode_limits) {
             Ok(answer) => answer,
             Err(error) => return self.lose(error.into(), now, sink),
         };
-        // An answer that nobody waits for any more came too late.
+        // The response to a request that has timed out.
         let Some(entry) = self.link.outstanding.take(request_id) else { return };
         self.work.responses += 1;
         if entry.purpose != Purpose::Publish {
@@ -299,7 +300,7 @@ impl Client {
         self.on_answer(entry, result, now, sink);
     }
 
-    /// A request was answered, or will not be.
+    /// A request was answered or has failed.
     pub(crate) fn on_answer(
         &mut self,
         entry: Entry,
@@ -311,7 +312,7 @@ impl Client {
             && self.phase == Phase::Up
             && error.is_session_gone()
         {
-            // Whoever hears of it first: everything is taken up again with a new session.
+            // Whichever request fails first triggers the reconnect with a new session.
             let error = error.clone();
             if entry.purpose == Purpose::User {
                 sink.response(entry.handle, Err(error.clone()));
@@ -353,7 +354,7 @@ impl Client {
             ChannelEvent::Effect(job) => {
                 let provider = self.config.channel.provider.clone();
                 if matches!(*job, Job::OpenChunk(_)) {
-                    // It validates the server's certificate.
+                    // The channel validates the server's certificate when it opens.
                     self.trusted_at = self.trust_list_changes();
                 }
                 self.start_job(JobPurpose::Channel, *job, provider);
@@ -378,7 +379,7 @@ impl Client {
         }
     }
 
-    /// Gives back the result of [`Effect::Crypto`].
+    /// Takes the result of [`Effect::Crypto`].
     pub fn complete(
         &mut self,
         token: JobToken,
@@ -386,7 +387,7 @@ impl Client {
         now: Instant,
         sink: &mut dyn Sink,
     ) {
-        // A job of a connection that has ended meanwhile is unknown here.
+        // A job of a connection that has ended in the meantime is ignored.
         let Some(at) = self.jobs.waiting.iter().position(|(known, _)| *known == token) else { return };
         let (_, purpose) = self.jobs.waiting.swap_remove(at);
         match purpose {
@@ -411,7 +412,7 @@ impl Client {
         self.config.trust_list_changes.load(Ordering::Acquire)
     }
 
-    /// Has the server's certificate looked at if a trust list has changed since that was done last.
+    /// Starts validating the server's certificate if a trust list has changed since the last validation.
     fn refresh_trust(&mut self) {
         let change = self.trust_list_changes();
         if change == self.trusted_at || self.phase != Phase::Up {
@@ -425,7 +426,7 @@ impl Client {
         self.start_job(JobPurpose::Trust, Job::Validate { certificate, purpose }, provider);
     }
 
-    /// When [`Client::handle_timeout`] has to be called, and for what.
+    /// When [`Client::handle_timeout`] has to be called, and the reason.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
         let mut first = (Instant::FAR, "");
@@ -434,8 +435,8 @@ impl Client {
                 first = (at, reason);
             }
         };
-        if !self.batches.failed.is_empty() || !self.untold.is_empty() {
-            consider(Instant::ZERO, "tell what could not be sent");
+        if !self.batches.failed.is_empty() || !self.pending_events.is_empty() {
+            consider(Instant::ZERO, "report requests that could not be sent");
         }
         if let Some((at, reason)) = self.phase.deadline() {
             consider(at, reason);
@@ -461,9 +462,9 @@ impl Client {
         (first.0 != Instant::FAR).then_some(first)
     }
 
-    /// Does what is due.
+    /// Handles everything that is due.
     pub fn handle_timeout(&mut self, now: Instant, sink: &mut dyn Sink) {
-        for event in core::mem::take(&mut self.untold) {
+        for event in core::mem::take(&mut self.pending_events) {
             sink.event(event);
         }
         for (batch, error) in core::mem::take(&mut self.batches.failed) {
@@ -507,8 +508,8 @@ impl Client {
             _ => true,
         };
         if is_own {
-            // What the client asks on its own account is answered at once by a server that is there at all. Nobody else
-            // would ask again, so it is done again on the next connection.
+            // The server is unresponsive if it does not answer the client's internal requests. The client must repeat
+            // them itself on the next connection.
             self.note_unanswered(entry.purpose);
             self.lose(error, now, sink);
         } else {
@@ -516,7 +517,7 @@ impl Client {
         }
     }
 
-    /// Sends what waits to be sent: parts of requests, changes of subscriptions, Publish requests.
+    /// Sends pending parts of requests, changes of subscriptions, and Publish requests.
     pub(crate) fn pump(&mut self, now: Instant) {
         if self.phase == Phase::Up {
             self.refresh_trust();
@@ -528,7 +529,7 @@ impl Client {
         }
     }
 
-    /// What is told of the session.
+    /// The session data for events.
     pub(crate) fn session_info(&self) -> Box<SessionInfo> {
         let (session_id, revised_timeout_ms) = match &self.session {
             Some(session) => (session.id.clone(), session.revised_timeout_ms),

@@ -1,5 +1,5 @@
-//! Conditions as a client sees them (Part 9): what to select of their events, a table of those that matter, and the calls of
-//! operators.
+//! Conditions (Part 9): the fields to select from their events, a table of the retained ones, and calls of their
+//! Methods.
 
 use crate::event_query::EventQuery;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use taktwerk_schema::CallMethodRequest;
 use taktwerk_schema::ids::{method_ids, object_type_ids};
 use taktwerk_types::{ByteString, LocalizedText, NodeId, StatusCode, UtcTime, Variant};
 
-/// Conditions and branches that a table holds at most; more are counted and left out.
+/// Maximum number of conditions and branches in a table; further ones are counted and dropped.
 pub const CONDITIONS_MAX: usize = 100_000;
 
-/// The fields of the query, in their order.
+/// The fields of the query, in order.
 const FIELDS: [&str; 22] = [
     "EventType",
     "EventId",
@@ -36,13 +36,13 @@ const FIELDS: [&str; 22] = [
     "LimitState/CurrentState",
 ];
 
-/// What an event tells of a condition.
+/// The state of a condition, as reported by an event.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ConditionEvent {
     /// The type of the condition.
     pub event_type: NodeId,
-    /// The event: what Acknowledge, Confirm and AddComment want.
+    /// The EventId, as Acknowledge, Confirm and AddComment need it.
     pub event_id: ByteString,
     /// The condition.
     pub condition_id: NodeId,
@@ -54,56 +54,56 @@ pub struct ConditionEvent {
     pub source: NodeId,
     /// SourceName.
     pub source_name: String,
-    /// When it happened.
+    /// Time of the event.
     pub time: Option<UtcTime>,
-    /// What happened.
+    /// Message of the event.
     pub message: String,
     /// From 1 to 1000.
     pub severity: u16,
-    /// Whether operators should see it.
+    /// Whether clients should display the condition.
     pub retain: bool,
     /// EnabledState.
     pub enabled: bool,
-    /// ActiveState; `None` if it is no alarm.
+    /// ActiveState; `None` if the condition is no alarm.
     pub active: Option<bool>,
-    /// AckedState; `None` if it need not be acknowledged.
+    /// AckedState; `None` if it cannot be acknowledged.
     pub acked: Option<bool>,
-    /// ConfirmedState; `None` if it need not be confirmed.
+    /// ConfirmedState; `None` if it cannot be confirmed.
     pub confirmed: Option<bool>,
     /// SuppressedOrShelved.
     pub suppressed_or_shelved: bool,
-    /// The name of the shelving state.
+    /// Name of the current shelving state.
     pub shelving: String,
-    /// What a person would call its state.
+    /// The state as display text.
     pub state: String,
     /// Quality.
     pub quality: StatusCode,
     /// The last comment.
     pub comment: String,
-    /// Who made it.
+    /// The user who made the comment.
     pub user: String,
-    /// The limit that an exclusive limit alarm shows.
+    /// The violated limit of an exclusive limit alarm.
     pub limit: String,
 }
 
 impl ConditionEvent {
-    /// Selects what [`Self::read`] wants, of all conditions and of the events around a refresh.
+    /// Selects the fields that [`Self::read`] expects, for all conditions and the refresh events.
     #[must_use]
     pub fn query() -> EventQuery {
         let query = FIELDS.iter().fold(EventQuery::new(), |query, name| query.select(name));
         // ConditionType, RefreshStartEventType, RefreshEndEventType, RefreshRequiredEventType.
         let filter = "oftype i=2782 or oftype i=2787 or oftype i=2788 or oftype i=2789 or oftype i=3035";
-        // It is a text of ours, so it can be read.
+        // A constant text, which is always valid.
         query.filter(filter).unwrap_or_default()
     }
 
-    /// How many fields [`Self::query`] selects: those that a caller selects besides come behind them.
+    /// Number of fields that [`Self::query`] selects. Additional fields of the caller follow them.
     #[must_use]
     pub const fn len() -> usize {
         FIELDS.len()
     }
 
-    /// Reads the fields of an event. Fields that a server does not have stay at their defaults.
+    /// Reads the fields of an event. Fields that the server does not provide keep their defaults.
     #[must_use]
     pub fn read(fields: &[Variant]) -> Self {
         let at = |name: &str| {
@@ -166,24 +166,24 @@ impl ConditionEvent {
     }
 }
 
-/// What an event changed in a table.
+/// The change that an event has made to a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableChange {
-    /// A condition came or changed.
+    /// A condition was added or changed.
     Changed,
-    /// A condition is done with.
+    /// A condition was removed.
     Removed,
-    /// A refresh begins: what is known may be old.
+    /// A refresh has started; existing entries may be outdated.
     RefreshStarted,
     /// The refresh has ended: the table is complete.
     RefreshEnded,
-    /// The server wants clients to refresh, or events were lost: call ConditionRefresh.
+    /// The server requests a refresh, or events were lost: call ConditionRefresh.
     RefreshRequired,
-    /// It is about nothing in the table.
+    /// The event changes nothing in the table.
     Nothing,
 }
 
-/// The conditions that operators should see, kept up to date from events (Part 9 §4.5).
+/// The retained conditions, updated from events (Part 9 §4.5).
 #[derive(Debug, Clone, Default)]
 pub struct ConditionTable {
     conditions: BTreeMap<(NodeId, NodeId), Entry>,
@@ -193,7 +193,7 @@ pub struct ConditionTable {
 #[derive(Debug, Clone)]
 struct Entry {
     event: ConditionEvent,
-    /// A refresh has begun and has not told of it yet.
+    /// The current refresh has not reported it yet.
     is_suspect: bool,
 }
 
@@ -204,10 +204,10 @@ impl ConditionTable {
         Self::default()
     }
 
-    /// Takes an event.
+    /// Processes an event.
     pub fn take(&mut self, event: ConditionEvent) -> TableChange {
         if event.is_type(object_type_ids::REFRESH_START_EVENT_TYPE) {
-            // §5.5.7: what is not told of until the end is not there any more.
+            // §5.5.7: conditions that the refresh does not report no longer exist.
             self.conditions.values_mut().for_each(|entry| entry.is_suspect = true);
             return TableChange::RefreshStarted;
         }
@@ -238,7 +238,7 @@ impl ConditionTable {
         TableChange::Changed
     }
 
-    /// The conditions, the most urgent first, of these the newest.
+    /// The conditions, by descending severity, then newest first.
     #[must_use]
     pub fn sorted(&self) -> Vec<&ConditionEvent> {
         let mut all: Vec<_> = self.conditions.values().map(|entry| &entry.event).collect();
@@ -249,26 +249,31 @@ impl ConditionTable {
         all
     }
 
-    /// How many there are.
+    /// The conditions that the current refresh has not reported yet. They are removed at its end.
+    pub fn suspects(&self) -> impl Iterator<Item = &ConditionEvent> {
+        self.conditions.values().filter(|entry| entry.is_suspect).map(|entry| &entry.event)
+    }
+
+    /// Number of conditions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.conditions.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// How many events of conditions had no room.
+    /// Number of condition events that were dropped because the table was full.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// Calls of the Methods of conditions.
+/// Calls of condition Methods.
 pub mod calls {
     use super::*;
 
@@ -385,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_removes_what_it_does_not_tell_of() {
+    fn a_refresh_removes_unreported_conditions() {
         let mut table = ConditionTable::new();
         assert_eq!(table.take(event(1, 100, true)), TableChange::Changed);
         assert_eq!(table.take(event(2, 900, true)), TableChange::Changed);
@@ -393,11 +398,14 @@ mod tests {
         let start = marker(object_type_ids::REFRESH_START_EVENT_TYPE);
         assert_eq!(table.take(start), TableChange::RefreshStarted);
         table.take(event(1, 100, true));
-        // Not of the refresh, but new meanwhile.
+        // Not part of the refresh, but new in the meantime.
         table.take(event(3, 500, true));
         assert_eq!(table.len(), 3);
+        let suspects: Vec<_> = table.suspects().map(|event| event.condition_id.clone()).collect();
+        assert_eq!(suspects, [NodeId::numeric(1, 2)]);
         let end = marker(object_type_ids::REFRESH_END_EVENT_TYPE);
         assert_eq!(table.take(end), TableChange::RefreshEnded);
+        assert_eq!(table.suspects().count(), 0);
         let left: Vec<_> = table.sorted().iter().map(|event| event.condition_id.clone()).collect();
         assert_eq!(left, [NodeId::numeric(1, 3), NodeId::numeric(1, 1)]);
         assert_eq!(table.take(event(3, 500, false)), TableChange::Removed);

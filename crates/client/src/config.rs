@@ -1,4 +1,4 @@
-//! Settings of a client, and what it is told to connect to.
+//! Settings of a client and its connection target.
 
 use crate::error::Misuse;
 use core::sync::atomic::AtomicU64;
@@ -13,38 +13,38 @@ use taktwerk_types::DecodeLimits;
 pub struct ClientConfig {
     /// Limits, cryptography and wall time of the channels.
     pub channel: Arc<ChannelConfig>,
-    /// Counts the changes of the trust lists that the provider of `channel` goes by. When it moves, the server's
-    /// certificate is validated again, with the next message or timer; if it is refused the connection ends
-    /// (Part 12 §7.8.2.5).
+    /// Counts changes of the trust lists that the provider of `channel` uses. When it changes, the server's certificate
+    /// is validated again, with the next message or timer. If it is refused, the connection ends (Part 12 §7.8.2.5).
     pub trust_list_changes: Arc<AtomicU64>,
-    /// Our ApplicationUri, where no certificate says it.
+    /// The client's ApplicationUri, if no certificate contains one.
     pub application_uri: Box<str>,
-    /// Our ProductUri.
+    /// The client's ProductUri.
     pub product_uri: Box<str>,
-    /// Our name for people.
+    /// The client's ApplicationName.
     pub application_name: Box<str>,
-    /// How long the server shall keep a session that has lost its connection, in milliseconds. Default 60 000.
+    /// Requested session timeout, in milliseconds: how long the server keeps a session without a connection. Default 60
+    /// 000.
     pub session_timeout_ms: f64,
-    /// How long to wait for an answer, unless a request says otherwise. Default 10 s.
+    /// Default timeout of requests. Default 10 s.
     pub request_timeout: Duration,
-    /// Ask the server for its state when nothing has come from it for so long. Default 10 s.
+    /// Read the server's state if nothing was received for this long. Default 10 s.
     pub idle_probe: Duration,
-    /// What is accepted in responses.
+    /// Limits for decoding responses.
     pub decode_limits: DecodeLimits,
-    /// Lifetime to ask for security tokens, in milliseconds. Default 3 600 000.
+    /// Requested lifetime of security tokens, in milliseconds. Default 3 600 000.
     pub token_lifetime_ms: u32,
-    /// Most requests outstanding at once, Publish requests not counted. Default 1 024.
+    /// Maximum outstanding requests, without Publish requests. Default 1 024.
     pub outstanding_max: usize,
-    /// Most parts of a split request outstanding at once. Default 4: the server is kept busy, not flooded.
+    /// Maximum outstanding parts of a split request. Default 4, which keeps the server busy without flooding it.
     pub parts_in_flight_max: usize,
-    /// Most Publish requests in flight. Default 64.
+    /// Maximum Publish requests in flight. Default 64.
     pub publish_max: usize,
-    /// Most notification messages kept while a gap in front of them is being filled, per subscription. Default 256.
+    /// Maximum notification messages kept while a gap before them is being filled, per subscription. Default 256.
     pub gap_messages_max: usize,
-    /// Read the server's OperationLimits and NamespaceArray after connecting. Default true; load generators save the
-    /// round trip.
+    /// Read the server's OperationLimits and NamespaceArray after connecting. Default true. Load generators disable it
+    /// to save the round trip.
     pub read_limits: bool,
-    /// Call ResendData when notifications were lost for good (Part 5 §9.2). Default true.
+    /// Call ResendData when notifications were lost (Part 5 §9.2). Default true.
     pub resend_data: bool,
     /// What to do when the connection breaks.
     pub reconnect: ReconnectPolicy,
@@ -74,22 +74,23 @@ impl Default for ClientConfig {
     }
 }
 
-/// How a lost connection is sought again: exponential back-off with jitter, so that a thousand clients of a
-/// restarted server do not come back in the same instant.
+/// How the client reconnects: exponential back-off with jitter, so that a thousand clients of a restarted server do not
+/// reconnect at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReconnectPolicy {
-    /// Whether to reconnect at all. Default true.
+    /// Whether to reconnect. Default true.
     pub enabled: bool,
-    /// Whether the first connection is retried as well. Default false: a mistyped name should be told at once.
+    /// Whether to retry the first connection, too. Default false, so that a mistyped name is reported at once.
     pub retry_first: bool,
-    /// Whether to go on after the server has refused the user. Default true: a server may not know its users for a while. False
-    /// for clients that log on for a person: the password has changed, and more attempts with the old one lock the user out.
+    /// Whether to retry after the server has refused the user. Default true: a server may not have its users for a
+    /// while. Set it to false for interactive logins: after a password change, further attempts with the old password
+    /// could lock the user out.
     pub retry_refused_user: bool,
     /// Delay before the first attempt. Default 100 ms.
     pub delay_min: Duration,
-    /// Longest delay. Default 30 s.
+    /// Maximum delay. Default 30 s.
     pub delay_max: Duration,
-    /// Give up after so many attempts in a row; `None` is never. Default `None`.
+    /// Maximum number of failed attempts in a row; `None` is unlimited. Default `None`.
     pub attempts_max: Option<u32>,
 }
 
@@ -106,26 +107,26 @@ impl Default for ReconnectPolicy {
     }
 }
 
-/// Which security the endpoint must have.
+/// The required security of the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Security {
-    /// For a client that has a certificate [`Self::Best`], for one that has none no security: what is chosen does not
-    /// hang on a list of endpoints that anybody on the way can edit.
+    /// [`Self::Best`] for a client with a certificate, otherwise no security. The choice does not depend on the
+    /// endpoint list, which an attacker on the network could edit.
     #[default]
     Automatic,
-    /// The strongest that both sides have; never none.
+    /// The strongest security that both sides support; never None.
     Best,
-    /// The strongest that both sides have, and none if the server offers nothing else. Whoever can change what the server
-    /// says of its endpoints can choose none. Passwords are not sent then.
+    /// The strongest security that both sides support, or None if the server offers nothing else. An attacker who can
+    /// edit the endpoint list can force None. Passwords are not sent then.
     BestOrNone,
-    /// Exactly this.
+    /// Exactly this policy and mode.
     Exactly(SecurityPolicy, MessageSecurityMode),
 }
 
-/// Who the user is (Part 4 §7.40).
+/// The user identity (Part 4 §7.40).
 #[derive(Debug, Clone, Default)]
 pub enum Identity {
-    /// Nobody in particular.
+    /// Anonymous.
     #[default]
     Anonymous,
     /// A name and a password.
@@ -135,9 +136,9 @@ pub enum Identity {
         /// The password. Not printed by `Debug`.
         password: Secret,
     },
-    /// A certificate whose key the given provider holds as its own.
+    /// A user certificate. The given provider holds its key.
     X509 {
-        /// Signs with the user's key and knows the user's certificate.
+        /// Provides the user's certificate and signs with its key.
         provider: Arc<dyn Provider>,
     },
     /// A token of an authorization service, for example a JSON Web Token (Part 6 §6.5).
@@ -147,12 +148,12 @@ pub enum Identity {
     },
 }
 
-/// Text that does not show up in logs.
+/// Text that `Debug` does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Box<str>);
 
 impl Secret {
-    /// The text itself.
+    /// The text.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -171,35 +172,35 @@ impl core::fmt::Debug for Secret {
     }
 }
 
-/// What to connect to.
+/// The connection target.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The server's URL.
     pub url: EndpointUrl,
-    /// Which security the endpoint must have.
+    /// The required security of the endpoint.
     pub security: Security,
-    /// Who the user is.
+    /// The user identity.
     pub identity: Identity,
-    /// A password may travel in the clear. Default false.
+    /// Allow sending a password unencrypted. Default false.
     pub allow_plaintext_password: bool,
-    /// Ask the server for its endpoints first. Default true. Without, [`Security::Exactly`] None is used, or the
-    /// certificate below.
+    /// Call GetEndpoints first. Default true. Without it, the endpoint must be [`Security::Exactly`] with None, or use
+    /// the certificate below.
     pub discover: bool,
     /// The server's certificate, for secured connections without discovery.
     pub server_certificate: Option<Arc<[u8]>>,
-    /// Create a session. Default true. Without, only the services that need none can be used: discovery.
+    /// Create a session. Default true. Without one, only the Discovery services can be used.
     pub session: bool,
-    /// What the session is called in the server's diagnostics.
+    /// Name of the session in the server's diagnostics.
     pub session_name: Box<str>,
-    /// Languages the user prefers, best first.
+    /// Preferred locales of the user, best first.
     pub locale_ids: Vec<Box<str>>,
-    /// Where to connect to instead of the server's own host and port: a relay on the way. The server is told its own URL,
-    /// and its certificate has to name its own host. Default: nowhere.
+    /// Connect to this address, such as a relay, instead of the server's own host and port. Requests still carry the
+    /// server's own URL, and its certificate must contain its own host. Default: none.
     pub via: Option<EndpointUrl>,
 }
 
 impl Target {
-    /// An anonymous session with the best security there is.
+    /// An anonymous session with the best available security.
     ///
     /// # Errors
     /// [`Misuse::Url`].
@@ -218,7 +219,7 @@ impl Target {
         })
     }
 
-    /// An anonymous session without security and without asking for endpoints: the fewest round trips.
+    /// An anonymous session without security and without GetEndpoints: the fewest round trips.
     ///
     /// # Errors
     /// [`Misuse::Url`].
@@ -228,14 +229,14 @@ impl Target {
     }
 }
 
-/// An `opc.tcp` URL taken apart (Part 6 §7.2).
+/// A parsed `opc.tcp` URL (Part 6 §7.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
     /// The host name or address, without brackets.
     pub host: Box<str>,
-    /// The port; 4840 if the URL names none.
+    /// The port; 4840 if the URL has none.
     pub port: u16,
-    /// What follows, with its slash; often empty.
+    /// The path, with its slash; often empty.
     pub path: Box<str>,
 }
 
@@ -243,10 +244,10 @@ pub struct EndpointUrl {
 pub const DEFAULT_PORT: u16 = 4840;
 
 impl EndpointUrl {
-    /// Reads `opc.tcp://host[:port][/path]`; the scheme may be left out.
+    /// Parses `opc.tcp://host[:port][/path]`; the scheme is optional.
     ///
     /// # Errors
-    /// [`Misuse::Url`] if there is another scheme, no host, or a port that is no number.
+    /// [`Misuse::Url`] for another scheme, a missing host, or an invalid port.
     pub fn parse(url: &str) -> Result<Self, Misuse> {
         let rest = match url.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("opc.tcp") => rest,
@@ -282,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         for (url, host, port, path) in [
             ("opc.tcp://plc:4841/a/b", "plc", 4841, "/a/b"),
             ("OPC.TCP://plc", "plc", 4840, ""),

@@ -1,4 +1,4 @@
-//! From nothing to a session, and back to it when the connection is lost (Part 4 §6.7).
+//! Establishing a session, and restoring it after a lost connection (Part 4 §6.7).
 
 use crate::batch::{BatchOwner, DynRequest};
 use crate::client::Client;
@@ -25,18 +25,18 @@ use taktwerk_types::{ArrayValues, Instant, NodeId, UaString, Variant};
 
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
-/// A connection that is lost so soon after it came up counts as an attempt that failed: a server that takes clients in
-/// and throws them out again is left alone for longer and longer.
+/// A connection that is lost sooner than this after it was established counts as a failed attempt. So the back-off also
+/// grows if a server accepts clients and disconnects them at once.
 const SHORT_LIVED: Duration = Duration::from_secs(10);
-/// How long to wait for CloseSession to be answered.
+/// How long to wait for the CloseSession response.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Client {
-    /// Connects to a server and stays connected, as the configuration says. [`Event::Connected`] or
-    /// [`Event::Disconnected`] follows.
+    /// Connects to a server and reconnects as configured. [`Event::Connected`] or [`Event::Disconnected`] follows.
     ///
     /// # Errors
-    /// [`Misuse::AlreadyConnected`]; [`SecurityProblem::NoEndpoint`] if security is wanted but nothing says which.
+    /// [`Misuse::AlreadyConnected`]; [`SecurityProblem::NoEndpoint`] if security is required without discovery, but not
+    /// specified.
     pub fn connect(&mut self, target: Target, now: Instant) -> Result<(), ClientError> {
         if self.phase != Phase::Idle {
             return Err(Misuse::AlreadyConnected.into());
@@ -51,8 +51,8 @@ impl Client {
         Ok(())
     }
 
-    /// Closes session, channel and connection. Outstanding requests are answered with an error, subscriptions are
-    /// forgotten. [`Event::Disconnected`] follows, also if the client has ended before: callers wait for it.
+    /// Closes session, channel and connection. Outstanding requests fail and subscriptions are dropped.
+    /// [`Event::Disconnected`] follows, even if the client has already ended, because callers wait for it.
     pub fn disconnect(&mut self, now: Instant) {
         let deadline = if self.phase == Phase::Up && self.session.is_some() {
             let mut request = CloseSessionRequest { delete_subscriptions: true, ..Default::default() };
@@ -78,13 +78,13 @@ impl Client {
         self.effects.push_back(Effect::Connect { connection: self.link.connection, url });
     }
 
-    /// The driver has made the connection.
+    /// The driver has established the connection.
     pub fn handle_connected(&mut self, connection: ConnectionId, now: Instant, sink: &mut dyn Sink) {
         if connection != self.link.connection || !matches!(self.phase, Phase::Connecting { .. }) {
             return;
         }
         let Some(target) = &self.dialled.target else { return };
-        // Before an endpoint is chosen the channel is for discovery, which needs no security.
+        // Before an endpoint is chosen, the channel is used for discovery, which needs no security.
         let params = match &self.dialled.chosen {
             None => OpenParams {
                 // It becomes the session's channel if the endpoint has no security either.
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// The connection could not be made, or has ended. `reason` is for people.
+    /// The connection could not be established or has ended. `reason` is for display.
     pub fn handle_closed(
         &mut self,
         connection: ConnectionId,
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// Sends a request of the handshake; failing to is failing to connect.
+    /// Sends a request of the handshake. A failure to send is a failure to connect.
     pub(crate) fn send_step(
         &mut self,
         request: &mut dyn DynRequest,
@@ -195,7 +195,7 @@ impl Client {
         self.dial(url, now);
     }
 
-    /// Ends the connection in good order.
+    /// Closes channel and connection in an orderly way.
     fn hang_up(&mut self, now: Instant) {
         if let Some(mut channel) = self.link.channel.take() {
             channel.close(now, &mut self.link.out);
@@ -204,11 +204,11 @@ impl Client {
         self.activation = None;
         let unsent = core::mem::take(&mut self.link.out);
         self.effects.push_back(Effect::Disconnect { connection: self.link.connection, unsent });
-        // Whatever still comes from it is of no interest.
+        // Ignore everything that still arrives on it.
         self.link.connection = ConnectionId(self.link.connection.0.wrapping_add(1));
     }
 
-    /// The connection is of no use any more: everything on it has failed, and what comes next is decided.
+    /// The connection has failed: fails everything on it and decides what comes next.
     pub(crate) fn lose(&mut self, error: ClientError, now: Instant, sink: &mut dyn Sink) {
         let was_up = self.phase == Phase::Up;
         if matches!(self.phase, Phase::Idle | Phase::Waiting { .. }) {
@@ -225,15 +225,15 @@ impl Client {
         }
         let is_refusal = match &error {
             ClientError::Security(_) => true,
-            // One that has too much to do is not asked for its endpoints on top.
+            // A busy server is not asked for its endpoints, too.
             ClientError::Service { status, .. } => !is_busy(*status),
             ClientError::Channel(ChannelError::Crypto(_) | ChannelError::Peer(_)) => true,
-            // What a server says to whom it does not understand: something was encrypted for the key that it had.
+            // A server may send this if it cannot decrypt a message because its key has changed.
             ClientError::ServerClosed { status, .. } => !is_busy(*status),
             _ => false,
         };
         if is_refusal {
-            // A restarted server can have another certificate and other endpoints: ask again.
+            // A restarted server can have another certificate and other endpoints: discover them again.
             if self.dialled.target.as_ref().is_some_and(|target| target.discover && target.session) && !was_up
             {
                 self.dialled.chosen = None;
@@ -257,31 +257,31 @@ impl Client {
         let policy = &self.config.reconnect;
         let allowed = policy.enabled && (self.tries.was_up || policy.retry_first);
         let left = policy.attempts_max.is_none_or(|max| self.tries.failed < max);
-        // What the application asked for cannot be had; only a server that has been reached may change its mind.
+        // The target cannot be reached as configured. After a first success, only the server can have changed.
         let hopeless =
             !self.tries.was_up && matches!(error, ClientError::Security(_) | ClientError::Local(_));
         let is_refused = error.is_refused_user() && !policy.retry_refused_user;
         allowed && left && !hopeless && !is_refused
     }
 
-    /// Doubles with each attempt; a random half spreads clients that lost the same server. A server that says it has too
-    /// much to do is left alone for longer.
+    /// The delay doubles with each attempt. Jitter spreads clients that lost the same server. It is longer if the
+    /// server reports that it is busy.
     fn back_off(&mut self, error: &ClientError) -> Duration {
         let policy = &self.config.reconnect;
-        // The first connection that did not last is an accident.
+        // The first short-lived connection does not count.
         let failures = self.tries.failed.saturating_add(self.tries.short_lived.saturating_sub(1));
         let factor = 1u32 << (failures.min(20) + if is_busy(error.status()) { 2 } else { 0 });
         let delay = policy.delay_min.saturating_mul(factor).min(policy.delay_max);
         self.jittered(delay)
     }
 
-    /// A random time between half of a delay and all of it.
+    /// A random time between half of a delay and the whole delay.
     pub(crate) fn jittered(&mut self, delay: Duration) -> Duration {
         let half_nanos = u64::try_from(delay.as_nanos() / 2).unwrap_or(u64::MAX / 2);
         Duration::from_nanos(half_nanos + self.entropy.below(half_nanos + 1))
     }
 
-    /// Answers everything that waits with an error.
+    /// Fails all outstanding requests.
     fn fail_all(&mut self, error: &ClientError, sink: &mut dyn Sink) {
         while let Some(entry) = self.link.outstanding.pop() {
             if entry.purpose == Purpose::User {
@@ -293,7 +293,7 @@ impl Client {
         self.drop_batches(error, sink);
     }
 
-    /// What was under way on the server has an unknown outcome.
+    /// Operations in progress on the server have an unknown result.
     fn mark_interrupted(&mut self) {
         for subscription in &mut self.subscriptions {
             self.publisher.orphans |= subscription.state == State::Creating;
@@ -316,7 +316,7 @@ impl Client {
         match self.phase {
             Phase::Waiting { .. } => self.start_attempt(now),
             Phase::Connecting { .. } => {
-                self.lose(ClientError::Connection("no connection in time".into()), now, sink);
+                self.lose(ClientError::Connection("timeout while connecting".into()), now, sink);
             }
             Phase::Closing { .. } => self.finish_close(now, sink),
             Phase::Idle | Phase::Opening | Phase::Up => {}
@@ -325,15 +325,15 @@ impl Client {
 
     pub(crate) fn finish_close(&mut self, now: Instant, sink: &mut dyn Sink) {
         self.hang_up(now);
-        self.fail_all(&ClientError::Connection("closed by this side".into()), sink);
+        self.fail_all(&ClientError::Connection("closed by the client".into()), sink);
         self.end(None, sink);
     }
 
-    /// The session has been activated; without one, the channel is open.
+    /// The session was activated; without a session, the channel is open.
     pub(crate) fn on_activated(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
         let wants_limits = self.config.read_limits && self.session.is_some();
         if wants_limits {
-            // Also with the old session: the server may have got or lost namespaces meanwhile.
+            // Also with the old session: the server's namespaces may have changed in the meantime.
             let ids = LIMIT_NODES.iter().map(|(_, id)| *id).chain([variable_ids::SERVER_NAMESPACE_ARRAY]);
             let nodes_to_read = ids.map(value_of).collect();
             let request = ReadRequest {
@@ -357,7 +357,7 @@ impl Client {
         match result.map(|joined| joined.downcast::<ReadResponse>()) {
             Ok(Ok(response)) => {
                 if restored == Restored::NewSession {
-                    // What was learned, was learned of the server before it restarted.
+                    // Limits learned before the server restarted may be outdated.
                     self.learned.limits = OperationLimits::default();
                 }
                 let (limits, rest) = response.results.split_at(LIMIT_NODES.len().min(response.results.len()));
@@ -372,7 +372,7 @@ impl Client {
                 }
             }
             Err(error) if error.is_connection() => return self.lose(error, now, sink),
-            // A server that does not let us read its limits has them all the same: they are learned.
+            // If the server does not allow reading its limits, they are learned.
             Ok(Err(_)) | Err(_) => {}
         }
         self.on_up(restored, now, sink);
@@ -383,7 +383,7 @@ impl Client {
         self.tries.failed = 0;
         self.tries.up_since = now;
         let transfer_due = self.session.as_mut().is_some_and(|session| {
-            session.told = true;
+            session.is_reported = true;
             session.transfer_due
         });
         let info = self.session_info();
@@ -405,9 +405,9 @@ impl Client {
         }
     }
 
-    /// Takes over the subscriptions of the old session (Part 4 §5.14.7).
+    /// Transfers the subscriptions of the old session (Part 4 §5.14.7).
     fn transfer(&mut self, now: Instant, sink: &mut dyn Sink) {
-        // Deleting one that belongs to a session which is gone is left to its lifetime.
+        // Subscriptions being deleted with the old session are left to their lifetime.
         self.subscriptions.retain(|known| known.state != State::Deleting);
         let recovering = self.subscriptions.iter().filter(|known| known.state == State::Recovering);
         let subscription_ids: Vec<u32> = recovering.map(|known| known.server_id).collect();
@@ -444,7 +444,7 @@ impl Client {
         let service = "TransferSubscriptions";
         let results = match result.and_then(|answer| answer.read::<TransferSubscriptionsResponse>(service)) {
             Ok(response) => response.results,
-            // A server that does not transfer leaves nothing but to start over.
+            // If the server does not transfer, the subscriptions have to be created again.
             Err(error) => {
                 for handle in handles {
                     self.recreate(handle, error.status(), sink);
@@ -459,8 +459,8 @@ impl Client {
                 self.recreate(handle, result.status_code, sink);
                 continue;
             }
-            // The first attempt may have succeeded unheard, so that there is nothing left to transfer: then asking for the
-            // next message shows whether the subscription is ours.
+            // The first attempt may have succeeded although its response was lost, so that there is nothing left to
+            // transfer. Requesting the next message then shows whether the subscription is in our session.
             if let (Some(subscription), true) = (self.subscription(handle), result.status_code.is_good()) {
                 subscription.transferred = true;
                 subscription.available = result.available_sequence_numbers;
@@ -469,7 +469,7 @@ impl Client {
         }
     }
 
-    /// When the server has to be asked whether it is there, or the session kept alive.
+    /// When the server's state has to be read, to keep the session alive and detect a dead connection.
     pub(crate) fn probe_at(&self) -> Instant {
         let Some(session) = &self.session else { return Instant::FAR };
         if self.link.outstanding.has(|purpose| purpose == Purpose::Probe) {
@@ -487,7 +487,7 @@ impl Client {
         };
         let handle = self.link.next_handle();
         let timeout = Some(self.config.request_timeout);
-        // If it cannot be sent, the channel has told why already.
+        // If sending fails, the channel has already reported why.
         let _ = self.link.send(&mut request, handle, Purpose::Probe, timeout, now);
     }
 }
@@ -503,7 +503,7 @@ fn strings(value: &Variant) -> Option<Vec<UaString>> {
     }
 }
 
-/// The endpoint of a target that is connected to without asking.
+/// The endpoint of a target without discovery.
 fn undiscovered(target: &Target) -> Chosen {
     let (policy, mode) = match target.security {
         Security::Exactly(policy, mode) if target.session => (policy, mode),
@@ -516,7 +516,7 @@ fn undiscovered(target: &Target) -> Chosen {
     Chosen { policy, mode, description, url: target.url.clone(), note: None }
 }
 
-/// Refuses what cannot be meant.
+/// Refuses inconsistent targets.
 fn check_target(target: &Target, provider: &dyn Provider) -> Result<(), SecurityProblem> {
     let is_strongest = resolve(target.security, provider) == Security::Best;
     let strongest_unasked = target.session && !target.discover && is_strongest;

@@ -1,41 +1,41 @@
-//! What the client asks its driver to do.
+//! Actions that the client requests from its driver.
 
 use crate::config::EndpointUrl;
 use std::sync::Arc;
 use taktwerk_crypto::{Job, Provider};
 
-/// Names a connection from [`Effect::Connect`] until its end. What belongs to an older one is ignored.
+/// Identifies a connection from [`Effect::Connect`] until its end. Reports about an older one are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub u32);
 
-/// Names a [`Effect::Crypto`] until its result is given back.
+/// Identifies an [`Effect::Crypto`] until its result is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobToken(pub u32);
 
-/// Something that only the driver can do.
+/// An action for the driver.
 #[derive(Debug)]
 pub enum Effect {
-    /// Open a TCP connection; answer with `Client::handle_connected` or `Client::handle_closed`.
+    /// Open a TCP connection; report with `Client::handle_connected` or `Client::handle_closed`.
     Connect {
-        /// Names the connection.
+        /// Identifies the connection.
         connection: ConnectionId,
-        /// Where to.
+        /// The target.
         url: EndpointUrl,
     },
-    /// Send what is left, then close the connection. No answer is wanted.
+    /// Send the remaining bytes, then close the connection. Nothing is reported.
     Disconnect {
         /// The connection.
         connection: ConnectionId,
-        /// Its last bytes.
+        /// Its remaining bytes.
         unsent: Vec<u8>,
     },
-    /// Run the job with the provider, anywhere; answer with `Client::complete`.
+    /// Run the job with the provider, on any thread; report with `Client::complete`.
     Crypto {
-        /// Names the job.
+        /// Identifies the job.
         token: JobToken,
-        /// What to do.
+        /// The job.
         job: Box<Job>,
-        /// With which keys.
+        /// The provider that holds the keys.
         provider: Arc<dyn Provider>,
     },
 }

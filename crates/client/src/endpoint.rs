@@ -1,4 +1,4 @@
-//! Choosing an endpoint from what a server offers (Part 4 §5.5.4, §7.14).
+//! Choosing one of a server's endpoints (Part 4 §5.5.4, §7.14).
 
 use crate::config::{EndpointUrl, Identity, Security, Target};
 use crate::error::SecurityProblem;
@@ -11,29 +11,29 @@ use taktwerk_types::{Encode, UaString};
 /// The transport profile of opc.tcp with secure conversation and the binary encoding (Part 7).
 const TRANSPORT_PROFILE: &str = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
 
-/// What a client connects to.
+/// The connection target and the chosen endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Dialled {
-    /// What the application wants.
+    /// The target that the application has given.
     pub(crate) target: Option<Target>,
-    /// Which of the server's endpoints it is.
+    /// The chosen endpoint.
     pub(crate) chosen: Option<Chosen>,
-    /// All that the server has.
+    /// All endpoints of the server.
     pub(crate) discovered: Vec<EndpointDescription>,
 }
 
-/// The endpoint a client has chosen.
+/// The endpoint that the client has chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chosen {
     pub(crate) policy: SecurityPolicy,
     pub(crate) mode: MessageSecurityMode,
     pub(crate) description: EndpointDescription,
-    /// What is dialled, and named in Hello and CreateSession.
+    /// The URL to connect to, also sent in Hello and CreateSession.
     pub(crate) url: EndpointUrl,
     pub(crate) note: Option<Note>,
 }
 
-/// The kind of token that an identity needs.
+/// The token type of an identity.
 pub(crate) fn token_type(identity: &Identity) -> (UserTokenType, &'static str) {
     match identity {
         Identity::Anonymous => (UserTokenType::ANONYMOUS, "anonymous"),
@@ -43,7 +43,7 @@ pub(crate) fn token_type(identity: &Identity) -> (UserTokenType, &'static str) {
     }
 }
 
-/// The token policy of an endpoint that an identity uses: of several, the one with the strongest encryption.
+/// The endpoint's token policy for an identity: the one with the strongest encryption.
 pub(crate) fn token_policy<'a>(
     policies: &'a [UserTokenPolicy],
     identity: &Identity,
@@ -51,19 +51,20 @@ pub(crate) fn token_policy<'a>(
     provider: &dyn Provider,
 ) -> Option<&'a UserTokenPolicy> {
     let (wanted, _) = token_type(identity);
-    // A user's certificate serves the policies of its own key, not those of the application's.
+    // A user certificate determines its policies itself, independently of the application certificate.
     let provider = match identity {
         Identity::X509 { provider } => provider.as_ref(),
         _ => provider,
     };
     let level = |policy: &UserTokenPolicy| match SecurityPolicy::from_uri(policy.security_policy_uri.as_str())
     {
-        // Broken policies protect no secret; curves agree on keys with whoever answers, so the channel has to say who.
+        // Broken policies protect no secret. ECC policies agree on keys with any peer, so the channel must authenticate
+        // the server.
         Some(policy) if policy.is_secure() && policy.info().security_level == 0 => None,
         Some(policy) if policy.info().is_ecc() && !channel.is_secure() => None,
         Some(policy) if provider.supports(policy) => Some(u16::from(policy.info().security_level) + 1),
         Some(_) => None,
-        // No policy of its own: the channel's.
+        // Without its own policy, the channel's applies.
         None if policy.security_policy_uri.is_empty() => Some(0),
         None => None,
     };
@@ -71,7 +72,7 @@ pub(crate) fn token_policy<'a>(
     usable.max_by_key(|policy| level(policy))
 }
 
-/// What [`Security::Automatic`] is for a client with this provider.
+/// Resolves [`Security::Automatic`] for a client with this provider.
 pub(crate) fn resolve(security: Security, provider: &dyn Provider) -> Security {
     let is_secured = |policy: &SecurityPolicy| policy.is_secure() && provider.supports(*policy);
     match security {
@@ -81,7 +82,7 @@ pub(crate) fn resolve(security: Security, provider: &dyn Provider) -> Security {
     }
 }
 
-/// Chooses among the endpoints that a server offers.
+/// Chooses one of the endpoints that a server offers.
 pub(crate) fn choose(
     endpoints: &[EndpointDescription],
     target: &Target,
@@ -101,7 +102,7 @@ pub(crate) fn choose(
                 Security::Exactly(wanted_policy, wanted_mode) => {
                     (wanted_policy, wanted_mode) == (policy, mode)
                 }
-                // Deprecated policies only when they are asked for by name.
+                // Deprecated policies only with [`Security::Exactly`].
                 Security::Best | Security::Automatic => secured && !policy.is_deprecated(),
                 Security::BestOrNone => !secured || !policy.is_deprecated(),
             };
@@ -110,13 +111,13 @@ pub(crate) fn choose(
     let candidates: Vec<_> = candidates.collect();
     if candidates.is_empty() {
         let wanted = match security {
-            // What the server offers may be just this.
+            // The server may offer exactly this endpoint.
             Security::Exactly(policy, mode) if !provider.supports(policy) => {
-                format!("{policy}/{mode} that a certificate of ours serves")
+                format!("{policy}/{mode} that one of the client's certificates supports")
             }
             Security::Exactly(policy, mode) => format!("{policy}/{mode}"),
-            Security::Best | Security::Automatic => "a security policy that both sides have".to_owned(),
-            Security::BestOrNone => "a security policy that both sides have, or none".to_owned(),
+            Security::Best | Security::Automatic => "a security policy that both sides support".to_owned(),
+            Security::BestOrNone => "a security policy that both sides support, or None".to_owned(),
         };
         let offered = endpoints.iter().map(|endpoint| {
             let uri = endpoint.security_policy_uri.as_str();
@@ -129,7 +130,7 @@ pub(crate) fn choose(
             || !target.session
             || endpoint.user_identity_tokens.is_empty() && matches!(target.identity, Identity::Anonymous)
     };
-    // The policy's own rank counts more than the level the server claims: that one travelled unprotected.
+    // The policy's own rank counts more than the server's SecurityLevel, which was received without protection.
     let best = candidates.into_iter().filter(|(endpoint, policy, _)| accepts(endpoint, *policy)).max_by_key(
         |(endpoint, policy, mode)| (*mode, policy.info().security_level, endpoint.security_level),
     );
@@ -140,8 +141,8 @@ pub(crate) fn choose(
     Ok(Chosen { policy, mode, description: description.clone(), url, note })
 }
 
-/// The URL to dial. Servers behind routers and in containers announce names that only they can resolve; we have just
-/// reached this one under another name, so that one is used.
+/// The URL to connect to. Servers behind routers and in containers announce names that only they can resolve. The name
+/// that was used for discovery works, so it replaces the announced one.
 fn rewrite(endpoint: &EndpointDescription, dialled: &EndpointUrl) -> (EndpointUrl, Option<Note>) {
     let announced = endpoint.endpoint_url.as_str();
     match EndpointUrl::parse(announced) {
@@ -155,13 +156,14 @@ fn rewrite(endpoint: &EndpointDescription, dialled: &EndpointUrl) -> (EndpointUr
     }
 }
 
-/// Whether an endpoint has our transport profile, or names none: what may be chosen has to be compared as well.
+/// Whether an endpoint has our transport profile or names none. Such endpoints may be chosen, so they must be compared,
+/// too.
 fn is_ours(endpoint: &EndpointDescription) -> bool {
     let profile = endpoint.transport_profile_uri.as_str();
     profile.is_empty() || profile == TRANSPORT_PROFILE
 }
 
-/// Whether two lists are the same, in whatever order: the fields that Part 4 §5.5.1 has compared, of the endpoints with
+/// Whether two endpoint lists are the same in any order. Compares the fields of Part 4 §5.5.1, of the endpoints with
 /// our transport profile.
 pub(crate) fn same_endpoints(one: &[EndpointDescription], other: &[EndpointDescription]) -> bool {
     let keys = |list: &[EndpointDescription]| {
@@ -172,15 +174,15 @@ pub(crate) fn same_endpoints(one: &[EndpointDescription], other: &[EndpointDescr
     keys(one) == keys(other)
 }
 
-/// Bytes that are equal exactly if the compared fields of two endpoints are.
+/// An encoding that is equal if and only if the compared fields of two endpoints are.
 fn compared(endpoint: &EndpointDescription) -> Vec<u8> {
     let url = endpoint.endpoint_url.as_str();
-    // Names of hosts are the same in any case (Part 6 §7.2 refers to RFC 3986).
+    // Host names are case-insensitive (Part 6 §7.2 refers to RFC 3986).
     let url = match EndpointUrl::parse(url) {
         Ok(parsed) => EndpointUrl { host: parsed.host.to_ascii_lowercase().into(), ..parsed }.to_string(),
         Err(_) => url.to_owned(),
     };
-    // A null text and an empty one say the same.
+    // A null string and an empty one are equivalent.
     let text = |text: &str, out: &mut Vec<u8>| UaString::from(text).encode(out);
     let token = |policy: &UserTokenPolicy| {
         let mut out = Vec::new();
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_our_certificates_do_not_serve_is_told_from_one_that_is_not_offered() {
+    fn unsupported_and_not_offered_policies_have_different_errors() {
         let wanted = |policy, provider: &dyn Provider| {
             let security = Security::Exactly(policy, MessageSecurityMode::SignAndEncrypt);
             let target = Target { security, ..Target::new("plc").unwrap() };
@@ -247,13 +249,13 @@ mod tests {
             }
         };
         let ours = wanted(SecurityPolicy::Basic256Sha256, &NullProvider);
-        assert_eq!(&*ours, "Basic256Sha256/SignAndEncrypt that a certificate of ours serves");
+        assert_eq!(&*ours, "Basic256Sha256/SignAndEncrypt that one of the client's certificates supports");
         let theirs = wanted(SecurityPolicy::ECC_nistP256_AesGcm, &DummyProvider::new("client", 2048));
         assert_eq!(&*theirs, "ECC_nistP256_AesGcm/SignAndEncrypt");
     }
 
     #[test]
-    fn the_best_endpoint_is_chosen_and_deprecated_ones_only_by_name() {
+    fn the_best_endpoint_is_chosen_and_deprecated_ones_only_explicitly() {
         let dummy = DummyProvider::new("client", 2048);
         let choose_with = |security, provider: &dyn Provider| {
             let target = Target { security, ..Target::new("plc").unwrap() };
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(choose_with(Security::BestOrNone, &NullProvider), Ok(none));
         assert_eq!(choose_with(Security::Automatic, &dummy), best);
         assert_eq!(choose_with(Security::Automatic, &NullProvider), Ok(none));
-        // A list that somebody has left only None in.
+        // An attacker has removed all but None from the list.
         let stripped = &offered()[..1];
         let target = Target::new("plc").unwrap();
         assert!(matches!(choose(stripped, &target, &dummy), Err(SecurityProblem::NoEndpoint { .. })));
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_were_not_dialled_are_rewritten() {
+    fn announced_hosts_are_rewritten() {
         let target = Target::new("opc.tcp://10.0.0.7:1234").unwrap();
         let chosen = choose(&offered(), &target, &NullProvider).unwrap();
         assert_eq!(chosen.url.to_string(), "opc.tcp://10.0.0.7:1234");
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn edited_lists_are_noticed() {
+    fn edited_lists_are_detected() {
         let mut other = offered();
         other.reverse();
         assert!(same_endpoints(&offered(), &other));

@@ -1,4 +1,4 @@
-//! What goes wrong for a client, by blame.
+//! Errors of a client, by cause.
 
 use taktwerk_channel::ChannelError;
 use taktwerk_crypto::{CertificateRefusal, CryptoError, MessageSecurityMode, SecurityPolicy};
@@ -8,7 +8,7 @@ use taktwerk_types::{DecodeError, StatusCode};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The connection could not be made, or broke; the driver's words.
+    /// The connection could not be established or has failed; the text is the driver's.
     #[error("connection: {0}")]
     Connection(Box<str>),
     /// The server ended the connection with an Error message (Part 6 §7.1.2.5).
@@ -16,87 +16,88 @@ pub enum ClientError {
     ServerClosed {
         /// The error.
         status: StatusCode,
-        /// The server's words, possibly none.
+        /// The server's reason, possibly empty.
         reason: Box<str>,
     },
-    /// The channel refused what came, or could not send.
+    /// The channel refused a received message or could not send one.
     #[error("channel: {0}")]
     Channel(#[from] ChannelError),
     /// The server answered with a fault (Part 4 §7.34).
     #[error("{service} failed: {status}")]
     Service {
-        /// What was asked for.
+        /// The service.
         service: &'static str,
-        /// The fault.
+        /// The fault's status.
         status: StatusCode,
     },
-    /// The server's bytes do not decode.
-    #[error("the response does not decode: {0}")]
+    /// The response cannot be decoded.
+    #[error("the response cannot be decoded: {0}")]
     Decode(#[from] DecodeError),
-    /// The server answered with another message than was asked for, or with too many or too few results.
-    #[error("the server answered {0} with something else")]
+    /// The response has another type than the request needs, or the wrong number of results.
+    #[error("unexpected response to {0}")]
     UnexpectedResponse(&'static str),
-    /// No answer in time.
+    /// The request timed out.
     #[error("no answer to {0} in time")]
     Timeout(&'static str),
-    /// The server cannot be trusted, or does not offer what was asked for.
+    /// The server is not trusted or does not offer the required security.
     #[error("security: {0}")]
     Security(#[from] SecurityProblem),
-    /// A call that cannot be done now. Nothing was sent.
+    /// The call is not possible now. Nothing was sent.
     #[error("{0}")]
     Local(#[from] Misuse),
 }
 
-/// Why a server was refused before anything secret was sent to it.
+/// Why the client refused a server before it sent a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecurityProblem {
-    /// No endpoint fits what was asked for.
+    /// No endpoint matches the target.
     #[error("the server offers no endpoint with {wanted}; it offers {}", list(.offered))]
     NoEndpoint {
-        /// In words.
+        /// The required security, as text.
         wanted: Box<str>,
-        /// What it does offer.
+        /// The security of the offered endpoints.
         offered: Vec<(Box<str>, i32)>,
     },
-    /// The endpoint does not take the kind of identity that was given.
+    /// The endpoint does not accept this kind of identity.
     #[error("the endpoint does not accept {0} identities")]
     NoTokenPolicy(&'static str),
-    /// The password would travel in the clear (Part 4 §7.40.4).
-    #[error("the password would be sent in the clear; this has to be allowed explicitly")]
+    /// The password would be sent unencrypted (Part 4 §7.40.4).
+    #[error("the password would be sent unencrypted; use a secured endpoint or allow it explicitly")]
     PlaintextPassword,
-    /// The endpoint list of the session differs from that of discovery: somebody edited it (Part 4 §5.7.2.1).
+    /// The endpoint lists of CreateSession and GetEndpoints differ: an attacker may have edited the discovery response
+    /// (Part 4 §5.7.2.1).
     #[error("the server's endpoints in CreateSession differ from those in GetEndpoints")]
     EndpointsChanged,
-    /// The server's certificate is not the one of the channel.
-    #[error("the session's certificate is not the channel's")]
+    /// The server's certificate in CreateSession differs from that of the channel.
+    #[error("the server's certificate in CreateSession differs from that of the channel")]
     CertificateChanged,
-    /// The server's certificate names another application than its endpoints, or none (Part 4 §5.5.1).
+    /// The ApplicationUri in the server's certificate is missing or differs from that of its endpoints (Part 4 §5.5.1).
     #[error(
-        "the server's certificate is of {}, its endpoints are of another application",
+        "the server's certificate belongs to {}, but its endpoints name another application",
         .certificate.as_deref().unwrap_or("no application")
     )]
     ApplicationUri {
         /// The certificate's ApplicationUri.
         certificate: Option<Box<str>>,
     },
-    /// The server gave no key that the user's secret could be encrypted for (Part 6 §6.8.2).
-    #[error("the server gave no key for the secret of the user, which {0} needs")]
+    /// The server sent no ephemeral key for encrypting the user's secret (Part 6 §6.8.2).
+    #[error("the server sent no ephemeral key for the user's secret, which {0} requires")]
     NoKey(SecurityPolicy),
     /// The server's nonce is too short, all zero or repeated (Part 4 §5.7.2.2).
     #[error("the server's nonce is not acceptable")]
     Nonce,
-    /// The server handed out an authentication token that is in use (Part 4 §5.7.2.1).
+    /// The server issued an authentication token that is already in use (Part 4 §5.7.2.1).
     #[error("the server repeated an authentication token")]
     TokenRepeated,
-    /// Signing, verifying, encrypting or a certificate failed.
+    /// A cryptographic operation or the validation of a certificate failed.
     #[error("{0}")]
     Crypto(#[from] CryptoError),
-    /// The user's certificate has a key of another kind than the policy's signatures are made with.
-    #[error("the user's certificate has a key of another kind than {0} takes")]
+    /// The key of the user's certificate does not fit the policy.
+    #[error("the key of the user's certificate does not fit {0}")]
     UserCertificate(SecurityPolicy),
-    /// What the identity needs is not there yet for this policy.
-    #[error("identities of this kind are not supported with {0} {1}")]
+    /// This combination of identity, policy and mode is not supported.
+    #[error("this kind of identity is not supported with {0} {1}")]
     Unsupported(SecurityPolicy, MessageSecurityMode),
 }
 
@@ -107,7 +108,7 @@ fn list(offered: &[(Box<str>, i32)]) -> String {
     offered.iter().map(|(policy, mode)| format!("{policy}/{}", name(*mode))).collect::<Vec<_>>().join(", ")
 }
 
-/// A call that cannot be done now.
+/// A call that is not possible now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misuse {
     /// There is no session.
@@ -119,22 +120,22 @@ pub enum Misuse {
     /// Too many requests are outstanding.
     #[error("too many outstanding requests")]
     TooManyRequests,
-    /// The server came back with another NamespaceArray: NodeIds have to be looked up again.
+    /// The server's NamespaceArray has changed: look up NodeIds again.
     #[error("the server's NamespaceArray has changed; look the NodeIds up again")]
     NamespacesChanged,
-    /// The subscription is not one of this client's.
+    /// The subscription does not belong to this client.
     #[error("no such subscription")]
     NoSuchSubscription,
     /// The URL is not `opc.tcp://host[:port][/path]`.
     #[error("not an opc.tcp URL")]
     Url,
-    /// A response was read as another type than it is.
+    /// The response was decoded as the wrong type.
     #[error("the response is of another type")]
     WrongType,
 }
 
 impl ClientError {
-    /// Why this client refused the server's certificate, if it did. The reason is for the log of this end.
+    /// Why the client refused the server's certificate, if it did. Log it locally only.
     #[must_use]
     pub fn refused_certificate(&self) -> Option<&CertificateRefusal> {
         match self {
@@ -144,7 +145,7 @@ impl ClientError {
         }
     }
 
-    /// The one status that stands for this failure.
+    /// The corresponding StatusCode.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -175,7 +176,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the server says that our session is no more.
+    /// Whether the server reports that the session does not exist.
     pub(crate) fn is_session_gone(&self) -> bool {
         let Self::Service { status, .. } = self else { return false };
         matches!(
@@ -186,7 +187,7 @@ impl ClientError {
         )
     }
 
-    /// Whether the server has refused the user, whatever the reason (Part 4 §5.7.3.3).
+    /// Whether the server has refused the user, for any reason (Part 4 §5.7.3.3).
     #[must_use]
     pub fn is_refused_user(&self) -> bool {
         let Self::Service { service: "ActivateSession", status } = self else { return false };
@@ -199,7 +200,7 @@ impl ClientError {
         )
     }
 
-    /// Whether the connection itself failed, so that nothing is known about what became of the request.
+    /// Whether the connection failed, so that the result of the request is unknown.
     #[must_use]
     pub fn is_connection(&self) -> bool {
         match self {
@@ -212,7 +213,7 @@ impl ClientError {
     }
 }
 
-/// Whether a server says that it has too much to do.
+/// Whether a server reports that it is busy.
 pub(crate) fn is_busy(status: StatusCode) -> bool {
     matches!(
         status,
@@ -223,8 +224,7 @@ pub(crate) fn is_busy(status: StatusCode) -> bool {
     )
 }
 
-/// Whether the server, or our own side of the channel, found a message too large or too long a list: worth trying again
-/// in smaller parts.
+/// Whether the server or our channel found a message or a list too large: worth retrying in smaller parts.
 pub(crate) fn is_too_large(error: &ClientError) -> bool {
     use StatusCode as S;
     match error {

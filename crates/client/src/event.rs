@@ -1,4 +1,4 @@
-//! What the client tells its application: events, responses and notifications, through a [`Sink`].
+//! What the client delivers to the application through a [`Sink`]: events, responses and notifications.
 
 use crate::error::{ClientError, Misuse};
 use crate::limits::OperationLimits;
@@ -11,14 +11,14 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::service::Response;
 use taktwerk_types::{DataValue, DecodeLimits, Instant, NodeId, StatusCode, UaString, UtcTime, Variant};
 
-/// Names a request until its answer has been delivered.
+/// Identifies a request until its response was delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestHandle(pub u32);
 
-/// What is known of a session once it is up.
+/// Data of an active session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionInfo {
-    /// The session's node in the server's diagnostics.
+    /// NodeId of the session in the server's diagnostics.
     pub session_id: NodeId,
     /// How long the server keeps the session without a connection, in milliseconds.
     pub revised_timeout_ms: f64,
@@ -26,66 +26,66 @@ pub struct SessionInfo {
     pub policy: SecurityPolicy,
     /// The endpoint's mode.
     pub mode: MessageSecurityMode,
-    /// What the server allows per request; all zero if it was not read.
+    /// The server's limits per request; all zero if they were not read.
     pub limits: OperationLimits,
     /// The server's NamespaceArray; empty if it was not read.
     pub namespaces: Namespaces,
 }
 
-/// Something worth knowing that is no failure.
+/// A notable condition that is no error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// The server announces a host that was not dialled; the dialled one is used.
+    /// The server announces another host than the one that was connected to. The latter is used.
     HostRewritten {
         /// The URL in the endpoint's description.
         announced: Box<str>,
         /// The URL that is used.
         used: Box<str>,
     },
-    /// The server has come back with another NamespaceArray: NodeIds that were looked up before may name other nodes.
-    /// Monitored items follow the URIs of their namespaces.
+    /// The server's NamespaceArray has changed: NodeIds that were looked up before may address other nodes. Monitored
+    /// items are adapted by the URIs of their namespaces.
     NamespacesChanged,
 }
 
-/// What became of the session after the connection had been lost (Part 4 §6.7).
+/// What happened to the session after a lost connection (Part 4 §6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restored {
-    /// The old session goes on with all it had.
+    /// The old session continues with everything in it.
     SameSession,
-    /// The server had dropped the session; there is a new one. What became of each subscription is told one by one.
+    /// The server had dropped the session, so a new one was created. Events report the result for each subscription.
     NewSession,
 }
 
 /// A change in the state of the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The session (or, without one, the channel) is up for the first time.
+    /// The session (or, without a session, the channel) is active for the first time.
     Connected(Box<SessionInfo>),
-    /// Something worth knowing.
+    /// A notable condition.
     Note(Note),
-    /// The connection broke. Outstanding requests have been answered with the same error.
+    /// The connection was lost. Outstanding requests have failed with the same error.
     ConnectionLost {
-        /// Why.
+        /// The cause.
         error: ClientError,
-        /// When the next attempt will be made.
+        /// Time of the next attempt.
         retry_at: Instant,
     },
-    /// An attempt to connect failed and will be repeated.
+    /// A connection attempt failed and will be repeated.
     ConnectFailed {
-        /// Why.
+        /// The cause.
         error: ClientError,
-        /// When the next attempt will be made.
+        /// Time of the next attempt.
         retry_at: Instant,
     },
-    /// The connection is back.
+    /// The connection was restored.
     Restored(Restored, Box<SessionInfo>),
-    /// The client has ended, as asked for or because of an error that is not retried.
+    /// The client has ended: as requested, or because of an error that is not retried.
     Disconnected(Option<ClientError>),
     /// Something happened to a subscription.
     Subscription(SubscriptionHandle, SubscriptionEvent),
 }
 
-/// Something that happened to a subscription.
+/// An event of a subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubscriptionEvent {
     /// It exists on the server.
@@ -99,7 +99,7 @@ pub enum SubscriptionEvent {
         /// In publishing intervals.
         keep_alive_count: u32,
     },
-    /// The server refused to create it. It is tried again only after [`SubscriptionEvent::Recreating`].
+    /// The server refused to create it. The client tries again only after [`SubscriptionEvent::Recreating`].
     CreateFailed(ClientError),
     /// It was modified as asked.
     Modified {
@@ -110,79 +110,79 @@ pub enum SubscriptionEvent {
         /// In publishing intervals.
         keep_alive_count: u32,
     },
-    /// The server refused to modify it, or to change its publishing mode; what it had before goes on.
+    /// The server refused to modify it or to change its publishing mode; its old parameters still apply.
     ModifyFailed(ClientError),
-    /// Publishing was switched on or off as asked.
+    /// Publishing was enabled or disabled as requested.
     PublishingModeSet(bool),
-    /// These items cannot be created, because the server has no namespace of this URI any more. They are tried again when
-    /// the subscription is created anew.
+    /// These items cannot be created, because the server has no namespace with this URI. The client tries again when
+    /// the subscription is created again.
     NamespaceMissing {
         /// The URI.
         namespace_uri: UaString,
         /// The items.
         client_handles: Vec<u32>,
     },
-    /// Items were created, or failed to be.
+    /// Items were created or refused.
     Items(Vec<ItemResult>),
-    /// Nothing happened for a publishing interval; the connection works.
+    /// A keep-alive: nothing has changed, and the connection works.
     KeepAlive,
-    /// Nothing has come for longer than the keep-alive interval allows; the server is being asked.
+    /// Nothing was received for longer than the keep-alive interval; the client probes the server.
     Inactive,
-    /// After [`SubscriptionEvent::Inactive`]: it is alive.
+    /// After [`SubscriptionEvent::Inactive`]: the subscription is active again.
     Active,
-    /// Notification messages are lost for good: those from the first to the last of these sequence numbers.
+    /// Notification messages are lost: those from the first to the last of these sequence numbers.
     DataLost {
         /// First.
         from: u32,
         /// Last.
         to: u32,
     },
-    /// The subscription survived a reconnection, in the same session; nothing was lost unless
-    /// [`SubscriptionEvent::DataLost`] says so.
+    /// The subscription survived a reconnect in the same session. Nothing was lost unless
+    /// [`SubscriptionEvent::DataLost`] reports it.
     Kept,
     /// The subscription was transferred to the new session (Part 4 §5.14.7).
     Transferred,
-    /// The server had lost the subscription (for the reason given). It is being created anew with the same items and
+    /// The server had lost the subscription, with this status. The client creates it again with the same items and
     /// client handles; values in between are lost.
     Recreating(StatusCode),
-    /// The server ended it or gave it to another session; it is not created anew.
+    /// The server has ended it or transferred it to another session; the client does not create it again.
     Ended(StatusCode),
-    /// It was deleted as asked.
+    /// It was deleted as requested.
     Deleted,
 }
 
-/// Where a client delivers. Called from within `Client::received` and its like; must not block.
+/// Receives the client's output. Called from within `Client::received` and similar methods; must not block.
 pub trait Sink {
     /// The state changed.
     fn event(&mut self, event: Event);
 
-    /// A request was answered, or will not be.
+    /// A request was answered or has failed.
     fn response(&mut self, handle: RequestHandle, result: Result<Reply<'_>, ClientError>);
 
-    /// Values changed. Iterating decodes straight from the receive buffer; scalar values take no heap.
+    /// Values changed. Iterating decodes directly from the receive buffer; scalar values need no heap.
     fn data_changes(&mut self, subscription: SubscriptionHandle, changes: DataChanges<'_>);
 
     /// Events happened.
     fn events(&mut self, subscription: SubscriptionHandle, events: EventNotifications<'_>);
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug)]
 pub struct Reply<'a>(pub(crate) ReplyBody<'a>);
 
 #[derive(Debug)]
 pub(crate) enum ReplyBody<'a> {
-    /// As received: behind the type id.
+    /// As received, after the type id.
     Wire { type_id: u32, body: &'a [u8], limits: DecodeLimits },
-    /// Joined from the answers to the parts of a split request.
+    /// Joined from the responses to the parts of a split request.
     Joined(Box<dyn Any + Send>),
 }
 
 impl<'a> Reply<'a> {
-    /// Reads the answer.
+    /// Decodes the response.
     ///
     /// # Errors
-    /// [`Misuse::WrongType`] if it is of another type; [`ClientError::Decode`] if the server's bytes are wrong.
+    /// [`Misuse::WrongType`] if it has another type; [`ClientError::Decode`] if the bytes are invalid.
     pub fn decode<T: Response + 'static>(self) -> Result<T, ClientError> {
         match self.0 {
             ReplyBody::Wire { type_id, body, limits } if type_id == T::BINARY_ENCODING_ID => {
@@ -196,8 +196,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The id of the message's encoding and its bytes behind it, starting with the response header. `None` for an
-    /// answer that was joined from several.
+    /// The encoding id of the message and the bytes after it, starting with the response header. `None` for a joined
+    /// response.
     #[must_use]
     pub fn wire(&self) -> Option<(u32, &'a [u8])> {
         match &self.0 {
@@ -218,7 +218,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// The answer to a request, kept.
+/// An owned response.
 #[derive(Debug)]
 pub struct OwnedReply(OwnedReplyBody);
 
@@ -229,7 +229,7 @@ enum OwnedReplyBody {
 }
 
 impl OwnedReply {
-    /// Reads the answer.
+    /// Decodes the response.
     ///
     /// # Errors
     /// As [`Reply::decode`].
@@ -243,7 +243,7 @@ impl OwnedReply {
     }
 }
 
-/// What an [`EventQueue`] holds.
+/// An entry of an [`EventQueue`].
 #[derive(Debug)]
 pub enum Delivery {
     /// From [`Sink::event`].
@@ -252,7 +252,7 @@ pub enum Delivery {
     Response(RequestHandle, Result<OwnedReply, ClientError>),
     /// From [`Sink::data_changes`].
     DataChanges {
-        /// Of which subscription.
+        /// The subscription.
         subscription: SubscriptionHandle,
         /// Number of the notification message.
         sequence_number: u32,
@@ -263,7 +263,7 @@ pub enum Delivery {
     },
     /// From [`Sink::events`].
     Events {
-        /// Of which subscription.
+        /// The subscription.
         subscription: SubscriptionHandle,
         /// Number of the notification message.
         sequence_number: u32,
@@ -272,10 +272,10 @@ pub enum Delivery {
     },
 }
 
-/// A sink that keeps everything in order: for applications that take what they are told later.
+/// A sink that queues everything in order, for applications that process deliveries later.
 #[derive(Debug, Default)]
 pub struct EventQueue {
-    /// What has not been taken yet, oldest first.
+    /// Pending deliveries, oldest first.
     pub deliveries: VecDeque<Delivery>,
 }
 

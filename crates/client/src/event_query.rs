@@ -1,18 +1,17 @@
-//! What a client wants of events, as text: the fields to select, and a condition such as
-//! `severity >= 500 and message like '%pump%'`.
+//! Event filters as text: the fields to select, and a condition such as `severity >= 500 and message like '%pump%'`.
 //!
 //! # Conditions
 //! Comparisons with `=`, `!=`, `<`, `<=`, `>`, `>=`; `like 'pattern'`; `between 1 and 10`; `in (1, 2, 3)`; `is null`,
 //! `is not null`; `oftype i=2915`; `inview ns=2;i=5`; `relatedto (i=2004, i=2041, i=47, 1)`; `and`, `or`, `not` and
-//! parentheses. A field is a path of BrowseNames: `Severity`, `EnabledState/Id`, `2:Pressure`. The names of the standard
-//! fields may be written in lower case. Values are numbers, texts in single quotes, `true`, `false`, and NodeIds. A NodeId
-//! with a space in it is written in single quotes behind `oftype`, `inview` and in `relatedto`. A type of namespace 0 can be
-//! written by its name: `oftype AlarmConditionType`.
+//! parentheses. A field is a path of BrowseNames: `Severity`, `EnabledState/Id`, `2:Pressure`. The names of standard
+//! fields may be in lower case. Values are numbers, strings in single quotes, `true`, `false`, and NodeIds. Write a
+//! NodeId that contains a space in single quotes after `oftype`, `inview` and in `relatedto`. A type of namespace 0 can
+//! be given by name: `oftype AlarmConditionType`.
 //!
-//! `relatedto (source, target, reference, hops)` takes the type of the source, the type of the target or another
-//! `relatedto` that holds for the target, the ReferenceType, and how many references to follow, 0 for any number. `true` or
-//! `false` may follow twice: whether subtypes of the types count, and subtypes of the ReferenceType (Part 4 §7.7.3).
-//! Without them the server decides.
+//! `relatedto (source, target, reference, hops)` takes the source type, the target type or another `relatedto` for the
+//! target, the ReferenceType, and the number of references to follow, 0 for any number. Up to two `true` or `false` may
+//! follow: whether to include subtypes of the types, and subtypes of the ReferenceType (Part 4 §7.7.3). Without them
+//! the server decides.
 
 use core::fmt;
 use taktwerk_schema::ids::object_type_ids;
@@ -26,12 +25,12 @@ use taktwerk_types::{ExtensionObject, NodeId, QualifiedName, Variant};
 /// Attribute ids of NodeId and Value.
 const NODE_ID: u32 = 1;
 const VALUE: u32 = 13;
-/// Deepest nesting of parentheses and `not`.
+/// Maximum nesting of parentheses and `not`.
 const DEPTH_MAX: usize = 50;
-/// Source, target, ReferenceType, hops, and whether subtypes of the types and of the ReferenceType count.
+/// Source, target, ReferenceType, hops, and whether to include subtypes of the types and of the ReferenceType.
 const RELATED_TO_OPERANDS_MAX: usize = 6;
 
-/// The standard fields whose names may be written in lower case.
+/// The standard fields whose names may be in lower case.
 const STANDARD: [&str; 20] = [
     "EventId",
     "EventType",
@@ -55,17 +54,17 @@ const STANDARD: [&str; 20] = [
     "ActiveState",
 ];
 
-/// Why a condition cannot be read.
+/// A syntax error in a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read the condition at character {at}: {what}")]
 pub struct EventQueryError {
-    /// Where, counted from 1.
+    /// Position of the character, counted from 1.
     pub at: usize,
     /// What is wrong.
     pub what: String,
 }
 
-/// Fields and a condition.
+/// Selected fields and a condition.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventQuery {
     names: Vec<String>,
@@ -73,14 +72,13 @@ pub struct EventQuery {
 }
 
 impl EventQuery {
-    /// Nothing selected, everything passes.
+    /// Selects no fields and passes all events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Selects a field by its path of BrowseNames, whatever type it belongs to. `ConditionId` is the NodeId of the
-    /// condition that an event tells of.
+    /// Selects a field by its path of BrowseNames, of any event type. `ConditionId` is the NodeId of the condition.
     #[must_use]
     pub fn select(mut self, name: &str) -> Self {
         self.filter.select_clauses.push(operand(name));
@@ -101,10 +99,10 @@ impl EventQuery {
         self
     }
 
-    /// Reports only events of a type and its subtypes that a condition is true for; an empty one always is.
+    /// Passes only events of a type and its subtypes for which a condition is true. An empty condition is always true.
     ///
     /// # Errors
-    /// The text is no condition.
+    /// The text is not a valid condition.
     pub fn of_type(mut self, event_type: NodeId, condition: &str) -> Result<Self, EventQueryError> {
         let of_type = Node::Operator(Op::OF_TYPE, vec![Node::Literal(event_type.into())]);
         let both = match condition_of(condition, &|name| Ok(operand(name)))? {
@@ -115,22 +113,22 @@ impl EventQuery {
         Ok(self)
     }
 
-    /// Reports only events that a condition is true for.
+    /// Passes only events for which a condition is true.
     ///
     /// # Errors
-    /// The text is no condition.
+    /// The text is not a valid condition.
     pub fn filter(mut self, text: &str) -> Result<Self, EventQueryError> {
         self.filter.where_clause = parse(text)?;
         Ok(self)
     }
 
-    /// The names of the selected fields, in the order in which their values come.
+    /// The names of the selected fields, in the order of their values.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// As a server wants it.
+    /// The EventFilter for a server.
     #[must_use]
     pub fn event_filter(&self) -> &EventFilter {
         &self.filter
@@ -146,13 +144,13 @@ fn standard_type(name: &str) -> Option<NodeId> {
     Some(NodeId::numeric(0, node.id()))
 }
 
-/// A standard field by its name in any case.
+/// A standard field by its case-insensitive name.
 #[must_use]
 pub fn standard_field(name: &str) -> Option<&'static str> {
     STANDARD.into_iter().find(|standard| standard.eq_ignore_ascii_case(name))
 }
 
-/// The operand that a field's name stands for.
+/// The operand for a field name.
 fn operand(name: &str) -> SimpleAttributeOperand {
     let base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
     if name.eq_ignore_ascii_case("ConditionId") {
@@ -171,18 +169,18 @@ fn operand(name: &str) -> SimpleAttributeOperand {
     }
 }
 
-/// Reads a condition on events.
+/// Parses a condition on events.
 ///
 /// # Errors
-/// The text is no condition.
+/// The text is not a valid condition.
 pub fn parse(text: &str) -> Result<ContentFilter, EventQueryError> {
     parse_with(text, &|name| Ok(operand(name)))
 }
 
-/// Reads a condition whose fields are what `field` makes of their names, or an error that says what is wrong with one.
+/// Parses a condition. `field` maps field names to operands or returns an error message.
 ///
 /// # Errors
-/// The text is no condition.
+/// The text is not a valid condition.
 pub fn parse_with(
     text: &str,
     field: &dyn Fn(&str) -> Result<SimpleAttributeOperand, String>,
@@ -190,7 +188,7 @@ pub fn parse_with(
     Ok(condition_of(text, field)?.map(Node::into_filter).unwrap_or_default())
 }
 
-/// Reads a condition; `None` for an empty text.
+/// Parses a condition; `None` for an empty text.
 fn condition_of(
     text: &str,
     field: &dyn Fn(&str) -> Result<SimpleAttributeOperand, String>,
@@ -260,7 +258,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, EventQueryError> {
                 let mut text = String::new();
                 loop {
                     match (chars.get(at), chars.get(at + 1)) {
-                        // A quote in a text is written twice.
+                        // A quote inside a string is doubled.
                         (Some('\''), Some('\'')) => {
                             text.push('\'');
                             at += 2;
@@ -271,7 +269,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, EventQueryError> {
                             at += 1;
                         }
                         (None, _) => {
-                            let what = "the text has no closing quote".to_owned();
+                            let what = "the string has no closing quote".to_owned();
                             return Err(EventQueryError { at: start, what });
                         }
                     }
@@ -302,7 +300,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, EventQueryError> {
     Ok(found)
 }
 
-/// A condition, or a value in one.
+/// A node of the syntax tree: a condition or a value.
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
     Operator(Op, Vec<Node>),
@@ -317,7 +315,7 @@ impl Node {
         ContentFilter { elements }
     }
 
-    /// Appends the element of an operator, with those below it behind it. Returns its index.
+    /// Appends the element of an operator and the elements of its operands. Returns its index.
     fn write(&self, elements: &mut Vec<ContentFilterElement>) -> u32 {
         let Self::Operator(operator, operands) = self else { return 0 };
         let index = elements.len();
@@ -360,7 +358,7 @@ impl Parser<'_> {
         token
     }
 
-    /// Takes a word, whatever its case.
+    /// Consumes a word, case-insensitive.
     fn word(&mut self, wanted: &str) -> bool {
         let is_there = matches!(self.tokens.get(self.at), Some((_, Token::Word(word))) if word.eq_ignore_ascii_case(wanted));
         self.at += usize::from(is_there);
@@ -487,7 +485,7 @@ impl Parser<'_> {
                 return Ok(Node::Literal(value.into()));
             }
         }
-        self.error("write true or false: whether subtypes count")
+        self.error("expected true or false (whether to include subtypes)")
     }
 
     fn comparison(&mut self) -> Result<Node, EventQueryError> {
@@ -531,7 +529,7 @@ impl Parser<'_> {
             self.expect(")")?;
             Node::Operator(Op::IN_LIST, operands)
         } else if !is_negated && matches!(left, Node::Field(_)) {
-            // A field that is true or false is a condition by itself.
+            // A boolean field is a condition by itself.
             pair(Op::EQUALS, left, Node::Literal(true.into()))
         } else {
             return self.error("a comparison is missing: =, !=, <, <=, >, >=, like, between, in, or is null");
@@ -560,7 +558,7 @@ impl Parser<'_> {
     }
 }
 
-/// The value that a word is; `None` for the name of a field.
+/// The value of a word; `None` if it is a field name.
 fn literal(word: &str) -> Option<Variant> {
     if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") {
         return Some(word.eq_ignore_ascii_case("true").into());
@@ -581,7 +579,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A filter as text again, to compare with.
+    /// A filter as text, for comparison.
     fn shown(filter: &ContentFilter, index: usize) -> String {
         let element = &filter.elements[index];
         let operands: Vec<String> = element
@@ -629,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_pointed_at() {
+    fn errors_have_a_position() {
         let error = |text: &str| parse(text).unwrap_err();
         assert_eq!(error("severity >=").at, 12);
         assert_eq!(error("a = 'x").at, 5);
@@ -649,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_what_the_caller_makes_of_them() {
+    fn the_caller_maps_field_names() {
         let field = |name: &str| match name {
             "bad" => Err("there is no field bad".to_owned()),
             name => {
@@ -662,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_and_a_condition_are_both_wanted() {
+    fn type_and_condition_are_combined() {
         let of_type = |condition: &str| {
             let query = EventQuery::new().of_type(NodeId::numeric(2, 5), condition).unwrap();
             shown(&query.event_filter().where_clause, 0)
@@ -685,7 +683,7 @@ mod tests {
         assert_eq!((clauses[1].attribute_id, clauses[1].browse_path.len()), (1, 0));
     }
 
-    /// Random conditions as text, and what they have to become.
+    /// Random conditions as text, with the expected elements.
     fn condition() -> impl Strategy<Value = (String, String)> {
         let id = || (0..9u32).prop_map(|id| format!("i={id}"));
         let comparison = (0..3usize, 0..100i64).prop_map(|(kind, value)| match kind {
@@ -722,13 +720,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_condition_becomes_its_elements((text, expected) in condition()) {
+        fn every_condition_has_the_expected_elements((text, expected) in condition()) {
             prop_assert_eq!(read(&text), expected);
         }
 
-        /// Words of the language in any order are read, or the error is within the text.
+        /// Arbitrary sequences of tokens are parsed, or the position of the error is within the text.
         #[test]
-        fn nothing_that_is_written_breaks_the_reader(
+        fn arbitrary_text_does_not_break_the_parser(
             words in proptest::collection::vec(
                 prop_oneof![
                     Just("relatedto"), Just("inview"), Just("oftype"), Just("("), Just(")"), Just(","), Just("not"),

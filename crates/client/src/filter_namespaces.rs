@@ -1,5 +1,5 @@
-//! Namespace indexes in the filters of monitored items, after a server has come back with another NamespaceArray: an
-//! EventFilter names types and fields by them, an AggregateFilter its aggregate.
+//! Translates namespace indexes in the filters of monitored items after the server's NamespaceArray has changed. An
+//! EventFilter contains types and fields, an AggregateFilter the aggregate.
 
 use crate::namespaces::Namespaces;
 use taktwerk_schema::{
@@ -9,11 +9,11 @@ use taktwerk_types::{
     ArrayValues, ExpandedNodeId, ExtensionObject, NodeId, QualifiedName, Structure, UaString, Variant,
 };
 
-/// The filter with the indexes that the same URIs have in another array; `None` if it has no indexes. A filter that cannot be
-/// read stays as it is: the server says what is wrong with it.
+/// The filter with its indexes translated to another array; `None` if it has no indexes. A filter that cannot be
+/// decoded is not changed: the server reports what is wrong with it.
 ///
 /// # Errors
-/// A URI that the other array does not have.
+/// A URI that the other array does not contain.
 pub(crate) fn renumbered(
     filter: &ExtensionObject,
     from: &Namespaces,
@@ -46,7 +46,7 @@ impl Arrays<'_> {
         self.index(&mut id.namespace_index)
     }
 
-    /// Ids of other servers, and those that name their namespace, have no index of this array.
+    /// Ids on other servers and ids with a namespace URI have no index in this array.
     fn expanded(&self, id: &mut ExpandedNodeId) -> Result<(), UaString> {
         if id.server_index == 0 && id.namespace_uri.is_empty() {
             self.node_id(&mut id.node_id)
@@ -96,7 +96,7 @@ impl Arrays<'_> {
         Ok(())
     }
 
-    /// What a condition compares with: types, nodes and names.
+    /// Translates the operands of a condition: types, nodes and names.
     fn value(&self, value: &mut Variant) -> Result<(), UaString> {
         match value {
             Variant::NodeId(id) => self.node_id(id),

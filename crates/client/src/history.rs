@@ -1,51 +1,52 @@
-//! Reading history page after page (Part 11 §6.5), without I/O: a [`HistoryReader`] makes the requests and takes the
-//! responses, and goes on at continuation points until all is read.
+//! Reads history in pages (Part 11 §6.5), without I/O: a [`HistoryReader`] makes requests, takes responses, and follows
+//! continuation points until all is read.
 
 use core::time::Duration;
 use taktwerk_schema::{
-    AggregateConfiguration, EventFilter, HistoryData, HistoryEvent, HistoryModifiedData, HistoryReadRequest,
-    HistoryReadResponse, HistoryReadValueId, ModificationInfo, ReadAtTimeDetails, ReadEventDetails,
-    ReadProcessedDetails, ReadRawModifiedDetails, TimestampsToReturn,
+    AggregateConfiguration, Annotation, EventFilter, HistoryData, HistoryEvent, HistoryModifiedData,
+    HistoryReadRequest, HistoryReadResponse, HistoryReadValueId, ModificationInfo, ReadAtTimeDetails,
+    ReadEventDetails, ReadProcessedDetails, ReadRawModifiedDetails, TimestampsToReturn,
 };
 use taktwerk_types::{
     ByteString, DataValue, DecodeError, ExtensionObject, NodeId, StatusCode, UtcTime, Variant,
 };
 
-/// Values that one response may hold at most.
+/// Maximum number of values per response.
 const PAGE: u32 = 100_000;
 
-/// Which part of a range is read. If the end is earlier than the start, the latest values come first.
+/// The time range to read. If the end is before the start, the latest values come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryRange {
-    /// Where to begin; `None` begins at the end and goes backwards.
+    /// Start of the range; `None` starts at the end and reads backwards.
     pub start: Option<UtcTime>,
-    /// Where to stop. The time itself does not belong to the range. `None` has no end.
+    /// End of the range, exclusive. `None` is unlimited.
     pub end: Option<UtcTime>,
-    /// At most so many values.
+    /// Maximum number of values.
     pub limit: Option<usize>,
 }
 
 impl HistoryRange {
-    /// Everything from a time up to another one.
+    /// All values from one time up to another.
     #[must_use]
     pub const fn between(start: UtcTime, end: UtcTime) -> Self {
         Self { start: Some(start), end: Some(end), limit: None }
     }
 
-    /// The last values before a time, the latest first.
+    /// The last values before a time, latest first.
     #[must_use]
     pub const fn before(end: UtcTime, limit: usize) -> Self {
         Self { start: None, end: Some(end), limit: Some(limit) }
     }
 
-    /// At most so many values.
+    /// Limits the number of values.
     #[must_use]
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// NumValuesPerNode. Without an end it is the number of all values, else of one response (Part 11 §6.5.3.1).
+    /// NumValuesPerNode. Without an end time it is the total number of values, otherwise the number per response (Part
+    /// 11 §6.5.3.1).
     fn page(&self) -> u32 {
         let limit = self.limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
         match (self.start, self.end) {
@@ -55,44 +56,44 @@ impl HistoryRange {
     }
 }
 
-/// What is read of a node's history.
+/// What to read from a node's history.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HistoryQuery {
-    /// Values as they were recorded.
+    /// Raw values.
     Raw {
-        /// Which.
+        /// The range.
         range: HistoryRange,
-        /// Also the values before and behind the range.
+        /// Include the bounding values before and after the range.
         bounds: bool,
     },
-    /// Values that were inserted, replaced or deleted.
+    /// Inserted, replaced and deleted values.
     Modified(HistoryRange),
-    /// The values at some times, interpolated where there are none.
+    /// Values at given times, interpolated if necessary.
     AtTimes(Vec<UtcTime>),
-    /// An aggregate of intervals (Part 13).
+    /// An aggregate per interval (Part 13).
     Processed {
-        /// Where to begin.
+        /// Start of the first interval.
         start: UtcTime,
-        /// Where to stop.
+        /// End of the last interval.
         end: UtcTime,
         /// The AggregateFunction object, such as `i=2342` for Average.
         aggregate: NodeId,
-        /// Length of the intervals.
+        /// Length of an interval.
         interval: Duration,
-        /// How values that are not good count; `None` leaves that to the server.
+        /// Handling of values that are not good; `None` uses the server's default.
         configuration: Option<AggregateConfiguration>,
     },
     /// Events of an Object.
     Events {
-        /// Which.
+        /// The range.
         range: HistoryRange,
-        /// Their fields, and which of them.
+        /// The fields to select and the condition.
         filter: EventFilter,
     },
 }
 
 impl HistoryQuery {
-    /// Values as they were recorded.
+    /// Raw values of a range.
     #[must_use]
     pub const fn raw(range: HistoryRange) -> Self {
         Self::Raw { range, bounds: false }
@@ -147,25 +148,25 @@ impl HistoryQuery {
     }
 }
 
-/// What was read. Which of the lists are used depends on the query.
+/// The values or events read. The query determines which lists are used.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HistoryPage {
     /// Values.
     pub values: Vec<DataValue>,
-    /// Of modified values: one for each.
+    /// For modified values: one entry per value.
     pub modifications: Vec<ModificationInfo>,
-    /// Of events: the selected fields of each.
+    /// For events: the selected fields of each.
     pub events: Vec<Vec<Variant>>,
 }
 
 impl HistoryPage {
-    /// How many values or events there are.
+    /// Number of values or events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len() + self.events.len()
     }
 
-    /// Whether there is nothing.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -178,6 +179,21 @@ impl HistoryPage {
         self.events.append(&mut other.events);
     }
 
+    /// The values as annotations with their annotated times: after reading raw data of an Annotations Property (Part 11
+    /// §5.1.2).
+    ///
+    /// # Errors
+    /// A value is not an annotation.
+    pub fn annotations(&self) -> Result<Vec<(UtcTime, Annotation)>, DecodeError> {
+        let one = |value: &DataValue| match &value.value {
+            Some(Variant::ExtensionObject(object)) => {
+                Ok((value.source_timestamp.unwrap_or(UtcTime::NULL), object.decode()?))
+            }
+            _ => Err(DecodeError::Invalid("Annotation")),
+        };
+        self.values.iter().map(one).collect()
+    }
+
     fn truncate(&mut self, len: usize) {
         self.values.truncate(len);
         self.modifications.truncate(len);
@@ -185,26 +201,36 @@ impl HistoryPage {
     }
 }
 
-/// Why a node's history cannot be read.
+/// Why reading a node's history failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// The server refused.
+    /// The server refused the request.
     #[error("{0}")]
     Status(StatusCode),
-    /// The server's answer is damaged.
-    #[error("the server's answer cannot be read: {0}")]
+    /// The server's response is invalid.
+    #[error("the server's response cannot be decoded: {0}")]
     Damaged(#[from] DecodeError),
 }
 
 impl HistoryError {
-    /// The one status that stands for it.
+    /// The corresponding StatusCode.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Status(status) => *status,
             Self::Damaged(_) => StatusCode::BAD_DECODING_ERROR,
         }
+    }
+}
+
+/// The value to write for an annotation, with the annotated time as its SourceTimestamp (Part 11 §6.9.3).
+#[must_use]
+pub fn annotation_value(time: UtcTime, annotation: &Annotation) -> DataValue {
+    DataValue {
+        value: Some(Variant::from_structure(annotation)),
+        source_timestamp: Some(time),
+        ..DataValue::default()
     }
 }
 
@@ -221,13 +247,13 @@ pub struct HistoryReader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Reading,
-    /// There is enough; the server need not keep the continuation point.
+    /// The limit is reached; the continuation point has to be released.
     Releasing,
     Done,
 }
 
 impl HistoryReader {
-    /// Begins.
+    /// Starts reading.
     #[must_use]
     pub fn new(node: NodeId, query: &HistoryQuery) -> Self {
         Self {
@@ -239,7 +265,7 @@ impl HistoryReader {
         }
     }
 
-    /// The next request; `None` when all is read.
+    /// The next request; `None` when all values were read.
     #[must_use]
     pub fn request(&self) -> Option<HistoryReadRequest> {
         let release = match self.state {
@@ -260,7 +286,7 @@ impl HistoryReader {
         })
     }
 
-    /// Ends early. The next request releases what the server keeps, if it keeps anything.
+    /// Ends early. The next request releases the continuation point, if there is one.
     pub fn finish(&mut self) {
         if self.state == State::Reading {
             self.state = if self.continuation.as_bytes().is_empty() { State::Done } else { State::Releasing };
@@ -270,7 +296,7 @@ impl HistoryReader {
     /// Takes the response to the last request.
     ///
     /// # Errors
-    /// The server refused, or its answer is damaged. There are no further requests then.
+    /// The server refused, or its response is invalid. No more requests follow then.
     pub fn accept(&mut self, response: HistoryReadResponse) -> Result<HistoryPage, HistoryError> {
         if core::mem::replace(&mut self.state, State::Done) != State::Reading {
             return Ok(HistoryPage::default());
@@ -283,7 +309,7 @@ impl HistoryReader {
         let mut page = page(&result.history_data)?;
         let is_stuck = page.is_empty() && self.continuation == result.continuation_point;
         self.continuation = result.continuation_point;
-        // A server that gives nothing and the same point again would be asked for ever.
+        // A server that returns no values and the same continuation point would be asked without end.
         if !self.continuation.as_bytes().is_empty() && !is_stuck {
             self.state = if page.len() >= self.left { State::Releasing } else { State::Reading };
         }
@@ -346,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn with_enough_the_continuation_point_is_released() {
+    fn at_the_limit_the_continuation_point_is_released() {
         let mut reader = HistoryReader::new(NodeId::numeric(1, 1), &query(Some(4)));
         assert_eq!(reader.accept(response(&numbers(0, 3), b"p")).unwrap().len(), 3);
         assert_eq!(reader.accept(response(&numbers(3, 6), b"q")).unwrap().values, numbers(3, 4).data_values);
@@ -364,7 +390,7 @@ mod tests {
     #[test]
     fn hostile_answers_end_it() {
         let reader = || HistoryReader::new(NodeId::numeric(1, 1), &query(None));
-        // The same point without data, again and again.
+        // The same continuation point without data, again and again.
         let mut stuck = reader();
         stuck.accept(response(&numbers(0, 0), b"p")).unwrap();
         stuck.accept(response(&numbers(0, 0), b"p")).unwrap();

@@ -1,4 +1,4 @@
-//! User identity tokens (Part 4 §7.40): who the user is, and how that is shown to a server.
+//! User identity tokens (Part 4 §7.40): creating, encrypting and signing them.
 
 use crate::config::{Identity, Target};
 use crate::endpoint::{token_policy, token_type};
@@ -16,22 +16,22 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{ByteString, ExtensionObject, UtcTime};
 
-/// Slow work in its order, with whose keys it is done.
+/// Slow jobs in order, each with the provider that holds the keys.
 pub(crate) type Steps = Vec<(Step, Job, Arc<dyn Provider>)>;
 
-/// A user identity token and what is still missing in it.
+/// A user identity token and the jobs that complete it.
 pub(crate) struct User {
     pub(crate) token: ExtensionObject,
     pub(crate) signature: SignatureData,
     pub(crate) steps: Steps,
 }
 
-/// Somebody who wants to activate a session.
+/// The inputs for a user identity token.
 pub(crate) struct Applicant<'a> {
     pub(crate) target: &'a Target,
     pub(crate) token_policies: &'a [UserTokenPolicy],
     pub(crate) server_certificate: &'a Arc<[u8]>,
-    /// The server's key for a secret.
+    /// The server's key for encrypting a secret.
     pub(crate) key: Option<&'a EphemeralKeyType>,
     pub(crate) channel: (SecurityPolicy, MessageSecurityMode),
     pub(crate) provider: &'a Arc<dyn Provider>,
@@ -44,8 +44,8 @@ fn effective(policy: &UserTokenPolicy, channel: SecurityPolicy) -> SecurityPolic
     SecurityPolicy::from_uri(policy.security_policy_uri.as_str()).unwrap_or(channel)
 }
 
-/// Which policy a secret will be encrypted with, if that takes a key of the server's (Part 6 §6.8.2). Without discovery
-/// the token policies are not known yet; then it is taken for the channel's.
+/// The policy that a secret will be encrypted with, if it needs a key from the server (Part 6 §6.8.2). Without
+/// discovery the token policies are unknown; then the channel's policy is assumed.
 pub(crate) fn key_policy(
     token_policies: &[UserTokenPolicy],
     identity: &Identity,
@@ -60,7 +60,7 @@ pub(crate) fn key_policy(
     (channel.is_secure() && uses_ephemeral_keys(policy)).then_some(policy)
 }
 
-/// Puts an encrypted secret into the token that it belongs to.
+/// Stores an encrypted secret in its token.
 pub(crate) fn put_secret(token: &mut ExtensionObject, sealed: EncryptedSecret) {
     let EncryptedSecret { algorithm, bytes } = sealed;
     if let Ok(mut named) = token.decode::<UserNameIdentityToken>() {
@@ -75,17 +75,17 @@ pub(crate) fn put_secret(token: &mut ExtensionObject, sealed: EncryptedSecret) {
 }
 
 impl Applicant<'_> {
-    /// Makes the token.
+    /// Creates the token.
     ///
     /// # Errors
-    /// What would give the identity away, or cannot be done with this server.
+    /// It would expose the user's secret, or the server does not support it.
     pub(crate) fn identify(&self) -> Result<User, ClientError> {
         let plain = |token| User { token, signature: SignatureData::default(), steps: Vec::new() };
         let identity = &self.target.identity;
         let (channel, _) = self.channel;
         let Some(token_policy) = token_policy(self.token_policies, identity, channel, self.provider.as_ref())
         else {
-            // A server that names no policies at all takes the missing token for anonymous (Part 4 §5.7.3.2).
+            // If a server has no token policies, a missing token means anonymous (Part 4 §5.7.3.2).
             if matches!(identity, Identity::Anonymous) && self.token_policies.is_empty() {
                 return Ok(plain(ExtensionObject::NULL));
             }
@@ -131,7 +131,7 @@ impl Applicant<'_> {
         }
     }
 
-    /// What it takes to encrypt a secret; nothing if it is to travel as it is.
+    /// The jobs that encrypt a secret; none if it is sent unencrypted.
     fn seal(&self, policy: SecurityPolicy, secret: &[u8]) -> Result<Steps, SecurityProblem> {
         if !policy.is_secure() {
             if !self.target.allow_plaintext_password {
@@ -142,14 +142,15 @@ impl Applicant<'_> {
         if self.server_certificate.is_empty() {
             return Err(SecurityProblem::CertificateChanged);
         }
-        // What is encrypted with a nonce that comes again can be sent again by whoever has read it.
+        // A secret encrypted with a repeated nonce could be replayed.
         if !is_nonce(&self.binding.server_nonce) {
             return Err(SecurityProblem::Nonce);
         }
         let mut steps = Vec::new();
         let mut step = |step, job| steps.push((step, job, Arc::clone(self.provider)));
         if !self.channel.0.is_secure() {
-            // Anybody could have sent this certificate: it has to be trusted before a secret is encrypted for it.
+            // On an unsecured channel anyone could have sent this certificate: validate it before encrypting a secret
+            // for it.
             let purpose = CertificatePurpose::Server { host_name: self.target.url.host.clone().into() };
             step(
                 Step::ValidateServer,

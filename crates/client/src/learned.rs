@@ -1,12 +1,12 @@
-//! What is read of a server after connecting.
+//! Server data that is read after connecting.
 
 use crate::limits::OperationLimits;
 use crate::namespaces::Namespaces;
 
-/// What is read of a server after connecting.
+/// Server data that is read after connecting.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    /// As published, and as learned from requests that were too large.
+    /// Published limits, and lower ones learned from refused requests.
     pub(crate) limits: OperationLimits,
     /// Its NamespaceArray; empty if it was not read.
     pub(crate) namespaces: Namespaces,

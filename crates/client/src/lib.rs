@@ -1,26 +1,30 @@
 //! An OPC UA client without I/O: connection, session, requests, subscriptions and reconnection (Part 4).
 //!
-//! [`Client`] is one state machine. Its driver
+//! [`Client`] is a state machine. Its driver
 //!
-//! - does what [`Client::poll_effect`] asks for ([`Effect`]: connect, disconnect, run cryptography) and reports back
-//!   ([`Client::handle_connected`], [`Client::handle_closed`], [`Client::complete`]);
-//! - hands over received bytes ([`Client::received`]) and sends from [`Client::transmit`];
-//! - calls [`Client::handle_timeout`] when [`Client::poll_timeout`] says so.
+//! - executes the actions from [`Client::poll_effect`] ([`Effect`]: connect, disconnect, run cryptography) and reports
+//!   the results ([`Client::handle_connected`], [`Client::handle_closed`], [`Client::complete`]);
+//! - passes received bytes to [`Client::received`] and sends from [`Client::transmit`];
+//! - calls [`Client::handle_timeout`] at the time that [`Client::poll_timeout`] returns.
 //!
-//! The application gives commands ([`Client::connect`], [`Client::request`], [`Client::operate`],
-//! [`Client::create_subscription`], …) and is told everything through a [`Sink`]; responses and notifications are views
-//! on the receive buffer, [`EventQueue`] keeps copies for who wants them later. After every call the effects are
-//! to be drained and the transmit buffer to be sent. Time never goes backwards.
+//! The application calls [`Client::connect`], [`Client::request`], [`Client::operate`], [`Client::create_subscription`]
+//! and others. The client delivers everything through a [`Sink`]. Responses and notifications are views of the receive
+//! buffer; [`EventQueue`] keeps copies for later. After every call, drain the effects and send the transmit buffer. The
+//! time passed in must not go backwards.
 //!
-//! The map, inside out: [`config`], [`error`], [`event`], [`effect`] (the interface); `link` (channel, outstanding
-//! requests), `phase`, `connect` (phases, back-off, transfer), `endpoint` (choosing one), `session`,
-//! `activate` (create, activate),
-//! `identity` (who the user is); `batch` and `split` (requests over the server's limits), [`limits`]; [`history`] (pages of history); [`subscription`] and `sync` (what is
-//! wanted and what is there), `publisher`, `publish` and [`notification`] (messages in order); [`types`] (structures that only the
-//! server knows); [`work`] (counters).
+//! Modules:
 //!
-//! Deliberately absent: sockets, clocks, threads, async. Requests interrupted by a lost connection are answered with
-//! an error and never sent again: only the application knows whether they may be.
+//! - [`config`], [`error`], [`event`], [`effect`]: the interface;
+//! - `link`: channel and outstanding requests; `phase`, `connect`: phases, back-off, transfer; `endpoint`: choosing an
+//!   endpoint;
+//! - `session`, `activate`: creating and activating sessions; `identity`: user identity tokens;
+//! - `batch`, `split`: requests larger than the server's [`limits`]; [`history`]: reading history in pages;
+//! - [`subscription`], `sync`: wanted and existing subscriptions; `publisher`, `publish`, [`notification`]:
+//!   notification messages in order;
+//! - [`types`]: structures that only the server defines; [`work`]: counters.
+//!
+//! There are no sockets, clocks, threads or async functions here. Requests interrupted by a lost connection fail with
+//! an error and are never sent again: only the application can decide whether to repeat them.
 
 #![forbid(unsafe_code)]
 

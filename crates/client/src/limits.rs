@@ -1,9 +1,9 @@
-//! The server's OperationLimits (Part 5 §6.3.11), as published and as learned.
+//! The server's OperationLimits (Part 5 §6.3.11), published and learned.
 
 use taktwerk_schema::ids::variable_ids as ids;
 use taktwerk_types::{DataValue, Variant};
 
-/// Services whose number of operations per request the server limits.
+/// Services with a limited number of operations per request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub enum OperationKind {
@@ -29,7 +29,7 @@ pub enum OperationKind {
     HistoryUpdateData,
 }
 
-/// Where each limit is published.
+/// The node of each published limit.
 pub(crate) const LIMIT_NODES: [(OperationKind, u32); 10] = [
     (OperationKind::Read, ids::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_READ),
     (OperationKind::Write, ids::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_WRITE),
@@ -58,14 +58,14 @@ pub(crate) const LIMIT_NODES: [(OperationKind, u32); 10] = [
     ),
 ];
 
-/// Most operations per request, by service. 0 is "no limit known".
+/// Maximum number of operations per request, by service. 0 means that no limit is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OperationLimits {
     counts: [u32; LIMIT_NODES.len()],
 }
 
 impl OperationLimits {
-    /// The limit as a number of operations; 0 in the server's list is unlimited and gives the largest number.
+    /// The limit as a number of operations; 0 (unlimited) gives the largest number.
     #[must_use]
     pub fn max(&self, kind: OperationKind) -> usize {
         match self.counts[kind as usize] {
@@ -74,8 +74,7 @@ impl OperationLimits {
         }
     }
 
-    /// Takes what the server published, in the order of [`LIMIT_NODES`]. Nodes that a server does not have leave their
-    /// limit unknown.
+    /// Stores the published limits, in the order of [`LIMIT_NODES`]. If a node is missing, its limit stays unknown.
     pub(crate) fn take(&mut self, values: &[DataValue]) {
         for ((kind, _), value) in LIMIT_NODES.iter().zip(values) {
             if let (Some(Variant::UInt32(count)), false) = (&value.value, value.status().is_bad()) {
@@ -84,7 +83,7 @@ impl OperationLimits {
         }
     }
 
-    /// Notes that the server refused so many operations as too many.
+    /// Lowers the limit after the server has refused this many operations.
     pub(crate) fn learn(&mut self, kind: OperationKind, refused: usize) {
         let limit = u32::try_from((refused / 2).max(1)).unwrap_or(u32::MAX);
         if self.max(kind) > limit as usize {

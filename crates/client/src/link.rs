@@ -1,4 +1,4 @@
-//! The connection with its channel, and how requests get onto it.
+//! The connection with its channel, and sending requests on it.
 
 use crate::batch::DynRequest;
 use crate::effect::ConnectionId;
@@ -15,7 +15,7 @@ use taktwerk_types::{
     NodeIdRef, StatusCode, UaString, UtcTime,
 };
 
-/// The connection that a client has at the moment.
+/// The current connection.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) connection: ConnectionId,
@@ -28,15 +28,15 @@ pub(crate) struct Link {
     /// The wall time at [`Instant::ZERO`].
     pub(crate) utc_origin: UtcTime,
     next_handle: u32,
-    /// When something was sent last.
+    /// Time of the last send.
     pub(crate) last_sent: Instant,
-    /// When something was received last.
+    /// Time of the last receive.
     pub(crate) last_heard: Instant,
-    /// A smoothed round trip, Publish not counted.
+    /// A smoothed round-trip time, without Publish.
     pub(crate) round_trip: Duration,
-    /// Requests and their bytes sent since they were counted.
+    /// Requests and bytes sent since the last count.
     sent: (u64, u64),
-    /// Chunks of the present channel that were counted.
+    /// Chunks of the current channel that were counted.
     chunks_counted: u32,
 }
 
@@ -65,13 +65,13 @@ impl Link {
         self.channel.as_ref().is_some_and(|channel| channel.mode() != MessageSecurityMode::None)
     }
 
-    /// Adds what was sent since the last call.
+    /// Adds the work since the last call to the counters.
     pub(crate) fn count_sent(&mut self, work: &mut Work) {
         let (requests, bytes) = core::mem::take(&mut self.sent);
         work.requests += requests;
         work.bytes_sent += bytes;
         let made = self.channel.as_ref().map_or(0, Channel::chunks_sent);
-        // A new channel counts from zero.
+        // A new channel starts at zero.
         let chunks = u64::from(made.checked_sub(self.chunks_counted).unwrap_or(made));
         self.chunks_counted = made;
         work.chunks_sent += chunks;
@@ -97,7 +97,7 @@ impl Link {
         RequestHandle(self.next_handle)
     }
 
-    /// Fills in the header of a request, encodes it straight into the send buffer and remembers that it waits.
+    /// Fills in the header of a request, encodes it directly into the send buffer and registers it as outstanding.
     pub(crate) fn send(
         &mut self,
         request: &mut dyn DynRequest,
@@ -122,8 +122,8 @@ impl Link {
         let start_len = self.out.len();
         let start = channel.begin(&mut self.out);
         NodeId::numeric(0, request.encoding_id()).encode(&mut self.out);
-        // The request encodes its null token as two zero bytes. The real one, which is encoded already, is put there
-        // without moving or cloning anything: all but its last two bytes go in front, those two take the zeros' place.
+        // The request encodes its null token as two zero bytes. The encoded token is inserted there without moving or
+        // cloning anything: all but its last two bytes are written before the rest, and the last two replace the zeros.
         let (front, last) = token.split_at(token.len() - NULL_TOKEN.len());
         self.out.extend_from_slice(front);
         let null_at = self.out.len();
@@ -143,21 +143,21 @@ impl Link {
         Ok(())
     }
 
-    /// Notes how long an answer took.
+    /// Records a response time.
     pub(crate) fn measure(&mut self, sent_at: Instant, now: Instant) {
         let sample = now.since(sent_at);
         self.round_trip = if self.round_trip.is_zero() { sample } else { (self.round_trip * 7 + sample) / 8 };
     }
 }
 
-/// A response as received, with its header read.
+/// A received response with its decoded header.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer<'a> {
     pub(crate) type_id: u32,
     pub(crate) status: StatusCode,
-    /// Behind the type id.
+    /// After the type id.
     pub(crate) body: &'a [u8],
-    /// Behind the header.
+    /// After the header.
     pub(crate) rest: Decoder<'a>,
 }
 
@@ -167,7 +167,7 @@ impl<'a> Answer<'a> {
         let type_id = ns0(NodeIdRef::decode(&mut decoder)?);
         let body = decoder.rest();
         UtcTime::decode(&mut decoder)?;
-        // The request handle repeats what the request id says.
+        // The request handle, which the request id already identifies.
         u32::decode(&mut decoder)?;
         let status = StatusCode::decode(&mut decoder)?;
         DiagnosticInfo::decode(&mut decoder)?;
@@ -176,7 +176,7 @@ impl<'a> Answer<'a> {
         Ok(Self { type_id, status, body, rest: decoder })
     }
 
-    /// Reads the whole response, which must be of this type.
+    /// Decodes the whole response, which must have this type.
     pub(crate) fn read<T: taktwerk_schema::service::Response>(
         &self,
         service: &'static str,

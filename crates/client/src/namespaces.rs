@@ -1,9 +1,9 @@
-//! The server's NamespaceArray (Part 5 §6.3.13), and what an index of one array is in another.
+//! The server's NamespaceArray (Part 5 §6.3.13), and translation of indexes between two arrays.
 
 use std::sync::Arc;
 use taktwerk_types::UaString;
 
-/// A NamespaceArray as it was read. Clones share it; a server that has the same array again gives the same one.
+/// A NamespaceArray as it was read. Clones share it. Reading an equal array again keeps the old one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespaces(Arc<[UaString]>);
 
@@ -28,22 +28,22 @@ impl core::ops::Deref for Namespaces {
 }
 
 impl Namespaces {
-    /// The index of a namespace.
+    /// The index of a namespace URI.
     #[must_use]
     pub fn index(&self, uri: &str) -> Option<u16> {
         u16::try_from(self.iter().position(|known| known == uri)?).ok()
     }
 
-    /// Whether it is the very same array.
+    /// Whether it is the same shared array.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The index that the namespace with this index of `self` has in `to`. An array that was not read, and an index
-    /// beyond its end, change nothing: nothing is known of what they mean.
+    /// Translates an index of `self` to the index of the same URI in `to`. The index does not change if an array was
+    /// not read or the index is beyond its end, because its meaning is unknown.
     ///
     /// # Errors
-    /// The URI, which `to` does not have.
+    /// The URI, if `to` does not contain it.
     pub(crate) fn renumber(&self, index: u16, to: &Self) -> Result<u16, UaString> {
         let uri = self.get(usize::from(index)).filter(|_| index > 0 && !to.is_empty());
         match uri {

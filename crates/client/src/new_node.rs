@@ -1,4 +1,4 @@
-//! Nodes that a client wants to add (AddNodesItem, Part 4 §5.8.2).
+//! Nodes to add with the AddNodes service (AddNodesItem, Part 4 §5.8.2).
 
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids, variable_type_ids};
 use taktwerk_schema::{AddNodesItem, NodeAttributesMask, NodeClass, ObjectAttributes, VariableAttributes};
@@ -21,7 +21,7 @@ impl NewNode {
         Self::new(parent, name, NodeClass::OBJECT, kind, None)
     }
 
-    /// A Variable of a built-in type that can be read, as a component of its parent. An array of values makes it an array.
+    /// A readable Variable of a built-in type, as a component of its parent. An array value makes it an array.
     #[must_use]
     pub fn variable(
         parent: NodeId,
@@ -65,7 +65,7 @@ impl NewNode {
         Self { item, display_name: None, description: None, variable }
     }
 
-    /// The id. Without it the server chooses one; an id of the number 0 asks for one in its namespace.
+    /// The requested NodeId. Without it the server assigns one; numeric id 0 requests one in its namespace.
     #[must_use]
     pub fn id(mut self, id: NodeId) -> Self {
         self.item.requested_new_node_id = id.into();
@@ -86,7 +86,7 @@ impl NewNode {
         self
     }
 
-    /// Another DisplayName than the BrowseName's text.
+    /// A DisplayName other than the BrowseName's text.
     #[must_use]
     pub fn display_name(mut self, text: LocalizedText) -> Self {
         self.display_name = Some(text);
@@ -100,7 +100,7 @@ impl NewNode {
         self
     }
 
-    /// Lets clients write a Variable.
+    /// Makes a Variable writable.
     #[must_use]
     pub fn writable(mut self) -> Self {
         if let Some(variable) = &mut self.variable {

@@ -1,4 +1,4 @@
-//! Notification messages as views on the receive buffer (Part 4 §7.25, §7.26).
+//! Notification messages as views of the receive buffer (Part 4 §7.25, §7.26).
 
 use core::cell::Cell;
 use taktwerk_schema::{DataChangeNotification, EventNotificationList, StatusChangeNotification};
@@ -15,7 +15,7 @@ pub(crate) fn ns0(id: NodeIdRef<'_>) -> u32 {
     }
 }
 
-/// A NotificationMessage whose parts are found but not decoded.
+/// A NotificationMessage whose parts were located but not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MessageView<'a> {
     pub(crate) sequence_number: u32,
@@ -26,7 +26,7 @@ pub(crate) struct MessageView<'a> {
 }
 
 impl<'a> MessageView<'a> {
-    /// Reads a message and moves the decoder behind it.
+    /// Parses a message and moves the decoder past it.
     pub(crate) fn parse(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let sequence_number = u32::decode(decoder)?;
         let publish_time = UtcTime::decode(decoder)?;
@@ -39,7 +39,7 @@ impl<'a> MessageView<'a> {
         Ok(Self { sequence_number, publish_time, data: data.get(..len).unwrap_or_default(), count })
     }
 
-    /// Whether it carries nothing: a keep-alive (Part 4 §5.14.1.1).
+    /// Whether it is a keep-alive, without notifications (Part 4 §5.14.1.1).
     pub(crate) fn is_keep_alive(&self) -> bool {
         self.count == 0
     }
@@ -47,18 +47,18 @@ impl<'a> MessageView<'a> {
     /// The notifications in it.
     pub(crate) fn parts(self, limits: DecodeLimits) -> impl Iterator<Item = Part<'a>> {
         let mut decoder = Decoder::new(self.data, limits);
-        // They were parsed once, so none fails now.
+        // They were parsed before, so none fails now.
         (0..self.count).map_while(move |_| Part::parse(&mut decoder).ok())
     }
 
-    /// A copy that outlives the buffer.
+    /// An owned copy.
     pub(crate) fn to_owned(self) -> OwnedMessage {
         let Self { sequence_number, publish_time, data, count } = self;
         OwnedMessage { sequence_number, publish_time, data: data.into(), count }
     }
 }
 
-/// A kept message.
+/// An owned message.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedMessage {
     pub(crate) sequence_number: u32,
@@ -84,7 +84,7 @@ pub(crate) enum Part<'a> {
     DataChange(&'a [u8]),
     Events(&'a [u8]),
     StatusChange(StatusCode),
-    /// Of a type that is not known here.
+    /// A type that is not supported.
     Other,
 }
 
@@ -111,10 +111,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The changes of values in a notification message: client handle and value, decoded as they are iterated.
+/// The value changes of a notification message: client handle and value, decoded during iteration.
 ///
 /// Values of scalar types that fit a Variant in place (numbers, times, status codes, Guids) are decoded without heap.
-/// The iteration ends early, with an error, if the server's bytes are wrong; the client then drops the connection.
+/// If the bytes are invalid, the iteration ends early with an error, and the client drops the connection.
 #[derive(Debug)]
 pub struct DataChanges<'a> {
     /// Number of the notification message.
@@ -161,20 +161,20 @@ impl Iterator for DataChanges<'_> {
 }
 
 impl DataChanges<'_> {
-    /// How many changes are left.
+    /// Number of remaining changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.remaining
     }
 
-    /// Whether none is left.
+    /// Whether no change remains.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.remaining == 0
     }
 
-    /// Shows the changes that are left, one after the other. For those who look at a value and let go of it, this is a third
-    /// cheaper than iterating, which hands each value over and so copies it. It ends early as the iteration does.
+    /// Passes the remaining changes by reference, one after the other. A third faster than iterating, which moves each
+    /// value out. Ends early like the iteration.
     #[inline]
     pub fn inspect_all(mut self, mut look: impl FnMut(u32, &DataValue)) {
         while let Some(remaining) = self.remaining.checked_sub(1) {
@@ -191,7 +191,7 @@ impl DataChanges<'_> {
     }
 }
 
-/// The events in a notification message: client handle and the fields that the filter selected.
+/// The events of a notification message: client handle and selected fields.
 #[derive(Debug)]
 pub struct EventNotifications<'a> {
     /// Number of the notification message.
@@ -204,7 +204,7 @@ pub struct EventNotifications<'a> {
 }
 
 impl<'a> EventNotifications<'a> {
-    /// How many events the message says are still to come.
+    /// Number of remaining events according to the message.
     pub(crate) fn announced(&self) -> usize {
         self.remaining
     }
@@ -241,7 +241,7 @@ fn note<T>(result: Result<T, DecodeError>, fault: &Cell<Option<DecodeError>>) ->
     result.inspect_err(|error| fault.set(Some(*error))).ok()
 }
 
-/// What a PublishResponse says besides its message, found but not decoded (Part 4 §5.14.5.2).
+/// A PublishResponse with its parts located but not decoded (Part 4 §5.14.5.2).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PublishView<'a> {
     pub(crate) subscription_id: u32,
@@ -250,18 +250,18 @@ pub(crate) struct PublishView<'a> {
 }
 
 impl<'a> PublishView<'a> {
-    /// Reads what stands behind the response header.
+    /// Parses the bytes after the response header.
     pub(crate) fn parse(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let subscription_id = u32::decode(decoder)?;
         let count = decoder.array_len(4)?.unwrap_or(0);
         let available = decoder.take(count.saturating_mul(4))?;
         bool::decode(decoder)?;
         let message = MessageView::parse(decoder)?;
-        // Results of acknowledgements and diagnostics follow: nothing depends on them.
+        // The results of acknowledgements and the diagnostics follow; they are not needed.
         Ok(Self { subscription_id, available, message })
     }
 
-    /// The numbers of messages that the server can send again.
+    /// The sequence numbers available for Republish.
     pub(crate) fn available(&self) -> impl Iterator<Item = u32> + '_ {
         self.available
             .chunks_exact(4)
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn views_find_what_was_encoded_and_refuse_truncation() {
+    fn views_match_the_encoding_and_refuse_truncation() {
         let bytes = behind_header(&response(3));
         let view = PublishView::parse(&mut Decoder::new(&bytes, DecodeLimits::DEFAULT)).unwrap();
         assert_eq!((view.subscription_id, view.message.sequence_number), (7, 4));

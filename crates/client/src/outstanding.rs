@@ -1,14 +1,14 @@
-//! Requests that wait for their answer.
+//! Outstanding requests.
 
 use crate::event::RequestHandle;
 use crate::subscription::SubscriptionHandle;
 use std::collections::VecDeque;
 use taktwerk_types::Instant;
 
-/// On whose behalf a request was sent.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The application's.
+    /// A request of the application.
     User,
     /// A part of a split request.
     Part {
@@ -20,7 +20,7 @@ pub(crate) enum Purpose {
     ActivateSession,
     CloseSession,
     Transfer,
-    /// Keeps the session alive and shows whether the connection is.
+    /// Keeps the session alive and checks the connection.
     Probe,
     Publish,
     Republish {
@@ -34,11 +34,11 @@ pub(crate) enum Purpose {
     ResendData(SubscriptionHandle),
     /// GetMonitoredItems.
     Audit(SubscriptionHandle),
-    /// Something whose answer does not matter.
+    /// A request whose answer does not matter.
     Ignore,
 }
 
-/// A request that waits for its answer.
+/// An outstanding request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) request_id: u32,
@@ -49,8 +49,8 @@ pub(crate) struct Entry {
     pub(crate) deadline: Instant,
 }
 
-/// The requests that wait, in the order they were sent. Ids grow, so looking one up is a binary search, and the
-/// oldest, which is usually the one answered, is found at once.
+/// The outstanding requests, in the order they were sent. Ids grow, so lookup is a binary search. The oldest request,
+/// which is usually answered first, is found at once.
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
     entries: VecDeque<Entry>,
@@ -58,17 +58,17 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Requests other than Publish.
+    /// Number of requests other than Publish.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.publishes
     }
 
-    /// The service that was asked last.
+    /// The service of the latest request.
     pub(crate) fn newest(&self) -> Option<&'static str> {
         self.entries.back().map(|entry| entry.service)
     }
 
-    /// Publish requests.
+    /// Number of Publish requests.
     pub(crate) fn publishes(&self) -> usize {
         self.publishes
     }
@@ -78,10 +78,10 @@ impl Outstanding {
         self.entries.push_back(entry);
     }
 
-    /// Takes the request that an answer belongs to.
+    /// Removes the request with this id.
     pub(crate) fn take(&mut self, request_id: u32) -> Option<Entry> {
         let first = self.entries.front()?.request_id;
-        // Distances from the oldest keep the order even where ids wrap.
+        // Distances from the oldest id keep the order across a wrap.
         let at = if first == request_id {
             0
         } else {
@@ -99,13 +99,13 @@ impl Outstanding {
         Some(entry)
     }
 
-    /// Takes a request whose deadline has passed.
+    /// Removes a request whose deadline has passed.
     pub(crate) fn take_overdue(&mut self, now: Instant) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.deadline <= now)?;
         self.remove(at)
     }
 
-    /// Takes the oldest request.
+    /// Removes the oldest request.
     pub(crate) fn pop(&mut self) -> Option<Entry> {
         self.remove(0)
     }
@@ -115,7 +115,7 @@ impl Outstanding {
         self.entries.iter().map(|entry| entry.deadline).min().filter(|at| *at != Instant::FAR)
     }
 
-    /// Whether something is outstanding for a purpose.
+    /// Whether a request with such a purpose is outstanding.
     pub(crate) fn has(&self, purpose: impl Fn(Purpose) -> bool) -> bool {
         self.entries.iter().any(|entry| purpose(entry.purpose))
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn found_in_any_order_also_across_the_wrap() {
+    fn requests_are_found_in_any_order_across_the_wrap() {
         let mut outstanding = Outstanding::default();
         for id in [u32::MAX - 1, u32::MAX, 1, 2, 3] {
             outstanding.push(entry(id, if id == 2 { Purpose::Publish } else { Purpose::User }));

@@ -1,34 +1,34 @@
-//! Where a client stands.
+//! The phases of a connection.
 
 use taktwerk_types::Instant;
 
-/// Where a client stands.
+/// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing is wanted.
+    /// Not connected and not connecting.
     Idle,
-    /// Until the next attempt.
+    /// Waiting for the next attempt.
     Waiting { until: Instant },
-    /// The driver makes a connection.
+    /// The driver is connecting.
     Connecting { deadline: Instant },
     /// Hello, channel, endpoints, session: each step has its own deadline.
     Opening,
-    /// Messages flow.
+    /// Connected.
     Up,
     /// The session is being closed.
     Closing { deadline: Instant },
 }
 
-/// How the attempts to connect have gone.
+/// Statistics of connection attempts.
 #[derive(Debug)]
 pub(crate) struct Tries {
-    /// Since the last success.
+    /// Failures since the last success.
     pub(crate) failed: u32,
-    /// When the connection that is up came up.
+    /// When the current connection was established.
     pub(crate) up_since: Instant,
-    /// How many connections in a row did not last.
+    /// Number of short-lived connections in a row.
     pub(crate) short_lived: u32,
-    /// Whether the target has been reached once.
+    /// Whether a connection was ever established.
     pub(crate) was_up: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Publish requests in flight, notification messages in order, gaps filled by Republish (Part 4 §5.14.5, §5.14.6).
+//! Publish requests in flight, notification messages in order, and gaps filled by Republish (Part 4 §5.14.5, §5.14.6).
 
 use crate::client::Client;
 use crate::error::ClientError;
@@ -15,11 +15,11 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{DecodeError, DecodeLimits, Instant, NodeId, StatusCode, Variant};
 
-/// Wait before the next Publish request after a fault; it doubles with each fault in a row.
+/// Delay of the next Publish request after a fault; it doubles with each fault in a row.
 const FAULT_DELAY_MIN: Duration = Duration::from_millis(100);
-/// Longest such wait.
+/// Maximum delay.
 const FAULT_DELAY_MAX: Duration = Duration::from_secs(10);
-/// More time than the round trip before silence counts.
+/// Minimum tolerance, in addition to the round trip, before a subscription counts as inactive.
 const SLACK_MIN: Duration = Duration::from_millis(500);
 
 impl Client {
@@ -27,8 +27,8 @@ impl Client {
         (self.link.round_trip * 4).max(SLACK_MIN)
     }
 
-    /// How many Publish requests should be in flight: one per subscription, as many more as fit into a round trip of
-    /// the fastest, and one spare so that the server always has one at hand.
+    /// Target number of Publish requests in flight: one per subscription, plus the number of publishing cycles of the
+    /// fastest one in a round trip, plus one spare so that the server always has one.
     fn publish_target(&self) -> usize {
         let live = self.subscriptions.iter().filter(|subscription| subscription.is_live());
         let (mut count, mut fastest_ms) = (0usize, f64::INFINITY);
@@ -40,12 +40,12 @@ impl Client {
             return 0;
         }
         let round_trip_ms = self.link.round_trip.as_secs_f64() * 1e3;
-        // `as` saturates, and a quotient that is not finite gives the cap or zero: both are harmless.
+        // `as` saturates, and a non-finite quotient gives the maximum or zero; both are harmless.
         let in_a_round_trip = (round_trip_ms / fastest_ms.max(1.0)).ceil() as usize;
         count.saturating_add(in_a_round_trip).saturating_add(1).min(self.publisher.max)
     }
 
-    /// Tops up the Publish requests in flight. Not while something is being recovered: what was missed comes first.
+    /// Sends Publish requests up to the target. Not during recovery: missed messages come first.
     pub(crate) fn pump_publishes(&mut self, now: Instant) {
         let recovering =
             self.subscriptions.iter().any(|subscription| subscription.state == State::Recovering);
@@ -56,7 +56,7 @@ impl Client {
         let target = self.publish_target();
         while self.link.outstanding.publishes() < target {
             let handle = self.link.next_handle();
-            // No timeout: how long a server may keep it is a matter of the subscriptions, which are watched.
+            // No timeout: the server may hold the request as long as it likes, and the subscriptions are monitored.
             let sent = self.link.send(&mut self.publisher.request, handle, Purpose::Publish, None, now);
             if sent.is_err() {
                 return;
@@ -83,7 +83,7 @@ impl Client {
         let found =
             self.subscriptions.iter_mut().find(|known| known.is_live() && known.server_id == server_id);
         let Some(subscription) = found else {
-            // One that is being deleted, or that the application has made on its own.
+            // A subscription that is being deleted, or that the application has created by itself.
             if !view.message.is_keep_alive() {
                 self.publisher.acknowledge(server_id, view.message.sequence_number);
             }
@@ -99,7 +99,7 @@ impl Client {
         let handle = subscription.handle;
         let number = view.message.sequence_number;
         if view.message.is_keep_alive() {
-            // It carries the number of the *next* message (Part 4 §5.14.1.1).
+            // A keep-alive carries the number of the *next* message (Part 4 §5.14.1.1).
             if !before(subscription.expected, number) {
                 if subscription.held.is_empty() {
                     sink.event(Event::Subscription(handle, SubscriptionEvent::KeepAlive));
@@ -115,7 +115,7 @@ impl Client {
             subscription.expected = following(number);
             self.deliver(handle, view.message, now, sink);
         } else if before(number, subscription.expected) {
-            // A duplicate: the server repeats what it has not seen acknowledged.
+            // A duplicate: the server repeats messages whose acknowledgement it has not received.
         } else {
             let full = subscription.held.len() >= self.config.gap_messages_max;
             let position = subscription.held.partition_point(|held| before(held.sequence_number, number));
@@ -125,7 +125,7 @@ impl Client {
             }
             subscription.available = view.available().collect();
             if full {
-                // Waiting any longer costs more than the gap is worth.
+                // The limit of held messages is reached: give up the gap.
                 subscription.available.clear();
             }
             self.close_gap(handle, now, sink);
@@ -137,15 +137,15 @@ impl Client {
         if status == StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS {
             self.publisher.max = held.max(1);
             if held > 0 {
-                // The server holds as many as it wants; this one was above it.
+                // The server has as many requests as it accepts; this one exceeded the limit.
                 return;
             }
         }
         if status == StatusCode::BAD_NO_SUBSCRIPTION {
             self.verify_subscriptions(now);
         }
-        // Whatever it is, a server that refuses is not asked again at once: it would refuse again, without end. Several
-        // faults that come together are one.
+        // After any fault, wait before the next request: the server would probably refuse it, too, without end. Several
+        // faults at once count as one.
         if self.publisher.resume_at.is_none() {
             let factor = 1u32 << self.publisher.faults.min(20);
             let delay = FAULT_DELAY_MIN.saturating_mul(factor).min(FAULT_DELAY_MAX);
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// The server says that there is no subscription: ask for each of those we believe in.
+    /// The server reports that there is no subscription: verify each known one.
     fn verify_subscriptions(&mut self, now: Instant) {
         let live: Vec<_> =
             self.subscriptions.iter().filter(|known| known.is_live()).map(|known| known.handle).collect();
@@ -163,8 +163,7 @@ impl Client {
         }
     }
 
-    /// Asks for the next message, which shows whether connection, session and subscription are there, whatever the
-    /// answer.
+    /// Requests the next message with Republish. Any answer shows whether connection, session and subscription exist.
     fn ask_again(&mut self, handle: SubscriptionHandle, now: Instant) {
         let Some(subscription) = self.subscription(handle) else { return };
         let (server_id, number) = (subscription.server_id, subscription.expected);
@@ -185,11 +184,11 @@ impl Client {
         let request_handle = self.link.next_handle();
         let purpose = Purpose::Republish { subscription: handle, sequence_number: number };
         let timeout = Some(self.config.request_timeout);
-        // If it cannot be sent the connection is gone, and recovery starts over.
+        // If sending fails, the connection is lost and recovery starts over.
         let _ = self.link.send(&mut request, request_handle, purpose, timeout, now);
     }
 
-    /// Fetches what is missing, or tells that it is lost, and delivers what stands behind it.
+    /// Fetches missing messages or reports them as lost, and delivers the messages after them.
     fn close_gap(&mut self, handle: SubscriptionHandle, now: Instant, sink: &mut dyn Sink) {
         let mut lost = false;
         while let Some(subscription) = self.subscription(handle) {
@@ -220,7 +219,8 @@ impl Client {
         }
     }
 
-    /// Asks the server for the last values of all items: after a loss they would come only with the next change.
+    /// Asks the server to send the current values of all items: after a loss they would arrive only with the next
+    /// change.
     fn resend_data(&mut self, handle: SubscriptionHandle, now: Instant) {
         if !self.config.resend_data {
             return;
@@ -234,7 +234,7 @@ impl Client {
         let mut request = CallRequest { methods_to_call: vec![call], ..CallRequest::default() };
         let request_handle = self.link.next_handle();
         let timeout = Some(self.config.request_timeout);
-        // A server without the method answers so, and nothing is worse than before.
+        // A server without the method returns an error, which is ignored.
         let _ = self.link.send(&mut request, request_handle, Purpose::ResendData(handle), timeout, now);
     }
 
@@ -287,11 +287,11 @@ impl Client {
         }
     }
 
-    /// After the connection is back: fetches the next missed message, or ends the recovery (Part 4 §6.7).
+    /// After a reconnect: fetches the next missed message, or ends the recovery (Part 4 §6.7).
     pub(crate) fn recover(&mut self, handle: SubscriptionHandle, now: Instant, sink: &mut dyn Sink) {
         let Some(subscription) = self.subscription(handle) else { return };
         let server_id = subscription.server_id;
-        // After a transfer the server has said what it has; else it is asked until it has nothing more.
+        // After a transfer the available messages are known; otherwise request messages until there are no more.
         let next = if subscription.transferred {
             subscription.next_available()
         } else {
@@ -323,7 +323,7 @@ impl Client {
         sink.event(Event::Subscription(handle, event));
     }
 
-    /// Hands the notifications of a message to the application.
+    /// Delivers the notifications of a message to the application.
     fn deliver(
         &mut self,
         handle: SubscriptionHandle,
@@ -341,7 +341,7 @@ impl Client {
         }
     }
 
-    /// The server says that the subscription has ended (Part 4 §7.25.4).
+    /// The server reports that the subscription has ended (Part 4 §7.25.4).
     fn on_status_change(&mut self, handle: SubscriptionHandle, status: StatusCode, sink: &mut dyn Sink) {
         if status == StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED {
             self.subscriptions.retain(|known| known.handle != handle);
@@ -351,7 +351,7 @@ impl Client {
         }
     }
 
-    /// Starts over with a subscription that the server has lost.
+    /// Creates a subscription again that the server has lost.
     pub(crate) fn recreate(&mut self, handle: SubscriptionHandle, reason: StatusCode, sink: &mut dyn Sink) {
         if let Some(subscription) = self.subscription(handle) {
             subscription.reset();
@@ -359,13 +359,13 @@ impl Client {
         }
     }
 
-    /// Looks for subscriptions that have been silent for too long.
+    /// Checks for subscriptions that have been silent for too long.
     pub(crate) fn watch_subscriptions(&mut self, now: Instant, sink: &mut dyn Sink) {
         let slack = self.slack() + self.config.request_timeout;
         let overdue = |known: &&mut Subscription| known.is_live() && known.alive_by <= now;
         let mut silent = Vec::new();
         for subscription in self.subscriptions.iter_mut().filter(overdue) {
-            // The next look comes after an answer has come or its time is over.
+            // The next check follows after the answer or its timeout.
             subscription.heard(now, slack);
             silent.push(subscription.handle);
             if !core::mem::replace(&mut subscription.inactive, true) {
@@ -382,7 +382,7 @@ impl Client {
     }
 }
 
-/// Gives each part of a message to the sink.
+/// Passes each part of a message to the sink.
 fn notify(
     handle: SubscriptionHandle,
     message: MessageView<'_>,

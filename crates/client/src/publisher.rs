@@ -1,24 +1,25 @@
-//! The Publish requests of a session: how many, with which acknowledgements, and the wait after a fault.
+//! The Publish requests of a session: number, acknowledgements, and delay after a fault.
 
 use taktwerk_schema::{PublishRequest, SubscriptionAcknowledgement};
 use taktwerk_types::Instant;
 
-/// Faults in a row after which a new subscription does not end the wait.
+/// After more faults in a row than this, a new subscription does not end the delay.
 const FAULTS_FORGIVEN: u32 = 3;
 
 /// The Publish requests of a session.
 #[derive(Debug)]
 pub(crate) struct Publisher {
-    /// Sent again and again; collects the acknowledgements for the next time.
+    /// Reused for all requests; collects the acknowledgements for the next one.
     pub(crate) request: PublishRequest,
-    /// Most requests in flight: the configured number, or what the server was found to accept.
+    /// Maximum requests in flight: as configured, or lower if the server accepts fewer.
     pub(crate) max: usize,
     configured_max: usize,
-    /// The connection broke while a subscription was being created: the server may have one that nobody knows.
+    /// The connection broke while a subscription was being created, so the server may have one that the client does not
+    /// know.
     pub(crate) orphans: bool,
-    /// Faults in a row that came instead of notifications.
+    /// Number of faults in a row.
     pub(crate) faults: u32,
-    /// No request is sent until then: the server has refused the last ones.
+    /// No request is sent before this time, because the server has refused the last ones.
     pub(crate) resume_at: Option<Instant>,
 }
 
@@ -34,7 +35,7 @@ impl Publisher {
         }
     }
 
-    /// A new session starts without acknowledgements and with hope.
+    /// Resets for a new session.
     pub(crate) fn reset(&mut self) {
         self.request.subscription_acknowledgements.clear();
         self.max = self.configured_max;
@@ -42,21 +43,21 @@ impl Publisher {
         self.accepted();
     }
 
-    /// The server publishes, or there is nothing to be published.
+    /// The server publishes, or there is nothing to publish.
     pub(crate) fn accepted(&mut self) {
         self.faults = 0;
         self.resume_at = None;
     }
 
-    /// The server has made a subscription. That it refused to publish because it had none is over, and a subscription with
-    /// a short lifetime would not outlive the wait. If that has been of no use several times, the wait stays.
+    /// The server has created a subscription, so a fault for lack of subscriptions is outdated, and a subscription with
+    /// a short lifetime could expire during the delay. After several faults in a row, the delay stays.
     pub(crate) fn created(&mut self) {
         if self.faults <= FAULTS_FORGIVEN {
             self.resume_at = None;
         }
     }
 
-    /// Ends the wait after a fault when its time is over.
+    /// Ends the delay when its time has passed.
     pub(crate) fn resume(&mut self, now: Instant) {
         self.resume_at = self.resume_at.filter(|at| *at > now);
     }

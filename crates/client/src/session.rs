@@ -1,4 +1,4 @@
-//! A session and what it takes to activate it.
+//! A session and its activation.
 
 use crate::effect::JobToken;
 use std::collections::VecDeque;
@@ -7,93 +7,93 @@ use taktwerk_crypto::{Job, MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_schema::{ActivateSessionRequest, EphemeralKeyType, UserTokenPolicy};
 use taktwerk_types::NodeId;
 
-/// A session as the server gave it to us. It outlives its connections.
+/// A session. It outlives its connections.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: NodeId,
     pub(crate) authentication_token: NodeId,
     /// In milliseconds.
     pub(crate) revised_timeout_ms: f64,
-    /// To be signed by the next ActivateSession.
+    /// Signed by the next ActivateSession.
     pub(crate) server_nonce: Box<[u8]>,
     pub(crate) server_certificate: Arc<[u8]>,
-    /// Of the channel that the session was made on.
+    /// Security of the channel on which the session was created.
     pub(crate) security: (SecurityPolicy, MessageSecurityMode),
-    /// Of CreateSession.
+    /// Nonce of CreateSession.
     pub(crate) client_nonce: Box<[u8]>,
-    /// How the endpoint takes identities.
+    /// The endpoint's token policies.
     pub(crate) token_policies: Vec<UserTokenPolicy>,
-    /// The server's key for the next secret; whoever uses it checks its signature first.
+    /// The server's key for the next secret. Its signature must be verified before use.
     pub(crate) key: Option<EphemeralKeyType>,
     /// Whether ActivateSession has succeeded.
     pub(crate) activated: bool,
-    /// Whether the application knows of it.
-    pub(crate) told: bool,
-    /// The subscriptions of the session before this one have not been taken over yet.
+    /// Whether the application was notified of it.
+    pub(crate) is_reported: bool,
+    /// The subscriptions of the previous session have to be transferred.
     pub(crate) transfer_due: bool,
-    /// How often that was tried.
+    /// Number of transfer attempts.
     pub(crate) transfers: u8,
 }
 
-/// An ActivateSession request that is waiting for its signatures.
+/// An ActivateSession request that waits for its signatures.
 #[derive(Debug)]
 pub(crate) struct Activation {
     pub(crate) request: Box<ActivateSessionRequest>,
     pub(crate) steps: VecDeque<(Step, Job, Arc<dyn Provider>)>,
 }
 
-/// What a job of an activation is for.
+/// A job of an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The server's signature in CreateSession.
     VerifyServer,
-    /// Our signature.
+    /// The client's signature.
     SignClient,
-    /// The certificate that the password is encrypted for, where the channel has not vouched for it.
+    /// Validation of the certificate that the password is encrypted for, if the channel has not validated it.
     ValidateServer,
-    /// The signature of the server's key for a secret.
+    /// Signature of the server's key for a secret.
     VerifyKey,
     /// The user's password or token.
     EncryptSecret,
-    /// The signature of the user's certificate.
+    /// Signature with the user certificate's key.
     SignUser,
 }
 
-/// What a job is for.
+/// The purpose of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobPurpose {
-    /// The channel knows.
+    /// A job of the channel.
     Channel,
     /// A step of an activation.
     Activation(Step),
-    /// The server's certificate is looked at again.
+    /// Validating the server's certificate again.
     Trust,
 }
 
-/// Jobs that the driver has.
+/// Jobs that the driver executes.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    /// Those that have not been completed.
+    /// Jobs not completed yet.
     pub(crate) waiting: Vec<(JobToken, JobPurpose)>,
-    /// The number of the last one.
+    /// The last token used.
     pub(crate) last: u32,
 }
 
-/// Nonces of the session that is made, or was made last.
+/// Nonces of the current or last session.
 #[derive(Debug, Default)]
 pub(crate) struct Nonces {
-    /// Of the last CreateSession: the server signs it.
+    /// Sent in the last CreateSession; the server signs it.
     pub(crate) client: Box<[u8]>,
-    /// The server's last one, which must not come again.
+    /// The server's last nonce, which must not be repeated.
     pub(crate) server: Box<[u8]>,
 }
 
-/// Bytes of our nonces; the specification asks for 32 at least.
+/// Length of our nonces in bytes; the specification requires at least 32.
 pub(crate) const NONCE_LEN: usize = 32;
-/// Bytes of a nonce at most.
+/// Maximum length of a nonce in bytes.
 const NONCE_LEN_MAX: usize = 128;
 
-/// Long enough and not too long, and not what a broken generator makes (Part 4 §5.7.2.2).
+/// Whether a nonce has a valid length and does not look like the output of a broken generator (Part 4 §5.7.2.2).
 pub(crate) fn is_nonce(nonce: &[u8]) -> bool {
     (NONCE_LEN..=NONCE_LEN_MAX).contains(&nonce.len()) && nonce.iter().any(|byte| *byte != 0)
 }

@@ -1,4 +1,4 @@
-//! Sending the parts of split requests and joining their answers.
+//! Sends the parts of split requests and joins their responses.
 
 use crate::batch::BatchOwner;
 use crate::client::Client;
@@ -10,7 +10,7 @@ use core::any::Any;
 use taktwerk_types::Instant;
 
 impl Client {
-    /// Sends parts while there is room for them.
+    /// Sends parts up to the limit of parts in flight.
     pub(crate) fn pump_batches(&mut self, now: Instant) {
         if !self.link.is_open() {
             return;
@@ -43,7 +43,7 @@ impl Client {
         }
     }
 
-    /// A part was answered, or will not be.
+    /// A part was answered or has failed.
     pub(crate) fn on_part(
         &mut self,
         id: u32,
@@ -52,7 +52,7 @@ impl Client {
         now: Instant,
         sink: &mut dyn Sink,
     ) {
-        // Once one part has failed, the others are of no interest.
+        // After one part has failed, the others are ignored.
         let Some(batch) = self.batches.active.get_mut(&id) else { return };
         batch.in_flight = batch.in_flight.saturating_sub(1);
         let limits = self.config.decode_limits;
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// Ends a split request with an error.
+    /// Fails a split request.
     pub(crate) fn fail_batch(&mut self, id: u32, error: &ClientError, now: Instant, sink: &mut dyn Sink) {
         let Some(batch) = self.batches.active.remove(&id) else { return };
         match batch.owner {
@@ -113,8 +113,8 @@ impl Client {
         }
     }
 
-    /// Ends the split requests of the application when the connection is gone; the client's own are started again when
-    /// it is back.
+    /// Fails the application's split requests when the connection is lost. The client's own are started again after the
+    /// reconnect.
     pub(crate) fn drop_batches(&mut self, error: &ClientError, sink: &mut dyn Sink) {
         for (_, batch) in core::mem::take(&mut self.batches.active) {
             match batch.owner {
@@ -126,7 +126,7 @@ impl Client {
                 }
                 BatchOwner::Modes { subscription, handles } => {
                     if let Some(subscription) = self.subscription(subscription) {
-                        subscription.untold.modes.extend(handles);
+                        subscription.pending.modes.extend(handles);
                     }
                 }
                 BatchOwner::Limits(_) | BatchOwner::Paths { .. } | BatchOwner::Items { .. } => {}

@@ -1,5 +1,5 @@
-//! What is known of a subscription: what the application wants, what the server has, and which notification message
-//! comes next. No I/O and no messages here; see `publish` and `sync` for those.
+//! The state of a subscription: what the application wants, what the server has, and the next expected notification
+//! message. No I/O and no messages; see `publish` and `sync` for those.
 
 use crate::filter_namespaces::renumbered;
 use crate::namespaces::Namespaces;
@@ -11,27 +11,27 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{ExtensionObject, Instant, NodeId, StatusCode, UaString};
 
-/// Names a subscription of this client; it stays the same when the server's id changes.
+/// Identifies a subscription of this client. It does not change when the server's id changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionHandle(pub u32);
 
-/// What an application asks of a subscription (Part 4 §5.14.2.2).
+/// The requested parameters of a subscription (Part 4 §5.14.2.2).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionParams {
     /// In milliseconds. Default 1 000.
     pub publishing_interval_ms: f64,
-    /// How many publishing intervals the server keeps the subscription without a Publish request. At least three times
-    /// the keep-alive count. Default 60.
+    /// Lifetime in publishing intervals: how long the server keeps the subscription without a Publish request. At least
+    /// three times the keep-alive count. Default 60.
     pub lifetime_count: u32,
-    /// After how many publishing intervals without a change the server says that it is alive. Default 10.
+    /// After how many publishing intervals without a change the server sends a keep-alive. Default 10.
     pub keep_alive_count: u32,
-    /// Most notifications per message; 0 is no limit. Default 0.
+    /// Maximum notifications per message; 0 is unlimited. Default 0.
     pub notifications_max: u32,
     /// Whether the server sends notifications. Default true.
     pub publishing_enabled: bool,
     /// Relative to the other subscriptions of the session. Default 0.
     pub priority: u8,
-    /// Which timestamps come with values. Default both.
+    /// The timestamps to return with values. Default both.
     pub timestamps: TimestampsToReturn,
 }
 
@@ -51,15 +51,15 @@ impl Default for SubscriptionParams {
 
 /// A monitored item that an application wants.
 ///
-/// The namespace indexes in it count in the NamespaceArray that the client knows when the item is added. If a server
-/// comes back with another NamespaceArray, the item is created with the indexes that the same URIs have there, also those
-/// in an EventFilter or an AggregateFilter.
+/// Its namespace indexes refer to the NamespaceArray known when the item is added. If the server's NamespaceArray
+/// changes, the item is created with the indexes that the same URIs have there, including those in an EventFilter or an
+/// AggregateFilter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WantedItem {
-    /// How it is created. Its client handle is the application's choice.
+    /// The request. The application chooses its client handle.
     pub request: MonitoredItemCreateRequest,
-    /// How its node is found: asked for before the item is created, and again whenever it is created anew. The NodeId
-    /// in `request` is replaced by what is found.
+    /// Path to its node. It is resolved before the item is created, each time. The result replaces the NodeId in
+    /// `request`.
     pub browse_path: Option<BrowsePath>,
 }
 
@@ -69,27 +69,27 @@ impl From<MonitoredItemCreateRequest> for WantedItem {
     }
 }
 
-/// What became of a monitored item.
+/// The result of creating a monitored item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemResult {
-    /// The handle that its notifications carry.
+    /// Client handle of the item.
     pub client_handle: u32,
-    /// The node as the server was asked for it.
+    /// The NodeId as requested from the server.
     pub node_id: NodeId,
-    /// Good, or why it could not be created.
+    /// Good, or the reason of the failure.
     pub status: StatusCode,
-    /// The server's id; 0 if it could not be created.
+    /// The server's id; 0 on failure.
     pub monitored_item_id: u32,
     /// In milliseconds.
     pub revised_sampling_interval_ms: f64,
     /// In values.
     pub revised_queue_size: u32,
-    /// What the server says about the filter, or null.
+    /// The server's filter result, or null.
     pub filter_result: ExtensionObject,
 }
 
 impl ItemResult {
-    /// An item that could not be created.
+    /// The result of an item that could not be created.
     pub(crate) fn failed(client_handle: u32, node_id: NodeId, status: StatusCode) -> Self {
         Self {
             client_handle,
@@ -103,7 +103,7 @@ impl ItemResult {
     }
 }
 
-/// Where an item stands on the server.
+/// State of an item on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ItemState {
     /// To be created.
@@ -112,7 +112,7 @@ pub(crate) enum ItemState {
     Creating,
     /// Created with this id.
     Live(u32),
-    /// Refused; tried again only when the subscription is created anew.
+    /// Refused; the client tries again only when the subscription is created again.
     Failed,
 }
 
@@ -122,9 +122,9 @@ pub(crate) struct Item {
     pub(crate) request: MonitoredItemCreateRequest,
     pub(crate) state: ItemState,
     browse_path: Option<Box<BrowsePath>>,
-    /// The NodeId in `request` was found by the path, on the server as it is now.
+    /// The NodeId in `request` was resolved from the path, for the current server state.
     is_found: bool,
-    /// The array that the indexes in `request` and `browse_path` count in.
+    /// The array that the indexes in `request` and `browse_path` refer to.
     namespaces: Namespaces,
 }
 
@@ -135,17 +135,17 @@ impl Item {
         Self { request, state: ItemState::Wanted, browse_path, is_found: false, namespaces }
     }
 
-    /// Brings the indexes in line with another NamespaceArray.
+    /// Translates the indexes to another NamespaceArray.
     ///
     /// # Errors
-    /// The URI that the array does not have.
+    /// The URI that the array does not contain.
     fn renumber(&mut self, to: &Namespaces) -> Result<(), UaString> {
         if to.is_empty() || self.namespaces.is(to) {
             return Ok(());
         }
         let from = self.namespaces.clone();
         let node = &mut self.request.item_to_monitor;
-        // All or nothing: a NodeId with one index of each array would name another node.
+        // All or nothing: a NodeId with indexes of both arrays would address another node.
         let node_index = match &self.browse_path {
             Some(_) => node.node_id.namespace_index,
             None => from.renumber(node.node_id.namespace_index, to)?,
@@ -176,7 +176,7 @@ impl Item {
         Ok(())
     }
 
-    /// Takes what its path leads to.
+    /// Stores the result of resolving the path.
     pub(crate) fn found(&mut self, node_id: NodeId) {
         self.request.item_to_monitor.node_id = node_id;
         self.is_found = true;
@@ -184,46 +184,46 @@ impl Item {
     }
 }
 
-/// What has to be done about the items in the state Wanted.
+/// Actions for the items in the state Wanted.
 #[derive(Debug, Default)]
 pub(crate) struct ToDo {
-    /// To be created.
+    /// Items to create.
     pub(crate) create: Vec<MonitoredItemCreateRequest>,
-    /// To be found first: client handles and paths.
+    /// Paths to resolve first, by client handle.
     pub(crate) find: Vec<(u32, BrowsePath)>,
-    /// Of namespaces that the server does not have: the URI and the item.
+    /// Items whose namespace the server does not have: the URI and the item.
     pub(crate) unknown: Vec<(UaString, u32, NodeId)>,
 }
 
-/// Where a subscription stands on the server.
+/// State of a subscription on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// To be created when there is a session.
     Wanted,
     /// Being created.
     Creating,
-    /// The server refused; the application decides.
+    /// The server refused; the application decides what to do.
     Failed,
-    /// Exists.
+    /// Exists on the server.
     Live,
-    /// Exists, as far as is known, since before the connection broke: what was missed is being asked for.
+    /// Probably exists since before the connection was lost; missed messages are being requested.
     Recovering,
     /// To be deleted, or being deleted.
     Deleting,
 }
 
-/// What the application has asked for since the subscription was created, and the server may not know.
+/// Changes that the application has made and the server may not have received.
 #[derive(Debug, Default)]
-pub(crate) struct Untold {
+pub(crate) struct PendingChanges {
     /// Interval, counts and priority.
     pub(crate) parameters: bool,
-    /// Whether it publishes.
+    /// The publishing mode.
     pub(crate) publishing: bool,
     /// Client handles of items whose monitoring mode has changed.
     pub(crate) modes: BTreeSet<u32>,
 }
 
-impl Untold {
+impl PendingChanges {
     pub(crate) fn is_empty(&self) -> bool {
         !self.parameters && !self.publishing && self.modes.is_empty()
     }
@@ -241,35 +241,35 @@ pub(crate) struct Subscription {
     pub(crate) interval_ms: f64,
     pub(crate) keep_alive_count: u32,
     pub(crate) items: BTreeMap<u32, Item>,
-    /// Client handles of the items in the state Wanted, and perhaps of some that are not: spares looking at all of them.
+    /// Client handles of the items in the state Wanted, and possibly of others. Avoids searching all items.
     pub(crate) wanted: Vec<u32>,
-    /// The connection broke while items were being created or deleted: the server has to be asked which there are.
+    /// The connection broke while items were being created or deleted: ask the server which ones exist.
     pub(crate) audit: bool,
-    pub(crate) untold: Untold,
-    /// Number of the next message.
+    pub(crate) pending: PendingChanges,
+    /// Sequence number of the next message.
     pub(crate) expected: u32,
-    /// Messages behind a gap, oldest first.
+    /// Messages after a gap, oldest first.
     pub(crate) held: VecDeque<OwnedMessage>,
-    /// While a gap is being filled: numbers that the server can send again.
+    /// Sequence numbers available for Republish, while a gap is being filled.
     pub(crate) available: Vec<u32>,
-    /// It came from another session: [`Self::available`] is all there is to be fetched.
+    /// It was transferred from another session: only [`Self::available`] can be fetched.
     pub(crate) transferred: bool,
-    /// A keep-alive named this as the next number, so everything before it has been sent.
+    /// The next sequence number according to a keep-alive: all messages before it were sent.
     pub(crate) announced: Option<u32>,
-    /// If nothing comes until then, something is wrong.
+    /// If nothing was received until then, the subscription counts as inactive.
     pub(crate) alive_by: Instant,
     pub(crate) inactive: bool,
-    /// Deleted by the application before the server had answered.
+    /// The application has deleted it before the server answered the creation.
     pub(crate) delete_when_created: bool,
-    /// The server has had it, lost it, and is being asked to create it anew.
+    /// The server has lost it and is being asked to create it again.
     pub(crate) is_recreated: bool,
-    /// How often the server was too busy to create it anew.
+    /// How often the server was too busy to create it again.
     pub(crate) refusals: u32,
-    /// When it is asked again.
+    /// Time of the next attempt.
     pub(crate) retry_at: Option<Instant>,
 }
 
-/// The number after `number`: 0 is left out (Part 4 §7.26).
+/// The sequence number after `number`, which skips 0 (Part 4 §7.26).
 pub(crate) const fn following(number: u32) -> u32 {
     match number.wrapping_add(1) {
         0 => 1,
@@ -277,12 +277,12 @@ pub(crate) const fn following(number: u32) -> u32 {
     }
 }
 
-/// Whether `one` comes before `other`, across the wrap.
+/// Whether `one` comes before `other`, across a wrap.
 pub(crate) const fn before(one: u32, other: u32) -> bool {
     (one.wrapping_sub(other) as i32) < 0
 }
 
-/// The number before `number`.
+/// The sequence number before `number`.
 pub(crate) const fn preceding(number: u32) -> u32 {
     match number.wrapping_sub(1) {
         0 => u32::MAX,
@@ -290,18 +290,18 @@ pub(crate) const fn preceding(number: u32) -> u32 {
     }
 }
 
-/// What to do about a gap.
+/// The action for a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gap {
-    /// There is none.
+    /// There is no gap.
     None,
     /// The server can send this message again.
     Fetch(u32),
-    /// Messages from the first to the last number are gone.
+    /// Messages from the first to the last number are lost.
     Lost(u32, u32),
 }
 
-/// Longer than the keep-alive interval by half, for clocks and networks.
+/// Tolerance for clocks and networks: 1.5 times the keep-alive interval.
 const KEEP_ALIVE_MARGIN: f64 = 1.5;
 
 impl Subscription {
@@ -316,7 +316,7 @@ impl Subscription {
             items: BTreeMap::new(),
             wanted: Vec::new(),
             audit: false,
-            untold: Untold::default(),
+            pending: PendingChanges::default(),
             expected: 1,
             held: VecDeque::new(),
             available: Vec::new(),
@@ -343,7 +343,7 @@ impl Subscription {
         self.expected = 1;
     }
 
-    /// The server has lost it: everything has to be created anew.
+    /// The server has lost it: everything has to be created again.
     pub(crate) fn reset(&mut self) {
         self.state = State::Wanted;
         self.is_recreated = true;
@@ -359,7 +359,7 @@ impl Subscription {
         }
     }
 
-    /// The connection is gone; what was under way has an unknown outcome.
+    /// The connection is lost; operations in progress have an unknown result.
     pub(crate) fn interrupted(&mut self) {
         match self.state {
             State::Live => self.state = State::Recovering,
@@ -376,8 +376,8 @@ impl Subscription {
         }
     }
 
-    /// Takes the server's word for which items there are, as pairs of its id and our client handle; says which of them
-    /// nobody wants.
+    /// Compares with the server's list of items, as pairs of its id and our client handle. Returns the ids of items
+    /// that are not wanted any more.
     pub(crate) fn audited(&mut self, found: impl Iterator<Item = (u32, u32)>) -> Vec<u32> {
         self.audit = false;
         let mut surplus = Vec::new();
@@ -398,19 +398,19 @@ impl Subscription {
         self.transferred = false;
     }
 
-    /// Whether Publish responses for it are expected.
+    /// Whether Publish responses are expected for it.
     pub(crate) fn is_live(&self) -> bool {
         matches!(self.state, State::Live | State::Recovering)
     }
 
-    /// Something has come: it is alive. `slack` allows for the round trip.
+    /// A message was received. `slack` allows for the round trip.
     pub(crate) fn heard(&mut self, now: Instant, slack: Duration) {
         let silence_ms =
             self.interval_ms.max(1.0) * f64::from(self.keep_alive_count.max(1)) * KEEP_ALIVE_MARGIN;
         self.alive_by = now.plus_millis_f64(silence_ms) + slack;
     }
 
-    /// What has to be done about messages that are missing in front of what is held or was announced.
+    /// The action for missing messages before the held or announced ones.
     pub(crate) fn gap(&self) -> Gap {
         let held = self.held.front().map(|message| message.sequence_number);
         let end = match (held, self.announced) {
@@ -428,7 +428,7 @@ impl Subscription {
         }
     }
 
-    /// The first message from the expected one on, and before `end`, that the server can send again.
+    /// The first available message from the expected one on and before `end`.
     fn first_available(&self, end: u32) -> Option<u32> {
         let candidates = self.available.iter().copied();
         candidates
@@ -436,21 +436,21 @@ impl Subscription {
             .min_by_key(|number| number.wrapping_sub(self.expected))
     }
 
-    /// After a transfer the server says what it can send again: the next of those, if any.
+    /// After a transfer: the next message that the server can send again, if any.
     pub(crate) fn next_available(&self) -> Option<u32> {
         self.first_available(self.expected.wrapping_add(i32::MAX as u32))
     }
 
-    /// Notes that a message cannot be had.
+    /// Records that a message is not available.
     pub(crate) fn unavailable(&mut self, number: u32) {
         self.available.retain(|available| *available != number);
     }
 
-    /// What is to be done about items that are wanted; they are marked as being created, or as failed.
+    /// Collects the actions for wanted items and marks the items as being created or as failed.
     pub(crate) fn take_wanted(&mut self, namespaces: &Namespaces) -> ToDo {
         let mut to_do = ToDo::default();
         for client_handle in core::mem::take(&mut self.wanted) {
-            // Some were removed, or found on the server, since they were noted.
+            // The item may have been removed, or found on the server, in the meantime.
             let Some(item) = self.items.get_mut(&client_handle) else { continue };
             if item.state != ItemState::Wanted {
                 continue;
@@ -483,13 +483,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_leave_out_zero() {
+    fn sequence_numbers_skip_zero() {
         assert_eq!((following(u32::MAX), following(1), preceding(1)), (1, 2, u32::MAX));
         assert!(before(u32::MAX, 1) && !before(1, u32::MAX) && !before(5, 5));
     }
 
     #[test]
-    fn gaps_are_fetched_where_possible_and_lost_where_not() {
+    fn gaps_are_fetched_or_reported_as_lost() {
         let mut subscription = Subscription::new(SubscriptionHandle(1), SubscriptionParams::default());
         assert_eq!(subscription.gap(), Gap::None);
         subscription.expected = 10;

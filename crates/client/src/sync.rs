@@ -1,4 +1,4 @@
-//! Brings the server's subscriptions and items in line with what the application wants.
+//! Synchronizes the server's subscriptions and items with those the application wants.
 
 use crate::batch::BatchOwner;
 use crate::client::Client;
@@ -8,8 +8,8 @@ use crate::link::Answer;
 use crate::namespaces::Namespaces;
 use crate::outstanding::Purpose;
 use crate::subscription::{
-    Item, ItemResult, ItemState, State, Subscription, SubscriptionHandle, SubscriptionParams, ToDo, Untold,
-    WantedItem,
+    Item, ItemResult, ItemState, PendingChanges, State, Subscription, SubscriptionHandle, SubscriptionParams,
+    ToDo, WantedItem,
 };
 use core::any::Any;
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ use taktwerk_schema::{
 use taktwerk_types::{ArrayValues, Instant, NodeId, StatusCode, UaString, Variant};
 
 impl Client {
-    /// Adds a subscription. It is created when there is a session, and again whenever the server loses it. What becomes
-    /// of it is told through [`SubscriptionEvent`].
+    /// Adds a subscription. It is created when there is a session, and again whenever the server has lost it.
+    /// [`SubscriptionEvent`] reports the results.
     pub fn create_subscription(&mut self, params: SubscriptionParams, now: Instant) -> SubscriptionHandle {
         self.next_subscription = self.next_subscription.wrapping_add(1);
         let handle = SubscriptionHandle(self.next_subscription);
@@ -33,8 +33,8 @@ impl Client {
         handle
     }
 
-    /// Adds items. The client handle in each request is the application's choice; it names the item in notifications,
-    /// whatever happens to the connection. An item with a known handle replaces the old one once that is deleted.
+    /// Adds items. The application chooses the client handle in each request; it identifies the item in notifications,
+    /// across reconnects. An item with an existing handle replaces the old one, which is deleted first.
     ///
     /// # Errors
     /// [`Misuse::NoSuchSubscription`].
@@ -62,7 +62,7 @@ impl Client {
         Ok(())
     }
 
-    /// Removes items by their client handles; unknown ones are left out.
+    /// Removes items by their client handles; unknown handles are ignored.
     ///
     /// # Errors
     /// [`Misuse::NoSuchSubscription`].
@@ -98,7 +98,7 @@ impl Client {
         self.start_batch(request, BatchOwner::Deleted(subscription));
     }
 
-    /// Deletes a subscription. [`SubscriptionEvent::Deleted`] follows, unless it never existed on the server.
+    /// Deletes a subscription. [`SubscriptionEvent::Deleted`] follows if it existed on the server.
     ///
     /// # Errors
     /// [`Misuse::NoSuchSubscription`].
@@ -111,7 +111,7 @@ impl Client {
         match known.state {
             State::Live | State::Recovering => known.state = State::Deleting,
             State::Wanted | State::Failed => self.subscriptions.retain(|known| known.handle != subscription),
-            // Deleted when its id is known.
+            // It is deleted when its id is known.
             State::Creating => known.delete_when_created = true,
             State::Deleting => {}
         }
@@ -119,7 +119,7 @@ impl Client {
         Ok(())
     }
 
-    /// Whether there is such a subscription, be it that it still has to be created or deleted.
+    /// Whether there is such a subscription, including one that is not yet created or deleted.
     #[must_use]
     pub fn knows_subscription(&self, subscription: SubscriptionHandle) -> bool {
         self.subscriptions.iter().any(|known| known.handle == subscription)
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// Sends what is missing on the server.
+    /// Sends the requests that are needed.
     pub(crate) fn sync_subscriptions(&mut self, now: Instant) {
         for at in 0..self.subscriptions.len() {
             self.tell(at, now);
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Creates the items that are wanted, or looks for their nodes first.
+    /// Creates the wanted items, or resolves their paths first.
     fn send_items(&mut self, at: usize) {
         let Some(known) = self.subscriptions.get_mut(at) else { return };
         let ToDo { create, find, unknown } = known.take_wanted(&self.learned.namespaces);
@@ -184,7 +184,7 @@ impl Client {
         }
     }
 
-    /// Tells of items whose namespaces the server does not have.
+    /// Reports items whose namespaces the server does not have.
     fn tell_unknown(&mut self, subscription: SubscriptionHandle, unknown: Vec<(UaString, u32, NodeId)>) {
         let mut missing: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         let mut results = Vec::with_capacity(unknown.len());
@@ -195,9 +195,9 @@ impl Client {
         for (uri, client_handles) in missing {
             let namespace_uri = UaString::from(uri);
             let event = SubscriptionEvent::NamespaceMissing { namespace_uri, client_handles };
-            self.untold.push(Event::Subscription(subscription, event));
+            self.pending_events.push(Event::Subscription(subscription, event));
         }
-        self.untold.push(Event::Subscription(subscription, SubscriptionEvent::Items(results)));
+        self.pending_events.push(Event::Subscription(subscription, SubscriptionEvent::Items(results)));
     }
 
     fn send_create(&mut self, at: usize, now: Instant) {
@@ -217,7 +217,7 @@ impl Client {
         let purpose = Purpose::CreateSubscription(known.handle);
         if self.link.send(&mut request, handle, purpose, timeout, now).is_ok() {
             known.state = State::Creating;
-            known.untold = Untold::default();
+            known.pending = PendingChanges::default();
         }
     }
 
@@ -231,11 +231,11 @@ impl Client {
         }
         let mut request =
             DeleteSubscriptionsRequest { subscription_ids: vec![known.server_id], ..Default::default() };
-        // If it cannot be sent, it is tried again when the connection is back.
+        // If sending fails, it is tried again on the next connection.
         let _ = self.link.send(&mut request, handle, purpose, timeout, now);
     }
 
-    /// Asks which items there are: those that were being created when the connection broke may exist or not, and
+    /// Asks the server which items exist. Items that were being created when the connection broke may exist, and
     /// creating them twice would double their notifications.
     fn send_audit(&mut self, at: usize, now: Instant) {
         let request_handle = self.link.next_handle();
@@ -251,7 +251,7 @@ impl Client {
             input_arguments: vec![Variant::UInt32(known.server_id)],
         };
         let mut request = CallRequest { methods_to_call: vec![call], ..CallRequest::default() };
-        // If it cannot be sent, it is tried again when the connection is back.
+        // If sending fails, it is tried again on the next connection.
         let _ = self.link.send(&mut request, request_handle, purpose, timeout, now);
     }
 
@@ -262,7 +262,7 @@ impl Client {
         now: Instant,
     ) {
         let Some(known) = self.subscription(handle) else { return };
-        // A server without the method leaves us guessing; the items are then created as if none of them existed.
+        // If the server has no such method, assume that none of the items exists.
         known.audit = false;
         let results =
             result.and_then(|answer| answer.read::<CallResponse>("Call")).map(|response| response.results);
@@ -276,7 +276,7 @@ impl Client {
         self.pump(now);
     }
 
-    /// Deletes a subscription that was created without our hearing of it.
+    /// Deletes a subscription that was created although its response was lost.
     pub(crate) fn delete_orphan(&mut self, server_id: u32, now: Instant) {
         let deleting = |known: &Subscription| known.server_id == server_id && known.state == State::Deleting;
         if self.subscriptions.iter().any(deleting) {
@@ -286,7 +286,7 @@ impl Client {
             DeleteSubscriptionsRequest { subscription_ids: vec![server_id], ..Default::default() };
         let handle = self.link.next_handle();
         let timeout = Some(self.config.request_timeout);
-        // If it cannot be sent, the subscription's lifetime ends it.
+        // If sending fails, the subscription ends with its lifetime.
         let _ = self.link.send(&mut request, handle, Purpose::Ignore, timeout, now);
     }
 
@@ -316,7 +316,7 @@ impl Client {
                 sink.event(Event::Subscription(handle, created));
                 self.publisher.created();
             }
-            // It was there before, and the application counts on it.
+            // It existed before, and the application expects it to continue.
             Err(error) if is_busy(error.status()) && known.is_recreated && !known.delete_when_created => {
                 known.state = State::Wanted;
                 known.refusals = known.refusals.saturating_add(1);
@@ -345,17 +345,17 @@ impl Client {
         _now: Instant,
         sink: &mut dyn Sink,
     ) {
-        // Refused means that it is gone; a timeout leaves it to its lifetime.
+        // A refusal means that it does not exist; after a timeout it ends with its lifetime.
         drop(result);
         self.subscriptions.retain(|known| known.handle != handle);
         if self.subscriptions.is_empty() {
-            // What the server refused, it refused for want of a subscription.
+            // Earlier Publish faults were caused by the missing subscription.
             self.publisher.accepted();
         }
         sink.event(Event::Subscription(handle, SubscriptionEvent::Deleted));
     }
 
-    /// The server has looked for the nodes of items.
+    /// The server has resolved the paths of items.
     pub(crate) fn on_paths_found(
         &mut self,
         handle: SubscriptionHandle,
@@ -374,10 +374,10 @@ impl Client {
             Ok(Err(_)) => vec![failed(StatusCode::BAD_UNEXPECTED_ERROR); client_handles.len()],
             Err(error) => vec![failed(error.status()); client_handles.len()],
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (client_handle, result) in client_handles.iter().zip(results) {
             let item = known.items.get_mut(client_handle).filter(|item| item.state == ItemState::Creating);
-            // Removed or replaced meanwhile.
+            // Removed or replaced in the meantime.
             let Some(item) = item else { continue };
             match found_node(result, &namespaces) {
                 Ok(node_id) => {
@@ -387,12 +387,12 @@ impl Client {
                 Err(status) => {
                     item.state = ItemState::Failed;
                     let node_id = item.request.item_to_monitor.node_id.clone();
-                    told.push(ItemResult::failed(*client_handle, node_id, status));
+                    reported.push(ItemResult::failed(*client_handle, node_id, status));
                 }
             }
         }
-        if !told.is_empty() {
-            sink.event(Event::Subscription(handle, SubscriptionEvent::Items(told)));
+        if !reported.is_empty() {
+            sink.event(Event::Subscription(handle, SubscriptionEvent::Items(reported)));
         }
     }
 
@@ -404,7 +404,7 @@ impl Client {
         result: Result<Box<dyn Any + Send>, ClientError>,
         sink: &mut dyn Sink,
     ) {
-        // The server may have lost the subscription meanwhile: then these items are gone with it.
+        // If the server has lost the subscription in the meantime, these items are lost, too.
         let known = self.subscription(handle).filter(|known| known.is_live() && known.server_id == server_id);
         let Some(known) = known else { return };
         let failed =
@@ -415,14 +415,14 @@ impl Client {
             Err(error) => vec![failed(error.status()); client_handles.len()],
         };
         let mut removed = Vec::new();
-        let mut told = Vec::with_capacity(results.len());
+        let mut reported = Vec::with_capacity(results.len());
         for (client_handle, result) in client_handles.iter().zip(results) {
             let created = !result.status_code.is_bad();
             match known.items.get_mut(client_handle) {
                 Some(item) if item.state == ItemState::Creating => {
                     item.state =
                         if created { ItemState::Live(result.monitored_item_id) } else { ItemState::Failed };
-                    told.push(ItemResult {
+                    reported.push(ItemResult {
                         client_handle: *client_handle,
                         node_id: item.request.item_to_monitor.node_id.clone(),
                         status: result.status_code,
@@ -432,19 +432,19 @@ impl Client {
                         filter_result: result.filter_result,
                     });
                 }
-                // Removed or replaced while it was being created.
+                // Removed or replaced during its creation.
                 _ if created => removed.push(result.monitored_item_id),
                 _ => {}
             }
         }
-        if !told.is_empty() {
-            sink.event(Event::Subscription(handle, SubscriptionEvent::Items(told)));
+        if !reported.is_empty() {
+            sink.event(Event::Subscription(handle, SubscriptionEvent::Items(reported)));
         }
         self.delete_on_server(handle, removed);
     }
 }
 
-/// The node that a whole path leads to.
+/// The target of a completely resolved path.
 fn found_node(result: BrowsePathResult, namespaces: &Namespaces) -> Result<NodeId, StatusCode> {
     if result.status_code.is_bad() {
         return Err(result.status_code);

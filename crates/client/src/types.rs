@@ -1,8 +1,8 @@
-//! Learning a server's own data types: which to ask for, and what the answers mean (Part 3 §5.8.3, §8.48).
+//! Reads a server's own data types: which requests to send, and how to interpret the responses (Part 3 §5.8.3, §8.48).
 //!
-//! A [`TypeReader`] is told the ids that the application does not know. In rounds of questions, which any client can put
-//! to the server, it finds the DataType of each encoding, reads its definition, and goes on with the types of its fields
-//! until a [`TypeRegistry`] knows them all.
+//! A [`TypeReader`] gets the ids that the application does not know. In rounds of requests, which any client can send,
+//! it finds the DataType of each encoding, reads its definition, and continues with the types of its fields until a
+//! [`TypeRegistry`] has all of them.
 
 use crate::error::ClientError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,49 +18,49 @@ use taktwerk_types::{ArrayValues, DataValue, ExtensionObject, NodeId, Variant};
 const BROWSE_NAME: u32 = 3;
 /// AttributeId of DataTypeDefinition (Part 6 Annex A).
 const DATA_TYPE_DEFINITION: u32 = 23;
-/// What the encoding node for this protocol is called (Part 3 §5.8.4).
+/// Name of the encoding node for the binary protocol (Part 3 §5.8.4).
 const DEFAULT_BINARY: &str = "Default Binary";
-/// Most types that are asked for: a server's types cannot go on for ever.
+/// Maximum number of types, to bound the work that a hostile server can cause.
 const TYPES_MAX: usize = 10_000;
 
 /// Reads the definitions of data types from a server.
 #[derive(Debug, Default)]
 pub struct TypeReader {
     registry: TypeRegistry,
-    /// Encodings whose DataType is not known yet.
+    /// Encodings whose DataType is unknown.
     encodings: BTreeSet<NodeId>,
-    /// DataTypes to be read.
+    /// DataTypes to read.
     data_types: BTreeSet<NodeId>,
     /// Types that are usable once their supertype is known.
     waiting: BTreeMap<NodeId, Waiting>,
-    /// Ids that were asked for, so that none is asked for twice.
+    /// Ids already requested, to avoid repetition.
     asked: BTreeSet<NodeId>,
     round: Round,
 }
 
-/// What a [`TypeReader`] asks next.
+/// The next request of a [`TypeReader`].
 #[derive(Debug)]
 pub enum TypeQuestion {
-    /// The answer goes to [`TypeReader::browsed`].
+    /// Pass the response to [`TypeReader::browsed`].
     Browse(BrowseRequest),
-    /// The answer goes to [`TypeReader::read`].
+    /// Pass the response to [`TypeReader::read`].
     Read(ReadRequest),
 }
 
-/// A type whose supertype is not known.
+/// A type whose supertype is unknown.
 #[derive(Debug)]
 struct Waiting {
     base: NodeId,
-    /// Name and definition, where it has one of its own: option sets are as long as their supertype.
+    /// Name and definition, if it has its own: option sets have the length of their supertype.
     definition: Option<(String, ExtensionObject)>,
 }
 
-/// What is being asked.
+/// The request in progress.
 #[derive(Debug, Default)]
 enum Round {
     #[default]
     Idle,
-    /// From encodings to DataTypes.
+    /// DataTypes of encodings.
     Encodings(Vec<NodeId>),
     /// Definitions and names.
     Definitions(Vec<NodeId>),
@@ -69,24 +69,24 @@ enum Round {
 }
 
 impl TypeReader {
-    /// A reader that knows namespace 0.
+    /// A reader that initially knows namespace 0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is known so far.
+    /// The types found so far.
     #[must_use]
     pub fn registry(&self) -> &TypeRegistry {
         &self.registry
     }
 
-    /// Asks for the type of a structure that was received. False if it is known, or was asked for before.
+    /// Requests the type of a received structure. False if it is known or was requested before.
     pub fn want(&mut self, object: &ExtensionObject) -> bool {
         self.want_encoding(&object.type_id)
     }
 
-    /// Asks for the types of all structures in a value.
+    /// Requests the types of all structures in a value.
     pub fn want_all(&mut self, value: &Variant) {
         match value {
             Variant::ExtensionObject(object) => _ = self.want(object),
@@ -99,7 +99,7 @@ impl TypeReader {
         }
     }
 
-    /// Asks for the DataType that has this encoding.
+    /// Requests the DataType that has this encoding.
     pub fn want_encoding(&mut self, encoding: &NodeId) -> bool {
         let known = encoding.is_null() || self.registry.structure_by_encoding(encoding).is_some();
         let asked = !known && self.note(encoding);
@@ -109,7 +109,7 @@ impl TypeReader {
         asked
     }
 
-    /// Asks for a DataType.
+    /// Requests a DataType.
     pub fn want_data_type(&mut self, data_type: &NodeId) -> bool {
         let known = data_type.is_null() || self.registry.knows(data_type);
         let asked = !known && self.note(data_type);
@@ -123,13 +123,13 @@ impl TypeReader {
         self.asked.len() < TYPES_MAX && self.asked.insert(id.clone())
     }
 
-    /// Whether everything that was asked for is known, or cannot be known.
+    /// Whether all requested types are known or unavailable.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.round, Round::Idle) && self.encodings.is_empty() && self.data_types.is_empty()
     }
 
-    /// What to ask the server next; the same until there is an answer. `None` when there is nothing left.
+    /// The next request to the server; the same until its response was passed. `None` when nothing is left.
     pub fn question(&mut self) -> Option<TypeQuestion> {
         if matches!(self.round, Round::Idle) {
             self.round = if !self.encodings.is_empty() {
@@ -173,10 +173,10 @@ impl TypeReader {
         })
     }
 
-    /// The answer to [`TypeQuestion::Browse`].
+    /// Takes the response to [`TypeQuestion::Browse`].
     ///
     /// # Errors
-    /// There was no answer, and the question is still open. A server that refuses to answer defines nothing.
+    /// There was no response, and the request is still open. If the server refuses, its types stay unknown.
     pub fn browsed(&mut self, response: Result<BrowseResponse, ClientError>) -> Result<(), ClientError> {
         let results = answer(response)?.map(|response| response.results).unwrap_or_default();
         match core::mem::take(&mut self.round) {
@@ -187,7 +187,7 @@ impl TypeReader {
         Ok(())
     }
 
-    /// The answer to [`TypeQuestion::Read`].
+    /// Takes the response to [`TypeQuestion::Read`].
     ///
     /// # Errors
     /// As [`TypeReader::browsed`].
@@ -207,7 +207,7 @@ impl TypeReader {
                     self.registry.add_encoding(encoding.clone(), data_type.clone());
                     self.want_data_type(&data_type);
                 }
-                // Some servers write the DataType's own id in front of a structure.
+                // Some servers write the DataType's own id before a structure.
                 None => {
                     self.data_types.insert(encoding.clone());
                 }
@@ -250,8 +250,8 @@ impl TypeReader {
         }
     }
 
-    /// Adds the types whose supertype has become known; each may make the next one known. A subtype of a simple type
-    /// has no definition: it is encoded like its supertype.
+    /// Adds the types whose supertype has become known, repeatedly. A subtype of a simple type has no definition: it is
+    /// encoded like its supertype.
     fn resolve_waiting(&mut self) {
         let registry = &mut self.registry;
         let mut add = |data_type: &NodeId, waiting: &Waiting| {
@@ -270,7 +270,7 @@ impl TypeReader {
     }
 }
 
-/// `None` for a server that has answered, but not what was asked: it would do so again.
+/// `None` if the server has answered, but not as required: repeating the request would not help.
 fn answer<T>(response: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match response {
         Ok(response) => Ok(Some(response)),

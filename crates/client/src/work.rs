@@ -1,8 +1,8 @@
-//! What a client has done, counted: the same kind of counters as the server's, for the simulator's processors.
+//! Counters of a client's work, of the same kind as the server's. The simulator uses them as CPU cost.
 
 use core::ops::AddAssign;
 
-/// What a client has done since the counters were taken last (see [`Client::take_work`](crate::Client::take_work)).
+/// Work of a client since the counters were last taken (see [`Client::take_work`](crate::Client::take_work)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
@@ -10,20 +10,20 @@ pub struct Work {
     pub chunks_received: u64,
     /// Chunks sent.
     pub chunks_sent: u64,
-    /// Bytes received, as far as they were used.
+    /// Bytes received and consumed.
     pub bytes_received: u64,
     /// Bytes of service requests sent.
     pub bytes_sent: u64,
-    /// Chunks whose signature was made or checked with symmetric keys, and which were encrypted or decrypted if the
-    /// channel's mode says so.
+    /// Chunks that were signed or verified with symmetric keys, and encrypted or decrypted if the channel's mode
+    /// requires it.
     pub signatures: u64,
     /// Service requests sent.
     pub requests: u64,
     /// Responses received.
     pub responses: u64,
-    /// Changes of values and events delivered.
+    /// Value changes and events delivered.
     pub notifications: u64,
-    /// Slow jobs handed out.
+    /// Slow jobs passed to the driver.
     pub jobs: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Servers that send what no server should: no panic, no endless work, and the client comes back.
+//! Servers that send invalid data: no panic, no endless work, and the client recovers.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -12,7 +12,7 @@ use taktwerk_crypto::{Entropy, SeededEntropy};
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Bytes of every kind of answer are changed, cut off and repeated at random.
+    /// Bytes of all responses are changed, truncated and repeated at random.
     #[test]
     fn tampered_answers_never_panic(seed: u64, rate in 1u64..12) {
         let mut world = retrying().world();
@@ -24,7 +24,7 @@ proptest! {
             for _ in 0..=entropy.below(3) {
                 let at = entropy.below(bytes.len() as u64) as usize;
                 match entropy.below(5) {
-                    // Behind the chunk's head, so that the change reaches the decoders.
+                    // After the chunk header, so that the change reaches the decoders.
                     0..=2 => {
                         let at = (at.max(24)).min(bytes.len() - 1);
                         bytes[at] = bytes[at].wrapping_add(entropy.next_u64() as u8);
@@ -48,21 +48,21 @@ proptest! {
                     world.server.change(id, round % 20, f64::from(round));
                 }
             }
-            // Endpoints that were made unacceptable are not tried again.
+            // Endpoints that the change made unacceptable are not retried.
             if world.take_events().iter().any(|event| matches!(event, Event::Disconnected(Some(ClientError::Security(_))))) {
                 return Ok(());
             }
             world.values.clear();
             world.responses.clear();
         }
-        // Left in peace, it recovers.
+        // Without tampering, it recovers.
         world.tamper = None;
         world.seconds(120);
         let events = world.take_events();
         prop_assert!(world.client.is_up(), "{:?} {events:?}", world.client);
     }
 
-    /// Anything at all instead of an answer.
+    /// Random bytes instead of a response.
     #[test]
     fn random_bytes_never_panic(after in 0u32..8, bytes in prop::collection::vec(any::<u8>(), 1..400)) {
         let mut world = Setup::default().world();

@@ -1,4 +1,4 @@
-//! Cuts at every step, and what comes back afterwards.
+//! Connection loss at every step, and the state after reconnecting.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -25,7 +25,7 @@ fn a_cut_at_any_step_of_connecting_is_survived() {
         assert_eq!(connected, 1);
         let handle = world.client.request(&mut read(1..2), None, world.now).unwrap();
         assert!(world.response::<ReadResponse>(handle).is_ok());
-        // Sessions that were made before the cut are left to time out, but never more than one per attempt.
+        // Sessions created before the cut are left to time out, at most one per attempt.
         assert!(world.server.sessions.len() <= 2);
     }
 }
@@ -63,7 +63,7 @@ fn requests_on_a_lost_connection_are_answered_with_the_error() {
     assert!(world.response::<ReadResponse>(handle).is_ok());
 }
 
-/// Attempts come later and later, with jitter, up to the longest delay.
+/// The delay between attempts grows, with jitter, up to its maximum.
 #[test]
 fn attempts_back_off_with_jitter() {
     let mut world = World::connected();
@@ -107,7 +107,7 @@ fn attempts_can_be_limited() {
 }
 
 #[test]
-fn the_same_session_goes_on_with_its_subscriptions_and_nothing_is_lost() {
+fn the_same_session_continues_without_loss() {
     let mut world = World::connected();
     let (handle, id) = world.subscribe(3);
     world.server.change(id, 1, 1.0);
@@ -115,7 +115,7 @@ fn the_same_session_goes_on_with_its_subscriptions_and_nothing_is_lost() {
     world.take_events();
     assert_eq!(world.take_values(), [1.0]);
     world.break_connection();
-    // Changes while there is no connection are queued by the server.
+    // The server queues changes while there is no connection.
     world.server.change(id, 1, 2.0);
     world.run(Duration::from_millis(500));
     world.server.change(id, 2, 3.0);
@@ -135,7 +135,7 @@ fn the_same_session_goes_on_with_its_subscriptions_and_nothing_is_lost() {
     assert!(!world.server.received.iter().skip(20).any(|id| *id == CreateSessionRequest::BINARY_ENCODING_ID));
 }
 
-/// Messages that were on the wire when the connection broke are fetched by Republish, in order.
+/// Messages in transit when the connection broke are fetched by Republish, in order.
 #[test]
 fn messages_lost_with_the_connection_are_republished() {
     let mut world = World::connected();
@@ -184,7 +184,7 @@ fn a_dropped_session_is_replaced_and_its_subscriptions_transferred() {
 }
 
 #[test]
-fn what_cannot_be_transferred_is_created_anew_with_the_same_handles() {
+fn untransferable_subscriptions_are_recreated_with_the_same_handles() {
     for transfer_supported in [true, false] {
         let mut world = World::connected();
         let (handle, id) = world.subscribe(3);
@@ -224,9 +224,9 @@ fn a_refused_reactivation_leads_to_a_new_session() {
     assert!(matches!(&events[..], [Event::ConnectionLost { .. }, Event::Restored(Restored::NewSession, _)]));
 }
 
-/// The password was changed: one attempt, and the application is told.
+/// After a password change: one attempt, then the application is notified.
 #[test]
-fn a_refused_user_is_not_tried_again_if_the_policy_says_so() {
+fn a_refused_user_is_not_retried_if_configured() {
     let activate = ActivateSessionRequest::BINARY_ENCODING_ID;
     for status in [StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_IDENTITY_TOKEN_REJECTED] {
         for retries in [false, true] {
@@ -253,9 +253,9 @@ fn a_refused_user_is_not_tried_again_if_the_policy_says_so() {
     }
 }
 
-/// The server forgets its sessions without a word.
+/// The server drops its sessions without notice.
 #[test]
-fn whoever_notices_that_the_session_is_gone_gets_a_new_one() {
+fn a_lost_session_is_replaced_whichever_request_detects_it() {
     for first in 0..4 {
         let mut world = World::connected();
         let (one, _) = world.subscribe(1);
@@ -286,9 +286,9 @@ fn whoever_notices_that_the_session_is_gone_gets_a_new_one() {
     }
 }
 
-/// A server that does not answer what the client asks on its own account is given up, and asked again later.
+/// If a server does not answer an internal request, the client reconnects and sends it again.
 #[test]
-fn silence_while_subscribing_is_no_refusal() {
+fn a_timeout_while_subscribing_is_retried() {
     use taktwerk_schema::{CreateMonitoredItemsRequest, CreateSubscriptionRequest};
     for silent in
         [CreateSubscriptionRequest::BINARY_ENCODING_ID, CreateMonitoredItemsRequest::BINARY_ENCODING_ID]
@@ -337,8 +337,8 @@ fn a_cut_at_any_step_of_reconnecting_is_survived_without_loss() {
     }
 }
 
-/// The answer that said which items were created is lost: they are neither created twice nor forgotten, and a
-/// subscription that nobody heard of is deleted.
+/// The response with the created items is lost: items are neither duplicated nor forgotten, and a subscription whose
+/// creation was not reported is deleted.
 #[test]
 fn a_cut_while_creating_leaves_neither_duplicates_nor_orphans() {
     let mut audits = 0;
@@ -365,7 +365,7 @@ fn a_cut_while_creating_leaves_neither_duplicates_nor_orphans() {
 }
 
 #[test]
-fn a_busy_server_is_left_alone_for_longer() {
+fn a_busy_server_causes_longer_delays() {
     let mut world = retrying().world();
     let busy = (CreateSessionRequest::BINARY_ENCODING_ID, StatusCode::BAD_TOO_MANY_SESSIONS);
     world.server.knobs.faults.push(busy);
@@ -394,9 +394,9 @@ fn disconnecting_while_waiting_or_connecting_ends_at_once() {
     assert!(world.client.connect(target(), Instant::FAR).is_ok());
 }
 
-/// Callers of `disconnect` wait for its event, and cannot know that the client has ended meanwhile.
+/// Callers of `disconnect` wait for its event and cannot know that the client has ended in the meantime.
 #[test]
-fn disconnecting_a_client_that_has_ended_is_answered_too() {
+fn disconnecting_an_ended_client_is_confirmed() {
     let mut setup = Setup::default();
     setup.client.reconnect.enabled = false;
     let mut world = setup.world();
@@ -406,7 +406,7 @@ fn disconnecting_a_client_that_has_ended_is_answered_too() {
     world.client.connect(target(), world.now).unwrap();
     world.settle();
     world.take_events();
-    // Without retries, this is the end.
+    // Without retries, the client ends.
     world.break_connection();
     assert!(matches!(world.take_events()[..], [Event::Disconnected(Some(_))]));
     world.client.disconnect(world.now);
@@ -418,9 +418,9 @@ fn disconnecting_a_client_that_has_ended_is_answered_too() {
     assert!(world.client.is_up(), "{:?}", world.take_events());
 }
 
-/// What was asked for while the connection broke counts on the next one, for a subscription that is kept.
+/// Changes requested while the connection broke are made on the next one if the subscription is kept.
 #[test]
-fn changes_that_a_break_has_swallowed_are_asked_for_again() {
+fn changes_lost_with_the_connection_are_requested_again() {
     let services = [
         SetPublishingModeRequest::BINARY_ENCODING_ID,
         ModifySubscriptionRequest::BINARY_ENCODING_ID,
@@ -459,7 +459,7 @@ fn changes_that_a_break_has_swallowed_are_asked_for_again() {
             world.break_connection();
         }
         world.seconds(2);
-        assert_eq!(world.client.subscription_id(handle), Some(id), "{case}: it is kept");
+        assert_eq!(world.client.subscription_id(handle), Some(id), "{case}: the subscription is kept");
         assert_eq!(asked(&world), before.map(|count| count + 1), "{case}: {before:?}");
         let modes: Vec<_> =
             world.server.subscriptions[&id].items.values().map(|item| item.monitoring_mode).collect();
@@ -469,16 +469,16 @@ fn changes_that_a_break_has_swallowed_are_asked_for_again() {
         let is_told = |event: &SubscriptionEvent| matches!(event, SubscriptionEvent::Modified { .. });
         assert_eq!(told.iter().filter(|event| is_told(event)).count(), 1, "{case}: {told:?}");
         assert!(told.contains(&SubscriptionEvent::PublishingModeSet(false)), "{case}: {told:?}");
-        // Once is enough.
+        // They are sent only once.
         world.break_connection();
         world.seconds(2);
         assert_eq!(asked(&world), before.map(|count| count + 1), "{case}");
     }
 }
 
-/// The mode that an item was created with is not the one that is wanted any more when it exists.
+/// The application changes the mode while the item is being created.
 #[test]
-fn a_mode_that_is_set_while_the_item_is_created_counts() {
+fn a_mode_set_during_item_creation_is_applied() {
     let mut world = World::connected();
     let (handle, id) = world.subscribe(1);
     world.client.add_items(handle, [item(1)], world.now).unwrap();

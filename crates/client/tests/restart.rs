@@ -1,4 +1,4 @@
-//! Servers that come back different, and servers that refuse.
+//! Servers that restart with a different configuration, and servers that refuse.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -36,7 +36,7 @@ fn plant() -> (World, SubscriptionHandle) {
     (world, handle)
 }
 
-/// The server stops, and starts with another NamespaceArray.
+/// Restarts the server with another NamespaceArray.
 fn restart(world: &mut World, namespaces: &[&'static str]) {
     world.break_connection();
     world.server.restart();
@@ -73,7 +73,7 @@ fn items_follow_the_uri_of_their_namespace() {
     let told: Vec<_> =
         results.unwrap().iter().map(|result| (result.client_handle, &result.node_id)).collect();
     assert_eq!(told, [(7, &NodeId::numeric(2, 7)), (8, &NodeId::numeric(1, 8))]);
-    // And back, and once more with nothing changed.
+    // And back, and once more with no change.
     restart(&mut world, &[UA, "urn:plc", "urn:a", "urn:b", "urn:plant"]);
     assert_eq!(nodes(&world)[0], (7, NodeId::numeric(4, 7)));
     world.take_events();
@@ -82,7 +82,7 @@ fn items_follow_the_uri_of_their_namespace() {
     assert!(!world.take_events().contains(&Event::Note(Note::NamespacesChanged)));
 }
 
-/// Types, fields and values of conditions are named by indexes too.
+/// Types, fields and values of conditions contain indexes, too.
 #[test]
 fn filters_of_events_follow_the_uris_of_their_namespaces() {
     let filter = |plant: u16, plc: u16| {
@@ -120,7 +120,7 @@ fn filters_of_events_follow_the_uris_of_their_namespaces() {
     let now = filters(&world);
     assert_eq!(now[0].decode::<EventFilter>().unwrap(), filter(1, 2));
     assert_eq!(now[1].decode::<AggregateFilter>().unwrap().aggregate_type, NodeId::numeric(1, 9));
-    // A type that vanished is not mistaken for another one.
+    // A removed type is not confused with another one.
     world.take_events();
     restart(&mut world, &[UA, "urn:stranger", "urn:plc"]);
     assert_eq!(filters(&world), []);
@@ -130,9 +130,9 @@ fn filters_of_events_follow_the_uris_of_their_namespaces() {
     assert!(told.contains(&missing), "{told:?}");
 }
 
-/// Another node may have the index now: nothing is monitored in its place.
+/// Another node may have the index now: it must not be monitored.
 #[test]
-fn a_namespace_that_vanished_is_told_and_nothing_else_is_monitored_instead() {
+fn a_removed_namespace_is_reported_and_no_other_node_is_monitored() {
     let (mut world, _) = plant();
     restart(&mut world, &[UA, "urn:plc", "urn:other", "urn:stranger"]);
     assert_eq!(nodes(&world), [(8, NodeId::numeric(1, 8))]);
@@ -145,12 +145,12 @@ fn a_namespace_that_vanished_is_told_and_nothing_else_is_monitored_instead() {
             if results[0].client_handle == 7 && results[0].status == StatusCode::BAD_NODE_ID_UNKNOWN)
     });
     assert!(refused, "{events:?}");
-    // It comes back.
+    // The namespace exists again.
     restart(&mut world, &[UA, "urn:plc", "urn:plant"]);
     assert_eq!(nodes(&world)[0], (7, NodeId::numeric(2, 7)));
 }
 
-/// The server kept the session, but was given another namespace while the connection was broken.
+/// The server kept the session, but its NamespaceArray changed while the connection was down.
 #[test]
 fn namespaces_are_read_again_with_the_old_session_too() {
     let (mut world, _) = plant();
@@ -203,7 +203,7 @@ fn browse_paths_are_followed_again() {
         .map(|result| (result.client_handle, result.status))
         .collect();
     assert_eq!(results, [(2, StatusCode::BAD_NO_MATCH), (1, StatusCode::GOOD)]);
-    // Ids are made anew with every start, and the names have moved too.
+    // The restart assigns new ids, and the namespaces have moved, too.
     world.server.knobs.paths =
         [("Temperature", NodeId::numeric(1, 77)), ("Nowhere", NodeId::numeric(1, 78))].into();
     restart(&mut world, &[UA, "urn:plant"]);
@@ -226,7 +226,7 @@ fn limits_are_read_again() {
     assert_eq!(world.client.limits().max(OperationKind::Read), usize::MAX);
 }
 
-/// Whatever a server answers to Publish, it is not asked without end; when it stops refusing, values flow again.
+/// Publish faults of any kind must not cause endless requests; when they stop, values arrive again.
 #[test]
 fn publish_faults_back_off() {
     for status in [
@@ -257,7 +257,7 @@ fn publish_faults_back_off() {
     }
 }
 
-/// A server that has too much to do is not given a CreateSession for every ActivateSession that it refuses.
+/// The client does not send a CreateSession for each ActivateSession that a busy server refuses.
 #[test]
 fn a_busy_server_keeps_the_session() {
     let mut world = World::connected();
@@ -281,12 +281,12 @@ fn a_busy_server_keeps_the_session() {
     world.seconds(31);
     world.server.change(id, 0, 5.0);
     world.seconds(1);
-    assert_eq!(world.take_values(), [5.0], "the old session and its subscription go on");
+    assert_eq!(world.take_values(), [5.0], "the old session and its subscription continue");
 }
 
-/// The same for a server that lets nobody in, and for one that throws everybody out again at once.
+/// A server that refuses all sessions, and one that closes them at once.
 #[test]
-fn refused_sessions_come_later_and_later() {
+fn refused_sessions_back_off() {
     for (request, status) in [
         (CreateSessionRequest::BINARY_ENCODING_ID, StatusCode::BAD_SERVER_TOO_BUSY),
         (CreateSessionRequest::BINARY_ENCODING_ID, StatusCode::BAD_TOO_MANY_SESSIONS),
@@ -312,9 +312,9 @@ fn refused_sessions_come_later_and_later() {
     }
 }
 
-/// A subscription that a restarted server is too busy to create is asked for until it is there.
+/// The client repeats the creation until a busy restarted server accepts it.
 #[test]
-fn a_subscription_is_created_again_when_the_server_has_time() {
+fn a_busy_server_is_asked_again_to_create_a_subscription() {
     let mut world = World::connected();
     world.subscribe(2);
     let create = CreateSubscriptionRequest::BINARY_ENCODING_ID;

@@ -52,7 +52,7 @@ fn a_direct_target_takes_the_fewest_round_trips() {
 }
 
 #[test]
-fn without_a_session_discovery_works() {
+fn discovery_works_without_a_session() {
     let mut world = Setup::default().world();
     world.client.connect(Target { session: false, ..target() }, world.now).unwrap();
     world.settle();
@@ -77,7 +77,7 @@ fn requests_are_answered_by_handle_and_faults_are_typed() {
         ClientError::Service { service: "FindServers", status: StatusCode::BAD_SERVICE_UNSUPPORTED }
     );
     assert_eq!(world.client.outstanding(), (0, 0));
-    // A request can be used again, and read as another type it is refused.
+    // A request can be reused, and a response is refused as another type.
     let mut request = read(1..2);
     for _ in 0..3 {
         let handle = world.client.request(&mut request, None, world.now).unwrap();
@@ -130,7 +130,7 @@ fn lists_are_split_over_the_limits_and_joined_in_order() {
             let values: Vec<_> = answer.results.into_iter().map(|result| result.value).collect();
             assert_eq!(values, (0..count).map(|id| Some(Variant::UInt32(id))).collect::<Vec<_>>());
         }
-        // What was learned is not tried again.
+        // The learned limit is used from now on.
         world.server.received.clear();
         let handle = world.client.operate(read(0..50), world.now).unwrap();
         world.response::<ReadResponse>(handle).unwrap();
@@ -158,7 +158,7 @@ fn responses_too_large_for_the_client_are_split() {
     let lens =
         answer.results.into_iter().map(|result| String::try_from(result.value.unwrap()).unwrap().len());
     assert_eq!(lens.collect::<Vec<_>>(), [30_000, 40_000, 50_000, 60_000, 90_000, 10]);
-    // One operation that is too large by itself fails.
+    // A single operation that is too large fails.
     let node_id = NodeId::numeric(2, 200_000);
     let mut request = read(0..0);
     request.nodes_to_read.push(taktwerk_schema::ReadValueId {
@@ -207,7 +207,7 @@ const STRONG: (SecurityPolicy, MessageSecurityMode) =
     (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
 
 #[test]
-fn the_strongest_endpoint_is_taken_over_a_second_connection() {
+fn the_strongest_endpoint_is_used_on_a_second_connection() {
     let mut world = World::connected_with(secured(&[NONE, STRONG]));
     assert_eq!(world.dialled.len(), 2);
     let events = world.take_events();
@@ -215,7 +215,7 @@ fn the_strongest_endpoint_is_taken_over_a_second_connection() {
     assert_eq!((info.policy, info.mode), STRONG);
     let handle = world.client.request(&mut read(1..2), None, world.now).unwrap();
     assert!(world.response::<ReadResponse>(handle).is_ok());
-    // A lost connection comes back to the same session with the same security.
+    // After a lost connection, the session continues with the same security.
     world.break_connection();
     world.seconds(1);
     let events = world.take_events();
@@ -224,7 +224,7 @@ fn the_strongest_endpoint_is_taken_over_a_second_connection() {
 }
 
 #[test]
-fn endpoints_that_do_not_fit_are_told() {
+fn unsuitable_endpoints_are_reported() {
     let mut world = secured(&[NONE]).world();
     world.client.connect(Target { security: Security::Best, ..target() }, world.now).unwrap();
     world.settle();
@@ -238,7 +238,7 @@ fn endpoints_that_do_not_fit_are_told() {
 }
 
 #[test]
-fn an_edited_endpoint_list_is_noticed() {
+fn an_edited_endpoint_list_is_detected() {
     let mut world = secured(&[NONE, STRONG]).world();
     let mut edited = world.server.endpoint_list();
     edited.push(edited[1].clone());
@@ -281,7 +281,7 @@ fn passwords_are_encrypted_or_not_sent() {
     let mut plain = Vec::new();
     world.server.config.provider.decrypt(STRONG.0, token.password.as_bytes(), &mut plain).unwrap();
     assert_eq!(&plain[..10], b"\x26\0\0\0secret");
-    // Without any encryption the password stays here, unless that is allowed.
+    // Without encryption the password is not sent, unless that is allowed.
     for allowed in [false, true] {
         let mut world = Setup::default().world();
         let policy = UserTokenPolicy { token_type: UserTokenType::USER_NAME, ..Default::default() };
@@ -299,7 +299,7 @@ fn passwords_are_encrypted_or_not_sent() {
 }
 
 #[test]
-fn hostile_sessions_are_refused_before_a_secret_leaves() {
+fn hostile_sessions_are_refused_before_a_secret_is_sent() {
     let refused = |change: &dyn Fn(&mut World)| {
         let mut world = secured(&[STRONG]).world();
         change(&mut world);
@@ -321,7 +321,7 @@ fn hostile_sessions_are_refused_before_a_secret_leaves() {
     assert_eq!(refused(&|world| world.server.knobs.stale_nonce = true), Some(SecurityProblem::Nonce));
     let other = |world: &mut World| world.server.knobs.certificate = Some(dummy::certificate("other", 2048));
     assert_eq!(refused(&other), Some(SecurityProblem::CertificateChanged));
-    // Over a channel without security the certificate is trusted only if the provider says so.
+    // Over an unsecured channel, the certificate must be validated by the provider.
     for (certificate, trusted) in [("server", true), ("untrusted", false)] {
         let mut world = secured(&[NONE]).world();
         world.server.knobs.certificate = Some(dummy::certificate(certificate, 2048));
@@ -332,7 +332,7 @@ fn hostile_sessions_are_refused_before_a_secret_leaves() {
     }
 }
 
-/// What became of a client that wants to log on with a password, and whether the password left it.
+/// The error of a client with a password identity, and whether the password was sent.
 fn against(
     offered: &[(SecurityPolicy, MessageSecurityMode)],
     security: Security,
@@ -426,7 +426,7 @@ fn edited_discovery_gets_no_password() {
     };
     let pinned = Security::Exactly(STRONG.0, STRONG.1);
     assert_eq!(refused(pinned, |_| {}), None);
-    // Only None is left, with a password that goes in the clear.
+    // Only None is left, with an unencrypted password.
     let downgrade: Edit = |list| {
         list.truncate(1);
         list[0].user_identity_tokens[1].security_policy_uri = SecurityPolicy::None.uri().into();
@@ -434,11 +434,11 @@ fn edited_discovery_gets_no_password() {
     assert!(matches!(refused(pinned, downgrade), Some(SecurityProblem::NoEndpoint { .. })));
     assert!(matches!(refused(Security::Best, downgrade), Some(SecurityProblem::NoEndpoint { .. })));
     assert_eq!(refused(Security::BestOrNone, downgrade), Some(SecurityProblem::PlaintextPassword));
-    // The strongest one is hidden: the list in CreateSession has it.
+    // The strongest endpoint is hidden, but the list in CreateSession contains it.
     let hide: Edit = |list| drop(list.pop());
     assert_eq!(refused(Security::Best, hide), Some(SecurityProblem::EndpointsChanged));
     assert_eq!(refused(pinned, hide), Some(SecurityProblem::EndpointsChanged));
-    // One more that looks best and names no transport: it is compared like the others.
+    // An additional endpoint that looks best and has no transport profile: it is compared like the others.
     let nameless: Edit = |list| {
         let mut copy = list[1].clone();
         copy.security_level = 255;
@@ -447,7 +447,7 @@ fn edited_discovery_gets_no_password() {
         list.push(copy);
     };
     assert_eq!(refused(pinned, nameless), Some(SecurityProblem::EndpointsChanged));
-    // Passwords without encryption, or with one that is broken.
+    // Passwords unencrypted, or encrypted with a broken policy.
     let clear: Edit = |list| {
         for endpoint in list {
             endpoint.user_identity_tokens[1].security_policy_uri = SecurityPolicy::None.uri().into();
@@ -460,7 +460,7 @@ fn edited_discovery_gets_no_password() {
         }
     };
     assert_eq!(refused(pinned, broken), Some(SecurityProblem::NoTokenPolicy("user name")));
-    // Another server's certificate: its key is not the one that answers.
+    // Another server's certificate: the answering server has another key.
     let other: Edit = |list| {
         for endpoint in list {
             endpoint.server_certificate = dummy::certificate("untrusted", 2048).into();
@@ -472,7 +472,7 @@ fn edited_discovery_gets_no_password() {
     world.settle();
     assert!(!world.client.is_up());
     assert!(!world.server.received.contains(&CreateSessionRequest::BINARY_ENCODING_ID));
-    // The server is another application than it says.
+    // The server is another application than its endpoints state.
     let renamed: Edit = |list| {
         for endpoint in list {
             endpoint.server.application_uri = "urn:dummy:other".into();
@@ -500,7 +500,7 @@ fn renamed_list(list: &mut [taktwerk_schema::EndpointDescription]) {
 }
 
 #[test]
-fn nonces_of_activations_are_looked_at_too() {
+fn nonces_of_activations_are_checked() {
     let edits: [fn(&mut taktwerk_schema::ActivateSessionResponse); 3] = [
         |activated| activated.server_nonce = Vec::new().into(),
         |activated| activated.server_nonce = vec![5; 16].into(),
@@ -515,8 +515,8 @@ fn nonces_of_activations_are_looked_at_too() {
 }
 
 #[test]
-fn a_password_is_not_encrypted_with_a_nonce_that_can_come_again() {
-    // The channel has no security, the password has.
+fn a_password_is_not_encrypted_with_a_repeatable_nonce() {
+    // The channel has no security, but the password is encrypted.
     let (problem, left) = against(&[NONE], Security::BestOrNone, |world| {
         world.server.knobs.certificate = Some(dummy::certificate("server", 2048));
         world.server.knobs.edit_created = Some(|created| created.server_nonce = vec![0; 32].into());
@@ -528,7 +528,7 @@ fn a_password_is_not_encrypted_with_a_nonce_that_can_come_again() {
 fn a_server_that_repeats_itself_on_reconnection_is_refused() {
     let mut world = World::connected_with(Setup { client: retrying().client, ..secured(&[NONE, STRONG]) });
     world.take_events();
-    // The session is lost, and the new one has the old one's nonce.
+    // The session is lost, and the new one has the same nonce.
     world.server.forget_sessions();
     world.server.knobs.edit_activated = None;
     world.server.knobs.edit_created = Some(|created| created.server_nonce = vec![102; 32].into());
@@ -569,7 +569,7 @@ fn issued_tokens_are_encrypted() {
 }
 
 #[test]
-fn users_prove_their_certificate() {
+fn user_certificates_are_proved() {
     let mut setup = secured(&[STRONG]);
     setup.offered.push(NONE);
     let mut world = setup.world();
@@ -589,7 +589,7 @@ fn users_prove_their_certificate() {
 }
 
 #[test]
-fn a_server_that_refuses_the_session_is_told_at_once() {
+fn a_refused_session_is_reported_at_once() {
     let mut world = Setup::default().world();
     let busy = (CreateSessionRequest::BINARY_ENCODING_ID, StatusCode::BAD_TOO_MANY_SESSIONS);
     world.server.knobs.faults.push(busy);
@@ -605,7 +605,7 @@ fn a_server_that_refuses_the_session_is_told_at_once() {
 }
 
 #[test]
-fn an_idle_session_is_kept_alive_and_a_dead_connection_is_noticed() {
+fn idle_sessions_are_kept_alive_and_dead_connections_detected() {
     let mut world = World::connected();
     let before = world.server.received.len();
     world.seconds(100);
@@ -620,7 +620,7 @@ fn an_idle_session_is_kept_alive_and_a_dead_connection_is_noticed() {
     assert_eq!(*error, ClientError::Timeout("Read"));
 }
 
-/// Every 15 s for three hours, with and without cryptography, while requests and notifications flow.
+/// A renewal every 15 s for three hours, with and without cryptography, with requests and notifications in between.
 #[test]
 fn tokens_are_renewed_for_hours() {
     for offered in [NONE, STRONG] {
@@ -646,7 +646,7 @@ fn tokens_are_renewed_for_hours() {
 }
 
 #[test]
-fn a_client_that_cannot_secure_what_it_sends_connects_anew() {
+fn a_client_that_cannot_secure_messages_reconnects() {
     let failing = DummyProvider::new("client", 2048);
     let mut setup = Setup { client: retrying().client, ..secured(&[NONE, STRONG]) };
     setup.providers.0 = Arc::new(failing.clone());
@@ -667,7 +667,7 @@ fn a_client_that_cannot_secure_what_it_sends_connects_anew() {
 }
 
 #[test]
-fn a_server_that_is_no_longer_trusted_is_left() {
+fn a_server_that_is_no_longer_trusted_is_disconnected() {
     let trust = DummyProvider::new("client", 2048);
     let changes = Arc::new(core::sync::atomic::AtomicU64::new(0));
     let mut setup = secured(&[NONE, STRONG]);
@@ -675,14 +675,14 @@ fn a_server_that_is_no_longer_trusted_is_left() {
     setup.client.trust_list_changes = Arc::clone(&changes);
     let mut world = World::connected_with(setup);
     world.take_events();
-    // A change that does not concern this server.
+    // A change that does not affect this server.
     changes.fetch_add(1, core::sync::atomic::Ordering::Release);
     world.seconds(30);
     assert!(world.client.is_up());
     assert_eq!(world.take_events(), []);
     trust.distrust_everybody();
     world.seconds(30);
-    assert!(world.client.is_up(), "nobody has said that the list has changed");
+    assert!(world.client.is_up(), "the change of the list was not announced");
     changes.fetch_add(1, core::sync::atomic::Ordering::Release);
     world.seconds(30);
     let events = world.take_events();
@@ -698,7 +698,7 @@ fn a_server_that_is_no_longer_trusted_is_left() {
 }
 
 #[test]
-fn a_server_that_comes_back_with_another_certificate_is_asked_for_its_endpoints_again() {
+fn a_changed_server_certificate_triggers_discovery() {
     let mut world = World::connected_with(Setup { client: retrying().client, ..secured(&[NONE, STRONG]) });
     world.take_events();
     let provider = Arc::new(DummyProvider::new("server", 4096));
@@ -711,12 +711,12 @@ fn a_server_that_comes_back_with_another_certificate_is_asked_for_its_endpoints_
     let events = world.take_events();
     assert!(matches!(events.last(), Some(Event::Restored(Restored::NewSession, _))), "{events:?}");
     assert!(world.client.is_up());
-    // With the old certificate, for the endpoints, with the new one; a second try or two besides.
+    // With the old certificate, for the endpoints, and with the new certificate; plus one or two retries.
     assert!((3..=6).contains(&(world.dialled.len() - dialled)), "{:?}", &world.dialled[dialled..]);
 }
 
 #[test]
-fn a_relay_is_dialled_and_the_server_is_called_by_its_name() {
+fn a_relay_is_dialled_and_the_server_url_is_kept() {
     let mut world = secured(&[NONE, STRONG]).world();
     let via = taktwerk_client::EndpointUrl::parse("opc.tcp://127.0.0.1:4999").unwrap();
     world.client.connect(Target { via: Some(via), ..target() }, world.now).unwrap();
@@ -728,8 +728,8 @@ fn a_relay_is_dialled_and_the_server_is_called_by_its_name() {
 }
 
 #[test]
-fn a_client_with_a_certificate_is_not_talked_down_to_none() {
-    // Somebody has left nothing but None in the list of endpoints.
+fn a_client_with_a_certificate_is_not_downgraded_to_none() {
+    // An attacker has removed all but None from the endpoint list.
     let stripped = |client: Arc<dyn Provider>| {
         let mut setup = secured(&[NONE, STRONG]);
         setup.providers.0 = client;
@@ -746,10 +746,10 @@ fn a_client_with_a_certificate_is_not_talked_down_to_none() {
     assert!(matches!(&without[..], [Event::Connected(_)]), "{without:?}");
 }
 
-/// Somebody else whose certificate is trusted as well answers after a connection has broken: he gets neither the token
-/// of the session nor is he taken for the server that has proved itself.
+/// Another server with a trusted certificate answers after a reconnect. It must neither get the session's token nor be
+/// accepted without the proof in CreateSession.
 #[test]
-fn a_session_is_not_taken_to_another_server() {
+fn a_session_is_not_moved_to_another_server() {
     let mut world = secured(&[NONE, STRONG]).world();
     world
         .client

@@ -1,4 +1,4 @@
-//! Publish requests in flight, order, gaps, keep-alive, and changes of what is wanted.
+//! Publish requests in flight, order, gaps, keep-alives, and changes of subscriptions.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -11,7 +11,7 @@ use taktwerk_schema::{CreateSubscriptionRequest, MonitoringMode, PublishRequest,
 use taktwerk_types::{StatusCode, Structure};
 
 #[test]
-fn items_are_created_in_parts_and_failures_are_told_one_by_one() {
+fn items_are_created_in_parts_and_failures_are_reported_individually() {
     let mut world = Setup::default().world();
     world.server.knobs.published_max = 10;
     world.server.knobs.enforced_max = 10;
@@ -45,7 +45,7 @@ fn values_arrive_in_order_and_are_acknowledged() {
     }
     let values: Vec<_> = world.values.iter().map(|(of, _, value)| (*of, *value)).collect();
     assert_eq!(values, (0..1000).map(|value| (handle, f64::from(value))).collect::<Vec<_>>());
-    // All but the last few have been acknowledged.
+    // All but the last few are acknowledged.
     assert!(world.server.subscriptions[&id].retransmission.len() <= 3);
 }
 
@@ -66,7 +66,7 @@ fn publish_requests_follow_subscriptions_and_the_server() {
         world.subscription_events()[..],
         [.., SubscriptionEvent::Deleted, SubscriptionEvent::Deleted]
     ));
-    // A server that takes few is not asked for more again and again.
+    // A server that accepts few requests does not get more again and again.
     let mut world = World::connected();
     world.server.knobs.publish_max = 2;
     for _ in 0..5 {
@@ -77,12 +77,12 @@ fn publish_requests_follow_subscriptions_and_the_server() {
     world.seconds(10);
     let after = world.server.received.iter().filter(|id| **id == PublishRequest::BINARY_ENCODING_ID).count();
     assert_eq!(world.client.outstanding().0, 2);
-    // Five keep-alives per second and one request for each of them.
+    // Five keep-alives per second, and one request for each.
     assert!((45..=60).contains(&(after - before)), "{}", after - before);
 }
 
 #[test]
-fn a_swallowed_message_is_fetched_and_order_is_kept() {
+fn a_missing_message_is_fetched_and_order_is_kept() {
     for swallowed in [vec![2], vec![2, 3], vec![1], vec![2, 4, 6], vec![2, 3, 4, 5, 6, 7]] {
         let mut world = World::connected();
         let (_, id) = world.subscribe(1);
@@ -101,9 +101,9 @@ fn a_swallowed_message_is_fetched_and_order_is_kept() {
     }
 }
 
-/// The last message before silence is lost: only the keep-alive can tell.
+/// The last message before a pause is lost: only the keep-alive shows it.
 #[test]
-fn a_keep_alive_shows_what_was_swallowed() {
+fn a_keep_alive_reveals_a_missing_message() {
     let mut world = World::connected();
     let (_, id) = world.subscribe(1);
     world.server.knobs.swallow = [1, 2].into();
@@ -115,7 +115,7 @@ fn a_keep_alive_shows_what_was_swallowed() {
 }
 
 #[test]
-fn what_the_server_cannot_repeat_is_told_as_lost_and_resent() {
+fn unavailable_messages_are_reported_as_lost_and_values_resent() {
     let mut world = World::connected();
     let (_, id) = world.subscribe(1);
     world.server.knobs.forget = [2, 3, 5].into();
@@ -138,10 +138,10 @@ fn what_the_server_cannot_repeat_is_told_as_lost_and_resent() {
 }
 
 #[test]
-fn numbers_wrap_to_one() {
+fn sequence_numbers_wrap_to_one() {
     let mut world = World::connected();
     let (_, id) = world.subscribe(1);
-    // Get there by jumps that count as losses.
+    // Reach the wrap by jumps that count as losses.
     for number in [1, 0x7000_0000, 0xe000_0000, u32::MAX - 2] {
         world.server.subscriptions.get_mut(&id).unwrap().next_number = number;
         world.server.change(id, 0, 0.0);
@@ -157,18 +157,18 @@ fn numbers_wrap_to_one() {
 }
 
 #[test]
-fn silence_is_noticed_and_a_lost_subscription_is_created_anew() {
+fn silence_is_detected_and_a_lost_subscription_is_recreated() {
     let mut world = World::connected();
     let (handle, id) = world.subscribe(2);
     world.seconds(3);
     let events = world.subscription_events();
     assert!(events.iter().filter(|event| **event == SubscriptionEvent::KeepAlive).count() >= 3);
-    // The server forgets to send keep-alives, but the subscription is there.
+    // The server sends no keep-alives, but the subscription exists.
     world.server.knobs.keep_alives = false;
     world.seconds(3);
     let events = world.subscription_events();
     assert_eq!(events[events.len() - 2..], [SubscriptionEvent::Inactive, SubscriptionEvent::Active]);
-    // The server loses the subscription without a word.
+    // The server drops the subscription without notice.
     world.server.subscriptions.remove(&id);
     world.seconds(3);
     let events = world.subscription_events();
@@ -178,7 +178,7 @@ fn silence_is_noticed_and_a_lost_subscription_is_created_anew() {
 }
 
 #[test]
-fn a_dead_connection_is_noticed_by_the_missing_keep_alive() {
+fn a_missing_keep_alive_reveals_a_dead_connection() {
     let mut setup = Setup::default();
     setup.client.idle_probe = Duration::from_secs(1000);
     setup.client.request_timeout = Duration::from_secs(2);
@@ -216,7 +216,7 @@ fn the_server_ends_a_subscription() {
 }
 
 #[test]
-fn items_and_modes_change_on_the_server_and_survive_it() {
+fn changed_items_and_modes_survive_a_restart() {
     let mut world = World::connected();
     let (handle, id) = world.subscribe(4);
     world.client.remove_items(handle, &[1, 77], world.now).unwrap();
@@ -254,7 +254,7 @@ fn items_and_modes_change_on_the_server_and_survive_it() {
 }
 
 #[test]
-fn subscriptions_can_be_wanted_before_there_is_a_connection() {
+fn subscriptions_can_be_added_before_connecting() {
     let mut world = Setup::default().world();
     let handle = world.client.create_subscription(params(), world.now);
     world.client.add_items(handle, (0..3).map(item), world.now).unwrap();
@@ -264,7 +264,7 @@ fn subscriptions_can_be_wanted_before_there_is_a_connection() {
 }
 
 #[test]
-fn a_refused_subscription_is_told() {
+fn a_refused_subscription_is_reported() {
     let mut world = World::connected();
     let full = (CreateSubscriptionRequest::BINARY_ENCODING_ID, StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS);
     world.server.knobs.faults.push(full);
@@ -280,7 +280,7 @@ fn a_refused_subscription_is_told() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is swallowed, forgotten or cut: every value arrives once and in order, or is told to be lost.
+    /// Whatever is lost, dropped or cut: every value arrives once and in order, or is reported as lost.
     #[test]
     fn no_silent_loss_no_duplicate_no_disorder(
         swallow in prop::collection::btree_set(1u32..40, 0..15),
@@ -315,14 +315,14 @@ proptest! {
         for event in world.subscription_events() {
             match event {
                 SubscriptionEvent::DataLost { from, to } => lost.extend(from..=to),
-                SubscriptionEvent::Recreating(_) => panic!("the server never lost it"),
+                SubscriptionEvent::Recreating(_) => panic!("the server did not lose it"),
                 _ => {}
             }
         }
         prop_assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{values:?}");
         prop_assert!(lost.iter().all(|number| forget.contains(number)), "{lost:?}");
         prop_assert_eq!(lost.is_empty(), world.server.forgotten.is_empty());
-        // Each value arrived, or was in a message that is told to be lost.
+        // Each value arrived, or was in a message that was reported as lost.
         let mut all = [values, world.server.forgotten.clone()].concat();
         all.sort_by(f64::total_cmp);
         prop_assert_eq!(all, (1..=41u32).map(f64::from).collect::<Vec<_>>());

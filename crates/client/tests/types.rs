@@ -1,4 +1,4 @@
-//! Structures that only the server knows.
+//! Structures that only the server defines.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod common;
@@ -50,7 +50,7 @@ fn types() -> Vec<FakeType> {
             Some(110),
             structure_base.clone(),
             "Outer",
-            // A server that leaves the encoding out of the definition.
+            // A server that omits the encoding from the definition.
             structure(
                 NodeId::NULL,
                 vec![field("inner", id(11)), field("mode", id(12)), field("speed", id(13))],
@@ -69,7 +69,7 @@ fn types() -> Vec<FakeType> {
     ]
 }
 
-/// Puts one question to the server. An error is that of the connection.
+/// Sends one request to the server. An error is a connection error.
 fn ask(world: &mut World, reader: &mut TypeReader, question: TypeQuestion) -> Result<(), ClientError> {
     let handle = match &question {
         TypeQuestion::Browse(request) => world.client.operate(request.clone(), world.now)?,
@@ -135,9 +135,9 @@ fn unknown_types_end_the_search() {
     assert!(!reader.want_data_type(&id(99)));
 }
 
-/// Types that are each other's supertypes.
+/// Types that are supertypes of each other.
 #[test]
-fn circles_end_the_search() {
+fn circular_types_end_the_search() {
     let mut world = World::connected();
     world.server.types = vec![known(1, None, id(2), "A", None), known(2, None, id(1), "B", None)];
     let mut reader = TypeReader::new();
@@ -147,7 +147,7 @@ fn circles_end_the_search() {
 }
 
 #[test]
-fn a_lost_connection_is_asked_again() {
+fn the_request_is_repeated_after_a_lost_connection() {
     for cut in 0..8 {
         let mut world = World::connected();
         world.server.types = types();

@@ -1,11 +1,11 @@
-//! Files that configure an installation of a server and that it keeps: configuration, users, tokens, audit.
+//! The files of a server installation: configuration, users, access-token keys, audit records.
 //!
 //! - [`ConfigFile`]: the configuration file of `taktwerk serve`;
-//! - [`users`]: the file with users and password hashes, and the verifiers of users; [`tokens`]: access tokens of an
+//! - [`users`]: the users file with password hashes, and the verifiers that use it; [`tokens`]: access tokens of an
 //!   authorization service;
-//! - [`pubsub_keys`]: files with keys of security groups;
-//! - [`management`]: the standard methods with which clients change users and roles;
-//! - [`audit`]: audit records as lines of JSON; [`file`]: files that are replaced whole, and their permissions.
+//! - [`pubsub_keys`]: key files of security groups;
+//! - [`management`]: the standard methods that let clients change users and roles;
+//! - [`audit`]: audit records as lines of JSON; [`file`]: atomic replacement of files, and their permissions.
 
 #![forbid(unsafe_code)]
 
@@ -19,8 +19,8 @@ pub mod users;
 
 pub use configuration::{
     AdmitSetting, AlarmGroupSection, AlarmSection, AlarmsSection, AuditSection, Config, ConfigError,
-    ConfigFile, EXAMPLE, FieldValue, FileKind, FilesSection, IdentitiesSection, JwtSection, LimitsSection,
-    NamedFile, NamespaceSection, OtlpSection, PermissionsSection, PubSubSection, RoleSection,
-    SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection, dashboard, line_of, nearest,
-    role_id,
+    ConfigFile, EXAMPLE, FILE_LEN_MAX, FieldValue, FileKind, FilesSection, IdentitiesSection, JwtSection,
+    LimitsSection, NamedFile, NamespaceSection, OtlpSection, PermissionsSection, PubSubSection,
+    RECORDING_LEN_MAX, RoleSection, SecuritySection, ServerSection, TokensConfig, Unspecified, WebSection,
+    line_of, nearest, role_id,
 };

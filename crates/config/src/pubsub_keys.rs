@@ -1,5 +1,6 @@
-//! Files with the key of a security group (PubSub, Part 14), for networks without a key service.
+//! Files with the key of a security group (Part 14), for networks without a Security Key Service.
 
+use crate::file;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use taktwerk::pubsub::{NonceFile, SecurityKeys, StaticKeys};
@@ -9,14 +10,14 @@ use taktwerk_pki::permissions::{self, Protection};
 use taktwerk_types::hexadecimal;
 use zeroize::Zeroizing;
 
-/// Milliseconds that a key from a file is used: as long as the program runs.
+/// Lifetime of a key from a file, in milliseconds: one year.
 const LIFETIME: f64 = 365.0 * 86_400_000.0;
 
-/// Why a file with a key is of no use.
+/// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
         /// The file.
@@ -24,10 +25,10 @@ pub enum KeyFileError {
         /// Why.
         error: std::io::Error,
     },
-    /// Others can read or change it.
+    /// Other users can read or change the file.
     #[error("{0}")]
     Exposed(String),
-    /// It does not contain a key.
+    /// The file does not contain a valid key.
     #[error("{}: {reason}", path.display())]
     Content {
         /// The file.
@@ -35,14 +36,14 @@ pub enum KeyFileError {
         /// What is wrong.
         reason: String,
     },
-    /// The file with the numbers of the key cannot be written.
+    /// The file for the nonces of the key cannot be written.
     #[error(
-        "cannot write {}: {error}. It is kept there which numbers were used with the key of the security group {group:?}, \
-         so that none is used again after a restart; nonces = \"FILE\" in the file with the key names another file",
+        "cannot write {}: {error}. This file records which nonces were used with the key of the security group {group:?}, \
+         so that none is reused after a restart. To use another file, set nonces = \"FILE\" in the key file",
         path.display()
     )]
     Nonces {
-        /// The file with the numbers.
+        /// The file for the nonces.
         path: PathBuf,
         /// The security group.
         group: String,
@@ -51,7 +52,7 @@ pub enum KeyFileError {
     },
 }
 
-/// What such a file says.
+/// The content of a key file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Text {
@@ -59,12 +60,12 @@ struct Text {
     policy: String,
     token: u32,
     key: String,
-    /// The file in which it is kept which numbers were used with the key; beside this file without it.
+    /// The file that records the used nonces. Default: a file beside this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     nonces: Option<PathBuf>,
 }
 
-/// The content of a file with a new key of a security group, for TOML or JSON.
+/// The content of a key file with a new key for a security group, for TOML or JSON.
 pub fn new_key(group: &str, policy: PubSubSecurityPolicy) -> impl Serialize + use<> {
     let mut key = Zeroizing::new(vec![0; policy.key_data_len()]);
     OsEntropy.fill(&mut key);
@@ -77,7 +78,7 @@ pub fn new_key(group: &str, policy: PubSubSecurityPolicy) -> impl Serialize + us
     }
 }
 
-/// A file that was read.
+/// A key file that was read.
 #[derive(Debug, Clone)]
 pub struct KeyFile {
     /// The security group.
@@ -87,22 +88,22 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// Reads a file. Files that others can read or change are refused.
+    /// Reads a key file. Files that other users can read or change are refused.
     ///
     /// # Errors
     /// See [`KeyFileError`].
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         let unreadable = |error| KeyFileError::Read { path: path.to_owned(), error };
         permissions::check(path, Protection::ReadAndWrite).map_err(|error| match error.get_ref() {
-            // Ours: it says which file, and what to do.
+            // This variant names the file and says what to do.
             Some(exposure) => KeyFileError::Exposed(exposure.to_string()),
             None => unreadable(error),
         })?;
-        let text = Zeroizing::new(std::fs::read_to_string(path).map_err(unreadable)?);
+        let text = Zeroizing::new(file::read_text(path, file::SECRET_LEN_MAX).map_err(unreadable)?);
         Self::parse(path, &text).map_err(|reason| KeyFileError::Content { path: path.to_owned(), reason })
     }
 
-    /// Checks that the numbers that are used with the key can be kept: programs that send with it need that.
+    /// Checks that the file for nonces can be written. Publishers need it.
     ///
     /// # Errors
     /// [`KeyFileError::Nonces`]
@@ -114,14 +115,14 @@ impl KeyFile {
         })
     }
 
-    /// Adds the key to others.
+    /// Adds the key to `all`.
     #[must_use]
     pub fn add_to(&self, all: StaticKeys) -> StaticKeys {
         all.with_kept(self.group.clone(), self.keys.clone(), self.nonces.clone())
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, String> {
-        // The whole error shows the line, which may be the one with the key.
+        // The full error shows the line, which may be the one with the key.
         let text: Text = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             format!("line {}: {}", crate::line_of(text, at), error.message())
@@ -193,7 +194,7 @@ mod tests {
         );
         assert!(KeyFile::parse(path, &file.replace("Aes128", "Aes512")).is_err());
         assert!(KeyFile::parse(path, "group = 1").is_err());
-        assert!(KeyFile::parse(path, &file.replacen("ab", "+f", 1)).is_err(), "no pair of digits");
+        assert!(KeyFile::parse(path, &file.replacen("ab", "+f", 1)).is_err(), "not hexadecimal digits");
         let made = toml::to_string(&new_key("g", policy)).unwrap();
         let again = KeyFile::parse(path, &made).unwrap();
         assert_eq!((again.group.as_str(), again.keys.keys[0].len()), ("g", policy.key_data_len()));

@@ -1,4 +1,4 @@
-//! Clients change users and roles with the standard methods, over channels that encrypt.
+//! Clients change users and roles with the standard methods over encrypted channels.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -139,7 +139,7 @@ async fn users_are_added_changed_and_removed() {
     assert_eq!(names, ["root", "olaf", "otto"]);
     assert!(otto.read_value::<Variant>(ns0(variable_ids::USER_MANAGEMENT_USERS)).await.is_err());
 
-    // A user who is disabled loses the session, and cannot log on.
+    // A disabled user loses the session and cannot log on.
     let modify = method_ids::USER_MANAGEMENT_MODIFY_USER;
     let modified = |name: &str, mask: u32| -> Vec<Variant> {
         vec![name.into(), false.into(), "".into(), true.into(), mask.into(), false.into(), "".into()]
@@ -169,7 +169,7 @@ async fn users_are_added_changed_and_removed() {
     user_method(&root, modify, modified("otto", 0)).await.unwrap();
     user_method(&root, remove, vec!["otto".into()]).await.unwrap();
     assert!(installation.log_on("otto", "first password").await.is_err());
-    // Everything is in the file, and a file that somebody else has changed is not overwritten.
+    // All changes are in the file, and changes by other programs are not overwritten.
     let mut users = Users::load(&installation.file()).unwrap();
     users.add("cli", b"from elsewhere", Vec::new()).unwrap();
     users.save(&installation.file()).unwrap();
@@ -197,13 +197,13 @@ async fn users_change_their_own_passwords() {
     user_method(&olaf, change, inputs(PASSWORD, "second password")).await.unwrap();
     assert!(installation.log_on("olaf", PASSWORD).await.is_err());
     let again = installation.log_on("olaf", "second password").await.unwrap();
-    // Sessions of the old password end.
+    // Sessions with the old password are closed.
     while olaf.read_value::<i32>(ns0(variable_ids::SERVER_SERVER_STATUS_STATE)).await.is_ok() {
         installation.management.tick();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     again.read_value::<i32>(ns0(variable_ids::SERVER_SERVER_STATUS_STATE)).await.unwrap();
-    // A session that was left open is no way to guess a password.
+    // An open session does not allow guessing passwords.
     let mut statuses = Vec::new();
     for guess in 0..7 {
         statuses.push(user_method(&again, change, inputs(&format!("guess {guess}"), "third password")).await);
@@ -215,14 +215,14 @@ async fn users_change_their_own_passwords() {
 }
 
 #[tokio::test]
-async fn roles_are_granted_and_taken_while_sessions_go_on() {
+async fn role_changes_affect_open_sessions() {
     let installation = Installation::new();
     let root = installation.log_on("root", PASSWORD).await.unwrap();
     let olaf = installation.log_on("olaf", PASSWORD).await.unwrap();
     let admin = ns0(object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN);
     let admin_add = ns0(method_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN_ADD_IDENTITY);
     let user_name = |name: &str| vec![rule(IdentityCriteriaType::USER_NAME, name)];
-    // Nobody but an administrator.
+    // Only administrators are allowed.
     let refused = call(&olaf, admin.clone(), admin_add.clone(), user_name("olaf")).await;
     assert_eq!(refused, Err(StatusCode::BAD_USER_ACCESS_DENIED));
     call(&root, admin.clone(), admin_add.clone(), user_name("olaf")).await.unwrap();
@@ -231,18 +231,18 @@ async fn roles_are_granted_and_taken_while_sessions_go_on() {
     let anonymous = vec![rule(IdentityCriteriaType::ANONYMOUS, "")];
     let refused = call(&root, admin.clone(), admin_add.clone(), anonymous).await;
     assert_eq!(refused, Err(StatusCode::BAD_REQUEST_NOT_ALLOWED));
-    // The session that there is has the role: it takes it from itself.
+    // The existing session has the role: the user can remove it.
     let admin_remove = ns0(method_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN_REMOVE_IDENTITY);
     call(&olaf, admin.clone(), admin_remove.clone(), user_name("olaf")).await.unwrap();
     let refused = call(&olaf, admin.clone(), admin_add.clone(), user_name("olaf")).await;
     assert_eq!(refused, Err(StatusCode::BAD_USER_ACCESS_DENIED));
     let refused = call(&root, admin.clone(), admin_remove.clone(), user_name("olaf")).await;
     assert_eq!(refused, Err(StatusCode::BAD_NOT_FOUND));
-    // Somebody has to be able to undo it all.
+    // The last administrator cannot be removed.
     let refused = call(&root, admin, admin_remove, user_name("root")).await;
     assert_eq!(refused, Err(StatusCode::BAD_REQUEST_NOT_ALLOWED));
 
-    // Of a user of the file it is one of the user's roles; of others an entry of the role.
+    // For a user of the file it is stored in the user's roles, for others in the role.
     call(&root, OPERATOR, ns0(ADD_IDENTITY), user_name("olaf")).await.unwrap();
     call(&root, OPERATOR, ns0(ADD_IDENTITY), user_name("stranger")).await.unwrap();
     let group = rule(IdentityCriteriaType::GROUP_ID, "shift");
@@ -264,7 +264,7 @@ async fn roles_are_granted_and_taken_while_sessions_go_on() {
     assert_eq!((kept.roles[0].name.as_str(), kept.roles[0].identities.len()), ("Operator", 2));
     assert_eq!(kept.roles[0].applications, ["urn:test:other"]);
 
-    // All of it is there after a restart, and shown.
+    // Everything is restored and shown after a restart.
     let installation = installation.restart();
     let root = installation.log_on("root", PASSWORD).await.unwrap();
     let identities = ns0(variable_ids::WELL_KNOWN_ROLE_OPERATOR_IDENTITIES);
@@ -314,7 +314,7 @@ async fn roles_are_added_and_removed() {
     assert!(excludes, "Part 18 §4.2.2");
     let shown: Vec<Struct<IdentityMappingRuleType>> = root.read_value(member("Identities")).await.unwrap();
     assert_eq!(shown[0].0.criteria, UaString::from("olaf"));
-    // Others do not see it.
+    // Users without the permission do not see it.
     let olaf = installation.log_on("olaf", PASSWORD).await.unwrap();
     assert!(olaf.read_value::<Variant>(member("Identities")).await.is_err());
 
@@ -331,14 +331,14 @@ async fn roles_are_added_and_removed() {
     let refused = call(&root, set, remove, vec![role.clone().into()]).await;
     assert_eq!(refused, Err(StatusCode::BAD_NODE_ID_UNKNOWN));
     assert!(!space.contains(&role) && shared.authorization().role("Cleaner").is_none());
-    // The object with six properties and six methods, which have an argument each.
+    // The object, six Properties, and six Methods with one argument each.
     assert_eq!(before - space.node_count(), 1 + 6 + 6 + 6);
     let kept = Users::load(&installation.file()).unwrap();
     assert!(kept.roles.is_empty() && kept.get("olaf").unwrap().roles == ["Observer"]);
 }
 
 #[tokio::test]
-async fn a_channel_that_does_not_encrypt_is_not_enough() {
+async fn unencrypted_channels_are_refused() {
     let installation = Installation::new();
     let client = Client::builder(&installation.server.url()).pki(&installation.client_pki);
     let signed = taktwerk::client::Security::Exactly(POLICY, MessageSecurityMode::Sign);
@@ -358,7 +358,7 @@ async fn a_channel_that_does_not_encrypt_is_not_enough() {
 const CHANGE_PASSWORD: u32 = method_ids::USER_MANAGEMENT_CHANGE_PASSWORD;
 const MUST_CHANGE: u32 = 8;
 
-/// Waits for what happens soon.
+/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !holds().await {
@@ -369,7 +369,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_user_who_must_change_the_password_can_do_nothing_else() {
+async fn a_required_password_change_blocks_everything_else() {
     let installation = Installation::new();
     let root = installation.log_on("root", PASSWORD).await.unwrap();
     let add = method_ids::USER_MANAGEMENT_ADD_USER;
@@ -380,7 +380,7 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
     assert_eq!(options & 1, 1, "SupportInitialPasswordChange");
 
     let otto = installation.log_on("otto", "first password").await.unwrap();
-    // The role Anonymous sees the Server Object, and no method that administers.
+    // The role Anonymous sees the Server Object, but cannot call administrative methods.
     assert!(otto.read_value::<i32>("i=2259").await.is_ok());
     let denied = user_method(&otto, add, add_user("anna", "first password", 0)).await;
     assert_eq!(denied, Err(StatusCode::BAD_USER_ACCESS_DENIED));
@@ -388,7 +388,7 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
     let hidden = otto.read_value::<i32>(own.id().clone()).await.unwrap_err();
     assert_eq!(hidden.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
 
-    // The same rules as for everybody.
+    // The usual rules for passwords apply.
     for (old, new, status) in [
         ("wrong password", "second password", StatusCode::BAD_IDENTITY_TOKEN_INVALID),
         ("first password", "short", StatusCode::BAD_OUT_OF_RANGE),
@@ -403,7 +403,7 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
         installation.log_on("otto", "first password").await.err(),
         Some(StatusCode::BAD_USER_ACCESS_DENIED)
     );
-    // The session waits for its client to activate it again, however long the way to the client is.
+    // The session waits until its client activates it again, even on a slow network.
     tokio::time::sleep(Duration::from_millis(700)).await;
     installation.management.tick();
     for _ in 0..10 {
@@ -413,7 +413,7 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
     let otto = installation.log_on("otto", "second password").await.unwrap();
     assert_eq!(otto.read_value::<i32>(own.id().clone()).await.unwrap(), 1);
 
-    // Somebody who has a session loses it when the password has to be changed.
+    // A session is closed if its user has to change the password.
     let modify = method_ids::USER_MANAGEMENT_MODIFY_USER;
     let modified = vec![
         "otto".into(),
@@ -426,7 +426,7 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
     ];
     user_method(&root, modify, modified).await.unwrap();
     until("the session ends", async || otto.read_value::<i32>(own.id().clone()).await.is_err()).await;
-    // It is kept over a restart.
+    // The setting survives a restart.
     let installation = installation.restart();
     let otto = installation.log_on("otto", "second password").await.unwrap();
     let own = installation.server.namespace("urn:test:own").variable("Secret", 1i32).add().unwrap();
@@ -434,7 +434,7 @@ async fn a_user_who_must_change_the_password_can_do_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_user_who_must_change_the_password_is_limited_where_everybody_may_do_everything() {
+async fn a_required_password_change_limits_even_open_permissions() {
     let installation = Installation::with(Authorization::open());
     let own = installation.server.namespace("urn:test:own").variable("Level", 1i32).writable().add().unwrap();
     let olaf = installation.log_on("olaf", PASSWORD).await.unwrap();
@@ -448,7 +448,7 @@ async fn a_user_who_must_change_the_password_is_limited_where_everybody_may_do_e
     let hidden = StatusCode::BAD_NODE_ID_UNKNOWN;
     assert_eq!(otto.read_value::<i32>(own.id().clone()).await.unwrap_err().status(), hidden);
     assert_eq!(otto.write(own.id().clone(), 3i32).await.unwrap_err().status(), hidden);
-    // Neither what is added to namespace 0, nor what only administrators may do.
+    // Neither nodes added to namespace 0 nor administrative methods are allowed.
     let denied = user_method(&otto, add, add_user("anna", "first password", 0)).await;
     assert_eq!(denied, Err(StatusCode::BAD_USER_ACCESS_DENIED));
 
@@ -460,7 +460,7 @@ async fn a_user_who_must_change_the_password_is_limited_where_everybody_may_do_e
 }
 
 #[tokio::test]
-async fn the_lists_of_a_role_are_turned_round_by_a_write() {
+async fn writing_an_exclude_property_inverts_the_list() {
     let installation = Installation::new();
     let root = installation.log_on("root", PASSWORD).await.unwrap();
     let olaf = installation.log_on("olaf", PASSWORD).await.unwrap();
@@ -472,7 +472,7 @@ async fn the_lists_of_a_role_are_turned_round_by_a_write() {
         assert!(root.read_value::<bool>(node.clone()).await.unwrap());
         assert!(olaf.write(node.clone(), false).await.is_err());
         root.write(node.clone(), false).await.unwrap();
-        // The answer says that it is saved and counts.
+        // When the response arrives, the change is saved and applied.
         let text = std::fs::read_to_string(installation.file()).unwrap();
         let key = name.replace("Exclude", "_exclude").to_lowercase();
         assert!(text.contains(&format!("{key} = false")), "{text}");
@@ -483,7 +483,7 @@ async fn the_lists_of_a_role_are_turned_round_by_a_write() {
         assert_eq!(excludes, Some(false));
         assert!(!root.read_value::<bool>(node.clone()).await.unwrap());
     }
-    // Several at once, of which each has its own answer.
+    // Several writes in one request, each with its own result.
     let writes = [("ApplicationsExclude", true), ("EndpointsExclude", true), ("Applications", true)];
     let writes = writes.map(|(name, value)| (property(name), DataValue::new(value)));
     let statuses = root.write_many(writes).await.unwrap();
@@ -491,14 +491,14 @@ async fn the_lists_of_a_role_are_turned_round_by_a_write() {
     assert!(statuses[2].is_bad());
     let both = (role().applications.unwrap().exclude, role().endpoints.unwrap().exclude);
     assert_eq!(both, (true, true));
-    // The last one counts, though worker threads are in no order.
+    // The last write wins, although worker threads run in any order.
     for _ in 0..50 {
         let writes = [true, false].map(|value| (property("EndpointsExclude"), DataValue::new(value)));
         assert_eq!(root.write_many(writes).await.unwrap(), [StatusCode::GOOD; 2]);
         assert!(!role().endpoints.unwrap().exclude);
     }
     root.write(property("EndpointsExclude"), true).await.unwrap();
-    // What cannot be saved is told, and nothing changes.
+    // A failed save returns an error and changes nothing.
     let (file, away) = (installation.file(), installation.folder.path().join("away"));
     std::fs::rename(&file, &away).unwrap();
     std::fs::create_dir(&file).unwrap();
@@ -508,7 +508,7 @@ async fn the_lists_of_a_role_are_turned_round_by_a_write() {
     assert!(root.read_value::<bool>(node).await.unwrap());
     std::fs::remove_dir(&file).unwrap();
     std::fs::rename(&away, &file).unwrap();
-    // The others are changed with Methods, and CustomConfiguration says that there is nothing but them.
+    // The lists are changed with Methods. CustomConfiguration is false.
     let custom = property("CustomConfiguration");
     assert!(!root.read_value::<bool>(custom.clone()).await.unwrap());
     for node in [custom, property("Applications")] {

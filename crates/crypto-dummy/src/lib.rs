@@ -1,7 +1,7 @@
-//! Toy cryptography with the right shapes: signatures of the right length, padding, block sizes, key agreement.
+//! Toy cryptography with realistic sizes: signatures of the right length, padding, block sizes, key agreement.
 //!
-//! **It protects nothing.** It lets tests, fuzzers and the simulator reach every code path behind a secured channel,
-//! deterministically and fast. Signatures are checksums that anybody can compute; "encryption" is XOR.
+//! **It protects nothing.** Tests, fuzzers and the simulator use it to reach every code path behind a secured channel,
+//! deterministically and fast. Signatures are checksums that anyone can compute; "encryption" is XOR.
 
 pub mod pubsub;
 
@@ -17,20 +17,20 @@ use taktwerk_crypto::{
 use taktwerk_types::{StatusCode, UtcTime};
 use zeroize::Zeroizing;
 
-/// Starts a dummy certificate; after it comes the key size in bits (UInt16) and a name.
+/// Prefix of a dummy certificate. The key size in bits (UInt16) and a name follow.
 const CERTIFICATE_MAGIC: &[u8; 6] = b"DUMMY:";
-/// What OAEP would take from each block.
+/// Overhead of OAEP per block.
 const OAEP_OVERHEAD: usize = 42;
 
-/// A provider that accepts every policy and every [`dummy certificate`](certificate) that is not named "untrusted".
+/// A provider that accepts every policy and every [`dummy certificate`](certificate), except those named "untrusted".
 #[derive(Debug, Clone)]
 pub struct DummyProvider {
     certificate: Vec<u8>,
     key_bits: u16,
     seed: u64,
-    /// How many nonces were made: no two are the same.
+    /// Number of nonces made so far, so that all are different.
     nonces: Arc<AtomicU64>,
-    /// Shared by copies, as a trust list is.
+    /// Shared by clones, like a trust list.
     distrusts: Arc<AtomicBool>,
     distrusts_users: Arc<AtomicBool>,
     seals_nothing: Arc<AtomicBool>,
@@ -66,7 +66,7 @@ impl DummyProvider {
 }
 
 impl DummyProvider {
-    /// The same with a certificate of at least this many bytes: real ones have some 1 000.
+    /// The same with a certificate of at least this many bytes: real ones have about 1 000.
     #[must_use]
     pub fn with_certificate_len(mut self, len: usize) -> Self {
         self.certificate.resize(len.max(self.certificate.len()), 0);
@@ -79,12 +79,12 @@ impl DummyProvider {
         self.distrusts.store(true, Ordering::Relaxed);
     }
 
-    /// Secures no chunk any more, as if the library were out of memory: keys in use are struck too.
+    /// Fails to secure any chunk from now on, including with keys in use, as if the library were out of memory.
     pub fn seal_nothing(&self) {
         self.seals_nothing.store(true, Ordering::Relaxed);
     }
 
-    /// Refuses the certificates of all users from now on, and those of no application.
+    /// Refuses all user certificates from now on, but no application certificates.
     pub fn distrust_users(&self) {
         self.distrusts_users.store(true, Ordering::Relaxed);
     }
@@ -99,11 +99,22 @@ fn checksum(parts: &[&[u8]], seed: u64) -> u64 {
     sum
 }
 
+/// The same for one part, eight bytes at a time: a simulation calls it twice per chunk.
+fn chunk_checksum(bytes: &[u8], seed: u64) -> u64 {
+    let (words, rest) = bytes.as_chunks();
+    let mut sum = 0xcbf2_9ce4_8422_2325 ^ seed;
+    for word in words {
+        sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x0100_0000_01b3);
+        sum ^= sum >> 32;
+    }
+    checksum(&[rest], sum)
+}
+
 fn repeat(sum: u64, len: usize) -> impl Iterator<Item = u8> {
     sum.to_le_bytes().into_iter().cycle().take(len)
 }
 
-/// Elliptic-curve policies sign with r and s; the others with a number as long as the key.
+/// ECC policies sign with r and s, the others with a number as long as the key.
 fn signature_len(policy: SecurityPolicy, key_bits: u16) -> usize {
     let info = policy.info();
     if info.is_ecc() { usize::from(info.key_bits_max).div_ceil(8) * 2 } else { usize::from(key_bits) / 8 }
@@ -179,7 +190,7 @@ impl Provider for DummyProvider {
         Some(format!("urn:dummy:{}", core::str::from_utf8(name).ok()?))
     }
 
-    /// A name may say so: "until TICKS " in front.
+    /// A name can start with "until TICKS ".
     fn valid_until(&self, certificate: &[u8]) -> Option<UtcTime> {
         let name = core::str::from_utf8(certificate.get(CERTIFICATE_MAGIC.len() + 2..)?).ok()?;
         let (ticks, _) = name.strip_prefix("until ")?.split_once(' ')?;
@@ -338,7 +349,7 @@ impl EphemeralKey for DummyEphemeral {
         if peer_public_key.len() != self.public_key.len() {
             return Err(CryptoError::KeyAgreement);
         }
-        // Both sides must come to the same, so the order of the halves must not matter.
+        // Both sides must get the same result, so the order of the halves must not matter.
         let (own, peer) = (checksum(&[&self.public_key], 6), checksum(&[peer_public_key], 6));
         Ok(Zeroizing::new(repeat(checksum(&[salt], own ^ peer), len).collect()))
     }
@@ -410,10 +421,11 @@ impl DummyKeys {
 
     fn crypt(&self, secured: &mut [u8], key: u64) {
         if self.encrypts {
-            secured
-                .iter_mut()
-                .zip(key.to_le_bytes().into_iter().cycle())
-                .for_each(|(byte, key)| *byte ^= key);
+            let (words, rest) = secured.as_chunks_mut();
+            for word in words {
+                *word = (u64::from_le_bytes(*word) ^ key).to_le_bytes();
+            }
+            rest.iter_mut().zip(key.to_le_bytes()).for_each(|(byte, key)| *byte ^= key);
         }
     }
 }
@@ -430,9 +442,9 @@ impl SymmetricKeys for DummyKeys {
         let key = self.keyed(self.own, nonce);
         let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
         let (signed, signature) = chunk.split_at_mut(signed_len);
-        let sum = checksum(&[signed], key);
+        let sum = chunk_checksum(signed, key);
         signature.iter_mut().zip(repeat(sum, usize::MAX)).for_each(|(to, from)| *to = from);
-        // An authenticated cipher leaves its tag readable; the others encrypt the signature too.
+        // An authenticated cipher leaves its tag readable; the others encrypt the signature, too.
         let end = if self.aead { signed_len } else { chunk.len() };
         self.crypt(chunk.get_mut(headers_len..end).ok_or(CryptoError::Malformed)?, key);
         Ok(())
@@ -454,7 +466,7 @@ impl SymmetricKeys for DummyKeys {
         self.crypt(secured, key);
         let (signed, signature) = chunk.split_at(signed_len);
         if signed_len < headers_len
-            || !repeat(checksum(&[signed], key), signature.len()).eq(signature.iter().copied())
+            || !repeat(chunk_checksum(signed, key), signature.len()).eq(signature.iter().copied())
         {
             return Err(CryptoError::Signature);
         }
@@ -471,7 +483,7 @@ mod tests {
     use super::*;
     use taktwerk_crypto::{Agreed, Agreement, Job, JobOutput, OpenChunk, SealChunk};
 
-    /// A chunk secured by one provider opens at the other, for every policy and key size, and keys agree.
+    /// A chunk sealed by one provider opens at the other, for every policy and key size, and the keys agree.
     #[test]
     fn jobs_round_trip_for_every_policy() {
         for policy in SecurityPolicy::ALL.iter().copied().filter(|policy| *policy != SecurityPolicy::None) {

@@ -35,7 +35,7 @@ struct DummyPubSubKeys {
     key_nonce: [u8; 4],
 }
 
-/// A small multiplicative hash over eight bytes at a time: quick, and every bit matters.
+/// A small multiplicative hash over eight bytes at a time: fast, and every bit affects the result.
 fn mix(seed: u64, bytes: &[u8]) -> u64 {
     let mut state = seed ^ 0x9e37_79b9_7f4a_7c15 ^ bytes.len() as u64;
     for chunk in bytes.chunks(8) {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_applied_twice_is_what_it_was() {
+    fn applying_twice_restores_the_data() {
         let key: Vec<u8> = (0..52).collect();
         let keys = DummyPubSubProvider.keys(PubSubSecurityPolicy::Aes128Ctr, &key).unwrap();
         let mut data = b"some twenty odd bytes".to_vec();

@@ -1,4 +1,5 @@
-//! All formats with the toy provider: who may read a secret, and that every other one is refused alike.
+//! All secret formats with the toy provider: only the receiver can open a secret, and all invalid ones fail with the
+//! same error.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 use std::sync::Arc;
@@ -77,7 +78,7 @@ fn secrets_of_every_length_arrive_with_every_policy() {
 }
 
 #[test]
-fn everything_that_is_wrong_looks_alike() {
+fn all_invalid_secrets_fail_with_the_same_error() {
     for policy in usable() {
         for len in [8, 100] {
             let parties = parties(policy);
@@ -87,7 +88,7 @@ fn everything_that_is_wrong_looks_alike() {
             for at in 0..sealed.bytes.len() {
                 let mut job = job();
                 job.data[at] ^= 1;
-                // The toy cipher of one policy family leaves its filling unprotected, so a change may go unnoticed.
+                // The toy cipher of one policy family does not protect the padding, so a change may go undetected.
                 match parties.open(&job) {
                     Ok(secret) => assert!(!is_structured, "{policy} {at} {secret:?}"),
                     Err(error) => assert_eq!(error, CryptoError::Decryption, "{policy} {at}"),
@@ -114,7 +115,7 @@ fn everything_that_is_wrong_looks_alike() {
 }
 
 #[test]
-fn ephemeral_keys_belong_to_one_exchange_and_one_sender() {
+fn ephemeral_keys_are_for_one_exchange_and_one_sender() {
     let policy = SecurityPolicy::ECC_nistP256;
     let parties = parties(policy);
     let sealed = parties.seal(b"secret");
@@ -123,10 +124,10 @@ fn ephemeral_keys_belong_to_one_exchange_and_one_sender() {
     assert_eq!(parties.open(&stale), Err(CryptoError::Decryption));
     let none = OpenSecret { key: None, ..parties.job(sealed.clone()) };
     assert_eq!(parties.open(&none), Err(CryptoError::Decryption));
-    // Another certificate in the secret than the channel's is validated: the toy provider trusts all but one name.
+    // A certificate that differs from the channel's is validated: the toy provider trusts all names but one.
     let elsewhere = OpenSecret { sender_certificate: None, ..parties.job(sealed) };
     assert_eq!(parties.open(&elsewhere).unwrap().expose(), b"secret");
-    // Trusted, but another application than the one that the channel is with.
+    // Trusted, but not the application at the other end of the channel.
     let other = Some(taktwerk_crypto_dummy::certificate("other", 2048).into());
     let of_another = OpenSecret { sender_certificate: other, ..parties.job(parties.seal(b"secret")) };
     assert_eq!(parties.open(&of_another), Err(CryptoError::Decryption));

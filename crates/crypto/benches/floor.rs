@@ -1,9 +1,9 @@
-//! What the bare cryptography of a message costs: AES-256-CBC and HMAC-SHA256 of AWS-LC over so many bytes, with keyed
-//! contexts that are kept. No chunk, no header, no copy: the floor for SignAndEncrypt with Basic256Sha256.
+//! Cost of the bare cryptography of a message: AES-256-CBC and HMAC-SHA256 of AWS-LC, with reused keyed contexts.
+//! Without chunks, headers and copies, it is the lower bound for SignAndEncrypt with Basic256Sha256.
 //!
-//! `cargo bench -p taktwerk-crypto --features aws-lc --bench floor -- --length BYTES` prints one JSON document. With
-//! `--pause MS --burst N` there is a pause before every N messages, as there is for a server that publishes ten times a
-//! second: caches and clocks are then what they are for it, and not what a loop makes of them.
+//! `cargo bench -p taktwerk-crypto --features aws-lc --bench floor -- --length BYTES` prints a JSON document. With
+//! `--pause MS --burst N`, there is a pause before every N messages, as in a server that publishes ten times a second.
+//! Caches and clock frequency then resemble the server's instead of a tight loop's.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)] // a benchmark talks, and has a clock
 
@@ -15,16 +15,16 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Runs whose median counts.
+/// Number of runs; the median is reported.
 const RUNS: usize = 21;
-/// Bytes of one run: some milliseconds.
+/// Bytes per run: some milliseconds.
 const RUN_LEN: usize = 8 << 20;
 /// A block of AES.
 const BLOCK_LEN: usize = 16;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test` and `cargo bench` without arguments only see whether this builds and starts.
+    // `cargo test` and `cargo bench` without arguments only check that this builds and starts.
     let Some(at) = arguments.iter().position(|argument| argument == "--length") else {
         eprintln!("give the length of a message: --length BYTES");
         return ExitCode::SUCCESS;
@@ -53,15 +53,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// How often messages come.
+/// Timing of messages.
 struct Pace {
-    /// Before every burst.
+    /// Pause before every burst.
     pause: Duration,
-    /// Messages of a burst.
+    /// Number of messages per burst.
     burst: usize,
 }
 
-/// Nanoseconds for one message: signed, then encrypted where it lies.
+/// Nanoseconds per message: signed, then encrypted in place.
 fn measure(length: usize, pace: Option<&Pace>) -> Result<f64, Box<dyn Error>> {
     let cipher = EncryptingKey::cbc(UnboundCipherKey::new(&AES_256, &[7; 32])?)?;
     let signer = hmac::Key::new(hmac::HMAC_SHA256, &[9; 32]);

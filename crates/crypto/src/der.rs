@@ -1,6 +1,6 @@
-//! As much of DER as it takes to find the first certificate of a chain, and two of its fields.
+//! A minimal DER reader: finds the first certificate of a chain and two of its fields.
 
-/// The first element of concatenated DER: a certificate whose issuers stand behind it. Everything, if it is not DER.
+/// The first element of concatenated DER: a certificate that its issuers follow. All bytes if they are not DER.
 #[must_use]
 pub fn leaf(chain: &[u8]) -> &[u8] {
     let [0x30, first, rest @ ..] = chain else { return chain };
@@ -25,17 +25,17 @@ const EXTENSIONS: u8 = 0xa3;
 const URI: u8 = 0x86;
 const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 
-/// Reads DER elements one after the other.
+/// Reads consecutive DER elements.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next element: its tag, all of it, and its content.
+    /// The next element: its tag, the whole element, and its content.
     pub(crate) fn next(&mut self) -> Option<(u8, &'a [u8], &'a [u8])> {
         let (&tag, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
         let (len, rest) = match first {
             0..=0x7f => (usize::from(first), rest),
-            // The longest certificate fits three bytes of length; indefinite lengths are not DER.
+            // Three length bytes suffice for the longest certificate; indefinite lengths are not DER.
             0x81..=0x83 => {
                 let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
                 (bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)), rest)
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         Some((tag, whole, content))
     }
 
-    /// The content of the next element, which has to have this tag.
+    /// The content of the next element, which must have this tag.
     pub(crate) fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.next().filter(|next| next.0 == tag).map(|next| next.2)
     }
@@ -58,8 +58,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The ApplicationUri of the first certificate of a chain: its only URI among the subject's alternative names (Part 6
-/// §6.2.2). `None` if there is none, if there are several, or if it is no certificate.
+/// The ApplicationUri of the first certificate of a chain: the only URI among the subject's alternative names (Part 6
+/// §6.2.2). `None` if there is none, if there are several, or if it is not a certificate.
 #[must_use]
 pub fn application_uri(chain: &[u8]) -> Option<&str> {
     let certificate = Reader(leaf(chain)).content(SEQUENCE)?;
@@ -77,7 +77,7 @@ pub fn application_uri(chain: &[u8]) -> Option<&str> {
         if extension.content(OBJECT_IDENTIFIER)? != SUBJECT_ALT_NAME {
             continue;
         }
-        // Between the two may stand whether the extension is critical.
+        // The critical flag may be in between.
         let (tag, _, content) = extension.next()?;
         let value = if tag == OCTET_STRING { content } else { extension.content(OCTET_STRING)? };
         let mut names = Reader(Reader(value).content(SEQUENCE)?);

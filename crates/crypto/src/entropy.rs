@@ -1,4 +1,4 @@
-//! Randomness as an argument: the core never asks the operating system.
+//! Randomness as a parameter: the core never calls the operating system.
 
 /// A source of random bytes.
 pub trait Entropy: Send {
@@ -18,17 +18,17 @@ pub trait Entropy: Send {
     }
 }
 
-/// Repeatable numbers from a seed, for tests and simulation.
+/// Reproducible numbers from a seed, for tests and simulation.
 ///
-/// **Not for keys, nonces or tokens**: whoever sees a few outputs can predict the rest. Drivers give the core a
-/// source backed by the operating system instead.
+/// **Not for keys, nonces or tokens**: an observer of a few outputs can predict the rest. Drivers give the core a
+/// source from the operating system instead.
 #[derive(Debug, Clone)]
 pub struct SeededEntropy {
     state: u64,
 }
 
 impl SeededEntropy {
-    /// The sequence of numbers that belongs to `seed`.
+    /// The sequence of numbers for `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }

@@ -1,6 +1,6 @@
 //! Why a cryptographic operation failed: the *local* reason.
 //!
-//! What the peer is told is decided by the channel and is deliberately less (Part 6 §6.7.3, §6.7.7).
+//! The channel decides what the peer is told, which is deliberately less (Part 6 §6.7.3, §6.7.7).
 
 use taktwerk_types::StatusCode;
 
@@ -8,47 +8,47 @@ use taktwerk_types::StatusCode;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CryptoError {
-    /// The provider does not carry this policy, or this deployment does not allow it.
+    /// The provider does not support this policy, or this deployment does not allow it.
     #[error("the security policy is not supported")]
     PolicyUnsupported,
-    /// The provider has no certificate or key of ours for this policy.
-    #[error("there is no own certificate for the security policy")]
+    /// The provider has no certificate and key for this policy.
+    #[error("this application has no certificate for the security policy")]
     NoOwnCertificate,
-    /// The message was encrypted for somebody else.
+    /// The message was encrypted for another receiver.
     #[error("the receiver certificate thumbprint is not ours")]
     ThumbprintMismatch,
     /// The peer's certificate was refused; the refusal says why (Part 4 §6.1.3).
     #[error("the certificate was refused: {0}")]
     Certificate(Box<CertificateRefusal>),
-    /// Decryption failed, or what came out is not what it must be.
+    /// Decryption failed, or its result is invalid.
     #[error("decryption failed")]
     Decryption,
-    /// The signature or authentication tag is not the one of these bytes.
+    /// The signature or authentication tag does not match the bytes.
     #[error("the signature is wrong")]
     Signature,
-    /// A nonce has the wrong length, is all zero, or was seen before.
+    /// A nonce has the wrong length, is all zero, or is repeated.
     #[error("the nonce is not acceptable")]
     Nonce,
-    /// The bytes are too short to hold what they must hold.
+    /// The bytes are too short.
     #[error("the secured bytes are malformed")]
     Malformed,
-    /// The key agreement gave no usable secret (a point off the curve, a low-order point).
+    /// The key agreement gave no usable secret (a point off the curve, or a low-order point).
     #[error("the key agreement failed")]
     KeyAgreement,
-    /// The library failed for a reason of its own.
+    /// The library failed for another reason.
     #[error("the cryptographic library failed")]
     Internal,
 }
 
 impl CryptoError {
-    /// A refused certificate: the status of the step of Part 4 §6.1.3 that failed, and what the log shall say.
+    /// A refused certificate: the status of the failed step of Part 4 §6.1.3, and a text for the log.
     #[must_use]
     pub fn certificate(status: StatusCode, reason: impl Into<Box<str>>) -> Self {
         Self::Certificate(Box::new(CertificateRefusal::new(status, reason)))
     }
 }
 
-/// Why a certificate was refused, for our own log, and what of it the peer may learn (Part 4 §6.1.3).
+/// Why a certificate was refused, for the local log, and the status that the peer may get (Part 4 §6.1.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateRefusal {
     status: StatusCode,
@@ -56,31 +56,31 @@ pub struct CertificateRefusal {
 }
 
 impl CertificateRefusal {
-    /// The status of the step that failed, and a sentence for the log: which certificate of the chain, what is wrong
-    /// with it, what mends it. The sentence never travels.
+    /// Creates a refusal from the status of the failed step and a sentence for the log: the certificate, what is wrong
+    /// with it, and how to correct it. The sentence is never sent.
     #[must_use]
     pub fn new(status: StatusCode, reason: impl Into<Box<str>>) -> Self {
         Self { status, reason: reason.into() }
     }
 
-    /// The status of the step that failed. For the log, never for the peer.
+    /// The status of the failed step. For the log, never for the peer.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The sentence for the log; empty if there is nothing to add to the status.
+    /// The sentence for the log; empty if the status says everything.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// What the peer may be told (Part 4 §6.1.3, Table 100).
+    /// The status that the peer may get (Part 4 §6.1.3, Table 100).
     ///
-    /// Whether a certificate is well formed, its chain complete, its signature right, its key long enough and its
-    /// issuer trusted is nobody else's business: all five are Bad_SecurityChecksFailed, and so is that it was revoked.
-    /// The statuses of the steps between may be named. That a revocation list is missing tells an attacker that
-    /// revocation is not noticed here, so it is kept as well.
+    /// The peer must not learn whether a certificate is well formed, its chain complete, its signature valid, its key
+    /// long enough or its issuer trusted: all five give Bad_SecurityChecksFailed, and so does revocation. The statuses
+    /// of the steps in between may be sent. A missing revocation list is hidden, too, because it would tell an attacker
+    /// that revocation is not detected here.
     #[must_use]
     pub const fn external(&self) -> StatusCode {
         match self.status {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_five_steps_look_alike_to_the_peer() {
+    fn the_first_five_steps_have_one_external_status() {
         for status in [
             StatusCode::BAD_CERTIFICATE_INVALID,
             StatusCode::BAD_CERTIFICATE_CHAIN_INCOMPLETE,

@@ -1,8 +1,8 @@
-//! Slow operations described as data: signatures, key agreement and certificate checks.
+//! Slow operations as data: signatures, key agreement and certificate checks.
 //!
-//! A state machine hands out a [`Job`]; the driver calls [`Job::run`] wherever it likes and gives the result back.
-//! A job owns everything it needs, so it can cross threads. The layout of asymmetrically secured chunks
-//! (Part 6 §6.7.2.5.1) is done here once, over the primitives of [`Provider`].
+//! A state machine creates a [`Job`]; the driver calls [`Job::run`] on any thread and returns the result. A job owns
+//! everything it needs. This module also implements the layout of asymmetrically secured chunks (Part 6 §6.7.2.5.1), on
+//! the primitives of [`Provider`].
 
 use crate::{
     CertificatePurpose, CryptoError, EncryptedSecret, KeyAgreement, MessageSecurityMode, OpenSecret, PeerKey,
@@ -12,117 +12,117 @@ use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
 
-/// A slow operation that somebody has to run.
+/// A slow operation for the driver to run.
 #[derive(Debug)]
 pub enum Job {
-    /// Check a received OpenSecureChannel chunk and decrypt it.
+    /// Verify and decrypt a received OpenSecureChannel chunk.
     OpenChunk(OpenChunk),
-    /// Agree on keys, then sign and encrypt an OpenSecureChannel chunk to be sent.
+    /// Agree on keys, then sign and encrypt an outgoing OpenSecureChannel chunk.
     SealChunk(SealChunk),
     /// Sign `data` with our own key (serverSignature, clientSignature).
     Sign {
-        /// Names the algorithm and our certificate.
+        /// Determines the algorithm and our certificate.
         policy: SecurityPolicy,
-        /// What is signed.
+        /// The data to sign.
         data: SignedData,
     },
-    /// Check a signature over `data` by the owner of a certificate.
+    /// Verify a signature by the owner of a certificate.
     Verify {
-        /// Names the algorithm.
+        /// Determines the algorithm.
         policy: SecurityPolicy,
         /// The signer's certificate.
         certificate: Arc<[u8]>,
-        /// What may have been signed: one of these.
+        /// The alternatives for the signed data; one must match.
         data: Vec<SignedData>,
         /// The signature.
         signature: Vec<u8>,
     },
     /// Encrypt a short secret for the owner of a certificate.
     Encrypt {
-        /// Names the algorithm.
+        /// Determines the algorithm.
         policy: SecurityPolicy,
         /// The receiver's certificate.
         certificate: Arc<[u8]>,
-        /// The secret; shorter than a block after the provider's padding.
+        /// The secret; shorter than a block minus the padding.
         data: Vec<u8>,
     },
     /// Decrypt a secret that was encrypted for us.
     Decrypt {
-        /// Names the algorithm and our certificate.
+        /// Determines the algorithm and our certificate.
         policy: SecurityPolicy,
         /// The encrypted secret.
         data: Vec<u8>,
     },
     /// Encrypt a user's password or token for a server (Part 4 §7.40.2).
     SealSecret(SealSecret),
-    /// Decrypt a user's password or token that came to us.
+    /// Decrypt a user's password or token that we received.
     OpenSecret(OpenSecret),
     /// Decide whether a certificate is trusted.
     Validate {
         /// The certificate with its chain.
         certificate: Arc<[u8]>,
-        /// What it shall be used for.
+        /// The intended use.
         purpose: CertificatePurpose,
     },
 }
 
-/// A received OpenSecureChannel chunk that has to be checked.
+/// A received OpenSecureChannel chunk to verify.
 #[derive(Debug)]
 pub struct OpenChunk {
-    /// The policy named in its security header.
+    /// The policy in its security header.
     pub policy: SecurityPolicy,
     /// The whole chunk.
     pub chunk: Vec<u8>,
-    /// Where the security header ends.
+    /// End of the security header.
     pub headers_len: usize,
-    /// Where the SenderCertificate stands in the chunk.
+    /// Range of the SenderCertificate in the chunk.
     pub sender_certificate: Range<usize>,
     /// The ReceiverCertificateThumbprint.
     pub receiver_thumbprint: [u8; 20],
-    /// What the sender wants to be. Its certificate is checked on every renewal (Part 4 §6.1.7).
+    /// The sender's role. Its certificate is validated on every renewal (Part 4 §6.1.7).
     pub purpose: CertificatePurpose,
-    /// What the signature covers besides the chunk (Part 6 §6.7.5): the request's signature, in a response.
+    /// Data that the signature covers besides the chunk (Part 6 §6.7.5): in a response, the request's signature.
     pub binding: Vec<u8>,
 }
 
-/// An OpenSecureChannel chunk that has to be secured.
+/// An OpenSecureChannel chunk to secure.
 #[derive(Debug)]
 pub struct SealChunk {
     /// The channel's policy.
     pub policy: SecurityPolicy,
     /// The channel's mode.
     pub mode: MessageSecurityMode,
-    /// Our end of the channel.
+    /// Our role.
     pub role: Role,
-    /// Headers, sequence header and body; no padding, no signature, and zeros where our nonce goes.
+    /// Headers, sequence header and body; without padding and signature, and zeros in place of our nonce.
     pub chunk: Vec<u8>,
-    /// Where the security header ends.
+    /// End of the security header.
     pub headers_len: usize,
-    /// Where our nonce goes; the gap has the policy's nonce length.
+    /// Offset of our nonce; the zeros have the policy's nonce length.
     pub nonce_at: usize,
-    /// The certificate that the chunk is encrypted for.
+    /// The certificate to encrypt the chunk for.
     pub receiver_certificate: Arc<[u8]>,
-    /// How our half of the key agreement goes on.
+    /// Our half of the key agreement.
     pub agreement: Agreement,
-    /// What the signature covers besides the chunk (Part 6 §6.7.5).
+    /// Data that the signature covers besides the chunk (Part 6 §6.7.5).
     pub binding: Vec<u8>,
 }
 
 /// Our half of the key agreement while a chunk is sealed.
 pub enum Agreement {
-    /// We ask: keep our half until the answer comes.
+    /// We send the request: keep our half until the response arrives.
     Start,
-    /// We answer: derive the keys at once.
+    /// We send the response: derive the keys at once.
     Answer {
-        /// The other half.
+        /// The peer's half.
         peer_nonce: Vec<u8>,
-        /// What the keys are chained to (see [`SymmetricKeys::chain_secret`]).
+        /// The secret that the keys are chained to (see [`SymmetricKeys::chain_secret`]).
         previous: Option<Vec<u8>>,
     },
 }
 
 impl fmt::Debug for Agreement {
-    /// Nonces that were encrypted are half of the keys: they are not printed.
+    /// Nonces that were sent encrypted are key material, so they are not printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Start => "Start",
@@ -131,10 +131,10 @@ impl fmt::Debug for Agreement {
     }
 }
 
-/// What became of the key agreement.
+/// The result of the key agreement.
 #[derive(Debug)]
 pub enum Agreed {
-    /// Our half, to be completed by the answer.
+    /// Our half, to be completed with the response.
     Half(Box<dyn KeyAgreement>),
     /// The keys.
     Keys(Box<dyn SymmetricKeys>),
@@ -144,20 +144,20 @@ pub enum Agreed {
 pub enum JobOutput {
     /// Of [`Job::OpenChunk`].
     Opened {
-        /// The chunk, decrypted; its headers are untouched.
+        /// The decrypted chunk with unchanged headers.
         chunk: Vec<u8>,
-        /// Where the body ends.
+        /// End of the body.
         body_end: usize,
         /// The chunk's signature.
         signature: Vec<u8>,
     },
     /// Of [`Job::SealChunk`].
     Sealed {
-        /// The chunk as it goes on the wire.
+        /// The chunk to send.
         chunk: Vec<u8>,
         /// The chunk's signature.
         signature: Vec<u8>,
-        /// What became of the key agreement.
+        /// The result of the key agreement.
         agreed: Agreed,
     },
     /// Of [`Job::Sign`], [`Job::Encrypt`] and [`Job::Decrypt`].
@@ -171,7 +171,7 @@ pub enum JobOutput {
 }
 
 impl fmt::Debug for JobOutput {
-    /// What was decrypted is not printed.
+    /// Decrypted data is not printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Opened { .. } => "Opened",
@@ -185,10 +185,10 @@ impl fmt::Debug for JobOutput {
 }
 
 impl Job {
-    /// Does the work. Blocks for as long as it takes.
+    /// Runs the job. Blocks as long as necessary.
     ///
     /// # Errors
-    /// What the provider refused, or failed at.
+    /// The provider refused the operation or failed.
     pub fn run(self, provider: &dyn Provider) -> Result<JobOutput, CryptoError> {
         match self {
             Self::OpenChunk(job) => open_chunk(job, provider),
@@ -223,17 +223,19 @@ impl Job {
     }
 }
 
-/// A cipher block longer than this needs the ExtraPaddingSize byte: the padding can pass 255 (Part 6 §6.7.2.5.1).
+/// Cipher blocks longer than this need the ExtraPaddingSize byte, because the padding can exceed 255 (Part 6
+/// §6.7.2.5.1).
 const CIPHER_BLOCK_WITHOUT_EXTRA: usize = 256;
 
-/// Most blocks that are decrypted of one message. What belongs into it needs two to five; whoever sends more wants to
-/// measure our key, or to keep it busy.
+/// Maximum number of blocks decrypted per message. Valid messages need two to five; more would let an attacker time our
+/// key or keep it busy.
 const CIPHER_BLOCKS_MAX: usize = 16;
 
 fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, CryptoError> {
     let OpenChunk { policy, chunk, headers_len, sender_certificate, receiver_thumbprint, purpose, binding } =
         job;
-    // Part 6 §6.7.7 fixes the order: is it for us, is the sender trusted, only then the expensive operations.
+    // Part 6 §6.7.7 fixes the order: check the receiver, then the sender's trust, and only then run expensive
+    // operations.
     let own = provider.own_certificate(policy).ok_or(CryptoError::NoOwnCertificate)?;
     if provider.thumbprint(own) != receiver_thumbprint {
         return Err(CryptoError::ThumbprintMismatch);
@@ -250,7 +252,7 @@ fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
     let signed_len = chunk.len().checked_sub(sender.signature_len()).ok_or(CryptoError::Malformed)?;
     let (signed, signature) = chunk.split_at_checked(signed_len).ok_or(CryptoError::Malformed)?;
     let secured = signed.get(headers_len..).ok_or(CryptoError::Malformed)?;
-    // All of it is done before anything is decided: why a message is refused is not to be read off the clock.
+    // Do all the work before deciding, so that timing does not reveal why a message is refused.
     let verified = sender.verify(&[signed, &binding], signature);
     let body_len = if cipher_block > 0 { padding_start(secured, extra) } else { Some(secured.len()) };
     if !decrypted {
@@ -262,11 +264,11 @@ fn open_chunk(job: OpenChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
     Ok(JobOutput::Opened { chunk, body_end, signature })
 }
 
-/// Decrypts what stands behind the headers, and says whether it could be decrypted. If it could not, or if there is less
-/// in it than a signature, something else of the usual length stands there, whose signature costs as much to check.
+/// Decrypts the bytes after the headers and returns whether that succeeded. If it failed, or the result is shorter than
+/// a signature, substitutes bytes of the usual length, whose signature takes the same work to verify.
 ///
 /// # Errors
-/// What everybody can see who sees the message: it has no whole blocks, or too many.
+/// Only faults visible without the key: the message has no whole blocks, or too many.
 fn decrypt_chunk(
     policy: SecurityPolicy,
     chunk: &[u8],
@@ -280,7 +282,7 @@ fn decrypt_chunk(
     if !(1..=CIPHER_BLOCKS_MAX).contains(&blocks) || !secured.len().is_multiple_of(cipher_block) {
         return Err(CryptoError::Decryption);
     }
-    // What encryption adds to a block is a matter of the policy, whoever's key it is.
+    // The encryption overhead per block depends only on the policy.
     let added = sender.cipher_block_len().saturating_sub(sender.plain_block_len());
     let signature_len = sender.signature_len();
     let usual_len = (blocks * cipher_block.saturating_sub(added)).max(signature_len);
@@ -290,14 +292,14 @@ fn decrypt_chunk(
     decrypted &= plain.len() >= headers_len + signature_len;
     if !decrypted {
         plain.truncate(headers_len);
-        // Not zeros: of a zero the library sees at once that it is no signature. And small enough for every modulus.
+        // Not zeros, which the library refuses at once as a signature. The value is below every modulus.
         plain.resize(headers_len + usual_len, 1);
     }
     Ok((plain, decrypted))
 }
 
-/// Where the padding at the end of `secured` starts; `None` if it is not padded as it must be.
-/// Looks at every padding byte before it decides.
+/// Start of the padding at the end of `secured`; `None` if the padding is invalid. Checks every padding byte before it
+/// decides.
 #[must_use]
 pub fn padding_start(secured: &[u8], extra: bool) -> Option<usize> {
     let (&last, rest) = secured.split_last()?;
@@ -354,7 +356,7 @@ fn seal_chunk(job: SealChunk, provider: &dyn Provider) -> Result<JobOutput, Cryp
     Ok(JobOutput::Sealed { chunk, signature, agreed })
 }
 
-/// Appends the padding and says how long the whole chunk will be on the wire.
+/// Appends the padding and returns the final length of the chunk.
 fn pad(
     chunk: &mut Vec<u8>,
     headers_len: usize,
@@ -384,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_decrypted_is_not_printed() {
+    fn decrypted_data_is_not_printed() {
         let secret = || vec![171; 9];
         let outputs = [
             JobOutput::Opened { chunk: secret(), body_end: 7, signature: secret() },

@@ -1,18 +1,18 @@
-//! Security policies, and the seam into which a cryptographic library plugs.
+//! Security policies, and the interface for cryptographic libraries.
 //!
-//! Without features this crate holds no cryptography and builds for WebAssembly. It says what the protocol needs and in which shape:
+//! Without features this crate contains no cryptography and builds for WebAssembly. It defines what the protocol needs:
 //!
 //! - [`policy`]: the table of security policies (Part 7) with their sizes; [`mode`]: the message security modes;
-//! - [`provider`]: the traits a cryptographic library implements: keyed contexts for chunks ([`SymmetricKeys`]),
+//! - [`provider`]: the traits that a cryptographic library implements: keyed contexts for chunks ([`SymmetricKeys`]),
 //!   key agreement, signatures, certificate validation;
-//! - [`validator`]: who decides whether a certificate is trusted; [`certificate`]: X.509 and how that is decided;
-//! - [`secret`]: passwords and tokens on their way to a server (Part 4 §7.40.2), over the provider's primitives;
-//! - [`job`]: the slow operations described as data, so that a driver can run them on any thread;
-//! - [`session_signature`]: what CreateSession and ActivateSession sign (Part 4 §6.1.8);
+//! - [`validator`]: the interface to the trust lists; [`certificate`]: X.509 and its validation;
+//! - [`secret`]: passwords and tokens sent to a server (Part 4 §7.40.2), on the provider's primitives;
+//! - [`job`]: the slow operations as data, so that a driver can run them on any thread;
+//! - [`session_signature`]: the signatures of CreateSession and ActivateSession (Part 4 §6.1.8);
 //! - [`null`]: the provider that supports policy None only;
-//! - `aws_lc` (feature `aws-lc`): the provider for real security;
-//! - [`pubsub`]: the same seam for the message security of PubSub;
-//! - [`entropy`]: randomness as an argument; [`der`]: the first certificate of a chain.
+//! - `aws_lc` (feature `aws-lc`): the provider with real cryptography;
+//! - [`pubsub`]: the corresponding interface for the message security of PubSub;
+//! - [`entropy`]: randomness as a parameter; [`der`]: the first certificate of a chain.
 //!
 //! It does no I/O and reads no clock.
 

@@ -3,21 +3,21 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// What is done to the messages of a channel. The specification's value 0 (Invalid) has no place here.
+/// How the messages of a channel are protected. The specification's value 0 (Invalid) cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum MessageSecurityMode {
     /// Neither signed nor encrypted.
     #[default]
     None = 1,
-    /// Signed, readable by anybody.
+    /// Signed, but readable by anyone.
     Sign = 2,
     /// Signed and encrypted.
     SignAndEncrypt = 3,
 }
 
 impl MessageSecurityMode {
-    /// From the number on the wire; 0 (Invalid) and unknown numbers give `None`.
+    /// From the encoded number; `None` for 0 (Invalid) and unknown numbers.
     #[must_use]
     pub const fn from_number(number: i32) -> Option<Self> {
         match number {
@@ -28,7 +28,7 @@ impl MessageSecurityMode {
         }
     }
 
-    /// The number on the wire.
+    /// The encoded number.
     #[must_use]
     pub const fn number(self) -> i32 {
         self as i32
@@ -51,7 +51,7 @@ impl fmt::Display for MessageSecurityMode {
     }
 }
 
-/// The text is not the name of a message security mode.
+/// The text is not a message security mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a message security mode (None, Sign, SignAndEncrypt)")]
 pub struct ParseModeError;

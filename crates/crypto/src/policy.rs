@@ -11,9 +11,9 @@ pub enum SecurityPolicy {
     /// No security.
     #[default]
     None,
-    /// Broken (PKCS#1 v1.5 encryption, SHA-1): known so that it can be named when it is refused.
+    /// Broken (PKCS#1 v1.5 encryption, SHA-1): listed only so that a refusal can name it.
     Basic128Rsa15,
-    /// Broken (SHA-1): known so that it can be named when it is refused.
+    /// Broken (SHA-1): listed only so that a refusal can name it.
     Basic256,
     Basic256Sha256,
     Aes128_Sha256_RsaOaep,
@@ -46,7 +46,7 @@ pub enum SecurityPolicy {
     RSA_DH_ChaChaPoly,
 }
 
-/// How a policy signs with a certificate's key.
+/// The signature algorithm for certificate keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub enum AsymmetricSignature {
@@ -61,7 +61,7 @@ pub enum AsymmetricSignature {
 }
 
 impl AsymmetricSignature {
-    /// The URI that names the algorithm in SignatureData (Part 4 §7.37); empty where the policy alone names it.
+    /// The algorithm URI in SignatureData (Part 4 §7.37); empty if the policy determines it.
     #[must_use]
     pub const fn uri(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl AsymmetricSignature {
     }
 }
 
-/// How a policy encrypts for a certificate's key. Policies that agree on ephemeral keys do not.
+/// The encryption algorithm for certificate keys. Policies with ephemeral key agreement have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub enum AsymmetricEncryption {
@@ -84,7 +84,7 @@ pub enum AsymmetricEncryption {
 }
 
 impl AsymmetricEncryption {
-    /// The URI that names the algorithm beside an encrypted secret (Part 4 §7.40.2).
+    /// The algorithm URI of an encrypted secret (Part 4 §7.40.2).
     #[must_use]
     pub const fn uri(self) -> &'static str {
         match self {
@@ -96,12 +96,12 @@ impl AsymmetricEncryption {
     }
 }
 
-/// How the two sides come to a common secret (Part 6 §6.7.6, §6.8.1).
+/// How both sides agree on a secret (Part 6 §6.7.6, §6.8.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub enum KeyExchange {
     None,
-    /// Random nonces, readable only by the holders of the certificates' keys.
+    /// Random nonces, encrypted with the certificates' keys.
     RsaNonces,
     NistP256,
     NistP384,
@@ -124,22 +124,22 @@ pub enum SymmetricAlgorithms {
     ChaCha20Poly1305,
 }
 
-/// The row of the table that belongs to a [`SecurityPolicy`]. Lengths are in bytes, key sizes in bits.
+/// The table row of a [`SecurityPolicy`]. Lengths are in bytes, key sizes in bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyInfo {
     /// The policy.
     pub policy: SecurityPolicy,
-    /// What follows the `#` in its URI.
+    /// The part of its URI after `#`.
     pub name: &'static str,
     /// Its URI.
     pub uri: &'static str,
-    /// Withdrawn, or superseded by a variant of itself: offered only when asked for by name.
+    /// Withdrawn, or superseded by a variant: offered only if explicitly configured.
     pub deprecated: bool,
     /// AsymmetricSignatureAlgorithm.
     pub asymmetric_signature: AsymmetricSignature,
     /// AsymmetricEncryptionAlgorithm.
     pub asymmetric_encryption: AsymmetricEncryption,
-    /// EphemeralKeyAlgorithm, or what stands for it.
+    /// EphemeralKeyAlgorithm or its equivalent.
     pub key_exchange: KeyExchange,
     /// SymmetricEncryptionAlgorithm and SymmetricSignatureAlgorithm.
     pub symmetric: SymmetricAlgorithms,
@@ -161,7 +161,7 @@ pub struct PolicyInfo {
     pub legacy_sequence_numbers: bool,
     /// SecureChannelEnhancements (Part 6 §6.7.5, Part 4 §6.1.8).
     pub enhancements: bool,
-    /// EndpointDescription.securityLevel relative to the other policies; 0 is "do not use".
+    /// EndpointDescription.securityLevel relative to the other policies; 0 means "do not use".
     pub security_level: u8,
 }
 
@@ -172,7 +172,7 @@ impl PolicyInfo {
         matches!(self.symmetric, SymmetricAlgorithms::AesGcm | SymmetricAlgorithms::ChaCha20Poly1305)
     }
 
-    /// The block size of the chunk cipher in bytes; 1 where nothing is padded.
+    /// The block size of the chunk cipher in bytes; 1 if there is no padding.
     #[must_use]
     pub const fn block_len(&self) -> usize {
         match self.symmetric {
@@ -185,7 +185,8 @@ impl PolicyInfo {
         }
     }
 
-    /// Whether certificates of this policy hold elliptic-curve keys: those may use smaller buffers (Part 6 §7.1.2.3).
+    /// Whether certificates of this policy have elliptic-curve keys, for which smaller buffers are allowed (Part 6
+    /// §7.1.2.3).
     #[must_use]
     pub const fn is_ecc(&self) -> bool {
         matches!(
@@ -198,7 +199,7 @@ impl PolicyInfo {
     }
 }
 
-/// Builds a row from what distinguishes the policies; the rest follows.
+/// Creates a row from the fields that differ between policies; the others follow from them.
 macro_rules! policies {
     ($($name:ident $deprecated:literal $signature:ident $encryption:ident $exchange:ident $symmetric:ident
        keys($signing:literal $encrypting:literal $iv:literal) signature $signature_len:literal
@@ -226,7 +227,7 @@ macro_rules! policies {
         }),*];
 
         impl SecurityPolicy {
-            /// Every policy of the table, in its order.
+            /// All policies, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
         }
     };
@@ -291,7 +292,7 @@ impl SecurityPolicy {
     /// The policy's row of the table.
     #[must_use]
     pub fn info(self) -> &'static PolicyInfo {
-        // The table has a row per policy in the order of the enumeration (a test holds it to that); row 0 is None.
+        // The table has one row per policy in the order of the enumeration (ensured by a test); row 0 is None.
         TABLE.get(self as usize).unwrap_or(&TABLE[0])
     }
 
@@ -301,7 +302,7 @@ impl SecurityPolicy {
         self.info().uri
     }
 
-    /// What follows the `#` of the URI.
+    /// The part of the URI after `#`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.info().name
@@ -313,13 +314,13 @@ impl SecurityPolicy {
         TABLE.iter().find(|info| info.uri == uri).map(|info| info.policy)
     }
 
-    /// Whether the policy protects anything: every one but None.
+    /// Whether the policy provides security: all except None.
     #[must_use]
     pub fn is_secure(self) -> bool {
         self != Self::None
     }
 
-    /// Whether the policy must not be offered unless asked for by name.
+    /// Whether the policy is offered only if explicitly configured.
     #[must_use]
     pub fn is_deprecated(self) -> bool {
         self.info().deprecated
@@ -332,7 +333,7 @@ impl fmt::Display for SecurityPolicy {
     }
 }
 
-/// The text names no security policy.
+/// The text is not a security policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a security policy (for example None, Basic256Sha256, Aes256_Sha256_RsaPss)")]
 pub struct ParsePolicyError;
@@ -340,7 +341,7 @@ pub struct ParsePolicyError;
 impl FromStr for SecurityPolicy {
     type Err = ParsePolicyError;
 
-    /// Reads a URI or a short name; case, `_` and `-` do not matter in a short name.
+    /// Parses a URI or a short name; in short names, case, `_` and `-` are ignored.
     fn from_str(text: &str) -> Result<Self, ParsePolicyError> {
         if let Some(policy) = Self::from_uri(text) {
             return Ok(policy);
@@ -366,7 +367,7 @@ mod tests {
             assert_eq!(SecurityPolicy::from_uri(info.uri), Some(*policy));
             assert_eq!(info.name.parse(), Ok(*policy));
             assert_eq!(info.name.to_lowercase().replace('_', "-").parse(), Ok(*policy));
-            // The two of the first generation with ChaCha20-Poly1305 have a key of its own for mode Sign.
+            // The two first-generation policies with ChaCha20-Poly1305 have a separate key for mode Sign.
             let signs_apart = matches!(policy, SecurityPolicy::ECC_curve25519 | SecurityPolicy::ECC_curve448);
             let has_one_key = info.signing_key_len == 0 && *policy != SecurityPolicy::None;
             assert_eq!(info.is_aead(), has_one_key || signs_apart);

@@ -1,7 +1,7 @@
-//! What PubSub needs of a cryptographic library: the message security of UADP NetworkMessages (Part 14 §7.2.4.4.3).
+//! The interface of a cryptographic library for PubSub: message security of UADP NetworkMessages (Part 14 §7.2.4.4.3).
 //!
 //! PubSub has its own policies, because its keys are shared by a group and come from a key service instead of a
-//! handshake. A [`PubSubKeys`] context is made once per security token and used for every message of that token.
+//! handshake. A [`PubSubKeys`] context is created once per security token and used for all its messages.
 
 use crate::CryptoError;
 use core::fmt;
@@ -19,19 +19,19 @@ pub enum PubSubSecurityPolicy {
 /// Bytes of the MessageNonce in the SecurityHeader: 4 random bytes and the nonce's sequence number.
 pub const MESSAGE_NONCE_LEN: usize = 8;
 
-/// The parts of the key data that a key service hands out (Part 14 Table 155).
+/// The parts of the key data from a key service (Part 14 Table 155).
 #[derive(Clone, Copy)]
 pub struct KeyData<'a> {
     /// The signing key.
     pub signing: &'a [u8],
     /// The encrypting key.
     pub encrypting: &'a [u8],
-    /// The part of the counter block that comes with the key.
+    /// The KeyNonce, a part of the counter block.
     pub key_nonce: [u8; 4],
 }
 
 impl PubSubSecurityPolicy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 2] = [Self::Aes128Ctr, Self::Aes256Ctr];
 
     /// The URI that names the policy.
@@ -43,7 +43,7 @@ impl PubSubSecurityPolicy {
         }
     }
 
-    /// From the URI; `None` if it names no policy for PubSub.
+    /// From the URI; `None` if it is not a PubSub policy.
     #[must_use]
     pub fn from_uri(uri: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.uri() == uri)
@@ -64,13 +64,13 @@ impl PubSubSecurityPolicy {
         }
     }
 
-    /// Bytes of the KeyNonce, the part of the counter block that comes with the key.
+    /// Length of the KeyNonce, a part of the counter block.
     #[must_use]
     pub const fn key_nonce_len(self) -> usize {
         4
     }
 
-    /// Bytes of the key data that a key service hands out (Part 14 Table 155).
+    /// Length of the key data from a key service, in bytes (Part 14 Table 155).
     #[must_use]
     pub const fn key_data_len(self) -> usize {
         self.signing_key_len() + self.encrypting_key_len() + self.key_nonce_len()
@@ -82,7 +82,7 @@ impl PubSubSecurityPolicy {
         32
     }
 
-    /// The parts of key data.
+    /// Splits key data into its parts.
     ///
     /// # Errors
     /// [`CryptoError::Malformed`] if the length is not [`Self::key_data_len`].
@@ -107,7 +107,7 @@ impl fmt::Display for PubSubSecurityPolicy {
 
 impl FromStr for PubSubSecurityPolicy {
     type Err = CryptoError;
-    /// From the URI or from what stands behind its `#`.
+    /// From the URI or the part after its `#`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|policy| policy.uri() == text || policy.to_string() == text);
         found.ok_or(CryptoError::PolicyUnsupported)
@@ -116,7 +116,7 @@ impl FromStr for PubSubSecurityPolicy {
 
 /// The keys of one security token, ready for use.
 ///
-/// Nothing here remembers a nonce: that a nonce is used once per key is the duty of the caller.
+/// The caller must use each nonce only once per key; nonces are not checked here.
 pub trait PubSubKeys: Send + fmt::Debug {
     /// Bytes of a signature.
     fn signature_len(&self) -> usize;
@@ -142,10 +142,10 @@ pub trait PubSubKeys: Send + fmt::Debug {
 
 /// A cryptographic library that can secure NetworkMessages.
 pub trait PubSubProvider: Send + Sync + fmt::Debug {
-    /// Whether the policy can be used here.
+    /// Whether the policy is usable.
     fn supports(&self, policy: PubSubSecurityPolicy) -> bool;
 
-    /// Makes the context of one security token from the key data of a key service.
+    /// Creates the context of a security token from the key data of a key service.
     ///
     /// # Errors
     /// [`CryptoError::PolicyUnsupported`], or [`CryptoError::Malformed`] if the key data has the wrong length.
@@ -153,8 +153,8 @@ pub trait PubSubProvider: Send + Sync + fmt::Debug {
     -> Result<Box<dyn PubSubKeys>, CryptoError>;
 }
 
-/// The first counter block of a message: KeyNonce, MessageNonce, and a big-endian block counter that starts with 1
-/// (Part 14 Table 157).
+/// The first counter block of a message: KeyNonce, MessageNonce, and a big-endian block counter that starts at 1 (Part
+/// 14 Table 157).
 #[must_use]
 pub fn counter_block(key_nonce: [u8; 4], nonce: &[u8; MESSAGE_NONCE_LEN]) -> [u8; 16] {
     let mut block = [0; 16];
@@ -164,7 +164,7 @@ pub fn counter_block(key_nonce: [u8; 4], nonce: &[u8; MESSAGE_NONCE_LEN]) -> [u8
     block
 }
 
-/// The provider of deployments without message security: it supports nothing.
+/// A provider without message security: it supports no policy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPubSubSecurity;
 

@@ -1,4 +1,4 @@
-//! Message security of PubSub over AWS-LC: AES in counter mode and HMAC-SHA256.
+//! Message security of PubSub with AWS-LC: AES in counter mode and HMAC-SHA256.
 
 use crate::CryptoError;
 use crate::pubsub::{MESSAGE_NONCE_LEN, PubSubKeys, PubSubProvider, PubSubSecurityPolicy, counter_block};
@@ -7,7 +7,7 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::iv::FixedLength;
 use core::fmt;
 
-/// The provider of real message security.
+/// The provider with real message security.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AwsPubSubProvider;
 
@@ -37,7 +37,7 @@ impl PubSubProvider for AwsPubSubProvider {
 
 struct AwsPubSubKeys {
     signing: hmac::Key,
-    /// In counter mode decryption is encryption, and only decryption takes the counter block as an argument.
+    /// In counter mode decryption equals encryption, but only the library's decryption accepts the counter block.
     cipher: DecryptingKey,
     key_nonce: [u8; 4],
 }

@@ -1,20 +1,20 @@
-//! What is signed in CreateSession and ActivateSession (Part 4 §6.1.8).
+//! The signed data of CreateSession and ActivateSession (Part 4 §6.1.8).
 //!
 //! Policies without SecureChannelEnhancements sign a certificate and a nonce. The others bind the signature to the
-//! channel: to its thumbprint, to both nonces, and to hashes of the certificates that the channel was opened with.
+//! channel: to its thumbprint, both nonces, and hashes of the certificates with which the channel was opened.
 
 use crate::der::leaf;
 use crate::{CryptoError, PeerKey, Provider, SecurityPolicy};
 use std::sync::Arc;
 
-/// What a signature covers: parts that are concatenated. Parts that are hashes are computed where the signature is.
+/// Signed data: parts to concatenate. Hashes are computed when the data is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedData(Vec<Part>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Bytes(Vec<u8>),
-    /// The hash of a certificate stands here.
+    /// The hash of a certificate.
     HashOf(Arc<[u8]>),
 }
 
@@ -25,7 +25,7 @@ impl From<Vec<u8>> for SignedData {
 }
 
 impl SignedData {
-    /// Bytes of memory that it keeps beside itself.
+    /// Heap memory that it uses, in bytes.
     #[must_use]
     pub fn memory_len(&self) -> usize {
         let len = |part: &Part| match part {
@@ -35,7 +35,7 @@ impl SignedData {
         self.0.capacity() * size_of::<Part>() + self.0.iter().map(len).sum::<usize>()
     }
 
-    /// The bytes that are signed.
+    /// The bytes to sign.
     ///
     /// # Errors
     /// The provider cannot hash for the policy.
@@ -53,10 +53,10 @@ impl SignedData {
     }
 }
 
-/// Everything that the signatures of a session depend on. Certificates may carry their chains: only the leaf counts.
+/// The inputs of a session's signatures. Certificates may include their chains: only the leaf is used.
 ///
-/// Over `opc.tcp` the certificates of the channel and of the applications are the same ones (Part 4 §5.7.2.2), which
-/// both sides check before they sign anything.
+/// Over `opc.tcp`, channel and application have the same certificates (Part 4 §5.7.2.2). Both sides check that before
+/// they sign.
 #[derive(Debug, Clone)]
 pub struct SessionBinding {
     /// The ChannelThumbprint (Part 6 §6.7.5): the signature of the first OpenSecureChannel response.
@@ -65,14 +65,14 @@ pub struct SessionBinding {
     pub server_certificate: Arc<[u8]>,
     /// The client's certificate.
     pub client_certificate: Arc<[u8]>,
-    /// The last nonce that the server has given for the session.
+    /// The last server nonce of the session.
     pub server_nonce: Vec<u8>,
-    /// The nonce of CreateSession's request.
+    /// The client nonce of the CreateSession request.
     pub client_nonce: Vec<u8>,
 }
 
 impl SessionBinding {
-    /// What the server signs in CreateSession's response.
+    /// The data that the server signs in the CreateSession response.
     #[must_use]
     pub fn server_signature(&self, policy: SecurityPolicy) -> SignedData {
         let client = leaf(&self.client_certificate);
@@ -88,7 +88,7 @@ impl SessionBinding {
         ])
     }
 
-    /// What the client signs in ActivateSession.
+    /// The data that the client signs in ActivateSession.
     #[must_use]
     pub fn client_signature(&self, policy: SecurityPolicy) -> SignedData {
         if !policy.info().enhancements {
@@ -105,8 +105,8 @@ impl SessionBinding {
         ])
     }
 
-    /// What the owner of a user's certificate signs in ActivateSession; `policy` is the one of the token, which need
-    /// not be the channel's.
+    /// The data that the owner of a user certificate signs in ActivateSession. `policy` is that of the token, which may
+    /// differ from the channel's.
     #[must_use]
     pub fn user_signature(&self, policy: SecurityPolicy) -> SignedData {
         if !policy.info().enhancements {
@@ -123,14 +123,14 @@ impl SessionBinding {
         ])
     }
 
-    /// What applications of the early editions signed instead of [`Self::server_signature`]: the whole chain. `None` if
-    /// there is no difference, or if the policy is younger than the mistake. To be accepted, never to be made.
+    /// A variant of [`Self::server_signature`] over the whole chain, which applications of the early editions sign.
+    /// `None` if there is no difference or the policy is newer than that mistake. Only for verifying, not for signing.
     #[must_use]
     pub fn server_signature_over_chain(&self, policy: SecurityPolicy) -> Option<SignedData> {
         over_chain(policy, &self.client_certificate, &self.client_nonce)
     }
 
-    /// The same for [`Self::client_signature`] and [`Self::user_signature`].
+    /// The same variant of [`Self::client_signature`] and [`Self::user_signature`].
     #[must_use]
     pub fn client_signature_over_chain(&self, policy: SecurityPolicy) -> Option<SignedData> {
         over_chain(policy, &self.server_certificate, &self.server_nonce)
@@ -147,10 +147,10 @@ fn over_chain(policy: SecurityPolicy, chain: &[u8], nonce: &[u8]) -> Option<Sign
     differs.then(|| [chain, nonce].concat().into())
 }
 
-/// Checks a signature over the first of several readings that it fits.
+/// Verifies a signature over one of several alternatives.
 ///
 /// # Errors
-/// [`CryptoError::Signature`] if it fits none.
+/// [`CryptoError::Signature`] if none matches.
 pub(crate) fn verify_any(
     key: &dyn PeerKey,
     policy: SecurityPolicy,

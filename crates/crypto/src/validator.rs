@@ -1,17 +1,17 @@
-//! The seam between a cryptographic library and the trust lists: who decides whether a certificate is trusted.
+//! The interface between a cryptographic library and the trust lists.
 
 use crate::{CertificatePurpose, CryptoError};
 
-/// Decides whether a certificate is trusted for a purpose, by the steps of Part 4 §6.1.3 in their order.
+/// Decides whether a certificate is trusted for a purpose, with the steps of Part 4 §6.1.3 in order.
 ///
-/// A [`crate::Provider`] asks it from [`crate::Provider::validate`], on a worker thread, before it does anything
-/// expensive with the certificate's key. An implementation brings its own trust lists, revocation lists and time.
+/// A [`crate::Provider`] calls it from [`crate::Provider::validate`] on a worker thread, before any expensive operation
+/// with the certificate's key. An implementation has its own trust lists, revocation lists and clock.
 pub trait CertificateValidator: Send + Sync + core::fmt::Debug {
-    /// Checks a certificate: `chain_der` is what the peer sent, the certificate itself first and behind it, without
-    /// anything in between, the issuers it chose to send along. All of it is hostile until the check is over.
+    /// Validates a certificate. `chain_der` is what the peer sent: its certificate, directly followed by any number of
+    /// issuers. All of it is untrusted until the validation has succeeded.
     ///
     /// # Errors
-    /// [`CryptoError::Certificate`] with the status of the step that failed and a sentence for the log. What of that
-    /// the peer learns is decided by [`crate::CertificateRefusal::external`], not here.
+    /// [`CryptoError::Certificate`] with the status of the failed step and a sentence for the log.
+    /// [`crate::CertificateRefusal::external`] decides what the peer is told.
     fn validate(&self, chain_der: &[u8], purpose: &CertificatePurpose) -> Result<(), CryptoError>;
 }

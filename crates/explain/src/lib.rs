@@ -1,25 +1,22 @@
-//! Text files that users name: reading them with limits, and what is wrong with them in words: line, key, what is allowed, and the
-//! name that was probably meant.
+//! Explains in words what is wrong with a text file that a user wrote: line, key, allowed values, and the name that was probably
+//! meant.
 //!
-//! - [`Mistake`]: an error of TOML without the words of the library; `words`: what values and types are called;
-//! - [`nearest`]: the name that a misspelt one is nearest to;
-//! - [`OneOrMany`]: a value or a list of values, whose mistakes name the value;
-//! - [`shown`]: a name or value of a file as messages repeat it: cut, and without control characters;
-//! - [`read_text`], [`open_regular`]: files that the user names, which may have no end.
+//! - [`Mistake`]: an error of the TOML library in plain words; `words`: the names of values and types;
+//! - [`nearest`]: finds the known name closest to a misspelt one;
+//! - [`OneOrMany`]: a value or a list of values that keeps precise error messages;
+//! - [`shown`]: prepares a name or value from a file for a message: shortened, control characters escaped.
 //!
-//! Files that other crates read have their own types here and there; what they tell of TOML comes from here.
+//! Other crates define their own error types for their files; they take the explanation of TOML errors from this crate.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))] // a test fails by panicking
 
 mod names;
 mod one_or_many;
-mod read;
 mod shown;
 mod words;
 
 pub use names::{meant, nearest};
 pub use one_or_many::OneOrMany;
-pub use read::{open_regular, read_text};
 pub use shown::shown;
 pub use words::instead;
 
@@ -30,14 +27,14 @@ use core::fmt;
 pub struct Mistake {
     /// The line, from 1; 0 if it is not known.
     pub line: usize,
-    /// What is wrong, behind its key.
+    /// What is wrong, prefixed with its key.
     pub problem: String,
-    /// What would be right; empty if that is plain.
+    /// How to correct it; empty if that is obvious.
     pub hint: String,
 }
 
 impl Mistake {
-    /// From the error of a text; `text` is what was read, if it was a file.
+    /// Explains a TOML error. `text` is the file's content; without it the line is not known.
     #[must_use]
     pub fn of(error: &toml::de::Error, text: Option<&str>) -> Self {
         let (problem, hint) = words::explain(error);
@@ -46,7 +43,7 @@ impl Mistake {
         Self { line, problem, hint }
     }
 
-    /// With the file that it is in: `plant.toml:12: fault.kind: …`.
+    /// The message prefixed with file and line: `plant.toml:12: fault.kind: …`.
     #[must_use]
     pub fn within(&self, file: &dyn fmt::Display) -> String {
         match self.line {
@@ -56,7 +53,7 @@ impl Mistake {
     }
 }
 
-/// Without the line.
+/// The message without the line.
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.problem)?;
@@ -64,7 +61,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The line of a byte, from 1.
+/// The line of a byte offset, counted from 1.
 #[must_use]
 pub fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()

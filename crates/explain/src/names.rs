@@ -1,22 +1,22 @@
-//! The nearest of some names to a misspelt one.
+//! Finds the closest match for a misspelt name.
 
-/// The name that a misspelt one is nearest to, if it is near.
+/// The name closest to a misspelt one, or `None` if none is close enough.
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let len = wanted.chars().count();
     names
         .into_iter()
-        // The distance is at least that of the lengths. To compare texts of megabytes would take minutes.
+        // Skip names whose length alone exceeds the limit: comparing megabytes of text would take minutes.
         .filter(|name| len <= name.chars().count() + 2 + name.len() / 4)
-        // Characters to be changed, added, left out or swapped with the next one.
+        // Edit distance: characters changed, added, removed or swapped with the next one.
         .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
         .min()
         .map(|(_, name)| name)
 }
 
-/// As the hint of a message: the name that is near, or else all names.
+/// A hint for a message: the closest name, or a list of all names.
 #[must_use]
 pub fn meant<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(wanted, names.clone()) {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_of_megabytes_is_near_to_nothing_at_once() {
+    fn a_text_of_megabytes_matches_nothing_quickly() {
         let long = "x".repeat(50 << 20);
         assert_eq!(nearest(&long, core::iter::repeat_n("server", 100)), None);
     }

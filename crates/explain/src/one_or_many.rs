@@ -1,4 +1,4 @@
-//! A value or a list of values. An untagged enumeration would forget what is wrong with the value.
+//! A value or a list of values. An untagged enumeration would lose the error message of the value.
 
 use core::fmt;
 use core::marker::PhantomData;

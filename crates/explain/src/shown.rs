@@ -1,19 +1,19 @@
-//! What messages repeat of a file. It may have any length, and characters that change the terminal.
+//! Prepares text from a file for messages. It may be of any length and contain control characters for the terminal.
 
 use std::borrow::Cow;
 
-/// Characters of a name or value that a message repeats.
+/// Longest name or value in a message, in characters.
 const NAME_MAX: usize = 100;
-/// Characters of a whole message: the longest lists of keys fit.
+/// Longest message, in characters: the longest lists of keys fit.
 const MESSAGE_MAX: usize = 2_000;
 
-/// A name or value of a file as a message shows it: at most about 100 characters, control characters escaped.
+/// A name or value of a file for a message: cut at about 100 characters, control characters escaped.
 #[must_use]
 pub fn shown(text: &str) -> Cow<'_, str> {
     limited(text, NAME_MAX)
 }
 
-/// A message in which something may be repeated that [`shown`] has not seen.
+/// A message that may repeat text that [`shown`] has not processed.
 pub(crate) fn message(text: String) -> String {
     match limited(&text, MESSAGE_MAX) {
         Cow::Borrowed(_) => text,

@@ -1,8 +1,8 @@
-//! What is told of a value of the wrong type, of a key and of a word that there is not.
+//! Explains values of the wrong type, unknown keys and unknown words.
 
 use crate::{nearest, shown};
 
-/// What is wrong with a text that has another form, and what would be right; the second is empty if that is plain.
+/// Returns the problem and how to correct it; the second is empty if that is obvious.
 pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
     let message = without_long_name(error.message().lines().collect::<Vec<_>>().join(" "));
     let key = shown(&key_of(error)).into_owned();
@@ -10,7 +10,7 @@ pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
         true => problem,
         false => format!("{key}: {problem}"),
     };
-    // What a type of several forms says of itself.
+    // A type with several forms describes itself.
     if let Some(wanted) = message.strip_prefix("expected ").filter(|_| !key.is_empty()) {
         return (at("this has another type".to_owned()), format!("write {wanted}"));
     }
@@ -32,7 +32,7 @@ pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
     let is_value = message.starts_with("invalid value: ");
     let told = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     let Some((found, wanted)) = told.and_then(|told| told.rsplit_once(", expected ")) else {
-        // Of a key that is not known or missing, the message says the name.
+        // The message already names the unknown or missing key.
         return match message.starts_with("missing field") {
             true => (at(message), String::new()),
             false => (message, String::new()),
@@ -52,11 +52,11 @@ pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
     (at(problem), format!("write {}", wanted_as(wanted)))
 }
 
-/// The message with the key or word that it begins with cut: what follows says what is allowed.
+/// Shortens the key or word at the start of the message; the list of allowed names behind it stays.
 fn without_long_name(message: String) -> String {
     for head in ["unknown field `", "unknown variant `", "duplicate field `"] {
         let Some(rest) = message.strip_prefix(head) else { continue };
-        // The last one: the name may have such a text in it.
+        // Search from the end: the name itself may contain such a text.
         let end =
             rest.rfind("`, expected ").or_else(|| rest.rfind("`, there are no ")).or_else(|| rest.rfind('`'));
         let Some((name, behind)) = end.and_then(|end| rest.split_at_checked(end)) else { continue };
@@ -65,7 +65,7 @@ fn without_long_name(message: String) -> String {
     message
 }
 
-/// A text in quotation marks, which still has both if it is cut.
+/// A text in quotation marks; both marks stay if it is cut.
 fn text_shown(quoted: &str) -> String {
     match quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
         Some(text) => format!("\"{}\"", shown(text)),
@@ -73,22 +73,22 @@ fn text_shown(quoted: &str) -> String {
     }
 }
 
-/// Of a key that is not known: the key that is probably meant, instead of all that there are.
+/// For an unknown key: suggests the closest key instead of listing all.
 fn misspelt(message: &str) -> Option<(String, String)> {
     let (unknown, expected) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     let near = nearest(unknown, quoted(expected))?;
     Some((format!("unknown field `{unknown}`"), format!("did you mean `{near}`?")))
 }
 
-/// Of a word that is not known: the one that is probably meant, and all that there are.
+/// For an unknown word: suggests the closest word and lists all.
 fn unknown_word(message: &str) -> Option<(String, String)> {
     let (unknown, expected) = message.strip_prefix("unknown variant `")?.split_once("`, expected ")?;
     let all: Vec<&str> = quoted(expected).collect();
-    // The name has been escaped.
+    // The name is already escaped.
     Some((format!("there is no \"{unknown}\""), instead(unknown, &all)))
 }
 
-/// Instead of a word that there is not: the one that is probably meant, and all that there are.
+/// A hint for an unknown word: the closest word, then all words.
 #[must_use]
 pub fn instead(unknown: &str, words: &[&str]) -> String {
     let near = nearest(unknown, words.iter().copied()).map(|near| format!("did you mean {near:?}? "));
@@ -109,17 +109,17 @@ fn either(words: &[&str]) -> String {
     }
 }
 
-/// Where a value stands: `limits.sessions`.
+/// The path of the value: `limits.sessions`.
 fn key_of(error: &toml::de::Error) -> String {
     let mut error = error.clone();
-    // Without the text it says the key instead of the line.
+    // Without its input the error displays the key instead of the line.
     error.set_input(None);
     let told = error.to_string();
     let key = told.lines().rev().find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));
     key.unwrap_or_default().to_owned()
 }
 
-/// What a program calls a type, in words.
+/// The name of a Rust type in plain words.
 fn wanted_as(wanted: &str) -> String {
     let most = match wanted {
         "u8" => Some(u64::from(u8::MAX)),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_is_told_with_its_key_and_those_that_there_are() {
+    fn an_unknown_word_is_reported_with_its_key_and_the_allowed_words() {
         let all = "write \"cut\", \"slow-reader\" or \"storm\"";
         let base = "[[fault]]\nat = \"1s\"\n";
         assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_lists_of_the_wrong_type_are_told() {
+    fn values_and_lists_of_the_wrong_type_are_reported() {
         let base = "[[fault]]\nat = \"1s\"\nkind = \"cut\"\n";
         for (text, expected) in [
             ("rate = \"5\"", "p.toml:4: fault.rate: this is the text \"5\"; write a number"),

@@ -1,12 +1,12 @@
-//! A destination that is gone while a gateway is killed again and again: what is lost, and how fast the backlog is drained.
+//! Measures a destination outage while the gateway is killed repeatedly: lost values, and how fast the backlog is drained.
 //!
 //! ```sh
 //! cargo run --release -p taktwerk-gateway --example destination_load -- --for 600 --kills 20
 //! ```
 //!
-//! This program is the field devices (Modbus TCP) and the destination (InfluxDB line protocol over HTTP). The gateway is a
-//! process of its own. Each answer of a device has the next number in all its registers, so the destination knows what is
-//! missing, what is out of order, and when it was read.
+//! This program simulates the field devices (Modbus TCP) and the destination (InfluxDB line protocol over HTTP). The gateway is a
+//! separate process. Each answer of a device has the next number in all its registers, so the destination can detect missing and
+//! unordered values and when they were read.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)] // a measurement ends with the first thing that is wrong
 
@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Devices, tags of each, and how often each is read: 20 000 values per second.
+/// Devices, tags per device, and reads: together 20 000 values per second.
 const DEVICES: usize = 40;
 const TAGS: usize = 50;
 const INTERVAL: Duration = Duration::from_millis(100);
 const FLUSH: Duration = Duration::from_millis(100);
-/// What the queue may take to store values beyond `flush`, on a busy machine.
+/// Time that the queue may need to store values in addition to `flush`, on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The gateway, until standard input ends.
+/// Runs the gateway until standard input closes.
 fn gateway(file: &Path) -> ExitCode {
     let text = std::fs::read_to_string(file).unwrap();
     let config = taktwerk_gateway::GatewayConfig::parse(file, &text).unwrap().unwrap();
@@ -57,7 +57,7 @@ fn gateway(file: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A device: the time of each answer, which has its number.
+/// A device: the time of each answer by number.
 #[derive(Default)]
 struct Device(Mutex<Vec<Instant>>);
 
@@ -86,11 +86,11 @@ impl Device {
     }
 }
 
-/// What has arrived of a tag.
+/// The values that arrived for a tag.
 #[derive(Default, Clone)]
 struct Arrived {
     last: u32,
-    /// Numbers that were passed over.
+    /// Skipped numbers.
     missing: Vec<(u32, u32)>,
 }
 
@@ -119,7 +119,7 @@ impl Destination {
         port
     }
 
-    /// Takes requests until the destination is gone.
+    /// Answers requests until the destination goes down.
     fn talk(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut reader = BufReader::with_capacity(1 << 20, stream);
@@ -177,7 +177,7 @@ impl Destination {
     }
 }
 
-/// The process of the gateway. It ends with this one.
+/// The gateway process. It exits with this one.
 struct Gateway(Child);
 
 impl Gateway {
@@ -196,7 +196,7 @@ impl Gateway {
         Self(child)
     }
 
-    /// Seconds of CPU that it has taken.
+    /// Used CPU time in seconds.
     fn cpu(&self) -> f64 {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
         let fields: Vec<&str> = text.rsplit_once(") ").unwrap().1.split(' ').collect();
@@ -204,14 +204,14 @@ impl Gateway {
         (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
     }
 
-    /// MiB of memory.
+    /// Used memory in MiB.
     fn memory(&self) -> f64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
     }
 
-    /// Values accepted, overrun, evicted and queued.
+    /// Counters of accepted, overrun, evicted and queued values.
     fn counters(&mut self) -> Vec<u64> {
         self.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         let mut line = String::new();
@@ -235,7 +235,7 @@ fn configuration(devices: &[u16], destination: u16, folder: &Path) -> String {
         FLUSH.as_millis()
     );
     for (device, port) in devices.iter().enumerate() {
-        // Writing into a text does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "[[source]]\nname = \"d{device}\"\ntype = \"modbus\"\naddress = \"127.0.0.1:{port}\"\nunit = 1\n\
@@ -274,14 +274,18 @@ fn measure(arguments: &[String]) -> ExitCode {
     let file: PathBuf = folder.path().join("gateway.toml");
     std::fs::write(&file, configuration(&ports, destination.listen(), folder.path())).unwrap();
 
-    println!("{} tags, {} values/s; gone for {gone:?}, {kills} × kill -9", DEVICES * TAGS, rate_wanted());
+    println!(
+        "{} tags, {} values/s; destination down for {gone:?}, {kills} × kill -9",
+        DEVICES * TAGS,
+        rate_wanted()
+    );
     destination.is_there.store(true, Ordering::Relaxed);
     let mut gateway = Gateway::start(&file);
     thread::sleep(Duration::from_secs(3));
     let (before, cpu) = (destination.values(), gateway.cpu());
     thread::sleep(Duration::from_secs(5));
     let calm = (destination.values() - before) as f64 / 5.0;
-    println!("calm: {calm:.0} values/s arrive, {:.1} % of a core", (gateway.cpu() - cpu) * 20.0);
+    println!("normal operation: {calm:.0} values/s arrive, {:.1} % of a core", (gateway.cpu() - cpu) * 20.0);
 
     destination.is_there.store(false, Ordering::Relaxed);
     let mut killed = Vec::new();
@@ -298,7 +302,11 @@ fn measure(arguments: &[String]) -> ExitCode {
     let counters = gateway.counters();
     let queued = counters[3];
     let size = std::fs::metadata(folder.path().join("q.db")).unwrap().len();
-    println!("gone: {queued} values wait in {:.0} MB, memory {:.0} MB", size as f64 / 1e6, gateway.memory());
+    println!(
+        "destination down: {queued} values queued in {:.0} MB, memory {:.0} MB",
+        size as f64 / 1e6,
+        gateway.memory()
+    );
 
     let back = Instant::now();
     let (before, cpu) = (destination.values(), gateway.cpu());
@@ -312,7 +320,7 @@ fn measure(arguments: &[String]) -> ExitCode {
     let (arrived, cpu) = (destination.values() - before, gateway.cpu() - cpu);
     let drained = arrived as f64 / span;
     println!(
-        "back: {arrived} values in {span:.1} s, {drained:.0} values/s, {:.2} µs of CPU per value; {:.1} × as fast as they came",
+        "destination back: {arrived} values in {span:.1} s, {drained:.0} values/s, {:.2} µs of CPU per value; {:.1} × as fast as they came",
         cpu / arrived as f64 * 1e6,
         drained / calm
     );
@@ -326,7 +334,7 @@ fn rate_wanted() -> u64 {
     (DEVICES * TAGS) as u64 * 1000 / INTERVAL.as_millis() as u64
 }
 
-/// What is missing is what was not in the queue yet when the gateway was killed.
+/// Missing values are those that were not yet in the queue when the gateway was killed.
 fn judge(
     devices: &[Arc<Device>],
     destination: &Destination,

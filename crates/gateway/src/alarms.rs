@@ -1,5 +1,4 @@
-//! The alarms of other servers that sources show: what becomes of them while a source has no connection, and when they are
-//! gone.
+//! The alarms that sources mirror from other servers: their quality while a source has no connection, and their removal.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +10,7 @@ use taktwerk_types::{NodeId, StatusCode};
 #[derive(Debug, Default)]
 pub struct MirroredAlarms(Mutex<HashMap<String, Shown>>);
 
-/// Those of one source.
+/// The alarms of one source.
 #[derive(Debug, Default)]
 struct Shown {
     alarms: HashMap<NodeId, Alarm>,
@@ -23,7 +22,7 @@ impl MirroredAlarms {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A source shows an alarm.
+    /// Registers an alarm of a source.
     pub fn add(&self, source: &str, alarm: &Alarm) {
         self.lock().entry(source.to_owned()).or_default().alarms.insert(alarm.id().clone(), alarm.clone());
     }
@@ -48,8 +47,8 @@ impl MirroredAlarms {
         all.get(source).into_iter().flat_map(|shown| shown.alarms.values().cloned()).collect()
     }
 
-    /// The source has been without a connection for too long: nobody knows what has become of its alarms (Quality, Part 9
-    /// §5.5.2). Called again and again; only the first call after [`Self::found`] does something.
+    /// The source has had no connection for too long: the state of its alarms is unknown (Quality, Part 9 §5.5.2). Only the first
+    /// call after [`Self::found`] has an effect.
     pub fn lost(&self, source: &str) {
         match self.lock().get_mut(source) {
             Some(shown) if !shown.is_lost => shown.is_lost = true,
@@ -61,24 +60,24 @@ impl MirroredAlarms {
         }
     }
 
-    /// The source has a connection again. The states that its server tells have their own Quality.
+    /// The source has a connection again. The states that its server then reports have their own Quality.
     pub fn found(&self, source: &str) {
         if let Some(shown) = self.lock().get_mut(source) {
             shown.is_lost = false;
         }
     }
 
-    /// The alarms of a source are removed, except these: its server does not tell of them any more.
+    /// Removes the alarms of a source except `known`: its server no longer reports them.
     pub fn end_except(&self, source: &str, known: &HashSet<NodeId>) {
         let mut gone = Vec::new();
         if let Some(shown) = self.lock().get_mut(source) {
             gone.extend(shown.alarms.extract_if(|id, _| !known.contains(id)));
         }
-        // Without the lock: clients are told.
+        // Without the lock, because clients are notified.
         gone.into_iter().for_each(|(_, alarm)| alarm.remove());
     }
 
-    /// All alarms of a source are removed.
+    /// Removes all alarms of a source.
     pub fn end(&self, source: &str) {
         self.end_except(source, &HashSet::new());
         self.lock().remove(source);
@@ -96,7 +95,7 @@ fn report(alarm: &Alarm, view: &ConditionView, quality: StatusCode) {
         time: wall(),
     };
     if let Err(error) = alarm.report(report) {
-        tracing::debug!(condition = &*view.name, %error, "the state of an alarm is not taken over");
+        tracing::debug!(condition = &*view.name, %error, "the state of a mirrored alarm was not accepted");
     }
 }
 
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alarms_without_a_connection_say_so_and_those_that_are_gone_go() {
+    fn alarms_without_a_connection_are_marked_and_ended_ones_removed() {
         let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let boiler = server.namespace("urn:example:plant").object("Boiler").event_notifier().add().unwrap();
         let (leak, fire) =
@@ -126,7 +125,7 @@ mod tests {
         assert!(leak.view().is_none() && alarm_of(&fire).state.active);
         alarms.end("plc");
         assert!(fire.view().is_none());
-        // Its name is free again.
+        // Its name can be used again.
         assert!(!alarm_of(&boiler.alarm("Leak").add().unwrap()).state.active);
     }
 

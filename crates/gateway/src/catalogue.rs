@@ -1,4 +1,4 @@
-//! The types of other servers that the gateway has taken over: nodes in the namespaces where they are at home.
+//! The types copied from other servers, as nodes in their original namespaces.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -7,45 +7,45 @@ use taktwerk_server::space::AddressSpace;
 use taktwerk_server::space::import::{ImportError, Importer};
 use taktwerk_types::{NodeId, QualifiedName};
 
-/// Nodes of types of all other servers together.
+/// Most type nodes from all other servers together.
 pub const NODES_MAX: usize = 100_000;
 
-/// What values of a DataType are like.
+/// How values of a DataType are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Values of a built-in type: numbers, texts, enumerations.
     Plain,
-    /// Structures. Their encoding means the same on every server unless they have fields with ids or names of nodes, or
+    /// Structures. Their encoding has the same meaning on every server unless they have fields with NodeIds or QualifiedNames, or
     /// fields of any type.
     Structure {
-        /// Whether it means the same on every server.
+        /// Whether the encoding has the same meaning on every server.
         is_portable: bool,
     },
 }
 
 impl Form {
-    /// Whether values mean the same on every server.
+    /// Whether values have the same meaning on every server.
     #[must_use]
     pub fn is_portable(self) -> bool {
         !matches!(self, Self::Structure { is_portable: false })
     }
 }
 
-/// What was learnt of types, with the namespace indexes of this server.
+/// Types that were read, with the namespace indexes of this server.
 #[derive(Debug, Default)]
 pub struct Learnt {
-    /// The nodes that were looked at, with those that they need.
+    /// The nodes that were read, with the nodes that they need.
     pub nodes: HashMap<NodeId, Vec<NodeId>>,
     /// The DataTypes among them.
     pub forms: HashMap<NodeId, Form>,
-    /// The encodings of structures that mean the same on every server.
+    /// The encodings of portable structures.
     pub encodings: HashSet<NodeId>,
     /// The paths of the variables that ObjectTypes declare.
     pub members: HashMap<NodeId, Vec<Vec<QualifiedName>>>,
 }
 
 impl Learnt {
-    /// The nodes that were looked at among some, and what they need.
+    /// All known nodes that are reachable from `next`.
     fn reached(&self, mut next: Vec<NodeId>) -> HashSet<NodeId> {
         let mut reached: HashSet<NodeId> = HashSet::new();
         while let Some(node) = next.pop() {
@@ -60,21 +60,20 @@ impl Learnt {
     }
 }
 
-/// The types of other servers. Several sources may have them: they stay as long as a source or a node of the gateway uses
-/// them.
+/// The types of other servers. Several sources may share them. They stay as long as a source or a node of the gateway uses them.
 #[derive(Debug)]
 pub struct Catalogue {
     state: Mutex<State>,
-    /// Held by the one that finds out what is missing and adds it, or removes what is not used.
+    /// Held while missing types are determined and added, or unused types removed.
     turn: Mutex<Importer>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     learnt: Learnt,
-    /// The types that sources use, by the names of the sources.
+    /// The types used by each source, by source name.
     used: HashMap<String, HashSet<NodeId>>,
-    /// Sources that are finding out which types they use.
+    /// Sources that are determining which types they use.
     learning: usize,
 }
 
@@ -84,7 +83,7 @@ impl Default for Catalogue {
     }
 }
 
-/// As long as it is there, no types are removed: a source is finding out which ones it uses.
+/// While this value exists, no types are removed: a source is determining which ones it uses.
 #[derive(Debug)]
 pub struct Learning<'a>(&'a Catalogue);
 
@@ -94,7 +93,7 @@ impl Drop for Learning<'_> {
     }
 }
 
-/// The right to add types.
+/// The exclusive right to add types.
 #[derive(Debug)]
 pub struct Turn<'a>(MutexGuard<'a, Importer>);
 
@@ -103,58 +102,58 @@ impl Catalogue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be held from looking which nodes are missing until they are added: two sources may bring the same ones at once. It
-    /// blocks while another source adds its types.
+    /// Acquires the right to add types. Hold it from checking which nodes are missing until they are added, because two sources
+    /// may add the same ones. Blocks while another source adds its types.
     pub fn turn(&self) -> Turn<'_> {
         Turn(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// To be held by a source from looking which types it needs until [`Self::use_types`].
+    /// Prevents removal of types. Hold it while a source determines the types it needs, until [`Self::use_types`].
     pub fn learning(&self) -> Learning<'_> {
         self.lock().learning += 1;
         Learning(self)
     }
 
-    /// A source uses these types, and no others.
+    /// Sets the types that a source uses, replacing the previous set.
     pub fn use_types(&self, source: &str, types: HashSet<NodeId>) {
         self.lock().used.insert(source.to_owned(), types);
     }
 
-    /// There is no source of this name any more.
+    /// Forgets a source that was removed.
     pub fn forget(&self, source: &str) {
         self.lock().used.remove(source);
     }
 
-    /// Whether a node has been looked at.
+    /// Whether a node has been read.
     #[must_use]
     pub fn has(&self, node: &NodeId) -> bool {
         self.lock().learnt.nodes.contains_key(node)
     }
 
-    /// How many nodes can still be taken over.
+    /// How many more nodes can be added.
     #[must_use]
     pub fn room(&self) -> usize {
         NODES_MAX.saturating_sub(self.lock().learnt.nodes.len())
     }
 
-    /// What values of a DataType are like, if it is known.
+    /// The form of a DataType's values, if known.
     #[must_use]
     pub fn form(&self, data_type: &NodeId) -> Option<Form> {
         self.lock().learnt.forms.get(data_type).copied()
     }
 
-    /// The encodings of structures that mean the same on every server.
+    /// The encodings of portable structures.
     #[must_use]
     pub fn encodings(&self) -> HashSet<NodeId> {
         self.lock().learnt.encodings.clone()
     }
 
-    /// A source uses these types too.
+    /// Adds types that a source uses.
     pub fn use_more_types(&self, source: &str, types: impl IntoIterator<Item = NodeId>) {
         self.lock().used.entry(source.to_owned()).or_default().extend(types);
     }
 
-    /// The paths of the variables that ObjectTypes declare which a source uses, in the order of the types.
+    /// The paths of the variables declared by the ObjectTypes that a source uses, in order of the types.
     #[must_use]
     pub fn members(&self, source: &str) -> Vec<(NodeId, Vec<QualifiedName>)> {
         let state = self.lock();
@@ -164,7 +163,7 @@ impl Catalogue {
         names.flat_map(|(names, node)| names.iter().map(move |name| (node.clone(), name.clone()))).collect()
     }
 
-    /// Adds the nodes of a NodeSet, some at a time, and what was learnt of them. It blocks for as long as that takes.
+    /// Adds the nodes of a NodeSet in portions, and what was learnt of them. Blocks until done.
     ///
     /// # Errors
     /// The NodeSet has a mistake. Nothing is added then.
@@ -192,8 +191,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Removes the types that no source uses, nor any of the nodes that `used` gives. Says how many nodes were deleted. Does
-    /// nothing while types are being added: whoever adds them calls this afterwards. It blocks for as long as it takes.
+    /// Removes the types that no source and none of the nodes from `used` needs. Returns the number of deleted nodes. Does
+    /// nothing while a source is adding types; the source calls this afterwards. Blocks until done.
     pub fn sweep(&self, space: &AddressSpace, used: impl FnOnce() -> HashSet<NodeId>) -> usize {
         let mut importer = match self.turn.try_lock() {
             Ok(importer) => importer,
@@ -203,7 +202,7 @@ impl Catalogue {
         if self.lock().learnt.nodes.is_empty() {
             return 0;
         }
-        // What sources use is looked at after it: a source that has added nodes meanwhile has said so.
+        // Read the types of sources after this: a source that added nodes in between has registered them.
         let mut next: Vec<NodeId> = used().into_iter().collect();
         let mut state = self.lock();
         if state.learning > 0 {
@@ -228,13 +227,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_stay_as_long_as_somebody_needs_them() {
+    fn types_stay_as_long_as_they_are_used() {
         let space = AddressSpace::new(1, 16, "urn:test");
         let catalogue = Catalogue::default();
         let node = |number| NodeId::numeric(3, number);
         let nodes = HashMap::from([
             (node(1), vec![node(2)]),
-            // A circle.
+            // A cycle.
             (node(2), vec![node(3)]),
             (node(3), vec![node(2)]),
             (node(4), vec![node(3)]),

@@ -1,4 +1,4 @@
-//! A gateway as its file describes it.
+//! The gateway's configuration as read from its file.
 
 mod circles;
 pub mod references;
@@ -45,14 +45,14 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The namespace of tags, unless the file names one.
+/// The default namespace of tags.
 pub const NAMESPACE_DEFAULT: &str = "urn:taktwerk:gateway";
-/// Threads for all sources together.
+/// Most threads for all sources together.
 const THREADS_MAX: u64 = 64;
 
-/// A gateway to be.
+/// The configuration of a gateway.
 pub struct GatewayConfig {
-    /// The namespace of its nodes.
+    /// The namespace of the tags.
     pub namespace: String,
     /// Threads for all sources together.
     pub threads: usize,
@@ -60,48 +60,48 @@ pub struct GatewayConfig {
     pub sources: Vec<SourceConfig>,
     /// Its destinations.
     pub destinations: Vec<DestinationConfig>,
-    /// A number that tells the settings of the destinations apart.
+    /// A hash of the destination settings, to detect changes.
     pub destination_fingerprint: u64,
-    /// Who keeps the leases of sources that several gateways share.
+    /// The lease service for sources that several gateways share.
     pub lease: Option<LeaseConfig>,
-    /// A number that tells its settings apart.
+    /// A hash of the lease settings, to detect changes.
     pub lease_fingerprint: u64,
 }
 
-/// A destination to be.
+/// The configuration of a destination.
 pub struct DestinationConfig {
-    /// What every destination has.
+    /// The settings common to all destinations.
     pub settings: DestinationSettings,
-    /// The kind of destination.
+    /// The destination itself.
     pub sink: Box<dyn Sink>,
     /// The line of its section.
     pub line: usize,
 }
 
-/// A source to be.
+/// The configuration of a source.
 pub struct SourceConfig {
-    /// What every source has.
+    /// The settings common to all sources.
     pub settings: SourceSettings,
-    /// The kind of source, with its tags.
+    /// The source itself, with its tags.
     pub adapter: Box<dyn Adapter>,
-    /// Its tags in the order of the file.
+    /// The tags in file order.
     pub tags: Vec<TagConfig>,
     /// How many of them are variables.
     pub variables: usize,
     /// The line of its section.
     pub line: usize,
-    /// A number that tells its settings and those of its tags apart, whatever their lines.
+    /// A hash of the settings and tags, independent of their lines, to detect changes.
     pub fingerprint: u64,
 }
 
-/// A tag to be.
+/// The configuration of a tag.
 #[derive(Debug, Clone)]
 pub struct TagConfig {
     /// What every tag has.
     pub tag: Tag,
-    /// What becomes of it.
+    /// How the tag is represented in the address space.
     pub placement: Placement,
-    /// The file that it is in: the configuration, or a table.
+    /// The file of the tag: the configuration, or a table.
     pub path: PathBuf,
     /// Its line there.
     pub line: usize,
@@ -125,10 +125,10 @@ impl core::fmt::Debug for SourceConfig {
     }
 }
 
-/// Makes a source of its settings.
+/// Creates a source from its settings.
 type Take = fn(&mut Fields, &SourceSettings) -> Result<Box<dyn Adapter>, Mistake>;
 
-/// A kind of source: its name in files, how often it is asked unless the file says so, and how it is made.
+/// A kind of source: its name in files, its default interval, and its constructor.
 #[derive(Clone, Copy)]
 struct SourceKind {
     name: &'static str,
@@ -165,7 +165,7 @@ const KINDS: &[SourceKind] = &[
     kind!("sparkplug", None, Sparkplug),
 ];
 
-/// Makes a destination of its settings.
+/// Creates a destination from its settings.
 type TakeSink = fn(&mut Fields, &DestinationSettings) -> Result<Box<dyn Sink>, Mistake>;
 
 macro_rules! sink {
@@ -204,7 +204,7 @@ impl GatewayConfig {
         }
     }
 
-    /// Reads the sections like [`Self::parse`] and goes on after mistakes: what could be read, and all mistakes.
+    /// Reads the sections like [`Self::parse`] and continues after mistakes. Returns the valid part, and all mistakes.
     #[must_use]
     pub fn examine(path: &Path, text: &str) -> (Option<Self>, Vec<Mistake>) {
         let mut sections = match Sections::parse(path, text) {
@@ -228,7 +228,7 @@ impl GatewayConfig {
         if let Some(mut fields) = sections.gateway {
             mistakes.extend(fields.examine(&[], |fields| config.take_gateway(fields)).mistakes);
         }
-        // Tags of a source of which nothing is known are not told that there is no such source.
+        // Tags of a source whose section is broken must not be reported as having no source.
         let mut broken = BTreeSet::new();
         let mut lines: Vec<(usize, Fields)> = Vec::new();
         for mut fields in sections.sources {
@@ -300,7 +300,7 @@ impl GatewayConfig {
                 None => mistakes.extend(examined.mistakes),
             }
         }
-        // Half a configuration would lack what the other half names.
+        // A partial configuration would report further mistakes about its missing parts.
         if mistakes.is_empty() {
             mistakes = references::mistakes(path, &config);
             mistakes.extend(circles::mistakes(&config));
@@ -308,7 +308,7 @@ impl GatewayConfig {
         (Some(config), mistakes)
     }
 
-    /// The same without destinations: their queues are not opened.
+    /// The same without destinations, so that their queues are not opened.
     #[must_use]
     pub fn without_destinations(mut self) -> Self {
         self.destinations = Vec::new();
@@ -338,7 +338,7 @@ impl GatewayConfig {
         Ok(())
     }
 
-    /// A gateway without anything.
+    /// An empty configuration.
     #[must_use]
     pub fn empty() -> Self {
         Self {
@@ -365,7 +365,7 @@ impl GatewayConfig {
     }
 }
 
-/// What a type means in this build: `optional` are the types that have a feature of their own.
+/// The value of the setting `type` in this build. `optional` lists the types that need a build feature.
 fn meaning_of_build<T: Copy>(
     fields: &Fields,
     line: usize,
@@ -391,7 +391,7 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     let (line, kind) = fields.required("type", "\"modbus\"")?;
     let kinds: Vec<(&str, SourceKind)> = KINDS.iter().map(|kind| (kind.name, *kind)).collect();
     let kind = meaning_of_build(fields, line, &kind, &kinds, &["can"])?;
-    // What is calculated from other tags is not asked of anybody.
+    // A calculation asks no device, so it needs no lease.
     let is_own = kind.name == "calculation" && !fields.has("lease");
     let mut settings = SourceSettings::take(fields, name, kind.interval)?;
     settings.is_leased &= !is_own;
@@ -406,12 +406,12 @@ fn take_source(fields: &mut Fields) -> Result<SourceConfig, Mistake> {
     })
 }
 
-/// The tags of the table that a source names.
+/// The tags of the table file that a source names.
 fn tags_of_table(path: &Path, source: &str, fields: &mut Fields) -> Result<Vec<Fields>, Mistake> {
     let Some((line, table)) = fields.text_at("tags")? else { return Ok(Vec::new()) };
     let table = path.parent().unwrap_or(Path::new("")).join(table);
     table::read(&table, source).map_err(|mistake| match mistake.line {
-        // The file itself cannot be read: the mistake is here.
+        // The table file cannot be read: report the line that names it.
         0 => fields.mistake_in(line, "tags", mistake.to_string(), "paths start from the folder of this file"),
         _ => mistake,
     })
@@ -432,7 +432,7 @@ fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
     Ok(DestinationConfig { settings, sink, line: fields.line() })
 }
 
-/// The nodes that there will be, so that no two have the same name.
+/// The names of the future nodes, to detect duplicates.
 #[derive(Debug, Default)]
 struct Names {
     variables: BTreeMap<Vec<String>, usize>,
@@ -465,7 +465,7 @@ impl Names {
     }
 }
 
-/// Gives a tag to its source. `names` is none if the tag's own name is not known for sure.
+/// Adds a tag to its source. `names` is `None` if the tag's own name is uncertain.
 fn add_tag(
     sources: &mut [SourceConfig],
     mut tag: Tag,
@@ -488,7 +488,7 @@ fn add_tag(
     mistakes.extend(examined.mistakes);
     let Some(placement) = examined.value else { return };
     mistakes.extend(fields.unknown());
-    // The source has it from here on, whatever else is wrong with it.
+    // The tag counts from here on, even if a later setting is wrong.
     let (path, line) = (fields.path().to_owned(), fields.line());
     if let Placement::Variable(kind) = placement {
         source.variables += 1;
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_file_the_line_the_key_and_what_would_be_right() {
+    fn mistakes_name_file_line_key_and_correction() {
         let tag = |more: &str| {
             format!("{SOURCE}[[tag]]\nsource = \"plc\"\nname = \"a\"\naddress = \"holding:1\"\n{more}")
         };

@@ -6,7 +6,7 @@ use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// `host:port` of a text; the port may be left out, the host may be an IPv6 address in brackets.
+/// Splits `host:port`. The port is optional; an IPv6 address is in brackets.
 #[must_use]
 pub fn host_and_port(text: &str, default_port: u16) -> Option<(String, u16)> {
     let text = text.trim();
@@ -31,24 +31,24 @@ pub fn host_and_port(text: &str, default_port: u16) -> Option<(String, u16)> {
     Some((host.to_owned(), port))
 }
 
-/// A connection that is silent for so long is probed …
+/// A connection is probed after this time without data …
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// … so often until the other side is known to be gone …
+/// … until this many probes had no answer …
 const KEEP_ALIVE_PROBES: u32 = 3;
 /// … with this pause between probes.
 const KEEP_ALIVE_PAUSE: Duration = Duration::from_secs(5);
 
-/// Connects. A device that loses its power does not close its connections: keep-alive probes find that out.
+/// Connects. Keep-alive probes detect a device that lost power, because it does not close its connections.
 ///
 /// # Errors
-/// The name is unknown, nobody listens there, or the deadline has passed.
+/// The name cannot be resolved, the connection is refused, or the deadline has passed.
 pub async fn tcp(host: &str, port: u16, deadline: Duration) -> Result<TcpStream, Fault> {
     let target = target(host, port);
     match timeout(deadline, TcpStream::connect((host, port))).await {
         Err(_) => Err(Fault::ConnectTimeout { target, after: deadline }),
         Ok(Err(error)) => Err(Fault::Connect { target, reason: plain(&error) }),
         Ok(Ok(stream)) => {
-            // Requests are small and each waits for its answer.
+            // Requests are small and wait for their answers, so Nagle's algorithm would only add latency.
             stream.set_nodelay(true).map_err(|error| Fault::connect(target.clone(), &error))?;
             keep_alive(&stream).map_err(|error| Fault::connect(target, &error.into()))?;
             Ok(stream)
@@ -69,7 +69,7 @@ pub fn is_local(host: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// A host and a port as people write them.
+/// Formats host and port.
 #[must_use]
 pub fn target(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_ports_are_read_as_people_write_them() {
+    fn hosts_and_ports_are_parsed() {
         let some = |host: &str, port| Some((host.to_owned(), port));
         assert_eq!(host_and_port("plc", 502), some("plc", 502));
         assert_eq!(host_and_port("10.0.0.7:1502", 502), some("10.0.0.7", 1502));

@@ -1,5 +1,5 @@
-//! Looking at sources without a server: what they offer, and which Modbus units there are. Nothing is contacted that the
-//! caller does not name.
+//! Explores sources without a server: lists what they offer, and scans for Modbus units. Connects only to hosts that the caller
+//! names.
 
 use crate::adapter::modbus::link::Way;
 use crate::adapter::modbus::scan::{Unit, units};
@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-/// Devices that are asked at the same time.
+/// Hosts that are scanned concurrently.
 const AT_ONCE: usize = 16;
 
 fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// A source of a URL: `opc.tcp://…`, `mqtt://…`, `mqtts://…`, `http://…`, `https://…` or `modbus://host[:port]`.
+/// Creates a source from a URL: `opc.tcp://…`, `mqtt://…`, `mqtts://…`, `http://…`, `https://…` or `modbus://host[:port]`.
 ///
 /// # Errors
 /// What is wrong with the URL.
@@ -33,7 +33,7 @@ pub fn source_of_url(url: &str) -> Result<SourceConfig, String> {
         Some(("modbus", rest)) => ("modbus", "address", rest.trim_end_matches('/')),
         _ => {
             let known = "opc.tcp://, mqtt://, mqtts://, http://, https:// or modbus://";
-            return Err(format!("{url:?} is no URL of a source; it begins with {known}"));
+            return Err(format!("{url:?} is not the URL of a source; begin it with {known}"));
         }
     };
     let value = quoted(value);
@@ -43,36 +43,36 @@ pub fn source_of_url(url: &str) -> Result<SourceConfig, String> {
         return Err(format!("{url}: {}; {}", mistake.problem, mistake.hint));
     }
     let source = config.and_then(|config| config.sources.into_iter().next());
-    source.ok_or_else(|| format!("{url}: this is no source"))
+    source.ok_or_else(|| format!("{url}: this is not a source"))
 }
 
-/// Asks a source what it offers. Blocks the calling thread.
+/// Lists what a source offers. Blocks the calling thread.
 ///
 /// # Errors
-/// It does not answer, or its kind cannot tell.
+/// The source does not answer, or its kind cannot be explored.
 pub fn offers(source: &mut SourceConfig, question: &Question) -> Result<Vec<Offer>, Fault> {
     let runtime = runtime().map_err(|error| Fault::connect(source.adapter.describe(), &error))?;
     let offers = runtime.block_on(source.adapter.offers(question));
-    // A thread that looks up a name may still be at it.
+    // Do not wait for a thread that may still resolve a name.
     runtime.shutdown_background();
     offers
 }
 
-/// A host that was asked.
+/// The result for one host.
 #[derive(Debug)]
 pub struct Scanned {
     /// The host.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// The units that answered; why there is no connection.
+    /// The units that answered, or why the connection failed.
     pub units: Result<Vec<Unit>, Fault>,
 }
 
-/// Asks each of these hosts for Modbus units. Blocks the calling thread.
+/// Scans these hosts for Modbus units. Blocks the calling thread.
 ///
 /// # Errors
-/// There is no runtime for it.
+/// The asynchronous runtime cannot be started.
 pub fn scan_modbus(
     ways: Vec<Way>,
     numbers: &[u8],
@@ -95,7 +95,7 @@ pub fn scan_modbus(
                 });
             }
             let Some(done) = tasks.join_next().await else { break };
-            // A task that panicked has nothing to tell.
+            // A task that panicked has no result.
             if let Ok((index, Way::Tcp(host, port) | Way::RtuOverTcp(host, port), units)) = done {
                 found.push((index, Scanned { host, port, units }));
             }
@@ -123,8 +123,8 @@ mod tests {
             assert_eq!(source_of_url(url).unwrap().adapter.describe(), said);
         }
         for (url, said) in [
-            ("plc", "is no URL of a source"),
-            ("ftp://plc", "is no URL of a source"),
+            ("plc", "is not the URL of a source"),
+            ("ftp://plc", "is not the URL of a source"),
             ("mqtt://user@plc", "this is no URL of a broker"),
             ("modbus://a b", "is no address"),
         ] {

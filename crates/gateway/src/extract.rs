@@ -1,4 +1,4 @@
-//! Values within texts, lines of JSON, and rows of CSV: what tags of files name.
+//! Extracts values from text, JSON lines and CSV rows: the addresses of tags of files.
 
 use crate::feed::Reading;
 use crate::fields::{Fields, Mistake};
@@ -11,21 +11,21 @@ use serde_json::Value as Json;
 use std::path::Path;
 use taktwerk_types::{BuiltInType, StatusCode, UtcTime};
 
-/// Largest program that a pattern may become, in bytes.
+/// Largest compiled regular expression, in bytes.
 const PATTERN_MAX: usize = 1 << 20;
 
-/// What a text is.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Text for people.
+    /// Plain text.
     Text,
     /// JSON.
     Json,
-    /// Cells with this between them.
+    /// CSV with this delimiter.
     Csv(u8),
 }
 
-/// A cell of a row.
+/// The column of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Column {
     /// Counted from 0.
@@ -33,21 +33,21 @@ enum Column {
     Name(String),
 }
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Debug, Clone)]
 enum Place {
-    /// The whole text without the blanks around it.
+    /// The whole text without surrounding whitespace.
     Whole,
-    /// What the group `value` of a pattern stands for, or its first group, or all of it.
+    /// The group `value` of a pattern, or else its first group, or else the whole match.
     Pattern(Regex),
     Json(JsonPath, Option<JsonPath>),
     Column(Column, Option<Column>),
 }
 
-/// What was found for a tag.
+/// The reading found for a tag.
 type Found = Option<Reading>;
 
-/// Takes values out of texts.
+/// Extracts values from texts.
 #[derive(Debug, Clone)]
 pub struct Extractor {
     format: Format,
@@ -55,21 +55,20 @@ pub struct Extractor {
     tags: Vec<(Place, Kind)>,
 }
 
-/// Columns of a CSV file: the names of more would have to be looked through for every tag.
+/// Most columns of a CSV file: every tag searches their names.
 const COLUMNS_MAX: usize = 10_000;
 
-/// Lines times tags that are looked through at once.
+/// Lines times tags that are searched in one go.
 pub(crate) const LOOKS_AT_ONCE: usize = 2000;
 
 impl Extractor {
-    /// Lines to look through before other sources have their turn, and values are given away: every tag looks for its value
-    /// in every line.
+    /// Lines to process before yielding to other sources and delivering values: every tag searches every line.
     #[must_use]
     pub fn lines_at_once(&self) -> usize {
         (LOOKS_AT_ONCE / self.tags.len().max(1)).max(1)
     }
 
-    /// Takes `format`, `delimiter` and `columns` of a source; the ending of the file says the format if the settings do not.
+    /// Takes `format`, `delimiter` and `columns` of a source. The default format follows from the file extension.
     ///
     /// # Errors
     /// The first mistake.
@@ -103,12 +102,12 @@ impl Extractor {
         Self { format, columns: Vec::new(), tags: Vec::new() }
     }
 
-    /// The names of the columns of rows that come without them.
+    /// The column names for rows without a header.
     pub fn set_columns(&mut self, columns: Vec<String>) {
         self.columns = columns;
     }
 
-    /// What texts are.
+    /// The format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
@@ -157,23 +156,23 @@ impl Extractor {
         Ok(kind)
     }
 
-    /// The readings of a line, each with the position of its tag: only those that are in it. `None` if it is not of the
-    /// format.
+    /// The readings of a line, each with the position of its tag; tags without a value are omitted. `None` if the line is not of
+    /// the format.
     #[must_use]
     pub fn line(&self, text: &str) -> Option<Vec<(usize, Reading)>> {
         let found = self.found(text, &self.columns, text)?;
         Some(found.into_iter().enumerate().filter_map(|(at, found)| Some((at, found?))).collect())
     }
 
-    /// A reading for each tag of a whole file; Bad_NoData if the file does not have the value. The values of CSV are those
-    /// of its last row, below names of columns in the first one.
+    /// One reading per tag from a whole file; Bad_NoData if the file does not contain the value. For CSV, values come from the
+    /// last row; the first row names the columns.
     ///
     /// # Errors
-    /// Why it is not of the format.
+    /// Why the file is not of the format.
     pub fn whole(&self, text: &str) -> Result<Vec<Reading>, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let found = match self.format {
-            // A program that writes the file anew has emptied it first.
+            // A program that rewrites the file truncates it first.
             Format::Text if text.trim().is_empty() => return Err("is empty".to_owned()),
             Format::Text => self.found(text, &[], text),
             Format::Json => {
@@ -264,7 +263,7 @@ fn rows(text: &str, delimiter: u8) -> csv::StringRecordsIntoIter<&[u8]> {
         .into_records()
 }
 
-/// ISO 8601, or a number since 1970.
+/// A time in ISO 8601, or a number since 1970.
 fn time_of_text(text: &str) -> Option<UtcTime> {
     match text.trim().parse::<f64>() {
         Ok(number) => time_of(&Json::from(number)),
@@ -279,7 +278,7 @@ fn json_path(fields: &mut Fields, key: &'static str) -> Result<Option<JsonPath>,
     path.map(Some).ok_or_else(|| fields.mistake_in(line, key, format!("{text:?} is no path"), hint))
 }
 
-/// A column by its name, or by its number from 1.
+/// A column by its name, or by its number counted from 1.
 fn column(fields: &mut Fields, key: &'static str) -> Result<Option<Column>, Mistake> {
     let Some((line, setting)) = fields.take(key) else { return Ok(None) };
     let hint = "write the name of a column in quotation marks, or its number from 1";
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_rows_have_values_or_say_why_not() {
+    fn json_and_rows_give_values_or_errors() {
         let json = made(Format::Json, &["json = \"$.a\"\ntime = \"$.t\"", "json = \"b\"\narray = true"]);
         let time = UtcTime::parse("2023-11-14T22:13:20Z");
         assert_eq!(
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_would_be_right() {
+    fn mistakes_suggest_a_correction() {
         for (format, settings, said) in [
             (Format::Text, "pattern = '('", "g.toml:4: pattern: \"(\" is no pattern: unclosed group"),
             (Format::Text, "json = \"$.a\"", "json"),

@@ -1,12 +1,12 @@
-//! Why a source does not work, as people read it.
+//! Error messages of sources.
 
 use core::time::Duration;
 use std::io;
 
-/// Why a source has failed. It is tried again, later each time.
+/// Why a source failed. It is retried with growing pauses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The network did not answer.
+    /// The connection attempt timed out.
     #[error("connection to {target} timed out after {after:?}")]
     ConnectTimeout {
         /// Host and port.
@@ -14,23 +14,23 @@ pub enum Fault {
         /// The deadline.
         after: Duration,
     },
-    /// There is no connection.
+    /// The connection failed.
     #[error("cannot connect to {target}: {reason}")]
     Connect {
-        /// Host and port, device, file, program.
+        /// Host and port, device, file or program.
         target: String,
         /// Why.
         reason: String,
     },
-    /// There is a connection and no answer.
+    /// The peer is connected but did not answer.
     #[error("{target} did not answer within {after:?}")]
     NoAnswer {
-        /// What was asked.
+        /// What was requested.
         target: String,
         /// The deadline.
         after: Duration,
     },
-    /// The connection is gone.
+    /// The peer closed the connection.
     #[error("{target} closed the connection")]
     Closed {
         /// Host and port.
@@ -39,12 +39,12 @@ pub enum Fault {
     /// Anything else.
     #[error("{target}: {reason}")]
     Other {
-        /// What it is about.
+        /// The affected object.
         target: String,
         /// What happened.
         reason: String,
     },
-    /// There is nothing more to come.
+    /// The source has ended; no more values will come.
     #[error("{0} has ended")]
     Ended(String),
 }
@@ -55,13 +55,13 @@ impl Fault {
         Self::Other { target: target.into(), reason: reason.to_string() }
     }
 
-    /// A connection that was not made.
+    /// A failed connection.
     pub fn connect(target: impl Into<String>, error: &io::Error) -> Self {
         Self::Connect { target: target.into(), reason: plain(error) }
     }
 }
 
-/// What an error of the operating system says, without its number.
+/// The text of an operating system error, without its number.
 #[must_use]
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();

@@ -1,11 +1,10 @@
-//! Where the readings of a source go, and what becomes of them: scaling, deadband, budget, and above all quality.
+//! The path of readings from a source into variables: scaling, deadband, rate limit, and quality.
 //!
-//! A value that does not come in time is first the last one with Uncertain_LastUsableValue, and after the time that was
-//! configured Bad_NoCommunication (Part 8 §6.3). Both timestamps then say when that was found out.
+//! A value that does not arrive in time keeps its last value with Uncertain_LastUsableValue. After the configured time it becomes
+//! Bad_NoCommunication (Part 8 §6.3). Both timestamps then say when this was detected.
 //!
-//! - `reading`: what a source says of a tag; `held`: a tag with its variable; `budget`: how many values may be stored;
-//! - `writes`: what clients write; `watching`: connections that come and go, and values that do not come; `telling`: which
-//!   errors are logged.
+//! - `reading`: a reading of a tag; `held`: a tag with its variable; `budget`: the rate limit;
+//! - `writes`: writes of clients; `watching`: connection state and missing values; `telling`: which errors are logged.
 
 mod budget;
 mod held;
@@ -27,16 +26,16 @@ use budget::{Budget, Outcome};
 use held::{Held, Quality};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 use taktwerk::BuildError;
 use taktwerk_net::clock::wall;
 use taktwerk_server::space::{NodeError, VariableHandle};
 use taktwerk_types::{BuiltInType, NodeId, StatusCode, Variant};
 use telling::Telling;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use watching::Down;
 
-/// Writes that wait for a source.
+/// Writes queued for a source.
 const WRITES_MAX: usize = 1024;
 
 struct Shared {
@@ -48,16 +47,16 @@ struct Shared {
     budget: Mutex<Budget>,
     down: Mutex<Down>,
     telling: Mutex<Telling>,
-    /// Told when the first reading begins to wait.
+    /// Notified when a reading is queued and none was before.
     begins_to_wait: Notify,
     writes: mpsc::Sender<Write>,
     name: Arc<str>,
-    /// Whether the source runs: variables that are added then were found by it.
+    /// Whether the source runs. Variables added from then on were found by the source.
     is_running: AtomicBool,
     is_closed: AtomicBool,
 }
 
-/// A way for a source to store readings. Cheap to clone.
+/// Stores the readings of a source. Cheap to clone.
 #[derive(Clone)]
 pub struct Feed(Arc<Shared>);
 
@@ -107,21 +106,21 @@ impl Feed {
         &self.0.plant
     }
 
-    /// What the source counts.
+    /// The counters of the source.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.0.statistics
     }
 
-    /// The source runs from now on.
+    /// Marks the source as running.
     pub fn run(&self) {
         self.0.is_running.store(true, Ordering::Relaxed);
     }
 
-    /// Ends: nothing is stored any more, and the variables wait for another feed.
+    /// Closes the feed: nothing is stored any more, and its variables can be taken over by another feed.
     pub fn close(&self) {
         let mut held = lock(&self.0.held);
-        // Under the lock: whoever adds a variable looks at it there.
+        // Under the lock, because adding a variable checks the flag under it.
         self.0.is_closed.store(true, Ordering::Relaxed);
         held.clear();
         drop(held);
@@ -129,7 +128,7 @@ impl Feed {
         self.0.plant.release(&self.0.name);
     }
 
-    /// How many variables it has.
+    /// The number of variables.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.0.held).len()
@@ -141,16 +140,16 @@ impl Feed {
         lock(&self.0.held).get(position).is_some_and(|held| held.is_writable)
     }
 
-    /// Whether it has no variable.
+    /// Whether there are no variables.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a variable; gives its position.
+    /// Adds a variable. Returns its position.
     ///
     /// # Errors
-    /// There is a node of that name.
+    /// A node of that name exists.
     pub fn add(&self, tag: &Tag, kind: Kind) -> Result<usize, BuildError> {
         let kind = tag.kind_for(kind);
         let position = self.len();
@@ -163,7 +162,7 @@ impl Feed {
         let interval = self.0.settings.interval;
         let Given { handle, is_kept } =
             self.0.plant.variable(&self.0.name, tag, kind, interval, is_found, on_write)?;
-        // A value that was there before is not fresh for longer than any other.
+        // A value kept from an earlier feed expires like any other.
         let has_value = is_kept && !handle.get().status.unwrap_or_default().is_bad();
         self.hold(tag, kind, Some(handle), if has_value { Quality::Fresh } else { Quality::Waiting })?;
         Ok(position)
@@ -172,7 +171,7 @@ impl Feed {
     /// Adds a method below a folder.
     ///
     /// # Errors
-    /// There is a node of that name, or the feed is closed.
+    /// A node of that name exists, or the feed is closed.
     pub fn add_method(
         &self,
         path: &[String],
@@ -189,7 +188,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Takes a tag whose variable cannot be added. Its readings go to the destinations only.
+    /// Adds a tag whose variable cannot be created. Its readings go to destinations only.
     ///
     /// # Errors
     /// The feed is closed.
@@ -205,7 +204,7 @@ impl Feed {
         quality: Quality,
     ) -> Result<(), BuildError> {
         let name: Arc<str> = tag.full_name().into();
-        // Destinations have no use for the encoding of a structure.
+        // Destinations cannot use the binary encoding of a structure.
         let is_structure = kind.element == BuiltInType::ExtensionObject;
         let taps = self.0.taps.iter().filter(|_| !is_structure).filter_map(|tap| Tap::of(tap, &name));
         let taps = taps.collect();
@@ -227,7 +226,8 @@ impl Feed {
             scaling: (!tag.scaling.is_identity()).then_some(tag.scaling),
             deadband: tag.deadband,
             last_number: None,
-            every: tag.expect_every.or(self.0.settings.interval),
+            stale_after: tag.stale_after_in(&self.0.settings),
+            lost_after: tag.lost_after.unwrap_or(self.0.settings.lost_after),
             answered: Instant::now(),
             quality,
             waits: None,
@@ -236,7 +236,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Takes a client's write; gives its status.
+    /// Accepts a write of a client. Returns its status.
     pub(crate) fn accept(&self, position: usize, value: Variant) -> StatusCode {
         if !self.0.statistics.is_connected() {
             return StatusCode::BAD_NO_COMMUNICATION;
@@ -259,8 +259,8 @@ impl Feed {
         }
     }
 
-    /// Stores readings. It is one answer of the source, however many there are. Of readings that are more than may be stored,
-    /// the newest of each tag waits; those that it replaces are counted.
+    /// Stores the readings of one answer of the source. Beyond the rate limit, the newest reading of each tag is queued; readings
+    /// that it replaces are counted.
     pub fn deliver(&self, readings: impl IntoIterator<Item = (usize, Reading)>) {
         let (now, utc) = (Instant::now(), wall());
         self.0.statistics.answered(utc);
@@ -268,7 +268,7 @@ impl Feed {
         let mut all = lock(&self.0.held);
         let mut budget = lock(&self.0.budget);
         let mut outcome = Outcome::default();
-        // They have waited longer.
+        // Store queued readings first, they are older.
         budget.store_waiting(&mut all, Some(per_second), (now, utc), &mut outcome);
         let was_empty = budget.line.is_empty();
         let readings = readings.into_iter();
@@ -281,7 +281,7 @@ impl Feed {
             }
             outcome.replaced += usize::from(held.waits.take().is_some());
             if granted == 0 {
-                // The source is not late, and the value is as old as it is now.
+                // The source is not late: the value is simply unchanged.
                 held.answered = now;
                 let time = reading.time.or(Some(utc));
                 held.waits = Some(Box::new(Reading { time, ..reading }));
@@ -309,7 +309,7 @@ impl Feed {
         self.0.statistics.add(Count::Invalid, outcome.invalid);
     }
 
-    /// Stores readings that wait, as far as they may be stored now. Whether others still wait.
+    /// Stores queued readings as far as the rate limit allows. Returns whether some are still queued.
     pub fn store_waiting(&self) -> bool {
         self.store_those(Some(self.0.settings.values_per_second_max))
     }
@@ -327,7 +327,7 @@ impl Feed {
         are_more
     }
 
-    /// Waits until a reading has to wait.
+    /// Waits until a reading is queued.
     pub async fn begins_to_wait(&self) {
         self.0.begins_to_wait.notified().await;
     }

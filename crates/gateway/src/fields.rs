@@ -1,4 +1,4 @@
-//! Settings as they stand in a file, each with its line, and mistakes that say where they are and what would be right.
+//! Settings of a configuration file with their lines, and mistakes that say where they are and how to correct them.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with a setting.
+/// A wrong setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The file, as it was named.
     pub path: PathBuf,
-    /// The line, from 1; 0 if it is about the whole file.
+    /// The line, counted from 1; 0 for the file as a whole.
     pub line: usize,
-    /// The key; empty if it is about a section.
+    /// The key; empty if the mistake concerns the whole section.
     pub key: String,
     /// What is wrong.
     pub problem: String,
-    /// What would be right; empty if that is plain.
+    /// How to correct it; empty if that is obvious.
     pub hint: String,
 }
 
@@ -43,7 +43,7 @@ impl std::error::Error for Mistake {}
 /// A value of a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    /// A text; the cell of a table, whatever it means.
+    /// A text, or any cell of a table.
     Text(String),
     /// A whole number.
     Integer(i64),
@@ -53,7 +53,7 @@ pub enum Setting {
     Flag(bool),
     /// A list.
     List(Vec<(usize, Setting)>),
-    /// Further settings.
+    /// A table of settings.
     Table(BTreeMap<String, (usize, Setting)>),
 }
 
@@ -69,7 +69,7 @@ impl Setting {
         }
     }
 
-    /// The same with other texts.
+    /// The same setting with changed texts.
     fn with_texts(&self, change: &dyn Fn(&str) -> String) -> Self {
         match self {
             Self::Text(text) => Self::Text(change(text)),
@@ -86,7 +86,7 @@ impl Setting {
         }
     }
 
-    /// Shows it and each setting in it to `look`, until one is wrong.
+    /// Passes this setting and all settings within it to `look`, until one fails.
     fn visit<E>(&self, look: &mut dyn FnMut(&Self) -> Result<(), E>) -> Result<(), E> {
         look(self)?;
         match self {
@@ -96,7 +96,7 @@ impl Setting {
         }
     }
 
-    /// A text, or a number or a flag as text.
+    /// A text, or a number or flag as text.
     #[must_use]
     pub fn as_text(&self) -> Option<String> {
         match self {
@@ -149,10 +149,10 @@ impl Setting {
     }
 }
 
-/// What was made of a section, and what is wrong with it.
+/// A parsed section with all its mistakes.
 #[derive(Debug)]
 pub struct Examined<T> {
-    /// What was made of it; with examples in place of wrong settings if there are mistakes.
+    /// The parsed value; if there are mistakes, examples replace the wrong settings.
     pub value: Option<T>,
     /// All mistakes.
     pub mistakes: Vec<Mistake>,
@@ -160,23 +160,23 @@ pub struct Examined<T> {
     pub wrong: BTreeSet<String>,
 }
 
-/// The settings of one section. Each is taken by the code that knows it; what is left at the end is misspelt.
+/// The settings of one section. Each is taken by the code that knows it; settings left at the end are unknown.
 #[derive(Debug, Clone)]
 pub struct Fields {
     path: PathBuf,
     line: usize,
     entries: BTreeMap<String, (usize, Setting)>,
     known: Vec<&'static str>,
-    /// Settings that are wrong: examples stand for them, so that the others can be looked at.
+    /// Wrong settings. They are replaced by examples so that the others can be checked.
     wrong: BTreeSet<String>,
-    /// A setting that had to be there.
+    /// A required setting that is missing.
     missing: Option<&'static str>,
-    /// The line of the instance of a template that these are of.
+    /// The line of the template instance to which these settings belong.
     instance: Option<usize>,
 }
 
 impl Fields {
-    /// The settings of a line of a table.
+    /// The settings of a table row.
     #[must_use]
     pub fn of_cells(path: &Path, line: usize, cells: impl IntoIterator<Item = (String, String)>) -> Self {
         let entries = cells.into_iter().filter(|(_, cell)| !cell.is_empty());
@@ -192,7 +192,7 @@ impl Fields {
         }
     }
 
-    /// The settings of a section within a section.
+    /// The settings of a nested section.
     #[must_use]
     pub fn within(&self, line: usize, entries: BTreeMap<String, (usize, Setting)>) -> Self {
         Self {
@@ -206,7 +206,7 @@ impl Fields {
         }
     }
 
-    /// The same for the instance of a template in a line: `change` is given each text and each key.
+    /// The same settings for a template instance at line `instance`. `change` is applied to each text and each key.
     #[must_use]
     pub fn instantiate(&self, instance: usize, change: &dyn Fn(&str) -> String) -> Self {
         let entries = self
@@ -216,17 +216,17 @@ impl Fields {
         Self { instance: Some(instance), ..self.within(self.line, entries.collect()) }
     }
 
-    /// Shows each setting to `look`, also those in lists and tables, with the line and the key of the entry that it is in.
+    /// Passes each setting to `look`, including those in lists and tables, with line and key of its entry.
     ///
     /// # Errors
-    /// The first one of `look`.
+    /// The first error of `look`.
     pub fn visit<E>(&self, mut look: impl FnMut(usize, &str, &Setting) -> Result<(), E>) -> Result<(), E> {
         self.entries
             .iter()
             .try_for_each(|(key, (line, setting))| setting.visit(&mut |setting| look(*line, key, setting)))
     }
 
-    /// A mistake in one setting, for the instance of a template in another line.
+    /// A mistake in one setting of a template instance that is at another line.
     pub fn mistake_of_instance(
         &self,
         instance: usize,
@@ -239,17 +239,17 @@ impl Fields {
         self.mistake_in(line, key, problem, hint)
     }
 
-    /// Puts a setting in place of another one, or adds it.
+    /// Replaces or adds a setting.
     pub fn put(&mut self, key: &str, line: usize, setting: Setting) {
         self.entries.insert(key.to_owned(), (line, setting));
     }
 
-    /// Takes what is left.
+    /// Takes all remaining settings.
     pub fn take_all(&mut self) -> BTreeMap<String, (usize, Setting)> {
         core::mem::take(&mut self.entries)
     }
 
-    /// The line where the section begins.
+    /// The first line of the section.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line
@@ -261,7 +261,7 @@ impl Fields {
         &self.path
     }
 
-    /// A mistake in the section as a whole.
+    /// A mistake concerning the whole section.
     pub fn mistake(&self, problem: impl Into<String>, hint: impl Into<String>) -> Mistake {
         let mut problem = problem.into();
         if let Some(line) = self.instance {
@@ -281,29 +281,29 @@ impl Fields {
         Mistake { line, key: key.to_owned(), ..self.mistake(problem, hint) }
     }
 
-    /// The line of a setting that is left; that of the section if it is not there.
+    /// The line of a remaining setting; the line of the section if it does not exist.
     #[must_use]
     pub fn line_of(&self, key: &str) -> usize {
         self.entries.get(key).map_or(self.line, |(line, _)| *line)
     }
 
-    /// Whether a setting is there.
+    /// Whether a setting remains.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// A number that tells settings apart, whatever their lines.
+    /// Hashes the settings, independent of their lines.
     pub fn fingerprint(&self, hasher: &mut impl Hasher) {
         hash(&self.entries, hasher);
     }
 
-    /// The names of the settings that are left.
+    /// The names of the remaining settings.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// A setting that is left.
+    /// A remaining setting.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Setting> {
         self.entries.get(key).map(|(_, setting)| setting)
@@ -323,7 +323,7 @@ impl Fields {
             other => format!("this is {}", other.kind()),
         };
         let hint = match found {
-            // Spreadsheets of many countries write 0,5.
+            // Many locales write a decimal comma.
             Setting::Text(text) if text.trim().replacen(',', ".", 1).parse::<f64>().is_ok() => {
                 format!("write {wanted} with a decimal point: {}", text.trim().replacen(',', ".", 1))
             }
@@ -332,7 +332,7 @@ impl Fields {
         Err(self.mistake_in(line, key, problem, hint))
     }
 
-    /// A setting that is left and whose name is nearly one of `names`: the mistake to report if none of them is there.
+    /// A remaining setting whose name resembles one of `names`, as the mistake to report if none of them is set.
     #[must_use]
     pub fn misspelt(&self, names: &[&'static str]) -> Option<Mistake> {
         self.entries.iter().find_map(|(key, (line, _))| {
@@ -355,7 +355,7 @@ impl Fields {
         Ok(self.text_at(key)?.map(|(_, text)| text))
     }
 
-    /// Takes a text that has to be there.
+    /// Takes a required text.
     pub fn required(&mut self, key: &'static str, example: &str) -> Result<(usize, String), Mistake> {
         match self.text_at(key)? {
             Some((line, text)) if !text.trim().is_empty() => Ok((line, text)),
@@ -373,8 +373,8 @@ impl Fields {
         }
     }
 
-    /// Makes something of a section again and again, each time without the settings that were found wrong, so that all
-    /// mistakes are found. Nothing more is known of the section if a setting in `decisive` is wrong.
+    /// Parses a section repeatedly, each time without the settings that were found wrong, so that all mistakes are found. Stops
+    /// if a setting in `decisive` is wrong.
     pub fn examine<T>(
         &mut self,
         decisive: &[&str],
@@ -383,7 +383,7 @@ impl Fields {
         let whole = self.clone();
         let mut mistakes: Vec<Mistake> = Vec::new();
         let mut wrong = BTreeSet::new();
-        // The mistakes that say that a setting is missing.
+        // Mistakes about missing settings.
         let mut missing: Vec<(usize, &str)> = Vec::new();
         loop {
             let mistake = match take(self) {
@@ -400,7 +400,7 @@ impl Fields {
                     key.to_owned()
                 }
             };
-            // What is wrong with an example, or with the section without a setting, is not the user's mistake.
+            // A mistake about an example, or about the section while a setting is missing, is a consequence and not reported.
             let is_consequence = wrong.contains(&key) || (key.is_empty() && !mistakes.is_empty());
             if !is_consequence {
                 mistakes.push(mistake);
@@ -441,6 +441,7 @@ impl Fields {
         };
         match number.filter(|number: &f64| number.is_finite()) {
             Some(number) => Ok(Some((line, number))),
+            None if number.is_some() => self.wrong(line, key, &setting, "a finite number"),
             None => self.wrong(line, key, &setting, "a number"),
         }
     }
@@ -467,7 +468,7 @@ impl Fields {
         }
     }
 
-    /// Takes a span of time: `"500 ms"`, `"2 s"`, `"5 min"`, or milliseconds as a number.
+    /// Takes a duration: `"500 ms"`, `"2 s"`, `"5 min"`, or milliseconds as a number.
     pub fn span(&mut self, key: &'static str) -> Result<Option<Duration>, Mistake> {
         let Some((line, setting)) = self.take(key) else { return Ok(None) };
         let span = match &setting {
@@ -482,7 +483,7 @@ impl Fields {
         }
     }
 
-    /// Takes two numbers, the lower one first: `[0, 100]`; in a table `0..100`.
+    /// Takes two numbers, the lower one first: `[0, 100]`; in a table cell `0..100`.
     pub fn pair(&mut self, key: &'static str) -> Result<Option<(f64, f64)>, Mistake> {
         let Some((line, setting)) = self.take(key) else { return Ok(None) };
         let number = |setting: &Setting| match setting {
@@ -537,7 +538,7 @@ impl Fields {
         self.meaning(line, key, &text, words).map(Some)
     }
 
-    /// What a word means.
+    /// Maps a word to its meaning.
     pub fn meaning<T: Copy>(
         &self,
         line: usize,
@@ -559,12 +560,12 @@ impl Fields {
     /// Checks that all settings were taken.
     ///
     /// # Errors
-    /// The first setting that is left, with the name that it is nearest to.
+    /// The first unknown setting, with the closest known name.
     pub fn finish(&self) -> Result<(), Mistake> {
         self.unknown().min_by_key(|mistake| mistake.line).map_or(Ok(()), Err)
     }
 
-    /// A mistake for each setting that is left.
+    /// A mistake for each remaining setting.
     pub fn unknown(&self) -> impl Iterator<Item = Mistake> {
         self.entries.iter().map(|(key, (line, _))| {
             let hint = match taktwerk_config::nearest(key, self.known.iter().copied()) {
@@ -576,17 +577,17 @@ impl Fields {
     }
 }
 
-/// What is said of a setting that there is not.
+/// The message for an unknown setting.
 const UNKNOWN: &str = "there is no such setting here";
 
-/// Longest text, in bytes, that a message repeats.
+/// Longest text repeated in a message, in bytes.
 const SHOWN_MAX: usize = 40;
 
 fn meant(key: &str) -> String {
     format!("did you mean `{key}`?")
 }
 
-/// Mistakes without those that say that a setting is missing which is there with another spelling.
+/// Removes mistakes about missing settings that are present with a misspelt name.
 fn without_typos(mistakes: Vec<Mistake>, missing: &[(usize, &str)]) -> Vec<Mistake> {
     let is_typo = |key: &str| mistakes.iter().any(|mistake| mistake.hint == meant(key));
     let typos: Vec<usize> = missing.iter().filter(|(_, key)| is_typo(key)).map(|(at, _)| *at).collect();
@@ -602,7 +603,7 @@ fn hash(entries: &BTreeMap<String, (usize, Setting)>, hasher: &mut impl Hasher) 
     }
 }
 
-/// Reads a span of time.
+/// Parses a duration.
 #[must_use]
 pub fn span(text: &str) -> Option<Duration> {
     let text = text.trim();
@@ -620,7 +621,7 @@ pub fn span(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }
 
-/// Where the lines of a text begin: a file of many tags has hundreds of thousands of settings, each with its line.
+/// The start of each line of a text, for fast look-up: a file may have hundreds of thousands of settings.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -628,13 +629,13 @@ impl Lines {
         Self(text.match_indices('\n').map(|(at, _)| at).collect())
     }
 
-    /// The line of a byte, from 1.
+    /// The line of a byte offset, counted from 1.
     fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|end| *end < byte) + 1
     }
 }
 
-/// The sections of a file that belong to the gateway.
+/// The sections of a file that concern the gateway.
 #[derive(Debug, Clone)]
 pub struct Sections {
     /// `[gateway]`
@@ -651,15 +652,15 @@ pub struct Sections {
     pub destinations: Vec<Fields>,
     /// `[lease]`
     pub lease: Option<Fields>,
-    /// The names of `[[role]]`, of which the rest is the server's business.
+    /// The names of `[[role]]`. The server reads the rest of these sections.
     pub roles: Vec<String>,
 }
 
 impl Sections {
-    /// Finds the sections in a file; the others are no business of the gateway.
+    /// Finds the gateway's sections in a file; other sections are ignored.
     ///
     /// # Errors
-    /// It is no TOML, or a section is something else.
+    /// The file is not TOML, or a section has the wrong type.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Mistake> {
         let mistake = |line: usize, problem: String| Mistake {
             path: path.to_owned(),
@@ -741,7 +742,17 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_where_they_are_and_what_would_be_right() {
+    fn invalid_numbers_are_reported() {
+        let told = |value: &str| {
+            let mut fields = section(&format!("[[source]]\nname = \"a\"\nlow = {value}\n"));
+            fields.number("low").unwrap_err().to_string()
+        };
+        assert!(told("nan").contains("write a finite number"), "{}", told("nan"));
+        assert!(told("true").contains("write a number"), "{}", told("true"));
+    }
+
+    #[test]
+    fn mistakes_have_a_position_and_a_correction() {
         let mut fields =
             section("[[source]]\nnam = \"a\"\nunit = 256\nkind = \"tpc\"\nspan = \"2 x\"\nlow = [2, 1]\n");
         let all = |error: Mistake| error.to_string();
@@ -767,7 +778,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_a_table_are_read_as_what_is_wanted() {
+    fn table_cells_are_read_as_the_wanted_type() {
         let cells = [("n", "2.5"), ("f", "yes"), ("r", "-1..1"), ("t", "10 min"), ("e", "")];
         let cells = cells.map(|(key, cell)| (key.to_owned(), cell.to_owned()));
         let mut fields = Fields::of_cells(Path::new("t.csv"), 7, cells);

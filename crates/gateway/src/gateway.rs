@@ -1,4 +1,4 @@
-//! A running gateway: its nodes, its tasks and its statistics.
+//! A running gateway: its nodes, tasks and statistics.
 
 use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig, TagConfig};
 use crate::destination::Sink;
@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// A tag did not become a node.
+    /// The node of a tag cannot be created.
     #[error("source {source_name}, tag {tag}: {error}")]
     Node {
         /// The source.
@@ -37,7 +37,7 @@ pub enum GatewayError {
         /// Why.
         error: Box<BuildError>,
     },
-    /// A destination has no queue.
+    /// The queue of a destination cannot be used.
     #[error("destination {destination}: {error}")]
     Queue {
         /// The destination.
@@ -45,12 +45,12 @@ pub enum GatewayError {
         /// Why.
         error: QueueError,
     },
-    /// The operating system has no thread for it.
+    /// The operating system cannot start the threads.
     #[error("cannot start the threads of the gateway: {0}")]
     Threads(#[from] io::Error),
 }
 
-/// A gateway whose nodes are there, and whose sources are not asked yet.
+/// A gateway whose nodes exist and whose sources are not running yet.
 pub struct PreparedGateway {
     threads: usize,
     namespace: String,
@@ -79,13 +79,13 @@ impl PreparedGateway {
     /// Adds the nodes of a gateway to a server.
     ///
     /// # Errors
-    /// A node of that name is there already, or a queue cannot be used.
+    /// A node of that name exists already, or a queue cannot be used.
     pub fn new(config: GatewayConfig, server: &Server) -> Result<Self, GatewayError> {
         let namespace = server.namespace(&config.namespace);
         Self::within(config, namespace)
     }
 
-    /// Adds the nodes of a gateway to the namespace of a server that may run already.
+    /// Adds the nodes of a gateway to a namespace. The server may be running already.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -112,10 +112,10 @@ impl PreparedGateway {
         })
     }
 
-    /// Starts asking.
+    /// Starts the sources.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// A thread cannot be started.
     pub fn start(self) -> Result<Gateway, GatewayError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(self.threads)
@@ -173,7 +173,7 @@ fn prepare(
     }
 }
 
-/// As [`prepare`]; tags that do not become nodes are left out and told.
+/// As [`prepare`], but tags whose nodes cannot be created are skipped and reported.
 fn prepare_all(
     source: SourceConfig,
     plant: &Arc<Plant>,
@@ -184,7 +184,7 @@ fn prepare_all(
     let mut failures = Vec::new();
     for (tag, kind) in variables(&tags) {
         if let Err(error) = feed.add(tag, kind) {
-            // The source counts its tags by their positions.
+            // Keep the position: the source addresses its tags by position.
             let _ = feed.add_without_variable(tag, kind);
             failures.push(failed(tag, error));
         }
@@ -217,7 +217,7 @@ fn run(runtime: &Runtime, source: PreparedSource, leases: Option<&Leases>) -> Ru
     Running { description, feed, fingerprint, tasks }
 }
 
-/// A source that is asked.
+/// A running source.
 #[derive(Debug)]
 struct Running {
     description: String,
@@ -241,21 +241,21 @@ pub struct Gateway {
     lease_fingerprint: u64,
 }
 
-/// How long tasks may take to end.
+/// How long tasks may take to stop.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What has become of another configuration.
+/// The result of applying another configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Sources that were not there before.
+    /// New sources.
     pub added: Vec<String>,
-    /// Sources whose settings or tags differ. They were started again.
+    /// Sources whose settings or tags changed. They were restarted.
     pub changed: Vec<String>,
-    /// Sources that are not there any more.
+    /// Removed sources.
     pub removed: Vec<String>,
-    /// Sections that a running gateway does not take over.
+    /// Sections that take effect only after a restart.
     pub waiting: Vec<&'static str>,
-    /// Tags of running sources that have no node, and why: somebody else added one with their name meanwhile.
+    /// Tags of running sources without a node, and why: their name was taken by another node in the meantime.
     pub failed: Vec<String>,
 }
 
@@ -268,13 +268,13 @@ impl Applied {
 }
 
 impl Gateway {
-    /// The sources, for those that show them.
+    /// The sources, for display.
     #[must_use]
     pub fn sources(&self) -> Sources {
         self.sources.clone()
     }
 
-    /// The destinations, for those that show them.
+    /// The destinations, for display.
     #[must_use]
     pub fn destinations(&self) -> Destinations {
         self.destinations.clone()
@@ -285,7 +285,7 @@ impl Gateway {
         *self.sources.0.write().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
-    /// What another configuration would do.
+    /// What applying another configuration would change.
     fn compare(&self, config: &GatewayConfig) -> Applied {
         let mut applied = Applied::default();
         for source in &config.sources {
@@ -315,10 +315,10 @@ impl Gateway {
         applied
     }
 
-    /// Whether a configuration could be applied.
+    /// Checks whether a configuration can be applied.
     ///
     /// # Errors
-    /// A tag would have the name of a node that does not belong to the sources that change.
+    /// The name of a tag is taken by a node that does not belong to the changed sources.
     pub fn check(&self, config: &GatewayConfig) -> Result<(), GatewayError> {
         let Applied { added, changed, removed, .. } = self.compare(config);
         let going: HashSet<String> = changed.iter().chain(&removed).cloned().collect();
@@ -334,12 +334,11 @@ impl Gateway {
         Ok(())
     }
 
-    /// Takes over another configuration. Sources that are the same go on. Of sources that differ, variables of tags that
-    /// look the same to clients stay with their values and with what monitors them; the others are deleted and added.
-    /// Call it on a thread that may wait.
+    /// Applies another configuration. Unchanged sources keep running. Of changed sources, variables that look the same to clients
+    /// stay, with their values and monitored items; the others are deleted and added again. Call it on a thread that may block.
     ///
     /// # Errors
-    /// As [`Self::check`], or a node cannot be added; then nothing has changed.
+    /// As [`Self::check`], or a node cannot be added. Nothing has changed then.
     pub fn apply(&mut self, config: GatewayConfig) -> Result<Applied, GatewayError> {
         self.check(&config)?;
         let mut applied = self.compare(&config);
@@ -352,7 +351,7 @@ impl Gateway {
         let coming: Vec<SourceConfig> =
             config.sources.into_iter().filter(|source| changes.contains(&source.settings.name)).collect();
         let wanted = self.stage(&coming)?;
-        // From here on nothing fails as a whole: all that can be known beforehand is known.
+        // Everything that can fail as a whole has been checked: from here on the configuration is applied.
         let (going, mut running): (Vec<Running>, Vec<Running>) = core::mem::take(&mut self.running)
             .into_iter()
             .partition(|it| changes.contains(&it.feed.settings().name));
@@ -384,7 +383,7 @@ impl Gateway {
         Ok(applied)
     }
 
-    /// Adds the nodes of sources that do not run yet, beside those that are fed now. Gives how all their variables look.
+    /// Adds the nodes of sources that do not run yet, next to the existing ones. Returns the shape of all their variables.
     fn stage(&self, coming: &[SourceConfig]) -> Result<Wanted, GatewayError> {
         let mut wanted = Wanted::default();
         for source in coming {
@@ -402,7 +401,7 @@ impl Gateway {
     }
 }
 
-/// Ends the tasks of sources, so that nothing of them is stored any more.
+/// Stops the tasks of sources, so that they store nothing any more.
 fn stop(runtime: &Runtime, going: &[Running]) {
     going.iter().flat_map(|it| &it.tasks).for_each(JoinHandle::abort);
     let has_ended = || going.iter().flat_map(|it| &it.tasks).all(JoinHandle::is_finished);
@@ -411,7 +410,7 @@ fn stop(runtime: &Runtime, going: &[Running]) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    // A task that does not end finds its feed closed.
+    // A task that does not stop in time cannot store anything: its feed is closed.
     let _ = runtime.block_on(async { tokio::time::timeout(GRACE, wait).await });
     going.iter().for_each(|it| it.feed.close());
 }
@@ -419,10 +418,10 @@ fn stop(runtime: &Runtime, going: &[Running]) {
 impl Drop for Gateway {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
-        // On a thread of its own, because a runtime must not be waited for within another one.
+        // On a separate thread, because a runtime must not be waited for within another one.
         let end = std::thread::Builder::new().name("gateway-end".to_owned());
         if let Ok(thread) = end.spawn(move || runtime.shutdown_timeout(GRACE)) {
-            // It has nothing to tell.
+            // Its result does not matter.
             let _ = thread.join();
         }
         for destination in &*self.destinations.0 {
@@ -431,37 +430,37 @@ impl Drop for Gateway {
     }
 }
 
-/// What can be seen of the sources of a running gateway. Cheap to clone.
+/// Read access to the sources of a running gateway. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Sources(Arc<RwLock<Vec<(String, Feed)>>>);
 
-/// What can be seen of the destinations of a running gateway. Cheap to clone.
+/// Read access to the destinations of a running gateway. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Destinations(Arc<[Destination]>);
 
 impl Destinations {
-    /// All destinations as they are now.
+    /// The current state of all destinations.
     #[must_use]
     pub fn views(&self) -> Vec<DestinationView> {
         self.0.iter().map(Destination::view).collect()
     }
 }
 
-/// A source as it is shown.
+/// The current state of a source.
 #[derive(Debug, Clone)]
 pub struct SourceView {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind and target.
     pub description: String,
-    /// Its variables.
+    /// The number of its variables.
     pub tags: usize,
-    /// What it has counted.
+    /// Its counters.
     pub statistics: Snapshot,
 }
 
 impl Sources {
-    /// All sources as they are now.
+    /// The current state of all sources.
     #[must_use]
     pub fn views(&self) -> Vec<SourceView> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Requests over HTTP/1.1 to one server, for sources and destinations.
+//! HTTP/1.1 requests to one server, for sources and destinations.
 
 use crate::connect::{self, host_and_port, is_local};
 use crate::fault::Fault;
@@ -29,10 +29,10 @@ pub struct Endpoint {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What a request proves itself with (RFC 9110 §11). The files are read for each request: tokens are renewed.
+/// The credentials of a request (RFC 9110 §11). Files are read for each request, because tokens are renewed.
 #[derive(Debug)]
 enum Credentials {
-    /// A token behind a word such as `Bearer`.
+    /// A token with its scheme, such as `Bearer`.
     Token { scheme: &'static str, file: PathBuf },
     /// A user with a password (RFC 7617).
     Basic { user: String, password_file: PathBuf },
@@ -116,7 +116,7 @@ impl Endpoint {
         };
         if credentials.is_some() && !is_tls && !is_local(&host) && !is_open {
             let hint = format!("use https://, or set allow_plaintext_{what} = true on a trusted network");
-            return Err(fields.mistake(format!("the {what} would cross the network readably"), hint));
+            return Err(fields.mistake(format!("the {what} would cross the network unencrypted"), hint));
         }
         let mut headers = Vec::new();
         for entry in fields.texts("headers")?.unwrap_or_default() {
@@ -152,12 +152,12 @@ impl Endpoint {
         &self.path
     }
 
-    /// Another path instead of that of the URL.
+    /// Replaces the path of the URL.
     pub fn set_path(&mut self, path: String) {
         self.path = path;
     }
 
-    /// The URL without what follows `?`.
+    /// The URL without its query.
     #[must_use]
     pub fn describe(&self) -> String {
         let path = self.path.split('?').next().unwrap_or_default();
@@ -167,7 +167,7 @@ impl Endpoint {
     /// Connects.
     ///
     /// # Errors
-    /// There is no connection within the deadline, or no trust.
+    /// The connection is not established within the deadline, or the server is not trusted.
     pub async fn open(&self, deadline: Duration) -> Result<Sender, Fault> {
         let target = self.target();
         let fail = |error: &dyn core::fmt::Display| Fault::other(target.clone(), error);
@@ -185,15 +185,15 @@ impl Endpoint {
             let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| fail(&error))?;
             (sender, Box::pin(async move { drop(driver.await) }))
         };
-        // It ends with the sender.
+        // The task ends when the sender is dropped.
         tokio::spawn(driver);
         Ok(sender)
     }
 
-    /// Sends a request; gives the status and the body of the answer, of at most `body_max` bytes.
+    /// Sends a request. Returns the status and the body of the answer, which may have at most `body_max` bytes.
     ///
     /// # Errors
-    /// The token cannot be read, or there is no whole answer.
+    /// The token cannot be read, or the answer is incomplete.
     pub async fn ask(
         &self,
         sender: &mut Sender,

@@ -1,4 +1,4 @@
-//! Configuration files to begin with: they run as they are.
+//! Sample configuration files that run unchanged.
 
 use crate::connect::{host_and_port, target};
 use crate::offer::quoted;
@@ -6,7 +6,7 @@ use core::fmt::Write;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
-/// The sources that a file is for.
+/// The sources for which a file is created.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
     /// Modbus devices, as `host[:port]`.
@@ -33,15 +33,15 @@ pub struct Recording {
     columns: Vec<String>,
 }
 
-/// Columns of a recording that become tags.
+/// Most columns of a recording that become tags.
 const COLUMNS_MAX: usize = 1000;
-/// The longest first line of a recording.
+/// Longest first line of a recording, in bytes.
 const HEAD_LEN_MAX: u64 = 1 << 20;
-/// What the column with the time is called in most recordings.
+/// Usual names of the time column.
 const TIME_COLUMNS: [&str; 5] = ["time", "timestamp", "datetime", "date", "ts"];
 
 impl Recording {
-    /// Reads the names of the columns of a CSV file.
+    /// Reads the column names of a CSV file.
     ///
     /// # Errors
     /// Why the file cannot be played.
@@ -52,7 +52,7 @@ impl Recording {
         BufReader::new(file.take(HEAD_LEN_MAX)).read_line(&mut head).map_err(fail)?;
         let head = head.trim_start_matches('\u{feff}');
         let delimiter = [',', ';', '\t'].into_iter().max_by_key(|delimiter| {
-            // Of several that occur as often, the usual one.
+            // If several delimiters are equally frequent, prefer the usual one.
             (head.matches(*delimiter).count(), *delimiter == ',')
         });
         let delimiter = delimiter.unwrap_or(',');
@@ -93,7 +93,7 @@ impl Recording {
         }
         let mut names = HashSet::new();
         for column in self.columns.iter().filter(|column| Some(*column) != time) {
-            // Names are parts of paths. Two columns may differ only in what cannot stand there.
+            // Names become parts of paths. Two columns may become equal when characters are replaced.
             let mut tag = column.replace(|char: char| char.is_control() || char == '/', "_");
             while !names.insert(tag.clone()) {
                 tag.push('_');
@@ -237,14 +237,14 @@ type = "String"
 # units = "kN"
 "#;
 
-/// A file with these sections that runs as it is.
+/// A file with these sections that runs unchanged.
 #[must_use]
 pub fn file_of(sections: &str) -> String {
     format!("{HEAD}\n{sections}")
 }
 
 impl Wishes {
-    /// Whether nothing was wished for.
+    /// Whether no source was requested.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.modbus.is_empty()
@@ -268,7 +268,7 @@ impl Wishes {
             })?;
             let name = format!("modbus-{}", index + 1);
             let address = target(&host, port);
-            // Writing into a text does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "\n[[source]]\nname = \"{name}\"\ntype = \"modbus\"\naddress = \"{address}\"\nunit = 1\ninterval = \"1 s\"\n\
@@ -279,7 +279,8 @@ impl Wishes {
         for (index, url) in self.mqtt.iter().enumerate() {
             if url.contains('@') {
                 return Err(
-                    "users do not belong into the URL; write user and password_file into the file".to_owned()
+                    "the URL must not contain a user; set user and password_file in the file instead"
+                        .to_owned(),
                 );
             }
             let address = url.strip_prefix("mqtt://").or_else(|| url.strip_prefix("mqtts://"));
@@ -331,7 +332,7 @@ mod tests {
     use taktwerk_config::ConfigFile;
 
     #[test]
-    fn what_is_written_is_a_configuration() {
+    fn the_written_file_is_a_valid_configuration() {
         let wishes = Wishes {
             modbus: vec!["plc7".to_owned(), "[::1]:1502".to_owned()],
             mqtt: vec!["mqtt://broker".to_owned()],
@@ -346,7 +347,7 @@ mod tests {
         assert!(!file.config().server.simulated_plant && file.is_loopback());
         let gateway = GatewayConfig::parse(Path::new("g.toml"), &text).unwrap().unwrap();
         assert_eq!(gateway.sources.len(), 7);
-        // The settings in comments exist, too.
+        // The settings in comments must be valid too.
         let all: String = text
             .lines()
             .map(|line| {
@@ -360,7 +361,7 @@ mod tests {
         let second = "source = \"modbus-2\"\nname = \"Temp";
         let all =
             all.replace(second, &format!("{second}2 ")).replace("security = \"none\"", "security = \"best\"");
-        // The sample with a user is for a machine with TLS.
+        // The sample with a user requires TLS.
         let all = all.replace("mqtt://broker", "mqtts://broker");
         GatewayConfig::parse(Path::new("g.toml"), &all).unwrap();
         for wrong in ["a b", "mqtt://", "opc.tcp://", "mqtt://u:p@h", "opc.tcp://h\"", ""] {
@@ -388,7 +389,7 @@ mod tests {
         assert_eq!((gateway.sources.len(), gateway.tag_count()), (1, 4), "{text}");
         assert!(text.contains("time_column = \"Timestamp\"") && text.contains("delimiter = \";\""), "{text}");
         assert!(text.contains("column = \"Flow; l/min\""), "{text}");
-        // One row per interval if there is no time.
+        // Without times, one row per interval.
         let wishes = Wishes { recordings: vec![file("a,b\n1,2\n").unwrap()], ..Wishes::default() };
         let text = wishes.file().unwrap();
         assert!(!text.contains("\ntime_column"), "{text}");

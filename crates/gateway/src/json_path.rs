@@ -18,7 +18,7 @@ enum Step {
 pub struct JsonPath(Vec<Step>);
 
 impl JsonPath {
-    /// Reads a path; `None` if it is none.
+    /// Parses a path; `None` if it is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim();
@@ -61,7 +61,7 @@ impl JsonPath {
         Some(Self(steps))
     }
 
-    /// The value that the path leads to.
+    /// The value at the path.
     #[must_use]
     pub fn find<'a>(&self, json: &'a Json) -> Option<&'a Json> {
         self.0.iter().try_fold(json, |json, step| match step {
@@ -76,9 +76,12 @@ impl JsonPath {
     }
 }
 
-/// The path of names from the outside in, as [`JsonPath::parse`] reads it; `None` if it cannot be written.
+/// Formats names, outermost first, as a path that [`JsonPath::parse`] reads; `None` if that is impossible.
 #[must_use]
 pub fn written(names: &[String]) -> Option<String> {
+    if names.len() > STEPS_MAX {
+        return None;
+    }
     let mut path = "$".to_owned();
     for name in names {
         let is_plain = !name.is_empty()
@@ -129,5 +132,7 @@ mod tests {
             assert_eq!(JsonPath::parse(text), Some(JsonPath(steps)));
         }
         assert_eq!(written(&names(&["'\""])), None);
+        assert!(written(&names(&["a"; STEPS_MAX])).is_some_and(|path| JsonPath::parse(&path).is_some()));
+        assert_eq!(written(&names(&["a"; STEPS_MAX + 1])), None);
     }
 }

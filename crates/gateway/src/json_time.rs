@@ -1,4 +1,4 @@
-//! Times as JSON has them.
+//! Times in JSON.
 
 use core::time::Duration;
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ pub fn time_of(json: &Json) -> Option<UtcTime> {
         Json::String(text) => UtcTime::parse(text),
         Json::Number(number) => {
             let number = number.as_f64().filter(|number| *number > 0.0)?;
-            // Until the year 5138 the number of digits tells the unit.
+            // Up to the year 5138 the number of digits determines the unit.
             let seconds = match number {
                 small if small < 1e11 => small,
                 millis if millis < 1e14 => millis / 1e3,

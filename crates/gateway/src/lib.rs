@@ -1,21 +1,23 @@
-//! From the field to a server's address space: sources with tags, as a configuration file describes them.
+//! A field gateway: reads sources such as devices, brokers and other servers, and writes their tags into a server's address space
+//! and to destinations. A configuration file describes it.
 //!
-//! Each source runs in a task of its own, with deadlines for all that it waits for, pauses that grow after failures, a
-//! budget for values, and statistics. Values that do not come in time say so by their status.
+//! Each source runs in its own task, with deadlines for all waiting, growing pauses after failures, a rate limit for values, and
+//! statistics. The status of a value says when it is overdue.
 //!
-//! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their
-//!   lines; [`tag`], [`tag_alarm`], [`roles`]: what every tag has, its alarm and who may use it; [`value`]: types and conversions;
-//! - [`settings`]: what every source has; [`source`]: what a source is; [`adapter`]: the kinds of sources; [`fault`]: why one
-//!   does not work; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and messages; `database`, `nats`:
-//!   connections to PostgreSQL and NATS; [`serial`]: serial ports; [`json_path`], [`json_time`]: values within JSON;
-//!   [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags of a type of device;
-//! - [`feed`]: where readings go: scaling, deadband, budget, quality; [`plant`]: nodes; [`catalogue`], [`alarms`]: types and alarms of other
-//!   servers; [`statistics`]: counters;
+//! - [`GatewayConfig`]: the sections `[gateway]`, `[[source]]` and `[[tag]]` of a file; [`fields`]: settings with their lines;
+//!   [`tag`], [`tag_alarm`], [`roles`]: a tag, its alarm, and the roles that may use it; [`value`]: types and conversions;
+//! - [`settings`]: settings common to all sources; [`source`]: the trait of sources; [`adapter`]: the kinds of sources;
+//!   [`fault`]: why a source failed; [`connect`], [`tls`], [`mqtt`], [`http`], [`opcua`], [`sparkplug`]: connections and
+//!   messages; `database`, `nats`: connections to PostgreSQL and NATS; [`serial`]: serial ports; [`json_path`], [`json_time`]:
+//!   values within JSON; [`lines`], [`extract`]: lines, and values within texts; [`table`]: tags as CSV; [`template`]: tags of a
+//!   type of device;
+//! - [`feed`]: the path of readings: scaling, deadband, rate limit, quality; [`plant`]: nodes; [`catalogue`], [`alarms`]: types
+//!   and alarms of other servers; [`statistics`]: counters;
 //! - [`destination`]: where values are sent, with a queue on disk for each destination;
-//! - [`init`]: files to begin with; [`import`]: files of other products; [`review`]: what is allowed in a file but probably
-//!   not meant; [`discover`], [`offer`]: what sources offer;
+//! - [`init`]: sample configuration files; [`files`]: the files that a configuration names; [`import`]: files of other products;
+//!   [`review`]: settings that are valid but probably unintended; [`discover`], [`offer`]: what sources offer;
 //! - [`lease`]: sources that several gateways share;
-//! - [`supervisor`]: running sources again and again; [`gateway`]: all of it beside a server.
+//! - [`supervisor`]: runs and restarts a source; [`gateway`]: runs all of it next to a server.
 
 #![forbid(unsafe_code)]
 
@@ -32,6 +34,7 @@ pub mod extract;
 pub mod fault;
 pub mod feed;
 pub mod fields;
+pub mod files;
 pub mod gateway;
 pub mod http;
 pub mod import;
@@ -39,6 +42,7 @@ pub mod init;
 pub mod json_path;
 pub mod json_time;
 pub mod lease;
+pub mod linear;
 pub mod lines;
 pub mod mqtt;
 #[cfg(feature = "nats")]

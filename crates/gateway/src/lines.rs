@@ -1,23 +1,23 @@
-//! Lines within bytes that come in pieces.
+//! Splits a byte stream into lines.
 
-/// Cuts bytes into lines. It keeps at most one line, and drops lines that are too long.
+/// Splits bytes into lines. It buffers at most one line, and drops lines that are too long.
 #[derive(Debug, Clone)]
 pub struct Lines {
     begun: Vec<u8>,
     most: usize,
-    /// Whether the line that has begun is thrown away until its end.
+    /// Whether the current line is discarded up to its end.
     is_skipping: bool,
 }
 
 impl Lines {
-    /// Lines of at most `most` bytes.
+    /// `most` is the maximum length of a line in bytes.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { begun: Vec::new(), most, is_skipping: false }
     }
 
-    /// Takes a piece: its whole lines without their ends (`\n` or `\r\n`) go to `found`. Gives how many lines were dropped
-    /// because they are too long; each counts once.
+    /// Processes a piece. Complete lines without line ends (`\n` or `\r\n`) are appended to `found`. Returns how many lines were
+    /// dropped because they were too long.
     pub fn push(&mut self, piece: &[u8], found: &mut Vec<String>) -> u64 {
         let mut dropped = 0;
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
@@ -26,7 +26,7 @@ impl Lines {
                 None => (part, false),
             };
             if !self.is_skipping {
-                // One more than a line may have: it can be the \r of its end.
+                // One byte more than a line may have: it can be the \r of the line end.
                 if self.begun.len() + text.len() > self.most + 1 {
                     self.drop_line();
                     dropped += 1;
@@ -41,19 +41,19 @@ impl Lines {
         dropped
     }
 
-    /// The last line, if it has no end. Gives how many lines were dropped.
+    /// Appends the last line if it has no line end. Returns how many lines were dropped.
     pub fn finish(&mut self, found: &mut Vec<String>) -> u64 {
         let is_skipping = core::mem::take(&mut self.is_skipping);
         if is_skipping || self.begun.is_empty() { 0 } else { self.end(found) }
     }
 
-    /// Forgets the line that has begun. With `is_within`, the next bytes are the rest of a line, which is thrown away.
+    /// Discards the current line. With `is_within`, the next bytes are the rest of a line and are discarded too.
     pub fn reset(&mut self, is_within: bool) {
         self.begun.clear();
         self.is_skipping = is_within;
     }
 
-    /// Goes on with the line that has begun in another one, with limits of its own.
+    /// Continues the current line of `other`, with the limits of `self`.
     pub fn go_on_from(&mut self, other: &Self) {
         self.is_skipping = other.is_skipping || other.begun.len() > self.most + 1;
         self.begun.clear();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_the_same_however_they_are_cut() {
+    fn lines_do_not_depend_on_the_pieces() {
         let text = b"one\r\ntwo\n\n12345\r\n123456\r\n1234567\nlast";
         for size in 1..text.len() {
             let (mut lines, mut found, mut dropped) = (Lines::new(5), Vec::new(), 0);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_costs_no_more_than_its_limit() {
+    fn an_endless_line_is_bounded_by_the_limit() {
         let (mut lines, mut found) = (Lines::new(10), Vec::new());
         let dropped: u64 = (0..1000).map(|_| lines.push(&[b'x'; 100], &mut found)).sum();
         assert_eq!((dropped, lines.begun.capacity()), (1, 0));

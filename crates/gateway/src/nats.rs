@@ -1,4 +1,4 @@
-//! A NATS server of a destination or of leases: its settings, and connections to it.
+//! NATS servers of destinations and leases: settings and connections.
 
 use crate::connect::{host_and_port, is_local};
 use crate::fault::Fault;
@@ -7,7 +7,7 @@ use async_nats::{Client, ConnectOptions};
 use core::time::Duration;
 use std::path::PathBuf;
 
-/// Where the server is, and how to get in.
+/// Address and credentials of the server.
 pub(crate) struct NatsServer {
     address: String,
     target: String,
@@ -18,8 +18,7 @@ pub(crate) struct NatsServer {
 }
 
 impl NatsServer {
-    /// Takes `user`, `password_file`, `allow_plaintext_password`, `credentials_file` and `ca_file` from settings whose `url`
-    /// stands in a line.
+    /// Takes `user`, `password_file`, `allow_plaintext_password`, `credentials_file` and `ca_file`; `url` is given with its line.
     pub(crate) fn take(fields: &mut Fields, (line, url): (usize, &str)) -> Result<Self, Mistake> {
         let (is_tls, rest) = match (url.strip_prefix("nats://"), url.strip_prefix("tls://")) {
             (Some(rest), _) => (false, rest),
@@ -43,7 +42,7 @@ impl NatsServer {
         let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
         if user.is_some() && !is_tls && !is_local(&host) && !is_open {
             let hint = "use tls://, or set allow_plaintext_password = true on a trusted network";
-            return Err(fields.mistake("the password would cross the network readably", hint));
+            return Err(fields.mistake("the password would cross the network unencrypted", hint));
         }
         let target = crate::connect::target(&host, port);
         Ok(Self {
@@ -61,13 +60,13 @@ impl NatsServer {
         &self.target
     }
 
-    /// An error as a fault of this server.
+    /// Converts an error into a fault of this server.
     pub(crate) fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
         let told = error.to_string();
         Fault::other(self.target.as_str(), crate::tls::advice(&told).unwrap_or(&told))
     }
 
-    /// Connects. `set` adds what is not the user's to choose.
+    /// Connects. `set` applies options that users cannot configure.
     pub(crate) async fn connect(
         &self,
         deadline: Duration,

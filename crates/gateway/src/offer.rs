@@ -1,4 +1,4 @@
-//! What a source offers: for people who write tags.
+//! What a source offers, to help users write tags.
 
 use crate::settings::SourceSettings;
 use core::fmt::Write;
@@ -6,18 +6,18 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is to be found out.
+/// An exploration request.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// The settings of the source.
     pub settings: SourceSettings,
-    /// How long to listen to a source whose values come by themselves.
+    /// How long to listen to a source that sends values on its own.
     pub within: Duration,
-    /// Where to begin: a node of an OPC UA server, a filter of MQTT topics.
+    /// Where to begin: a node of an OPC UA server, or an MQTT topic filter.
     pub below: Option<String>,
-    /// Most offers.
+    /// Maximum number of offers.
     pub most: usize,
-    /// Set to end early, with what was found until then.
+    /// Set this to end early with the results so far.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -29,25 +29,25 @@ impl Question {
     }
 }
 
-/// One thing that a source offers.
+/// One item that a source offers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Its address in the source, as people read it.
+    /// Its address in the source, in readable form.
     pub address: String,
-    /// The name that a tag would have.
+    /// The suggested name of a tag.
     pub name: String,
-    /// The folders that a tag would have.
+    /// The suggested folders of a tag.
     pub path: Vec<String>,
     /// The type of its value.
     pub kind: String,
     /// Its value, or the last message.
     pub value: String,
-    /// The settings of a tag that shows it, with values as TOML; none if no tag can.
+    /// The settings of a tag for it, with values as TOML; empty if no tag can show it.
     pub settings: Vec<(&'static str, String)>,
 }
 
 impl Offer {
-    /// The section of a tag that shows it; `None` if no tag can.
+    /// The section of a tag for it; `None` if no tag can show it.
     #[must_use]
     pub fn tag(&self, source: &str) -> Option<String> {
         if self.settings.is_empty() {
@@ -55,7 +55,7 @@ impl Offer {
         }
         let mut text = format!("[[tag]]\nsource = {}\nname = {}\n", quoted(source), quoted(&self.name));
         if !self.path.is_empty() {
-            // Writing into memory does not fail.
+            // Writing to memory cannot fail.
             let _ = writeln!(text, "path = {}", quoted(&self.path.join("/")));
         }
         for (key, value) in &self.settings {
@@ -65,7 +65,7 @@ impl Offer {
     }
 }
 
-/// A text as TOML writes it.
+/// Quotes a text for TOML.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offer_becomes_a_tag_that_can_be_read_back() {
+    fn an_offer_becomes_a_readable_tag() {
         let offer = Offer {
             name: "Say \"T\"".to_owned(),
             path: vec!["a".to_owned(), "b\\c".to_owned()],

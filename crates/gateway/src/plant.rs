@@ -1,4 +1,4 @@
-//! The nodes of the gateway in the address space.
+//! The gateway's nodes in the address space.
 
 use crate::alarms::MirroredAlarms;
 use crate::catalogue::Catalogue;
@@ -23,13 +23,13 @@ use taktwerk_server::history::NodeHistory;
 use taktwerk_server::space::{AddressSpace, NodeError, VariableHandle};
 use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
 
-/// Folders whose types are remembered.
+/// Most folders whose types are stored.
 const MODELS_MAX: usize = 1_000_000;
-/// Folders beyond which none is added for an event of another server.
+/// Above this number, no folder is added for an event of another server.
 const FOLDERS_MAX: usize = 100_000;
 const FOLDER_TYPE: NodeId = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
 
-/// What variables and methods have below them.
+/// The child nodes of variables and methods.
 const PROPERTIES: [&str; 9] = [
     "EURange",
     "EngineeringUnits",
@@ -42,13 +42,13 @@ const PROPERTIES: [&str; 9] = [
     "OutputArguments",
 ];
 
-/// Decides on what a client writes.
+/// Decides on a client's write.
 pub type OnWrite = Arc<dyn Fn(Variant) -> StatusCode + Send + Sync>;
 
-/// Who decides on writes now.
+/// The current decider on writes. It can be replaced.
 type Writer = Arc<Mutex<OnWrite>>;
 
-/// What clients can see of a variable without reading its value. As long as it is the same, the variable stays.
+/// What clients see of a variable apart from its value. A variable stays as long as this is unchanged.
 #[derive(Debug, Clone, PartialEq)]
 struct Shape {
     kind: Kind,
@@ -82,7 +82,7 @@ impl Shape {
     }
 }
 
-/// Variables that there will be, by path and name. Of those that are there already, the ones that look like this stay.
+/// The variables of a future configuration, by path and name. Existing variables of the same shape stay.
 #[derive(Debug, Default)]
 pub struct Wanted(HashMap<String, Shape>);
 
@@ -93,10 +93,10 @@ impl Wanted {
     }
 }
 
-/// Carries out what a client calls.
+/// Carries out a method call of a client.
 pub type OnCall = Arc<dyn Fn(Vec<Variant>) -> BoxFuture<'static, MethodResult> + Send + Sync>;
 
-/// Who carries out calls now.
+/// The current handler of calls. It can be replaced.
 type Caller = Arc<Mutex<OnCall>>;
 
 /// The arguments of a method.
@@ -108,7 +108,7 @@ pub struct Signature {
     pub outputs: Vec<Argument>,
 }
 
-/// What a node is.
+/// The kind of a node.
 enum What {
     Variable {
         handle: VariableHandle,
@@ -130,7 +130,7 @@ impl What {
         }
     }
 
-    /// Nobody is there for clients any more.
+    /// Rejects clients' writes and calls until a source takes over.
     fn disconnect(&self) {
         match self {
             Self::Variable { writer: Some(writer), .. } => {
@@ -152,9 +152,9 @@ struct Entry {
     node: Node,
     what: What,
     source: Arc<str>,
-    /// Whether the source has added it while it ran.
+    /// Whether the source added it while running.
     is_found: bool,
-    /// Since when no source feeds it.
+    /// When the source stopped feeding it; `None` while it is fed.
     released: Option<Instant>,
     /// Whether it was added for a source that does not run yet.
     is_staged: bool,
@@ -173,24 +173,24 @@ impl Entry {
     }
 }
 
-/// A variable that a source may feed.
+/// A variable that is handed to a source.
 #[derive(Debug)]
 pub struct Given {
     /// The variable.
     pub handle: VariableHandle,
-    /// Whether it was there before, with a value.
+    /// Whether it existed before, with a value.
     pub is_kept: bool,
 }
 
-/// Where tags become nodes.
+/// Manages the nodes of tags.
 pub struct Plant {
     namespace: Namespace,
     folders: Mutex<HashMap<String, Node>>,
     /// The variables of all sources by path and name.
     entries: Mutex<HashMap<String, Entry>>,
-    /// How many variables no source feeds.
+    /// Number of variables without a source.
     released: AtomicUsize,
-    /// What sources leave for those that follow them, by their names.
+    /// State that sources leave for their successors, by source name.
     kept: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
     /// The types of other servers.
     catalogue: Catalogue,
@@ -198,7 +198,7 @@ pub struct Plant {
     alarms: MirroredAlarms,
     /// The alarms of tags, by their variables.
     watched: Mutex<HashMap<NodeId, Alarm>>,
-    /// What folders are at the servers that they mirror, by their paths.
+    /// The types of mirrored folders, by path.
     models: Mutex<HashMap<String, Model>>,
 }
 
@@ -247,7 +247,7 @@ impl Plant {
         self.namespace.space()
     }
 
-    /// Says what a folder is at the server that it mirrors. A folder that is there stays as it is.
+    /// Sets the type of a folder that mirrors one of another server. Existing folders do not change.
     pub fn model_folder(&self, path: &[String], model: Model) {
         let key: String = path.iter().flat_map(|name| ["/", name]).collect();
         let mut models = lock(&self.models);
@@ -256,34 +256,34 @@ impl Plant {
         }
     }
 
-    /// Keeps something for the next source of this name: one whose settings are changed is made anew.
+    /// Keeps state for the next source of this name: changed settings create a new source.
     pub fn keep(&self, source: &str, what: Arc<dyn Any + Send + Sync>) {
         lock(&self.kept).insert(source.to_owned(), what);
     }
 
-    /// What the last source of this name has kept, if it is of this type.
+    /// The state kept by the last source of this name, if it is of type `T`.
     #[must_use]
     pub fn kept<T: Any + Send + Sync>(&self, source: &str) -> Option<Arc<T>> {
         let what = lock(&self.kept).get(source).cloned()?;
         what.downcast().ok()
     }
 
-    /// There is no source of this name any more.
+    /// Forgets a source that was removed.
     pub fn forget(&self, source: &str) {
         lock(&self.kept).remove(source);
         self.catalogue.forget(source);
         self.alarms.end(source);
     }
 
-    /// Removes the types of other servers that nothing uses any more, some at a time. It blocks for as long as that takes.
+    /// Removes unused types of other servers, in portions. Blocks until done.
     pub fn sweep_types(&self) {
         let count = self.catalogue.sweep(self.space(), || self.types());
         if count > 0 {
-            tracing::debug!(count, "nodes of types that no source has any more were deleted");
+            tracing::debug!(count, "unused type nodes of other servers were deleted");
         }
     }
 
-    /// The types of other servers that nodes have.
+    /// The types of other servers that nodes use.
     fn types(&self) -> HashSet<NodeId> {
         let mut types = self.alarms.types();
         let mut keep = |model: &Model| {
@@ -294,7 +294,7 @@ impl Plant {
             .filter_map(|entry| entry.what.shape())
             .for_each(|shape| keep(&shape.model));
         let folders = lock(&self.folders);
-        // Models of folders that are not there any more may be of use again, but their types need not stay.
+        // Models of deleted folders may be used again, but their types need not stay.
         lock(&self.models)
             .iter()
             .filter(|(key, _)| folders.contains_key(*key))
@@ -302,7 +302,7 @@ impl Plant {
         types
     }
 
-    /// The folder of a path; what is missing of it is added.
+    /// The folder of a path. Missing folders are added.
     fn folder(&self, path: &[String]) -> Result<Node, BuildError> {
         let mut folders = lock(&self.folders);
         let mut parent = self.namespace.objects();
@@ -310,7 +310,7 @@ impl Plant {
         for name in path {
             key.push('/');
             key.push_str(name);
-            // Clients with the right to it can delete nodes, and the folder then has to be added again.
+            // Clients with the permission can delete nodes; a deleted folder must be added again.
             let is_there = |folder: &&Node| self.namespace.node(folder.id().clone()).is_ok();
             parent = match folders.get(&key).filter(is_there) {
                 Some(folder) => folder.clone(),
@@ -333,10 +333,10 @@ impl Plant {
         Ok(parent)
     }
 
-    /// Whether the variable of a tag could be added, if the sources in `going` were not there.
+    /// Whether the variable of a tag could be added after removing the sources in `going`.
     ///
     /// # Errors
-    /// There is a node of that name.
+    /// A node of that name exists.
     pub fn check(&self, tag: &Tag, going: &HashSet<String>) -> Result<(), BuildError> {
         let name = tag.full_name();
         let id = NodeId::string(self.namespace.index(), name.as_str());
@@ -351,10 +351,10 @@ impl Plant {
         }
     }
 
-    /// The variable of a tag. One that is there, looks the same and is not fed any more is taken over.
+    /// The variable of a tag. An existing variable of the same shape without a source is taken over.
     ///
     /// # Errors
-    /// There is a node of that name.
+    /// A node of that name exists.
     pub fn variable(
         &self,
         source: &Arc<str>,
@@ -383,8 +383,7 @@ impl Plant {
             }
             other = entries.remove(&name);
         }
-        // The address space is changed without this lock: what holds the address space may wait for a feed, which may
-        // wait for this.
+        // Release this lock before changing the address space: its holder may wait for a feed, which may wait for this lock.
         drop(entries);
         if let Some(other) = other {
             self.delete(&[other.node]);
@@ -395,8 +394,8 @@ impl Plant {
         Ok(Given { handle, is_kept: false })
     }
 
-    /// Adds the variable of a tag before its source runs. What cannot be added before other variables are gone is left
-    /// out. [`Self::unstage`] takes back what was added.
+    /// Adds the variable of a tag before its source runs. Variables that conflict with existing ones are skipped.
+    /// [`Self::unstage`] reverts this.
     ///
     /// # Errors
     /// The variable cannot be added.
@@ -422,7 +421,7 @@ impl Plant {
         Ok(())
     }
 
-    /// Deletes the variables that were added for sources that do not run, and the folders that are empty then.
+    /// Deletes the variables that were added for sources that do not run, and folders that become empty.
     pub fn unstage(&self) {
         self.remove(|_, entry| entry.is_staged);
     }
@@ -473,7 +472,7 @@ impl Plant {
             let writer = Arc::clone(writer);
             builder = builder.on_write(move |_, value: Variant| {
                 let decide = Arc::clone(&*lock(&writer));
-                // An error status is what the client gets; it may be good.
+                // The status that the client receives, which may be a good one.
                 Err(decide(value))
             });
         }
@@ -483,13 +482,13 @@ impl Plant {
         let variable = builder.add()?;
         let access = tag.roles.access(tag.access == Access::ReadWrite);
         if access != Default::default() {
-            // With its Properties: they tell as much as the value.
+            // Properties are as sensitive as the value, so they get the same permissions.
             for node in self.with_properties(core::slice::from_ref(variable.node())) {
                 self.space().set_access(node.id(), access.clone())?;
             }
         }
         if let Some(alarm) = &tag.alarm {
-            // The type may have become known only now.
+            // The type may not have been known before.
             match alarm.problem(shape.kind) {
                 Some((problem, hint)) => tracing::warn!(tag = tag.full_name(), problem, hint, "no alarm"),
                 None => match alarm.add(&variable, shape.kind, access) {
@@ -501,11 +500,10 @@ impl Plant {
         Ok((variable.node().clone(), variable.handle().clone(), writer))
     }
 
-    /// The method of a source, below a folder. One that is there, looks the same and has nobody to carry it out is taken
-    /// over.
+    /// A source's method below a folder. An existing method with the same signature and without a source is taken over.
     ///
     /// # Errors
-    /// There is a node of that name.
+    /// A node of that name exists.
     pub fn method(
         &self,
         source: &Arc<str>,
@@ -548,7 +546,7 @@ impl Plant {
         lock(&self.entries).insert(name, entry);
     }
 
-    /// Lets clients read the history of a variable from a store that is not the server's.
+    /// Lets clients read the history of a variable from a store other than the server's.
     ///
     /// # Errors
     /// There is no such variable.
@@ -557,12 +555,12 @@ impl Plant {
         Ok(self.namespace.space().set_history(&id, history, false, false, taktwerk_net::clock::wall())?)
     }
 
-    /// The node of a folder or variable, where its events come from. A folder is added if it is not there.
+    /// The node of a folder or variable that is the source of events. A missing folder is added.
     #[must_use]
     pub fn notifier(&self, path: &[String], is_folder: bool) -> Option<Node> {
         match self.namespace.node(self.id(&path.join("/"))) {
             Ok(node) => Some(node),
-            // Other servers say which objects there are, again and again.
+            // Limited, because other servers determine the number of objects.
             Err(_) if is_folder && lock(&self.folders).len() < FOLDERS_MAX => self.folder(path).ok(),
             Err(_) => None,
         }
@@ -573,7 +571,7 @@ impl Plant {
         self.namespace.space().raise(event, taktwerk_net::clock::wall());
     }
 
-    /// A number that another one follows whenever the state of an alarm of the server changes.
+    /// A counter that changes whenever the state of an alarm of the server changes.
     #[must_use]
     pub fn alarm_changes(&self) -> u64 {
         self.namespace.space().alarms().map_or(0, |alarms| alarms.changes())
@@ -585,7 +583,7 @@ impl Plant {
         NodeId::string(self.namespace.index(), name)
     }
 
-    /// The variables of a source are not fed any more. They stay until they are taken over or deleted.
+    /// Releases the variables of a source. They stay until they are taken over or deleted.
     pub fn release(&self, source: &str) {
         let now = Instant::now();
         for entry in lock(&self.entries).values_mut() {
@@ -597,7 +595,7 @@ impl Plant {
         }
     }
 
-    /// One variable is not fed any more.
+    /// Releases one variable.
     pub fn release_one(&self, name: &str) {
         if let Some(entry) = lock(&self.entries).get_mut(name).filter(|entry| entry.released.is_none()) {
             entry.released = Some(Instant::now());
@@ -605,11 +603,11 @@ impl Plant {
         }
     }
 
-    /// Deletes variables of a source that are not fed, unless they are wanted as they are: those of tags at once, those
-    /// that the source had found itself after `grace`, because it needs time to find them again. Folders that are empty
-    /// then go too.
+    /// Deletes released variables of a source unless they are in `wanted` with the same shape. Those of tags are deleted at once.
+    /// Those that the source found itself are deleted after `grace`, because finding them again takes time. Folders that become
+    /// empty are deleted too.
     ///
-    /// Says whether anything was deleted.
+    /// Returns whether anything was deleted.
     pub fn sweep(&self, source: &str, grace: Duration, wanted: &Wanted) -> bool {
         self.remove(|name, entry| {
             let is_over = |since: Instant| !entry.is_found || since.elapsed() >= grace;
@@ -618,7 +616,7 @@ impl Plant {
         })
     }
 
-    /// Deletes variables that are not fed, and the folders that are empty then.
+    /// Deletes released variables, and folders that become empty.
     fn remove(&self, goes: impl Fn(&str, &Entry) -> bool) -> bool {
         if self.released.load(Ordering::Relaxed) == 0 {
             return false;
@@ -637,7 +635,7 @@ impl Plant {
         }
         let mut used = HashSet::new();
         for name in entries.keys() {
-            // What is above a folder that is known is known too.
+            // All ancestors of a known folder are known too.
             above(name).take_while(|folder| used.insert((*folder).to_owned())).for_each(drop);
         }
         drop(entries);
@@ -655,9 +653,9 @@ impl Plant {
         true
     }
 
-    /// Deletes variables with their properties. They may be gone: clients with the right to it can delete nodes.
+    /// Deletes variables with their properties. Some may already be deleted by clients.
     fn delete(&self, variables: &[Node]) {
-        // While their variables are there: clients that monitor them are told that the alarms are gone.
+        // Remove alarms while their variables exist, so that clients that monitor them are notified.
         for variable in variables {
             let alarm = lock(&self.watched).remove(variable.id());
             alarm.into_iter().for_each(Alarm::remove);
@@ -665,7 +663,7 @@ impl Plant {
         self.namespace.delete_nodes(&self.with_properties(variables));
     }
 
-    /// Variables with their properties, which come first.
+    /// Variables with their properties, properties first.
     fn with_properties(&self, variables: &[Node]) -> Vec<Node> {
         let of = |node: &Node| {
             let name = |name| QualifiedName::new(0, name);
@@ -674,7 +672,7 @@ impl Plant {
         variables.iter().flat_map(of).chain(variables.iter().cloned()).collect()
     }
 
-    /// Variables that no source feeds get the status of a value that is not fresh.
+    /// Marks the released variables of a source as stale.
     pub fn age(&self, source: &str, now: taktwerk_types::UtcTime) {
         for entry in lock(&self.entries).values() {
             if &*entry.source == source && entry.released.is_some() {
@@ -698,7 +696,7 @@ impl Plant {
     }
 }
 
-/// The folders of a path and name, the nearest one first.
+/// The ancestor folders of a name, nearest first.
 fn above(name: &str) -> impl Iterator<Item = &str> {
     core::iter::successors(name.rsplit_once('/'), |(folder, _)| folder.rsplit_once('/'))
         .map(|(folder, _)| folder)

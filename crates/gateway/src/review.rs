@@ -1,6 +1,5 @@
-//! What is allowed in a configuration but probably not meant: names that look alike, times that do not fit together,
-//! ranges that a type cannot hold. What only one kind of source or destination knows comes from [`Adapter::review`] and
-//! [`Sink::review`].
+//! Warnings about valid but probably unintended configurations: similar names, inconsistent times, ranges that a type cannot
+//! hold. Warnings specific to a kind of source or destination come from [`Adapter::review`] and [`Sink::review`].
 //!
 //! [`Adapter::review`]: crate::source::Adapter::review
 //! [`Sink::review`]: crate::destination::Sink::review
@@ -8,13 +7,13 @@
 use crate::configuration::{GatewayConfig, SourceConfig, TagConfig, references};
 use crate::destination::Concern;
 use crate::fields::Mistake;
+use crate::settings::SourceSettings;
 use crate::source::Placement;
-use core::time::Duration;
 use std::collections::HashMap;
 use std::path::Path;
 use taktwerk_types::BuiltInType;
 
-/// Looks at a configuration that has no mistakes; `path` is the file that its sources are in.
+/// Reviews a configuration without mistakes; `path` is its file.
 #[must_use]
 pub fn review(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
     let mut warnings = Vec::new();
@@ -34,7 +33,7 @@ pub fn review(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
             });
         }
         for tag in &source.tags {
-            numbers(tag, source.settings.interval, &mut warnings);
+            numbers(tag, &source.settings, &mut warnings);
         }
     }
     references::unmatched(path, config, &mut warnings);
@@ -43,7 +42,7 @@ pub fn review(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
     warnings
 }
 
-/// Destinations that cannot work with the tags that they get.
+/// Destinations that cannot work with their tags.
 fn destinations(path: &Path, config: &GatewayConfig, warnings: &mut Vec<Mistake>) {
     for destination in &config.destinations {
         let placed = config.sources.iter().flat_map(|source| &source.tags);
@@ -56,7 +55,7 @@ fn destinations(path: &Path, config: &GatewayConfig, warnings: &mut Vec<Mistake>
     }
 }
 
-/// The settings of a source that do not fit together.
+/// Inconsistent settings of a source.
 fn times(path: &Path, source: &SourceConfig, warnings: &mut Vec<Mistake>) {
     let settings = &source.settings;
     let mut warn = |key: &str, problem: String, hint: &str| {
@@ -89,7 +88,11 @@ fn times(path: &Path, source: &SourceConfig, warnings: &mut Vec<Mistake>) {
     if settings.deadline > settings.lost_after {
         let problem =
             format!("{:?} is longer than lost_after ({:?})", settings.deadline, settings.lost_after);
-        warn("deadline", problem, "a device that hangs is noticed after its values have become bad");
+        warn(
+            "deadline",
+            problem,
+            "a device that does not respond is noticed only after its values have become bad",
+        );
     }
     if settings.retry > settings.retry_max {
         let problem = format!("{:?} is longer than retry_max ({:?})", settings.retry, settings.retry_max);
@@ -97,9 +100,9 @@ fn times(path: &Path, source: &SourceConfig, warnings: &mut Vec<Mistake>) {
     }
 }
 
-/// The settings of a tag that do not fit together.
-fn numbers(it: &TagConfig, interval: Option<Duration>, warnings: &mut Vec<Mistake>) {
-    let tag = &it.tag;
+/// Inconsistent settings of a tag.
+fn numbers(it: &TagConfig, source: &SourceSettings, warnings: &mut Vec<Mistake>) {
+    let (tag, interval) = (&it.tag, source.interval);
     let mut warn = |key: &str, problem: String, hint: &str| {
         let (key, hint) = (key.to_owned(), hint.to_owned());
         warnings.push(Mistake { path: it.path.clone(), line: it.line, key, problem, hint });
@@ -109,6 +112,25 @@ fn numbers(it: &TagConfig, interval: Option<Duration>, warnings: &mut Vec<Mistak
     {
         let problem = format!("{every:?} is shorter than the source's interval of {interval:?}");
         warn("expect_every", problem, "the value is uncertain between two reads; leave it out");
+    }
+    if let (Some(stale), Some(interval)) = (tag.stale_after, interval)
+        && stale <= interval
+    {
+        let problem = format!("{stale:?} is not longer than the source's interval of {interval:?}");
+        warn(
+            "stale_after",
+            problem,
+            "the value becomes uncertain between two reads; use two intervals or more",
+        );
+    }
+    let lost = tag.lost_after.unwrap_or(source.lost_after);
+    if let Some(stale) = tag.stale_after_in(source)
+        && (tag.stale_after.is_some() || tag.lost_after.is_some())
+        && lost < stale
+    {
+        let key = if tag.lost_after.is_some() { "lost_after" } else { "stale_after" };
+        let problem = format!("lost_after is {lost:?} and stale_after {stale:?}");
+        warn(key, problem, "the value becomes bad at the later of both times");
     }
     if let Some((low, high)) = tag.range {
         if tag.deadband >= high - low {
@@ -144,7 +166,7 @@ fn bounds(kind: BuiltInType) -> Option<(f64, f64)> {
     })
 }
 
-/// Tags whose names differ in case only: two nodes that people take for one.
+/// Tags whose names differ only in case.
 fn alike(config: &GatewayConfig, warnings: &mut Vec<Mistake>) {
     let mut seen: HashMap<String, &TagConfig> = HashMap::new();
     for it in config.sources.iter().flat_map(|source| &source.tags) {
@@ -186,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_has_no_warning() {
+    fn usual_configurations_have_no_warning() {
         let tags = [
             "address = \"holding:0\"\nformat = \"float32\"\nrange = [0, 100]\ndeadband = 0.5",
             "address = \"holding:2\"",
@@ -205,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_not_there_are_found() {
+    fn missing_programs_are_found() {
         let program = |command: &str| {
             let text =
                 "[[source]]\nname = \"p\"\ntype = \"program\"\n[[tag]]\nsource = \"p\"\nname = \"x\"\n";
@@ -218,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_whose_birth_is_too_large_are_found() {
+    fn devices_with_too_large_births_are_found() {
         let text = |settings: &str| {
             let mut text = "[[source]]\nname = \"s\"\ntype = \"simulation\"\n".to_owned();
             for number in 0..100 {
@@ -264,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_that_a_line_cannot_keep_are_found() {
+    fn intervals_too_short_for_a_line_are_found() {
         let tags: Vec<String> = (0..10).map(|at| format!("address = \"holding:{}\"", at * 200)).collect();
         let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
         let found = modbus("interval = \"10 ms\"", &tags);
@@ -280,7 +302,19 @@ mod tests {
     }
 
     #[test]
-    fn times_and_numbers_that_do_not_fit_together_are_found() {
+    fn inconsistent_times_of_a_tag_are_found() {
+        let of_tag = |settings: &str| modbus("", &[&format!("address = \"holding:0\"\n{settings}")]);
+        assert_eq!(of_tag("stale_after = \"5 s\"\nlost_after = \"1 min\""), Vec::<String>::new());
+        let found = of_tag("stale_after = \"100 ms\"");
+        assert!(found[0].contains(": stale_after: 100ms is not longer"), "{found:?}");
+        let found = of_tag("lost_after = \"100 ms\"");
+        assert!(found[0].contains(": lost_after: lost_after is 100ms and stale_after 2s"), "{found:?}");
+        let found = of_tag("stale_after = \"1 min\"");
+        assert!(found[0].contains(": stale_after: lost_after is 10s and stale_after 60s"), "{found:?}");
+    }
+
+    #[test]
+    fn inconsistent_times_and_numbers_are_found() {
         let all = modbus(
             "stale_after = \"1 s\"\nlost_after = \"500 ms\"\nretry = \"1 min\"",
             &["address = \"holding:0\"\ntype = \"Byte\"\nrange = [0, 300]\ndeadband = 300\nclamp = [400, 500]\n\

@@ -1,16 +1,16 @@
-//! Who may use a tag.
+//! The roles that may use a tag.
 
 use crate::fields::{Fields, Mistake};
 use taktwerk_schema::PermissionType;
 use taktwerk_server::authorization::{Access, role::well_known};
 use taktwerk_types::NodeId;
 
-/// The roles that may use a tag. Without any, its namespace says who may.
+/// The roles that may use a tag. Without any, the permissions of its namespace apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TagRoles {
-    /// Roles that may do what the tag allows.
+    /// Roles with all access that the tag allows.
     full: Vec<String>,
-    /// Roles that may read it.
+    /// Roles with read access.
     read: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ impl TagRoles {
         Ok(Self { full, read: names(fields.texts("read_roles")?) })
     }
 
-    /// Why they cannot be meant, given the roles that the file adds to those of the specification.
+    /// Why the roles are wrong. `own` are the roles that the file adds to the standard ones.
     #[must_use]
     pub fn problem(&self, own: &[String]) -> Option<(String, String)> {
         let known = || well_known::ALL.iter().map(|(name, _)| *name).chain(own.iter().map(String::as_str));
@@ -36,7 +36,7 @@ impl TagRoles {
         Some((format!("there is no role {wrong:?}"), hint))
     }
 
-    /// What its nodes say about who may do what: roles that are not listed may do nothing.
+    /// The permissions of the tag's nodes. Roles that are not listed have none.
     #[must_use]
     pub fn access(&self, is_writable: bool) -> Access {
         if self.full.is_empty() && self.read.is_empty() {
@@ -51,13 +51,13 @@ impl TagRoles {
         let all = |roles: &[String], permissions| {
             roles.iter().map(move |role| (id(role), permissions)).collect::<Vec<_>>()
         };
-        // A role in both lists has what the first one gives.
+        // A role in both lists has full access.
         let rest: Vec<String> = self.read.iter().filter(|role| !self.full.contains(role)).cloned().collect();
         Access::roles([all(&self.full, full), all(&rest, read)].concat())
     }
 }
 
-/// Names in a list, or in a cell of a table behind each other.
+/// Names in a list, or separated in a table cell.
 fn names(texts: Option<Vec<String>>) -> Vec<String> {
     let texts = texts.unwrap_or_default();
     let parts = texts.iter().flat_map(|text| text.split([',', ';']));

@@ -1,4 +1,4 @@
-//! Serial lines of this machine.
+//! Serial ports.
 
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
@@ -23,14 +23,14 @@ pub struct SerialLine {
 pub enum Parity {
     /// There is none.
     None,
-    /// As the specification of Modbus says.
+    /// Even parity, the default of Modbus.
     Even,
-    /// The other way.
+    /// Odd parity.
     Odd,
 }
 
 impl SerialLine {
-    /// Takes the settings `baud`, `parity` and `stop_bits`, with defaults of the protocol.
+    /// Takes the settings `baud`, `parity` and `stop_bits`. The defaults depend on the protocol.
     ///
     /// # Errors
     /// The first mistake.
@@ -48,7 +48,7 @@ impl SerialLine {
     /// Opens the line.
     ///
     /// # Errors
-    /// There is no such device, or it is in use.
+    /// The device does not exist, or is in use.
     #[cfg(feature = "serial")]
     pub(crate) fn open(&self) -> Result<tokio_serial::SerialStream, Fault> {
         use tokio_serial::{DataBits, SerialPortBuilderExt, StopBits};
@@ -65,7 +65,7 @@ impl SerialLine {
         port.map_err(|error| Fault::Connect { target: self.device.clone(), reason: error.to_string() })
     }
 
-    /// What opening the line fails with.
+    /// The error of opening a port in a build without serial support.
     #[cfg(not(feature = "serial"))]
     pub(crate) fn missing(&self) -> Fault {
         let reason = "this program was built without serial lines (feature `serial`)".to_owned();

@@ -1,41 +1,42 @@
-//! What every source has, of whatever kind.
+//! Settings common to all sources.
 
 use crate::fields::{Fields, Mistake};
 use core::time::Duration;
 
-/// What every source has.
+/// Settings common to all sources.
 #[derive(Debug, Clone)]
 pub struct SourceSettings {
     /// Its name.
     pub name: String,
-    /// How often it is asked; `None` if values come by themselves.
+    /// The polling interval; `None` if the source sends values on its own.
     pub interval: Option<Duration>,
-    /// How long a connection or an answer may take.
+    /// Timeout for connections and answers.
     pub deadline: Duration,
-    /// Without a value for so long, the last one is Uncertain_LastUsableValue. Two intervals unless it is named.
+    /// After this time without a value, the last one becomes Uncertain_LastUsableValue. Default: two intervals.
     pub stale_after: Option<Duration>,
-    /// Without a value for so long, there is none: Bad_NoCommunication.
+    /// After this time without a value, the tag becomes Bad_NoCommunication.
     pub lost_after: Duration,
-    /// Values that it may store per second. Of more, the newest of each tag waits; those that it replaces are counted.
+    /// Rate limit for stored values, per second. Beyond it, the newest value of each tag is queued; values that it replaces are
+    /// counted.
     pub values_per_second_max: u64,
-    /// Pause after the first failure; each one after that doubles it …
+    /// Pause after the first failure. It doubles with each further failure …
     pub retry: Duration,
-    /// … up to this.
+    /// … up to this maximum.
     pub retry_max: Duration,
-    /// Whether gateways that share sources ask it one at a time.
+    /// Whether gateways that share sources use a lease so that only one polls it.
     pub is_leased: bool,
-    /// Variables that it may add while it runs.
+    /// Most variables that it may add while running.
     pub nodes_max: usize,
 }
 
 impl SourceSettings {
-    /// Takes the settings of a source; `interval` is the default for those that are asked.
+    /// Takes the settings of a source; `interval` is the default for polled sources.
     ///
     /// # Errors
     /// The first mistake.
     pub fn take(fields: &mut Fields, name: String, interval: Option<Duration>) -> Result<Self, Mistake> {
         let interval = match interval {
-            // Faster makes no sense on any field bus, and would burn a core.
+            // No field bus needs a shorter interval, and polling faster would use a whole core.
             Some(default) => Some(fields.span("interval")?.unwrap_or(default).max(Duration::from_millis(1))),
             None => None,
         };

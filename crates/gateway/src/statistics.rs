@@ -1,4 +1,4 @@
-//! What a source counts. Anybody may read it at any time.
+//! Counters of a source. They can be read at any time from any thread.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,53 +20,53 @@ pub struct Statistics {
     missed: AtomicU64,
     uncertain: AtomicU64,
     lost: AtomicU64,
-    /// Ticks of the last answer; 0 if there was none.
+    /// Ticks of the last answer; 0 if there is none yet.
     last_answer: AtomicU64,
     is_connected: AtomicBool,
-    /// The process of an adapter that is a program; 0 if there is none.
+    /// The process id of a program adapter; 0 if it does not run.
     process: AtomicU32,
     last_error: Mutex<Option<String>>,
     incomplete: Mutex<Option<String>>,
 }
 
-/// What a source has counted so far.
+/// The counters of a source at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
-    /// Questions to the source: requests, polls.
+    /// Requests and polls.
     pub requests: u64,
-    /// Answers, and messages that came by themselves.
+    /// Answers, and messages that the source sent on its own.
     pub answers: u64,
-    /// Questions without an answer, refused questions, connections that failed.
+    /// Requests without an answer, rejected requests, failed connections.
     pub errors: u64,
     /// Values stored in tags.
     pub values: u64,
-    /// Values that do not fit their tag's type.
+    /// Values that do not fit the type of their tag.
     pub invalid: u64,
-    /// Values and messages thrown away: too large, or nobody's.
+    /// Values and messages that were dropped: too large, or without a tag.
     pub dropped: u64,
-    /// Values that a newer one of their tag has replaced before they could be stored: more than the source may store.
+    /// Values replaced by a newer one of the same tag before they could be stored, because of the rate limit.
     pub replaced: u64,
     /// Values written to the source.
     pub writes: u64,
-    /// Values that could not be written.
+    /// Failed writes.
     pub write_errors: u64,
-    /// Connections made.
+    /// Established connections.
     pub connections: u64,
-    /// How often a tag's value did not come in time.
+    /// How often a tag's value was overdue.
     pub missed: u64,
-    /// Tags that are Uncertain_LastUsableValue now.
+    /// Tags that are currently Uncertain_LastUsableValue.
     pub uncertain: u64,
-    /// Tags that are Bad_NoCommunication now.
+    /// Tags that are currently Bad_NoCommunication.
     pub lost: u64,
     /// The time of the last answer.
     pub last_answer: Option<UtcTime>,
-    /// Whether the source is connected, or answered last time.
+    /// Whether the source is connected, or answered the last request.
     pub is_connected: bool,
-    /// The process of an adapter that is a program, while it runs.
+    /// The process id of a program adapter while it runs.
     pub process: Option<u32>,
-    /// Why something failed last.
+    /// The last error.
     pub last_error: Option<String>,
-    /// Why some of what the source has is not here, if that is so now.
+    /// Why some of the source's data is currently missing; `None` if it is complete.
     pub incomplete: Option<String>,
 }
 
@@ -108,55 +108,55 @@ impl Statistics {
         }
     }
 
-    /// Counts.
+    /// Increases a counter.
     pub fn add(&self, count: Count, number: usize) {
         if number > 0 {
             self.counter(count).fetch_add(number as u64, Ordering::Relaxed);
         }
     }
 
-    /// An answer has come.
+    /// Records an answer.
     pub fn answered(&self, now: UtcTime) {
         self.answers.fetch_add(1, Ordering::Relaxed);
         self.last_answer.store(now.ticks().max(0) as u64, Ordering::Relaxed);
     }
 
-    /// How many answers have come.
+    /// The number of answers.
     #[must_use]
     pub fn answers(&self) -> u64 {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// A connection was made.
+    /// Records a connection.
     pub fn connected(&self) {
         if !self.is_connected.swap(true, Ordering::Relaxed) {
             self.connections.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The connection is gone.
+    /// Records the loss of the connection.
     pub fn disconnected(&self) {
         self.is_connected.store(false, Ordering::Relaxed);
     }
 
-    /// Something has failed.
+    /// Records a failure.
     pub fn failed(&self, error: &str) {
         self.add(Count::Errors, 1);
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
     }
 
-    /// Why some of what the source has is not here; `None` if all is.
+    /// Sets why some of the source's data is missing; `None` if it is complete.
     pub fn set_incomplete(&self, why: Option<String>) {
         *self.incomplete.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// How many tags are not as they should be.
+    /// Sets how many tags are uncertain or bad.
     pub fn set_quality(&self, uncertain: usize, lost: usize) {
         self.uncertain.store(uncertain as u64, Ordering::Relaxed);
         self.lost.store(lost as u64, Ordering::Relaxed);
     }
 
-    /// The process of the adapter has begun, or ended.
+    /// Records the start or end of the adapter's process.
     pub fn set_process(&self, process: Option<u32>) {
         self.process.store(process.unwrap_or_default(), Ordering::Relaxed);
     }
@@ -167,7 +167,7 @@ impl Statistics {
         self.is_connected.load(Ordering::Relaxed)
     }
 
-    /// What was counted so far.
+    /// The counters at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

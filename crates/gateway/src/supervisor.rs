@@ -1,4 +1,4 @@
-//! Runs a source in a task of its own, and again whenever it fails.
+//! Runs a source in its own task, and restarts it after failures.
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
@@ -13,7 +13,7 @@ use std::panic::AssertUnwindSafe;
 use tokio::time::sleep;
 use tracing::field::Empty;
 
-/// Runs a source for ever; with a lease, whenever this gateway has it.
+/// Runs a source forever; a leased source only while this gateway holds the lease.
 pub async fn supervise(
     mut adapter: Box<dyn Adapter>,
     feed: Feed,
@@ -39,7 +39,7 @@ pub async fn supervise(
         let answers = feed.statistics().snapshot().answers;
         let span =
             tracing::debug_span!(target: TARGET, "source.session", source = settings.name, error = Empty);
-        // A panic of an adapter or of a library costs this source a pause, and nobody else anything.
+        // A panic of an adapter or library affects only this source.
         let run = AssertUnwindSafe(adapter.run(&feed, &mut writes)).catch_unwind();
         let outcome = match &mut lease {
             None => Some(run.await),
@@ -51,7 +51,10 @@ pub async fn supervise(
             Some(Ok(Err(fault))) => fault,
             Some(Err(_)) => Fault::other(adapter.describe(), "the adapter panicked; please report this"),
             None => {
-                tracing::info!(source = settings.name, "another gateway may ask it now");
+                tracing::info!(
+                    source = settings.name,
+                    "the lease has ended: another gateway may poll the source now"
+                );
                 feed.stand_by();
                 pause = settings.retry;
                 continue;
@@ -83,10 +86,10 @@ pub async fn supervise(
     }
 }
 
-/// How often readings that wait are stored.
+/// Interval for storing queued readings.
 const WAITING: Duration = Duration::from_millis(10);
 
-/// Looks for values that do not come, and stores those that had to wait, for ever.
+/// Detects overdue values and stores queued readings, forever.
 pub async fn watch(feed: Feed) {
     let missing = async {
         loop {
@@ -104,3 +107,6 @@ pub async fn watch(feed: Feed) {
     };
     join(missing, waiting).await;
 }
+
+#[cfg(test)]
+mod simulation;

@@ -4,13 +4,13 @@ use crate::fields::{Fields, Mistake, Sections, Setting};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Largest file.
+/// Largest file in bytes.
 const FILE_LEN_MAX: u64 = 64 << 20;
 
-/// Reads the tags of a file. The column `source` may be left out.
+/// Reads the tags of a file. The column `source` is optional.
 ///
 /// # Errors
-/// The file cannot be read, or is no CSV.
+/// The file cannot be read, or is not CSV.
 pub fn read(path: &Path, source: &str) -> Result<Vec<Fields>, Mistake> {
     let text = taktwerk_config::file::read_text(path, FILE_LEN_MAX)
         .map_err(|error| mistake(path, 0, error.to_string()))?;
@@ -21,13 +21,13 @@ fn mistake(path: &Path, line: usize, problem: String) -> Mistake {
     Mistake { path: path.to_owned(), line, key: String::new(), problem, hint: String::new() }
 }
 
-/// Reads the tags of a file's text.
+/// Reads the tags from the text of a file.
 ///
 /// # Errors
-/// It is no CSV.
+/// The text is not CSV.
 pub fn parse(path: &Path, source: &str, text: &str) -> Result<Vec<Fields>, Mistake> {
     let mistake = |line: usize, problem: String| mistake(path, line, problem);
-    // Spreadsheets write a mark at the beginning, and semicolons in half of the world.
+    // Spreadsheets write a byte order mark, and semicolons in many locales.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.lines().next().unwrap_or_default();
     let delimiter = if first.matches(';').count() > first.matches(',').count() { b';' } else { b',' };
@@ -48,16 +48,16 @@ pub fn parse(path: &Path, source: &str, text: &str) -> Result<Vec<Fields>, Mista
         let line = record.position().map_or(0, |position| position.line() as usize);
         let cells = headers.iter().zip(&record).map(|(key, cell)| (key.to_owned(), cell.to_owned()));
         let default = core::iter::once(("source".to_owned(), source.to_owned()));
-        // A cell of the column wins over the default.
+        // A cell overrides the default.
         tags.push(Fields::of_cells(path, line, default.chain(cells.filter(|(_, cell)| !cell.is_empty()))));
     }
     Ok(tags)
 }
 
-/// Writes the tags of a configuration's text as a table, also those of tables and of instances of templates.
+/// Writes the tags of a configuration as a table, including those from tables and template instances.
 ///
 /// # Errors
-/// The text is no configuration, or a table cannot be read.
+/// The text is not a valid configuration, or a table cannot be read.
 pub fn write(path: &Path, text: &str) -> Result<String, Mistake> {
     let mut sections = Sections::parse(path, text)?;
     if let Some(mistake) = crate::template::expand(&mut sections).into_iter().next() {
@@ -76,7 +76,7 @@ pub fn write(path: &Path, text: &str) -> Result<String, Mistake> {
     let others: BTreeSet<&str> = tags.iter().flat_map(Fields::keys).collect();
     columns.extend(others.into_iter().filter(|key| !["source", "name", "path", "address"].contains(key)));
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = writer.write_record(&columns);
     for tag in &tags {
         let _ = writer.write_record(columns.iter().map(|key| tag.get(key).map(cell).unwrap_or_default()));
@@ -84,7 +84,7 @@ pub fn write(path: &Path, text: &str) -> Result<String, Mistake> {
     Ok(String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default())
 }
 
-/// A setting as it stands in a cell.
+/// Formats a setting for a cell.
 fn cell(setting: &Setting) -> String {
     match setting {
         Setting::Text(text) => text.clone(),
@@ -104,7 +104,7 @@ mod tests {
     const SOURCE: &str = "[[source]]\nname = \"plc\"\ntype = \"modbus\"\naddress = \"localhost\"\n";
 
     #[test]
-    fn tags_go_into_a_table_and_come_back() {
+    fn tags_survive_a_round_trip_through_a_table() {
         let tags = "[[tag]]\nsource = \"plc\"\nname = \"A, B\"\npath = \"x/y\"\naddress = \"holding:1\"\nscale = 0.5\n\
                     range = [0, 10.5]\nhistorize = true\n[[tag]]\nsource = \"plc\"\nname = \"C\"\naddress = \"coil:2\"\n";
         let table = write(Path::new("g.toml"), &format!("{SOURCE}{tags}")).unwrap();
@@ -117,7 +117,7 @@ mod tests {
         std::fs::write(folder.path().join("tags.csv"), format!("\u{feff}{table}")).unwrap();
         let file = folder.path().join("g.toml");
         let text = format!("{SOURCE}tags = \"tags.csv\"\n");
-        // What stands in a table goes into the next one.
+        // A configuration with a table yields the same table.
         assert_eq!(write(&file, &text).unwrap(), table);
         let config = GatewayConfig::parse(&file, &text).unwrap().unwrap();
         let tag = &config.sources[0].tags[0].tag;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_tables_have_their_line() {
+    fn mistakes_in_tables_have_a_line() {
         let folder = tempfile::tempdir().unwrap();
         let parse = |table: &str| {
             std::fs::write(folder.path().join("tags.csv"), table).unwrap();

@@ -1,7 +1,9 @@
-//! A tag: a variable of the server that a source feeds.
+//! A tag: a variable of the server whose values come from a source.
 
 use crate::fields::{Fields, Mistake};
+use crate::linear::Linear;
 use crate::roles::TagRoles;
+use crate::settings::SourceSettings;
 use crate::tag_alarm::TagAlarm;
 use crate::value::{Kind, TYPES, map_numbers};
 use core::time::Duration;
@@ -10,34 +12,35 @@ use taktwerk::unit::Unit;
 use taktwerk_schema::EUInformation;
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
-/// Linear scaling from the device's number to the tag's, and bounds.
+/// Linear scaling from the device's number to the tag's, with bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaling {
-    /// The device's number is multiplied by this …
-    pub factor: f64,
-    /// … and this is added.
-    pub offset: f64,
-    /// Numbers beyond are set to the nearer bound.
+    /// Factor and offset.
+    pub linear: Linear,
+    /// Numbers outside are set to the nearer bound.
     pub clamp: Option<(f64, f64)>,
 }
 
-/// StatusCode bits of a value that is at a bound (Part 4 §7.38): InfoType DataValue and LimitBits.
+/// StatusCode bits of a clamped value (Part 4 §7.38): InfoType DataValue and LimitBits.
 const LOW_LIMITED: StatusCode = StatusCode(0x0500);
 const HIGH_LIMITED: StatusCode = StatusCode(0x0600);
 
 impl Scaling {
-    /// Whether numbers stay as they are.
+    /// The scaling that changes nothing.
+    pub const IDENTITY: Self = Self { linear: Linear::IDENTITY, clamp: None };
+
+    /// Whether the scaling changes nothing.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.factor == 1.0 && self.offset == 0.0 && self.clamp.is_none()
+        self.linear.is_identity() && self.clamp.is_none()
     }
 
-    /// From the device to the tag, with the status of a value that was clamped.
+    /// Scales from device to tag. Returns the value and the status of a clamped value.
     #[must_use]
     pub fn apply(&self, value: &Variant, to: BuiltInType) -> Option<(Variant, StatusCode)> {
         let status = core::cell::Cell::new(StatusCode::GOOD);
         let scaled = map_numbers(value, to, |number| {
-            let number = number * self.factor + self.offset;
+            let number = self.linear.apply(number);
             match self.clamp {
                 Some((low, _)) if number < low => {
                     status.set(LOW_LIMITED);
@@ -53,7 +56,7 @@ impl Scaling {
         Some((scaled, status.get()))
     }
 
-    /// From the tag to the device; nothing beyond the bounds is written.
+    /// Scales from tag to device. Values outside the bounds are rejected.
     ///
     /// # Errors
     /// Bad_OutOfRange.
@@ -65,7 +68,7 @@ impl Scaling {
         let raw = map_numbers(value, BuiltInType::Double, |number| {
             let fits = self.clamp.is_none_or(|(low, high)| (low..=high).contains(&number));
             is_outside.set(is_outside.get() || !fits);
-            (number - self.offset) / self.factor
+            self.linear.revert(number)
         });
         match raw {
             Some(raw) if !is_outside.get() => Ok(raw),
@@ -84,7 +87,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// A tag as it is configured, without what only its source understands.
+/// The configuration of a tag, without the settings specific to its source.
 #[derive(Debug, Clone)]
 pub struct Tag {
     /// The name of its source.
@@ -93,9 +96,9 @@ pub struct Tag {
     pub name: String,
     /// The folders above it.
     pub path: Vec<String>,
-    /// What clients are told about it.
+    /// The description shown to clients.
     pub description: Option<String>,
-    /// The type, if it is named.
+    /// The data type, if set.
     pub kind: Option<BuiltInType>,
     /// Scaling and clamping.
     pub scaling: Scaling,
@@ -103,42 +106,47 @@ pub struct Tag {
     pub units: Option<EUInformation>,
     /// The range of usual values.
     pub range: Option<(f64, f64)>,
-    /// Names of its values.
+    /// Names of values.
     pub states: Vec<(i64, String)>,
-    /// Numbers that differ by less than this from the last one are not stored.
+    /// Numbers that differ by less than this from the last stored one are not stored.
     pub deadband: f64,
-    /// What clients may do.
+    /// The access of clients.
     pub access: Access,
     /// Whether its values are recorded.
     pub historize: bool,
-    /// How often a value should come; the source's interval unless it is named.
+    /// Expected interval between values. Default: the source's interval.
     pub expect_every: Option<Duration>,
-    /// Who may use it.
+    /// After this time without a value, the last one becomes Uncertain_LastUsableValue. Default: the source's setting, or two
+    /// expected intervals.
+    pub stale_after: Option<Duration>,
+    /// After this time without a value, the tag becomes Bad_NoCommunication. Default: the source's setting.
+    pub lost_after: Option<Duration>,
+    /// The roles that may use it.
     pub roles: TagRoles,
-    /// The alarm that watches it.
+    /// The alarm on its value.
     pub alarm: Option<TagAlarm>,
-    /// What a mirrored variable is at its own server.
+    /// The types of a mirrored variable on its own server.
     pub model: Model,
 }
 
-/// What a mirrored node is at its own server, with the ids that these types have here.
+/// The types of a mirrored node, with the ids that these types have on this server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
-    /// Its type, if it is not one of namespace 0.
+    /// The type, unless it is one of namespace 0.
     pub type_definition: Option<NodeId>,
-    /// The DataType of a variable, if it is not one of namespace 0.
+    /// The DataType of a variable, unless it is one of namespace 0.
     pub data_type: Option<NodeId>,
-    /// Its BrowseName, if it is not of the namespace of the gateway.
+    /// The BrowseName, unless it is in the gateway's namespace.
     pub browse_name: Option<QualifiedName>,
 }
 
-/// Longest name of a tag or folder.
+/// Longest name of a tag or folder, in bytes.
 const NAME_LEN_MAX: usize = 200;
-/// Deepest path.
+/// Most folders of a path.
 const DEPTH_MAX: usize = 32;
 
 impl Tag {
-    /// Takes the settings that every tag has.
+    /// Takes the settings common to all tags.
     ///
     /// # Errors
     /// The first mistake.
@@ -194,8 +202,10 @@ impl Tag {
             description: fields.text("description")?,
             kind: fields.word("type", &TYPES)?,
             scaling: Scaling {
-                factor: factor.map_or(1.0, |(_, factor)| factor),
-                offset: fields.number("offset")?.unwrap_or(0.0),
+                linear: Linear::new(
+                    factor.map_or(1.0, |(_, factor)| factor),
+                    fields.number("offset")?.unwrap_or(0.0),
+                ),
                 clamp: fields.pair("clamp")?,
             },
             units,
@@ -207,6 +217,8 @@ impl Tag {
                 .unwrap_or(Access::Read),
             historize: fields.flag("historize")?.unwrap_or(false),
             expect_every: fields.span("expect_every")?,
+            stale_after: fields.span("stale_after")?,
+            lost_after: fields.span("lost_after")?,
             roles: TagRoles::take(fields)?,
             alarm: TagAlarm::take(fields)?,
             model: Model::default(),
@@ -224,7 +236,15 @@ impl Tag {
         name
     }
 
-    /// The type of its variable, if its source gives values of a type.
+    /// When its value becomes uncertain. A setting of the tag precedes that of its source. `None`: it has no interval, and
+    /// becomes uncertain when the connection is lost.
+    #[must_use]
+    pub fn stale_after_in(&self, source: &SourceSettings) -> Option<Duration> {
+        let expected = self.expect_every.or(source.interval).map(|every| every * 2);
+        self.stale_after.or(source.stale_after).or(expected)
+    }
+
+    /// The type of the variable, given the type of the source's values.
     #[must_use]
     pub fn kind_for(&self, native: Kind) -> Kind {
         let element = match self.kind {
@@ -235,7 +255,7 @@ impl Tag {
         Kind { element, is_array: native.is_array }
     }
 
-    /// Why a variable of this type would not show the names of its values, and what to do.
+    /// Why a variable of this type cannot show the names of its values, and how to correct it.
     #[must_use]
     pub fn states_problem(&self, kind: Kind) -> Option<(String, &'static str)> {
         let element = kind.element;
@@ -290,13 +310,13 @@ fn check_name(fields: &Fields, line: usize, key: &str, name: &str) -> Result<(),
     Ok(())
 }
 
-/// The unit of a symbol or of a code of the UNECE list; others are shown as they are written.
+/// A unit by symbol or UNECE code. Other units are shown as written.
 #[must_use]
 pub fn units(text: &str) -> EUInformation {
     match Unit::ALL.iter().find(|unit| unit.symbol() == text || unit.code() == text) {
         Some(unit) => unit.information(),
         None => EUInformation {
-            // Part 8 §5.6.4.3: -1 is "no unit of the namespace".
+            // Part 8 §5.6.4.3: -1 means that the unit is not in the namespace.
             unit_id: -1,
             display_name: LocalizedText::new("en", text),
             description: LocalizedText::new("en", text),
@@ -318,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_has_defaults_and_refuses_what_makes_no_sense() {
+    fn a_tag_has_defaults_and_rejects_invalid_settings() {
         let plain = tag("source = \"plc\"\nname = \"T\"\n").unwrap();
         assert_eq!(plain.path, ["plc"]);
         assert!(plain.scaling.is_identity() && plain.access == Access::Read && !plain.historize);
@@ -347,9 +367,10 @@ mod tests {
 
     #[test]
     fn numbers_are_scaled_clamped_and_scaled_back() {
-        let scaling = Scaling { factor: 0.1, offset: -40.0, clamp: Some((-20.0, 60.0)) };
+        let scaling = Scaling { linear: Linear::new(0.1, -40.0), clamp: Some((-20.0, 60.0)) };
         let apply = |raw: u16| scaling.apply(&raw.into(), BuiltInType::Double).unwrap();
         assert_eq!(apply(500), (10.0.into(), StatusCode::GOOD));
+        assert_eq!(apply(629), (22.9.into(), StatusCode::GOOD));
         assert_eq!(apply(0), ((-20.0).into(), LOW_LIMITED));
         assert_eq!(apply(2000), (60.0.into(), HIGH_LIMITED));
         assert!(!LOW_LIMITED.is_bad() && !LOW_LIMITED.is_uncertain());

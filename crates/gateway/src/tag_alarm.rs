@@ -1,4 +1,4 @@
-//! The alarm of a tag: what it watches, and how it becomes one of the server.
+//! The alarm of a tag: its settings, and how it is added to the server.
 
 use crate::fields::{Fields, Mistake};
 use crate::value::Kind;
@@ -8,7 +8,7 @@ use taktwerk::alarms::{Alarm, AlarmError, Kind as AlarmKind, Limits, Quantity};
 use taktwerk_server::authorization::Access;
 use taktwerk_types::{BuiltInType, Variant};
 
-/// The settings of an alarm that mean nothing without a limit or a normal value.
+/// Settings of an alarm that require a limit or a normal value.
 const DETAILS: [&str; 7] = [
     "alarm_deadband",
     "alarm_severity",
@@ -23,7 +23,7 @@ const DETAILS: [&str; 7] = [
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TagAlarm {
     limits: Limits,
-    /// Instead of limits: every other value raises the alarm.
+    /// Instead of limits: any other value activates the alarm.
     normal: Option<String>,
     name: Option<String>,
     severity: Option<u16>,
@@ -86,7 +86,7 @@ impl TagAlarm {
         }))
     }
 
-    /// Why a variable of this type cannot have it, and what to do.
+    /// Why a variable of this type cannot have the alarm, and how to correct it.
     #[must_use]
     pub fn problem(&self, kind: Kind) -> Option<(String, &'static str)> {
         let element = kind.element;
@@ -107,7 +107,7 @@ impl TagAlarm {
         }
     }
 
-    /// Adds it to the variable of its tag.
+    /// Adds the alarm to the variable of its tag.
     ///
     /// # Errors
     /// The server has an alarm of that name.

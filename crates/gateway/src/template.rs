@@ -1,7 +1,7 @@
-//! Templates: the tags of a type of device, written once, and its instances.
+//! Templates: the tags of a type of device, defined once, and their instances.
 //!
-//! `{base}` in a text of a template stands for the instance's parameter `base`, `{base + 3}` for a number behind it. What is
-//! no parameter stays as it is: sources have placeholders of their own.
+//! `{base}` in a text of a template is replaced by the instance's parameter `base`; `{base + 3}` adds to a number. Other braces
+//! stay, because sources have their own placeholders.
 
 mod budget;
 mod fill;
@@ -11,7 +11,7 @@ use budget::{Budget, TooMuch};
 use fill::{Values, fill};
 use std::collections::{BTreeMap, HashMap};
 
-/// Tags that all instances have together, at most.
+/// Most tags of all instances together.
 const TAGS_MAX: usize = 1_000_000;
 
 /// The tags of a type of device.
@@ -21,7 +21,7 @@ struct Template {
     tags: Vec<Fields>,
 }
 
-/// Adds the tags of all instances to those of the file; gives what is wrong.
+/// Adds the tags of all instances to those of the file. Returns the mistakes.
 pub fn expand(sections: &mut Sections) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let mut templates: HashMap<String, Template> = HashMap::new();
@@ -140,7 +140,7 @@ fn instance(
             return Err(fields.mistake_in(line, key, TooMuch::Text.problem(), TooMuch::Text.hint()));
         }
     }
-    // All of it is counted before anything of it is made.
+    // Count everything first, so that nothing is created beyond the limit.
     for tag in &template.tags {
         budget.tag(tag, fields.line(), &values, path.len() + source.len())?;
     }
@@ -188,7 +188,7 @@ mod tests {
         );
         let description = config.sources[0].tags[3].tag.description.clone();
         assert_eq!(description.as_deref(), Some("of Line 1/Oven 2, {not} {"));
-        // The registers are those of the parameters: nothing overlaps, and one more tag at holding:202 of unit 7 does.
+        // The registers follow the parameters: no overlaps. One more tag at holding:202 of unit 7 overlaps.
         assert_eq!(crate::review::review(Path::new("g.toml"), &config), []);
         let more =
             format!("{text}[[tag]]\nsource = \"plc\"\nname = \"x\"\nunit = 7\naddress = \"holding:202.3\"\n");
@@ -197,7 +197,7 @@ mod tests {
         assert!(found[0].problem.contains("reads the same as"), "{found:?}");
     }
 
-    /// A file whose instances need `len` bytes for each description, `tags` tags each.
+    /// A file with `tags` tags per instance, whose texts become very long when expanded.
     fn bomb(tags: usize, places: usize, instances: usize, x: usize) -> String {
         let mut text = "[[source]]\nname = \"s\"\ntype = \"simulation\"\n\
                         [[template]]\nname = \"a\"\nparameters = [\"x\"]\n"
@@ -215,16 +215,16 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_become_too_long_are_refused_before_they_are_made() {
+    fn too_long_texts_are_rejected_before_expansion() {
         let refused =
             |text: &str| GatewayConfig::parse(Path::new("g.toml"), text).map(drop).unwrap_err().to_string();
-        // 620 kB that would become 30 GB.
+        // 620 kB that would expand to 30 GB.
         assert_eq!(
             refused(&bomb(100, 1_000, 300, 1_000)),
             "g.toml:9: description: with its parameters, the text is longer than 65536 bytes \
              (for the instance in line 307); write a shorter text"
         );
-        // Each text is short enough.
+        // Each text is short enough by itself.
         let many = refused(&bomb(100, 60, 300, 1_000));
         assert!(many.starts_with("g.toml:"), "{many}");
         assert!(
@@ -233,11 +233,11 @@ mod tests {
             ),
             "{many}"
         );
-        // What stands in each tag of an instance.
+        // Text repeated in each tag of an instance.
         let path = "p".repeat(100_000);
         let text = bomb(2, 1, 1, 1).replace("path = \"p0\"", &format!("path = \"{path}\""));
         assert!(refused(&text).starts_with("g.toml:16: path: with its parameters, the text is longer than"));
-        // A text of braces is looked at once.
+        // A text of braces is scanned once.
         let text = bomb(1, 1, 3, 1).replace("{x}", &"{".repeat(60_000));
         assert!(GatewayConfig::parse(Path::new("g.toml"), &text).is_ok());
         let text = bomb(1, 1, 3, 1).replace("{x}", &format!("{}}}", "{".repeat(60_000)));

@@ -1,4 +1,4 @@
-//! TLS of clients: rustls, with the system's authorities or one's own.
+//! TLS for clients: rustls, with the system's authorities or a configured one.
 
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
@@ -9,10 +9,10 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Takes the setting `ca_file`: a PEM file with authorities. It has to be there.
+/// Takes the setting `ca_file`: a PEM file with authorities, which must exist.
 ///
 /// # Errors
-/// It cannot be read, or has no authority.
+/// The file cannot be read, or contains no authority.
 pub fn take_ca(fields: &mut Fields) -> Result<Option<PathBuf>, Mistake> {
     let Some((line, file)) = fields.text_at("ca_file")? else { return Ok(None) };
     let path = fields.path().parent().map(|folder| folder.join(&file)).unwrap_or_else(|| file.into());
@@ -25,13 +25,13 @@ pub fn take_ca(fields: &mut Fields) -> Result<Option<PathBuf>, Mistake> {
     }
 }
 
-/// What to do about a connection that TLS has refused; `None` if the error is another one.
+/// How to correct a connection that TLS rejected; `None` for other errors.
 #[must_use]
 pub fn advice(error: &str) -> Option<&'static str> {
     let known = [
         (
             "UnknownIssuer",
-            "its certificate is from an authority that is not trusted; name the authority's file with ca_file",
+            "its certificate was issued by an authority that is not trusted; set ca_file to the authority's file",
         ),
         ("not valid for name", "its certificate is for another host name; write that name in url"),
         ("NotValidForName", "its certificate is for another host name; write that name in url"),
@@ -39,18 +39,18 @@ pub fn advice(error: &str) -> Option<&'static str> {
         ("not valid yet", "its certificate is not valid yet; check the clocks"),
         (
             "CaUsedAsEndEntity",
-            "its certificate is that of an authority; give it one of its own, signed by the authority",
+            "it uses the certificate of an authority; give the server its own certificate, signed by the authority",
         ),
-        ("BadSignature", "its certificate is not from the authority in ca_file"),
+        ("BadSignature", "its certificate was not issued by the authority in ca_file"),
         ("InvalidContentType", "it does not speak TLS at this port; check url"),
     ];
     known.iter().find(|(part, _)| error.contains(part)).map(|(_, advice)| *advice)
 }
 
-/// The configuration of a client that trusts the authorities in a file, or those of the system.
+/// The TLS configuration of a client that trusts the authorities in a file, or those of the system.
 ///
 /// # Errors
-/// The file cannot be read, or there are no authorities.
+/// The file cannot be read, or contains no authorities.
 pub fn client(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Fault> {
     let mut roots = RootCertStore::empty();
     let target = ca_file.map_or_else(|| "TLS".to_owned(), |path| path.display().to_string());

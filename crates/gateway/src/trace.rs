@@ -1,4 +1,4 @@
-//! Spans of what sources and destinations do, for traces. They cost nothing unless a subscriber asks for them.
+//! Tracing spans of sources and destinations. They cost nothing unless a subscriber enables them.
 
 /// The target of the spans. Their level is DEBUG.
 pub const TARGET: &str = "taktwerk::trace";

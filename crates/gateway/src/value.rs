@@ -1,4 +1,4 @@
-//! Types of tags, and values that come as numbers, texts or JSON.
+//! Types of tags, and conversion of values from numbers, texts and JSON.
 
 use serde_json::Value as Json;
 use taktwerk_types::{BuiltInType, ByteString, UtcTime, Variant};
@@ -12,7 +12,7 @@ pub struct Kind {
     pub is_array: bool,
 }
 
-/// Names of types as they stand in files.
+/// Names of types in files.
 pub const TYPES: [(&str, BuiltInType); 14] = [
     ("Boolean", BuiltInType::Boolean),
     ("SByte", BuiltInType::SByte),
@@ -49,7 +49,7 @@ impl Kind {
         (BuiltInType::SByte..=BuiltInType::Double).contains(&self.element)
     }
 
-    /// A value to begin with, which shows the type.
+    /// An initial value of this type.
     #[must_use]
     pub fn zero(self) -> Variant {
         match self.element {
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// A value as this type; `None` if it cannot be that.
+    /// Converts a value to this type; `None` if that is impossible.
     #[must_use]
     pub fn coerce(self, value: Variant) -> Option<Variant> {
         if self.is_array {
@@ -73,14 +73,14 @@ impl Kind {
         match &value {
             Variant::String(text) => parse(self.element, text.as_str()),
             Variant::Boolean(flag) => number(self.element, f64::from(u8::from(*flag))),
-            // Large integers stay exact where they can.
+            // Keep large integers exact where possible.
             Variant::Int64(whole) => integer(self.element, i128::from(*whole)),
             Variant::UInt64(whole) => integer(self.element, i128::from(*whole)),
             _ => number(self.element, value.as_f64()?),
         }
     }
 
-    /// A value of JSON as this type.
+    /// Converts a JSON value to this type.
     #[must_use]
     pub fn of_json(self, json: &Json) -> Option<Variant> {
         if self.is_array {
@@ -98,7 +98,7 @@ impl Kind {
                 (None, None) => number(self.element, found.as_f64()?),
             },
             Json::String(text) => parse(self.element, text),
-            // Structures are shown as they came.
+            // Arrays and objects are shown as JSON text.
             Json::Array(_) | Json::Object(_) if self.element == BuiltInType::String => {
                 Some(json.to_string().into())
             }
@@ -107,7 +107,7 @@ impl Kind {
     }
 }
 
-/// The type that JSON has by itself.
+/// The natural type of a JSON value.
 #[must_use]
 pub fn kind_of_json(json: &Json) -> Kind {
     let scalar = |json: &Json| match json {
@@ -127,7 +127,7 @@ pub fn kind_of_json(json: &Json) -> Kind {
     }
 }
 
-/// A value as JSON, for adapters that speak it.
+/// Converts a value to JSON.
 #[must_use]
 pub fn to_json(value: &Variant) -> Json {
     match value {
@@ -167,7 +167,7 @@ pub fn element(value: &Variant, index: usize) -> Option<Variant> {
     )
 }
 
-/// A number as a type; whole numbers are rounded, and what does not fit is none.
+/// Converts a number to a type, rounding to integers; `None` if it does not fit.
 #[must_use]
 pub fn number(kind: BuiltInType, value: f64) -> Option<Variant> {
     Some(match kind {
@@ -177,17 +177,17 @@ pub fn number(kind: BuiltInType, value: f64) -> Option<Variant> {
         BuiltInType::Boolean => Variant::Boolean(value != 0.0),
         BuiltInType::String => Variant::from(value.to_string()),
         BuiltInType::DateTime => {
-            // Seconds since 1970, as most devices and brokers say it.
+            // Seconds since 1970, the usual form of devices and brokers.
             let since = core::time::Duration::try_from_secs_f64(value).ok()?;
             Variant::DateTime(UtcTime::from_unix(since))
         }
-        // Beyond this no fraction is left, and every integer type's bounds are within it.
+        // Larger doubles have no fraction, and all integer types end below.
         _ if (-1e20..=1e20).contains(&value) => whole(kind, value.round() as i128)?,
         _ => return None,
     })
 }
 
-/// A whole number as a type.
+/// Converts an integer to a type.
 #[must_use]
 pub fn integer(kind: BuiltInType, value: i128) -> Option<Variant> {
     match kind {
@@ -213,7 +213,7 @@ fn whole(kind: BuiltInType, value: i128) -> Option<Variant> {
     })
 }
 
-/// A text as a type.
+/// Parses a text as a type.
 #[must_use]
 pub fn parse(kind: BuiltInType, text: &str) -> Option<Variant> {
     let trimmed = text.trim();
@@ -228,7 +228,7 @@ pub fn parse(kind: BuiltInType, text: &str) -> Option<Variant> {
         BuiltInType::DateTime => UtcTime::parse(trimmed).map(Variant::DateTime),
         BuiltInType::Float | BuiltInType::Double => {
             let value: f64 = trimmed.parse().ok()?;
-            // Digits that are too large are no infinity.
+            // Overly long digits must not become infinity.
             let is_digits = trimmed.bytes().any(|byte| byte.is_ascii_digit());
             if value.is_infinite() && is_digits { None } else { number(kind, value) }
         }
@@ -239,7 +239,7 @@ pub fn parse(kind: BuiltInType, text: &str) -> Option<Variant> {
     }
 }
 
-/// An array; elements of another type are left out.
+/// An array. Elements of another type are omitted.
 #[must_use]
 pub fn array(kind: BuiltInType, values: Vec<Variant>) -> Variant {
     macro_rules! collect {
@@ -261,7 +261,7 @@ pub fn array(kind: BuiltInType, values: Vec<Variant>) -> Variant {
     )
 }
 
-/// The numbers of a value: one, or those of an array.
+/// Applies `map` to a number, or to each number of an array.
 #[must_use]
 pub fn map_numbers(value: &Variant, to: BuiltInType, map: impl Fn(f64) -> f64) -> Option<Variant> {
     match value.as_array() {
@@ -280,7 +280,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_become_what_a_tag_wants_or_nothing() {
+    fn values_are_converted_or_rejected() {
         let kind = |element| Kind::scalar(element);
         let some = |value: Variant| Some(value);
         assert_eq!(kind(BuiltInType::UInt16).of_json(&json!(65535)), some(65535u16.into()));

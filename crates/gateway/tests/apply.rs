@@ -1,4 +1,4 @@
-//! Another configuration while sources run and a client is subscribed.
+//! Applies another configuration while sources run and a client is subscribed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it measures
 
@@ -34,7 +34,7 @@ fn apply(stand: &mut Stand, text: &str) -> Result<Applied, GatewayError> {
     tokio::task::block_in_place(|| stand.gateway.apply(config))
 }
 
-/// What a client is told of each node.
+/// The changes that a client receives for each node.
 struct Watch {
     subscription: Subscription,
     items: BTreeMap<u32, &'static str>,
@@ -51,7 +51,7 @@ impl Watch {
         Self { subscription, items }
     }
 
-    /// Reads changes until one is as wanted; gives all statuses before it of the same node.
+    /// Reads changes until one matches. Returns all previous statuses of the node.
     async fn until(&mut self, name: &str, what: impl Fn(&DataValue) -> bool) -> Vec<StatusCode> {
         let mut statuses = Vec::new();
         loop {
@@ -73,7 +73,7 @@ fn is(number: impl Into<Variant>) -> impl Fn(&DataValue) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_not_changed_goes_on_and_the_rest_is_made_anew() {
+async fn unchanged_sources_and_tags_continue_and_others_are_replaced() {
     let (one, two) = (Device::start(20), Device::start(20));
     let set = |device: &Device, at: usize, word: u16| device.holding.lock().unwrap()[at] = word;
     for (device, at, word) in [(&one, 0, 10), (&one, 1, 20), (&two, 0, 30)] {
@@ -94,7 +94,7 @@ async fn what_has_not_changed_goes_on_and_the_rest_is_made_anew() {
     watch.until("a/Same", is(10u16)).await;
     watch.until("a/Scaled", is(40.0)).await;
     stand.value("b/Other", 30u16).await;
-    // The same again, in other lines.
+    // The same settings on other lines.
     let same = apply(&mut stand, &format!("# a remark\n\n{start}")).unwrap();
     assert_eq!(same, Applied::default());
     let before = stand.source("b").statistics;
@@ -114,7 +114,7 @@ async fn what_has_not_changed_goes_on_and_the_rest_is_made_anew() {
         (&applied.changed[..], applied.added.len(), applied.removed.len()),
         (&["a".to_owned()][..], 0, 0)
     );
-    // A tag that looks the same goes on, also for those who are subscribed, whatever is done with its number.
+    // A tag of the same shape continues, also for subscribers, even if its scaling changed.
     let statuses = watch.until("a/Scaled", is(60.0)).await;
     assert!(statuses.iter().all(|status| *status == StatusCode::GOOD), "{statuses:?}");
     set(&one, 0, 11);
@@ -130,20 +130,20 @@ async fn what_has_not_changed_goes_on_and_the_rest_is_made_anew() {
     stand.write("a/Same", 12u16).await.unwrap();
     stand.value("a/Same", 12u16).await;
     assert_eq!(one.holding.lock().unwrap()[0], 12);
-    // The other source was not touched: one connection, counters that go on.
+    // The other source is unaffected: one connection, continuous counters.
     let after = stand.source("b").statistics;
     assert_eq!((after.connections, after.errors), (1, 0));
     assert!(after.requests >= before.requests && before.requests > 0);
     set(&two, 0, 31);
     watch.until("b/Other", is(31u16)).await;
-    // All sources go; the nodes of their tags too.
+    // All sources are removed, with the nodes of their tags.
     let gone = apply(&mut stand, "").unwrap();
     assert_eq!(gone.removed.len(), 2);
     for name in ["a/Same", "a/New", "b/Other", "a", "b"] {
         assert_eq!(stand.read(name).await.status(), StatusCode::BAD_NODE_ID_UNKNOWN, "{name}");
     }
     assert!(stand.gateway.sources().views().is_empty());
-    // And they come back.
+    // They are added again.
     assert_eq!(apply(&mut stand, &start).unwrap().added, ["a", "b"]);
     stand.value("b/Other", 31u16).await;
     stand.value("a/Scaled", 40.0).await;
@@ -151,13 +151,13 @@ async fn what_has_not_changed_goes_on_and_the_rest_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_configuration_that_does_not_fit_changes_nothing() {
+async fn an_inapplicable_configuration_changes_nothing() {
     let device = Device::start(20);
     device.holding.lock().unwrap()[0] = 5;
     let start = [source(&device, "a", ""), tag("a", "T", "holding:0", "")].concat();
     let mut stand = Stand::new(&start).await;
     stand.value("a/T", 5u16).await;
-    // A node that is not the gateway's.
+    // A node that does not belong to the gateway.
     let namespace = stand.server.namespace("urn:taktwerk:gateway");
     namespace.folder("Mine").unwrap().variable("V", 1.0).add().unwrap();
     let connections = stand.source("a").statistics.connections;
@@ -169,7 +169,7 @@ async fn a_configuration_that_does_not_fit_changes_nothing() {
     device.holding.lock().unwrap()[0] = 6;
     stand.value("a/T", 6u16).await;
     assert_eq!(stand.source("a").statistics.connections, connections);
-    // What a running gateway does not take over is said.
+    // Settings that require a restart are reported.
     let elsewhere = format!("[gateway]\nthreads = 2\n{start}");
     assert_eq!(apply(&mut stand, &elsewhere).unwrap().waiting, ["gateway"]);
     stand.end().await;
@@ -184,7 +184,7 @@ async fn a_node_that_cannot_be_added_stops_no_source() {
     stand.value("a/T", 0u16).await;
     let namespace = stand.server.namespace("urn:taktwerk:gateway");
     let elsewhere = namespace.folder("Mine").unwrap();
-    // What is in the way is no tag: it cannot be known before the node is added.
+    // The conflicting node is not a tag, so the conflict is detected only when the tag is added.
     for (number, id) in ["a/New/EURange", "a/T/EURange"].into_iter().enumerate() {
         let id = NodeId::string(namespace.index(), id);
         elsewhere.variable(&format!("v{number}"), 1.0).node_id(id).add().unwrap();
@@ -202,7 +202,7 @@ async fn a_node_that_cannot_be_added_stops_no_source() {
     device.holding.lock().unwrap()[0] = 6;
     stand.value("a/T", 6u16).await;
     assert_eq!(stand.source("a").statistics.connections, connections, "the source was not stopped");
-    // A tag that looks otherwise is deleted before it is added again. What fails then costs this tag only.
+    // A tag whose shape changed is deleted and added again. A failure affects only this tag.
     let ranged = [
         source(&device, "a", ""),
         tag("a", "T", "holding:0", "range = [0, 10]"),
@@ -218,7 +218,7 @@ async fn a_node_that_cannot_be_added_stops_no_source() {
     stand.value("a/U", 7u16).await;
     stand.value("a/V", 8u16).await;
     assert_eq!(stand.read("a/T").await.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
-    // Folders that clients have deleted are added again.
+    // Folders deleted by clients are added again.
     let folder = namespace.node(NodeId::string(namespace.index(), "a")).unwrap();
     folder.delete().unwrap();
     assert_eq!(apply(&mut stand, &start).unwrap().failed, Vec::<String>::new());
@@ -229,7 +229,7 @@ async fn a_node_that_cannot_be_added_stops_no_source() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_a_source_has_found_are_found_again_or_go() {
+async fn discovered_nodes_are_found_again_or_deleted() {
     let other = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = other.namespace("urn:example:plant").folder("Plant").unwrap();
     let line = plant.object("Line").add().unwrap();
@@ -252,7 +252,7 @@ async fn nodes_that_a_source_has_found_are_found_again_or_go() {
     speed.set(2.5);
     let statuses = watch.until("up/Line/Speed", is(2.5)).await;
     assert!(statuses.iter().all(|status| !status.is_bad()), "{statuses:?}");
-    // Of a smaller mirror the rest goes after a while.
+    // With a smaller mirror, the other nodes are deleted after a while.
     apply(&mut stand, &mirror("Plant", "depth_max = 1")).unwrap();
     let end = Instant::now() + Duration::from_secs(20);
     while stand.read("up/Store/Level").await.status() != StatusCode::BAD_NODE_ID_UNKNOWN {
@@ -263,9 +263,9 @@ async fn nodes_that_a_source_has_found_are_found_again_or_go() {
     other.stop(Duration::ZERO);
 }
 
-/// Says how long it takes; what it asserts is that nothing else notices.
+/// Prints the duration; asserts that other sources are not affected.
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_changed_tags_are_applied_beside_others() {
+async fn ten_thousand_changed_tags_do_not_affect_other_sources() {
     let text = |scale: u32| {
         let mut text = "[[source]]\nname = \"calm\"\ntype = \"simulation\"\ninterval = \"20 ms\"\nstale_after = \"1 min\"\n\
                         [[tag]]\nsource = \"calm\"\nname = \"V\"\nsignal = \"noise\"\n\

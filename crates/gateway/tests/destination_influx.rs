@@ -1,9 +1,10 @@
-//! Values in InfluxDB line protocol: to a real InfluxDB 1, which is killed and started meanwhile, and to a strict imitation of
-//! version 2 that refuses some lines.
+//! InfluxDB line protocol: to a real InfluxDB 1, which is killed and restarted, and to a strict imitation of version 2 that
+//! rejects some lines.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
 mod counting;
+mod missing;
 mod stand;
 
 use serde_json::Value;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const LAST: u32 = 2000;
 
-/// Where interop/gateway.sh puts it, or the search path.
+/// Path of influxd: where interop/gateway.sh installs it, or in the search path.
 fn influxd() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/influxdb");
@@ -80,7 +81,7 @@ fn destination(url: &str, folder: &Path, more: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn values_reach_a_real_influxdb_that_is_killed() {
     let Some(program) = influxd() else {
-        println!("skipped: influxd is not installed (interop/gateway.sh builds it)");
+        missing::skip(missing::SERVERS, "influxd is not installed (interop/servers.sh builds it)");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +115,7 @@ async fn values_reach_a_real_influxdb_that_is_killed() {
     stand.end().await;
 }
 
-/// What an imitation of a server has, and how it behaves.
+/// The state and behaviour of the imitated server.
 #[derive(Default)]
 struct State {
     /// Numbers by time.
@@ -123,7 +124,7 @@ struct State {
     heads: Vec<String>,
 }
 
-/// Stores the lines of a request, or says why not.
+/// Stores the lines of a request, or returns why not.
 fn store(state: &mut State, body: &str) -> Result<(), (&'static str, &'static str)> {
     if !state.has_bucket {
         return Err(("404 Not Found", "bucket \\\"line\\\" not found"));
@@ -134,7 +135,7 @@ fn store(state: &mut State, body: &str) -> Result<(), (&'static str, &'static st
             line.strip_prefix("m,tag=counter/Count status=").ok_or(("400 Bad Request", "unknown series"))?;
         let (fields, time) = rest.rsplit_once(' ').ok_or(("400 Bad Request", "no time"))?;
         let time: i64 = time.parse().map_err(|_| ("400 Bad Request", "no time"))?;
-        // When there are no more values, the last one becomes uncertain.
+        // After the last value, the tag becomes uncertain.
         let Some(number) = fields.strip_prefix("0i,value=") else { continue };
         let number: f64 = number.parse().map_err(|_| ("400 Bad Request", "no number"))?;
         if number % 100.0 == 0.0 {
@@ -193,7 +194,7 @@ fn imitation() -> (SocketAddr, Arc<Mutex<State>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_that_are_refused_are_left_out_but_not_before_the_settings_are_proven() {
+async fn rejected_lines_are_omitted_only_after_the_settings_have_worked() {
     let (address, state) = imitation();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("token"), "canary-17\n").unwrap();
@@ -212,7 +213,7 @@ async fn lines_that_are_refused_are_left_out_but_not_before_the_settings_are_pro
         "{error}"
     );
     state.lock().unwrap().has_bucket = true;
-    // The queue is empty a moment before its last batch is counted.
+    // The queue is empty just before its last batch is counted.
     stand
         .until_destination("db", |view| {
             let counted = &view.counters;

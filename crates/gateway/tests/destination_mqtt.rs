@@ -1,4 +1,4 @@
-//! Values to a real broker, mosquitto, which is stopped and started meanwhile. Without one this test says so and ends.
+//! Sends values to a real broker (mosquitto), which is stopped and restarted. Skipped if it is not installed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 

@@ -1,4 +1,4 @@
-//! Values to a real NATS server, which is killed and started meanwhile. Without one this test says so and ends.
+//! Sends values to a real NATS server, which is killed and restarted. Skipped if it is not installed.
 
 #![cfg(feature = "nats")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
@@ -16,7 +16,7 @@ use std::net::TcpListener;
 const LAST: u32 = 2000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_value_is_in_the_stream_once_though_the_server_is_killed() {
+async fn each_value_is_stored_once_although_the_server_is_killed() {
     let Some(program) = nats::program() else { return };
     let folder = tempfile::tempdir().unwrap();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -51,7 +51,7 @@ async fn each_value_is_in_the_stream_once_though_the_server_is_killed() {
         let message = messages.next().await.unwrap().unwrap();
         assert_eq!(&*message.subject, "plant.counter.Count");
         let json: serde_json::Value = serde_json::from_slice(&message.payload).unwrap();
-        // When there are no more values, the last one becomes uncertain.
+        // After the last value, the tag becomes uncertain.
         if json["status"] == "Good" {
             numbers.push(json["value"].as_i64().unwrap());
         }

@@ -1,4 +1,4 @@
-//! Values written to another OPC UA server, which goes away and comes back meanwhile.
+//! Writes values to another OPC UA server, which goes down and returns.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -27,7 +27,7 @@ fn destination(url: &str, folder: &Path, more: &str) -> String {
 /// Numbers that were written, as long as the test lasts.
 type Written = Arc<Mutex<Vec<i64>>>;
 
-/// A server with a variable of another type than the tag, which remembers what is written.
+/// A server with a variable of another type than the tag. It records written values.
 fn other(address: &str, written: &Written) -> RunningServer {
     let server = Server::builder().bind(address).anonymous().build().unwrap();
     let folder = server.namespace("urn:example:up").folder("Mirror").unwrap();
@@ -44,7 +44,7 @@ fn other(address: &str, written: &Written) -> RunningServer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_are_written_in_order_to_a_server_that_comes_and_goes() {
+async fn values_are_written_in_order_across_restarts_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let written = Written::default();
     let mut server = other("127.0.0.1:0", &written);
@@ -65,7 +65,7 @@ async fn values_are_written_in_order_to_a_server_that_comes_and_goes() {
         .until_destination("up", |view| view.counters.sent >= u64::from(LAST) && view.counters.queued == 0)
         .await;
     let numbers = written.lock().unwrap().clone();
-    // A batch that was not answered is written again as a whole, and then goes on.
+    // An unanswered batch is written again completely, followed by the next.
     let mut all: Vec<i64> = Vec::new();
     for number in &numbers {
         let is_next = all.last().is_none_or(|last| *number == last + 1);
@@ -82,7 +82,7 @@ async fn values_are_written_in_order_to_a_server_that_comes_and_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_is_away_does_not_make_values_go_back() {
+async fn an_unavailable_device_does_not_reorder_values() {
     let folder = tempfile::tempdir().unwrap();
     let written = Written::default();
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
@@ -115,7 +115,7 @@ async fn a_device_that_is_away_does_not_make_values_go_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_variable_that_stays_away_does_not_hold_up_the_others() {
+async fn an_unavailable_variable_does_not_block_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let up = server.namespace("urn:example:up").folder("Mirror").unwrap();
@@ -141,7 +141,7 @@ async fn one_variable_that_stays_away_does_not_hold_up_the_others() {
     let text = counting::source(200) + &second + &destination(&server.url(), folder.path(), "");
     let stand = Stand::new(&text).await;
     let all: Vec<i64> = (1..=200).collect();
-    // All values of the one arrive while those of the other wait.
+    // All values of one variable arrive while those of the other are parked.
     stand.until_destination("up", |view| view.counters.sent >= 200 && view.counters.parked >= 200).await;
     let seen = stand.destination("up").counters;
     assert!(
@@ -149,7 +149,7 @@ async fn one_variable_that_stays_away_does_not_hold_up_the_others() {
         "the reason is shown"
     );
     assert_eq!((other.lock().unwrap().clone(), count.lock().unwrap().len()), (all.clone(), 0));
-    // They survive a restart, and arrive in order.
+    // Parked values survive a restart and arrive in order.
     stand.end().await;
     let stand = Stand::new(&destination(&server.url(), folder.path(), "")).await;
     assert_eq!(stand.destination("up").counters.parked, 200);

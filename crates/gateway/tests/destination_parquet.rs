@@ -4,11 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
 mod counting;
+mod missing;
 mod stand;
 
 use stand::Stand;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const LAST: u32 = 1000;
 
@@ -31,12 +32,7 @@ fn files(folder: &Path) -> Vec<String> {
 
 /// What pyarrow reads of a file: tag, value, text, and the year, a line per row.
 fn read_by_another(file: &str) -> Option<Vec<String>> {
-    let python = std::env::var("TAKTWERK_PYARROW_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let found = Command::new(&python).args(["-c", "import pyarrow.parquet"]).stderr(Stdio::null()).status();
-    if !found.is_ok_and(|status| status.success()) {
-        println!("skipped: {python} has no pyarrow; see interop/pyarrow/README.md");
-        return None;
-    }
+    let python = missing::python("TAKTWERK_PYARROW_PYTHON", "pyarrow.parquet", "pyarrow")?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/pyarrow/read.py");
     let output = Command::new(python).args([script, file]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -44,14 +40,14 @@ fn read_by_another(file: &str) -> Option<Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_full_or_old_enough_and_have_each_value_once() {
+async fn files_are_written_when_full_or_due_and_contain_each_value_once() {
     let folder = tempfile::tempdir().unwrap();
     let text = counting::source(LAST) + &destination(folder.path(), "rows_max = 300\nfile_age = \"1 h\"\n");
     let stand = Stand::new(&text).await;
     stand.until_values("counter", LAST).await;
     stand.until_destination("files", |view| view.counters.sent >= 900 && view.counters.queued < 300).await;
     stand.end().await;
-    // What is left waits for more, or for its time, also after a restart.
+    // The remaining values wait for more, or for the maximum age, also after a restart.
     let text = destination(folder.path(), "rows_max = 300\nfile_age = \"50 ms\"\n");
     let stand = Stand::new(&text).await;
     stand.until_destination("files", |view| view.counters.queued == 0).await;
@@ -71,7 +67,7 @@ async fn files_are_full_or_old_enough_and_have_each_value_once() {
         }
     }
     assert!(numbers.is_empty() || numbers == (1..=LAST).collect::<Vec<_>>(), "{numbers:?}");
-    // A source plays the first file: each row is a value of a tag.
+    // A source replays the first file: each row is a value of a tag.
     let text = format!(
         "[[source]]\nname = \"again\"\ntype = \"replay\"\nfile = {:?}\ntime_column = \"time\"\ntag_column = \"tag\"\n\
          repeat = false\nspeed = 100000\nlost_after = \"1 h\"\n\
@@ -83,7 +79,7 @@ async fn files_are_full_or_old_enough_and_have_each_value_once() {
     stand.until("again/Count", |value| value.value == Some(300i64.into())).await;
     assert_eq!(stand.source("again").statistics.values, 300);
     stand.end().await;
-    // Or each column is a tag.
+    // Alternatively each column is a tag.
     let text = format!(
         "[[source]]\nname = \"wide\"\ntype = \"replay\"\nfile = {:?}\ninterval = \"10 ms\"\nspeed = 100\n\
          [[tag]]\nsource = \"wide\"\nname = \"Value\"\ncolumn = \"value\"\n\

@@ -1,4 +1,4 @@
-//! Values to a real PostgreSQL server, which is killed and started meanwhile.
+//! Sends values to a real PostgreSQL server, which is killed and restarted.
 
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
@@ -13,8 +13,9 @@ use stand::Stand;
 const LAST: u32 = 2000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_value_is_in_the_table_once_though_the_server_is_killed() {
+async fn each_value_is_stored_once_although_the_server_is_killed() {
     let Some(mut database) = Database::start() else { return };
+    let is_extended = client(&database).await.batch_execute("CREATE EXTENSION timescaledb").await.is_ok();
     let text = format!(
         "{}[[source]]\nname = \"more\"\ntype = \"program\"\ncommand = [\"sh\", \"-c\", \"{}\"]\n\
          [[tag]]\nsource = \"more\"\nname = \"Text\"\ntype = \"String\"\n\
@@ -49,16 +50,21 @@ async fn each_value_is_in_the_table_once_though_the_server_is_killed() {
     let sql = "SELECT other #>> '{}' FROM plant_values WHERE tag = 'more/Text' AND status = 0";
     let text: String = client.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(text, "a\u{fffd}b");
+    if is_extended {
+        let sql = "SELECT hypertable_name FROM timescaledb_information.hypertables";
+        let table: String = client.query_one(sql, &[]).await.unwrap().get(0);
+        assert_eq!(table, "plant_values");
+    }
     let counters = counted(&stand.destination("db"));
     assert_eq!((counters.refused, counters.overrun, counters.evicted), (0, 0, 0), "{counters:?}");
     stand.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_that_the_table_refuses_are_left_out_and_counted() {
+async fn values_rejected_by_the_table_are_omitted_and_counted() {
     let Some(database) = Database::start() else { return };
     let client = client(&database).await;
-    // A table of one's own, with a constraint.
+    // An existing table with a constraint.
     client
         .batch_execute(
             "CREATE SCHEMA plant; CREATE TABLE plant.few (time timestamptz NOT NULL, received timestamptz NOT NULL, \

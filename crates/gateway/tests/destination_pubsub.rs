@@ -1,4 +1,4 @@
-//! Values as DataSetMessages to a real broker, mosquitto, and to our own subscriber. Without a broker this test says so and ends.
+//! Sends DataSetMessages to a real broker (mosquitto) and our own subscriber. Skipped if the broker is not installed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
@@ -29,8 +29,8 @@ use taktwerk_types::{UtcTime, Variant};
 const LAST: u32 = 500;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Sends the values of a counter to a destination with `settings`, in the folder with the configuration, and checks that the
-/// subscriber at `url` gets each with its time. Gives how many came in key frames.
+/// Sends the values of a counter to a destination with `settings`, in the directory of the configuration. Checks that the
+/// subscriber at `url` receives each with its time. Returns the number of values from key frames.
 async fn each_value_comes(
     folder: &Path,
     port: u16,
@@ -77,7 +77,7 @@ async fn each_value_comes(
         numbers.push(number);
         key_frames += usize::from(kind == DataSetMessageKind::KeyFrame);
     }
-    // The first ones may have come before the broker knew what the subscriber wants, or before the subscriber had keys.
+    // The first values may have been sent before the subscription, or before the subscriber had keys.
     let first = *numbers.first().unwrap();
     assert_eq!(numbers, (first..=i64::from(LAST)).collect::<Vec<_>>());
     let counted = stand.destination("cloud").counters;
@@ -105,7 +105,7 @@ async fn uadp_fields_are_named_by_the_metadata_that_the_broker_keeps() {
     let url = format!("mqtt://127.0.0.1:{port}");
     let settings = "encoding = \"uadp\"\nkey_frame_count = 10\nvalues = \"all\"\n";
     let key_frames = each_value_comes(folder.path(), port, &url, settings, |builder| builder).await;
-    // The first ones may be missing.
+    // The first values may be missing.
     assert!((LAST as usize / 20..=LAST as usize / 10).contains(&key_frames), "{key_frames}");
 }
 
@@ -122,11 +122,11 @@ async fn messages_are_encrypted_with_the_key_of_a_file() {
     let keys = KeyFile::read(&file).unwrap().add_to(StaticKeys::new());
     let secured = |builder: SubscriberBuilder| builder.security(SecurityMode::SignAndEncrypt, "plant", keys);
     each_value_comes(folder.path(), port, &url, settings, secured).await;
-    // Which numbers were used with the key is kept.
+    // The used nonces are stored.
     assert!(folder.path().join("plant.keys.nonces").exists());
 }
 
-/// A key service with the security group "plant", and the folder of a client's certificate. Each trusts the other.
+/// A key service with the security group "plant", and a client's certificates. Both trust each other.
 fn key_service(folder: &Path) -> (RunningServer, Pki) {
     let pki = |name: &str, uri: &str| {
         let settings = CertificateSettings::new(name, uri);

@@ -1,5 +1,5 @@
-//! A gateway as Sparkplug B edge node, with a real broker (mosquitto), which is stopped and started meanwhile, and with hosts:
-//! our own and one of another library. Without a broker this test says so and ends.
+//! A gateway as Sparkplug B edge node with a real broker (mosquitto), which is stopped and restarted, and with our own and a
+//! foreign host. Skipped if the broker is not installed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
@@ -32,7 +32,7 @@ fn destination(port: u16, folder: &Path, more: &str) -> String {
     )
 }
 
-/// A host application that says that it is there as soon as it listens.
+/// A host application that publishes its online state once it listens.
 struct Host {
     client: Client,
     messages: Receiver<(String, Payload)>,
@@ -89,7 +89,7 @@ fn session(payload: &Payload) -> Value {
     metric.unwrap().value.clone().unwrap()
 }
 
-/// What was told of the counter.
+/// Received values of the counter.
 #[derive(Default)]
 struct Seen {
     seq: Option<u64>,
@@ -128,7 +128,7 @@ impl Seen {
             if !is_historical {
                 self.current = number;
             }
-            // Births tell what data tell, too.
+            // Births repeat values of data messages.
             if is_data {
                 self.historical += usize::from(is_historical);
                 self.numbers.push(number);
@@ -142,7 +142,7 @@ impl Seen {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
+async fn values_reach_a_host_across_restarts_of_the_broker() {
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let Some(broker) = Broker::start(folder.path(), port, "") else { return };
@@ -163,7 +163,7 @@ async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
             .until_destination("edge", |view| view.counters.errors > failed && view.counters.queued > 200)
             .await;
         broker = Broker::start(folder.path(), port, "");
-        // Messages of the last connection may have been lost with the broker: it starts anew.
+        // Messages of the previous connection may have been lost with the broker.
         while let Ok((topic, payload)) = host.messages.recv_timeout(LIMIT) {
             let is_birth = topic == "spBv1.0/G/NBIRTH/E";
             seen.take(&topic, &payload);
@@ -181,7 +181,7 @@ async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
             view.counters.queued == 0 && view.counters.sent == view.counters.accepted
         })
         .await;
-    // A batch that was not confirmed is told again as a whole, and then goes on.
+    // An unconfirmed batch is sent again completely, followed by the next.
     let mut all: Vec<u64> = vec![0];
     for number in &seen.numbers {
         let is_next = *number == all.last().unwrap() + 1;
@@ -194,14 +194,14 @@ async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
     assert!(seen.historical > 100 && seen.births >= 3, "{} {}", seen.historical, seen.births);
     let counted = stand.destination("edge").counters;
     assert_eq!((counted.sent, counted.refused, counted.overrun), (counted.accepted, 0, 0), "{counted:?}");
-    // A host that has just come asks for a birth.
+    // A new host requests a rebirth.
     let metrics = |payload: &Payload| payload.metrics.iter().find(|metric| metric.alias.is_some()).cloned();
     host.client.publish("spBv1.0/G/NCMD/E", QoS::AtMostOnce, false, rebirth(1)).unwrap();
     let born = host.until("spBv1.0/G/NBIRTH/E");
     let metric: Metric = metrics(&host.until("spBv1.0/G/DBIRTH/E/counter")).unwrap();
     assert_eq!((metric.name.as_deref(), metric.datatype), (Some("Count"), Some(4)));
     assert_eq!(metric.value, Some(Value::Long(u64::from(LAST))));
-    // However many ask, births do not pile up.
+    // Many requests do not cause many births.
     let started = Instant::now();
     let (mut asked, mut births) = (0, 0);
     for _ in 0..300 {
@@ -212,7 +212,7 @@ async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
         asked += u64::from(topic == "spBv1.0/G/NCMD/E");
         births += u64::from(topic == "spBv1.0/G/NBIRTH/E");
     }
-    // The broker tells the death of the session that was born.
+    // The broker publishes the death of the same session.
     stand.end().await;
     let died = loop {
         let (topic, payload) = host.next();
@@ -226,7 +226,7 @@ async fn values_reach_a_host_that_comes_and_goes_with_its_broker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_host_shows_what_our_edge_node_tells() {
+async fn our_host_shows_the_values_of_our_edge_node() {
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let Some(_broker) = Broker::start(folder.path(), port, "") else { return };

@@ -1,5 +1,5 @@
-//! Values over TLS to a real PostgreSQL server and to an imitation of InfluxDB, with an authority of one's own: without it, with
-//! another one, and to another host name there is no connection, and the error says which setting is to be changed.
+//! TLS to a real PostgreSQL server and to an imitation of InfluxDB, with a test authority. Without it, with another authority, or
+//! with another host name the connection fails, and the error names the setting to change.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
@@ -30,7 +30,7 @@ fn config(signed: &Signed) -> Arc<ServerConfig> {
     Arc::new(builder.with_single_cert(vec![certificate], key).unwrap())
 }
 
-/// A server that takes all lines over HTTPS; gives its port, and the lines.
+/// An HTTPS server that accepts all lines. Returns its port, and the lines.
 fn imitation(signed: &Signed) -> (u16, Arc<Mutex<Vec<String>>>) {
     let config = config(signed);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -71,14 +71,14 @@ fn serve(stream: impl Read + Write, lines: &Mutex<Vec<String>>) -> std::io::Resu
     }
 }
 
-/// Writes the authority's certificate into a file; gives the setting.
+/// Writes the authority's certificate into a file. Returns the setting.
 fn ca_file(folder: &Path, name: &str, signed: &Signed) -> String {
     let file = folder.join(name);
     std::fs::write(&file, &signed.authority).unwrap();
     format!("ca_file = {:?}\n", file.display().to_string())
 }
 
-/// Waits for an error that has these words.
+/// Waits for an error that contains a text.
 async fn fails(text: &str, said: &str) {
     let stand = Stand::new(text).await;
     let has = |error: &Option<String>| error.as_ref().is_some_and(|error| error.contains(said));
@@ -101,7 +101,7 @@ async fn influx_is_reached_with_the_right_authority_and_name_only() {
             folder.path().join("q.db").display().to_string(),
         )
     };
-    let is_untrusted = "an authority that is not trusted; name the authority's file with ca_file";
+    let is_untrusted = "an authority that is not trusted; set ca_file to the authority's file";
     fails(&destination("localhost", &ca_file(folder.path(), "wrong.pem", &wrong)), is_untrusted).await;
     let trusted = ca_file(folder.path(), "right.pem", &right);
     fails(
@@ -137,7 +137,7 @@ async fn postgres_is_reached_with_the_right_authority_only() {
             database.folder().join("q.db").display().to_string(),
         )
     };
-    let is_untrusted = "an authority that is not trusted; name the authority's file with ca_file";
+    let is_untrusted = "an authority that is not trusted; set ca_file to the authority's file";
     fails(&destination(&ca_file(database.folder(), "wrong.pem", &wrong)), is_untrusted).await;
     let stand = Stand::new(&destination(&ca_file(database.folder(), "right.pem", &right))).await;
     stand.until_values("counter", LAST).await;

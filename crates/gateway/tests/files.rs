@@ -29,7 +29,7 @@ fn append(path: &Path, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whole_files_become_values_and_what_is_wrong_is_said() {
+async fn whole_files_become_values_and_errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.json");
     let rows = folder.path().join("rows.csv");
@@ -51,7 +51,7 @@ async fn whole_files_become_values_and_what_is_wrong_is_said() {
     stand.value("r/T", 2.0).await;
     assert_eq!(stand.read("r/T").await.source_timestamp, UtcTime::parse("2023-11-14T22:13:21Z"));
     stand.until("old/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
-    // Files that are replaced, as programs do that write whole files.
+    // Atomically replaced files.
     let next = folder.path().join("next");
     fs::write(&next, r#"{"t":3}"#).unwrap();
     fs::rename(&next, &path).unwrap();
@@ -78,7 +78,7 @@ async fn appended_lines_become_values_through_rotation() {
          [[tag]]\nsource = \"l\"\nname = \"State\"\npattern = 'state (\\w+)'\ntype = \"String\"\n",
     );
     let stand = Stand::new(&text).await;
-    // Lines that were there before are not read.
+    // Existing lines are not read.
     stand.until("l/T", |value| value.status() == StatusCode::BAD_WAITING_FOR_INITIAL_DATA).await;
     while !stand.source("l").statistics.is_connected {
         sleep(10 * MS).await;
@@ -103,7 +103,7 @@ async fn appended_lines_become_values_through_rotation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_that_come_while_the_settings_are_changed_are_not_lost() {
+async fn lines_written_during_a_change_of_settings_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("machine.log");
     append(&path, "T=1\n");

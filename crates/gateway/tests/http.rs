@@ -1,4 +1,4 @@
-//! A gateway that asks a web server.
+//! A gateway that polls a web server.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 use taktwerk_types::{StatusCode, UtcTime};
 use tokio::time::sleep;
 
-/// A web server that answers each request with the same bytes; it hangs if there are none.
+/// A web server that answers each request with the same bytes, or hangs if there are none.
 struct Site {
     address: SocketAddr,
     answer: Arc<Mutex<String>>,
@@ -67,7 +67,7 @@ impl Site {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_becomes_values_and_what_is_wrong_is_said() {
+async fn json_becomes_values_and_errors_are_reported() {
     let site = site();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("token"), "canary-91\n").unwrap();
@@ -110,13 +110,13 @@ async fn json_becomes_values_and_what_is_wrong_is_said() {
     wait("length limit exceeded").await;
     site.raw("what?\r\n\r\n");
     wait("invalid HTTP").await;
-    // A head and a body without an end.
+    // An endless head and an endless body.
     site.raw(&format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(5000)));
     wait("head is too large").await;
     let chunk = format!("3e8\r\n{}\r\n", "x".repeat(1000));
     site.raw(&format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", chunk.repeat(1000)));
     wait("length limit exceeded").await;
-    // A body that stops in the middle.
+    // A truncated body.
     site.raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"t\":");
     wait("did not answer within 300ms").await;
     site.raw("");
@@ -128,7 +128,7 @@ async fn json_becomes_values_and_what_is_wrong_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_and_a_password_are_sent_as_they_should_be() {
+async fn user_and_password_are_sent_correctly() {
     let site = site();
     site.json(r#"{"t":21.5}"#);
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ async fn a_user_and_a_password_are_sent_as_they_should_be() {
         error.unwrap_err().to_string()
     };
     let far = text.replace(&site.address.to_string(), "meter.example.com");
-    assert!(parse(&far).contains("the password would cross the network readably"), "{}", parse(&far));
+    assert!(parse(&far).contains("the password would cross the network unencrypted"), "{}", parse(&far));
     let both = text.replace("user =", "token_file = \"password\"\nuser =");
     assert!(parse(&both).contains("there are a token and a user"), "{}", parse(&both));
     let half = text.replace("user = \"Aladdin\"\n", "");

@@ -1,5 +1,4 @@
-//! Gateways that share sources by locks of a database, of which one is killed. Needs PostgreSQL; without it the test says so
-//! and ends.
+//! Gateways that share sources with database locks; one gateway is killed. Skipped without PostgreSQL.
 
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it measures
@@ -12,9 +11,8 @@ mod stand;
 
 use database::Database;
 use device::Device;
-use group::{Gateway, INTERVAL, SOURCES, each_is_asked_by_one, until};
+use group::{Gateway, INTERVAL, SOURCES, each_is_polled_by_one, until, within_two_intervals};
 use relay::Relay;
-use stand::MS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -23,14 +21,14 @@ use taktwerk_gateway::lease::{LeaseConfig, Leases};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// Not a test of its own: what a child process runs, until it is killed.
+/// Not a separate test: runs in the child process until it is killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn child() {
     group::child().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_gateways_each_asks_half_and_one_takes_over_all() {
+async fn two_gateways_share_the_sources_and_one_takes_over() {
     let Some(mut database) = Database::start() else { return };
     drop(database::client(&database).await);
     let devices: Vec<Arc<Device>> = (0..SOURCES).map(|_| Device::start(4)).collect();
@@ -39,11 +37,11 @@ async fn of_two_gateways_each_asks_half_and_one_takes_over_all() {
     until("the first one asks everything", async || one.fresh().await == SOURCES).await;
     let two = Gateway::start(&text).await;
     until("they share", async || one.fresh().await == 3 && two.fresh().await == 3).await;
-    each_is_asked_by_one(&devices, 3000 * MS).await;
+    each_is_polled_by_one(&devices, 3 * INTERVAL).await;
     one.kill();
     let took = until("the other one asks everything", async || two.fresh().await == SOURCES).await;
-    println!("everything was fresh {took:?} after the kill, with an interval of {INTERVAL:?}");
-    // Without the database nothing is asked: nobody knows who else does.
+    within_two_intervals(took);
+    // Without the database no source is polled, because the other gateway may poll it.
     database.kill();
     let asked = || devices.iter().map(|device| device.asked()).collect::<Vec<_>>();
     let mut last = asked();
@@ -57,14 +55,14 @@ async fn of_two_gateways_each_asks_half_and_one_takes_over_all() {
     until("it goes on", async || two.fresh().await == SOURCES).await;
 }
 
-/// Who asks which source, and whether two ever did.
+/// Which gateway polls which source, and whether two ever polled the same.
 #[derive(Debug, Default)]
 struct Asked {
     by: BTreeMap<String, BTreeSet<usize>>,
     overlaps: Vec<String>,
 }
 
-/// A gateway with sources that do nothing but have their leases.
+/// A gateway with sources that only hold their leases.
 struct Member {
     tasks: Vec<JoinHandle<()>>,
 }
@@ -109,7 +107,7 @@ impl Drop for Member {
     }
 }
 
-/// How many sources each gateway asks.
+/// The number of sources that each gateway polls.
 fn counts(asked: &Mutex<Asked>, members: usize) -> Vec<usize> {
     let asked = asked.lock().unwrap();
     let of = |number| asked.by.values().filter(|by| by.contains(&number)).count();
@@ -117,7 +115,7 @@ fn counts(asked: &Mutex<Asked>, members: usize) -> Vec<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_source_is_asked_twice_when_the_database_loses_a_connection() {
+async fn no_source_is_polled_twice_when_a_connection_is_lost() {
     let Some(database) = Database::start() else { return };
     let other = database::client(&database).await;
     let relay = Relay::start(database.folder());
@@ -126,12 +124,12 @@ async fn no_source_is_asked_twice_when_the_database_loses_a_connection() {
     until("the first one asks everything", async || counts(&asked, 2) == [6, 0]).await;
     let _two = Member::start(1, &database.url(), &asked);
     until("they share", async || counts(&asked, 2) == [3, 3]).await;
-    // Both connections end, and both gateways are told so.
+    // Both connections are closed, which both gateways notice.
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'taktwerk-gateway leases%'";
     assert_eq!(other.query(end, &[]).await.unwrap().len(), 2);
     until("they stop", async || counts(&asked, 2) == [0, 0]).await;
     until("they share again", async || counts(&asked, 2) == [3, 3]).await;
-    // The database gives the locks back, and the gateway that had them does not know it.
+    // The database releases the locks, but the gateway that held them does not notice.
     relay.cut();
     until("the other one asks everything", async || counts(&asked, 2) == [0, 6]).await;
     assert_eq!(asked.lock().unwrap().overlaps, Vec::<String>::new());
@@ -153,10 +151,10 @@ async fn shares_differ_by_one_at_most() {
         })
         .await;
     }
-    // One goes, and the others share what it has had.
+    // One gateway stops, and the others share its sources.
     drop(members.remove(1));
     until("the others have two each", async || {
-        // It cannot say so itself.
+        // A stopped gateway cannot report that itself.
         asked.lock().unwrap().by.values_mut().for_each(|by| by.retain(|number| *number != 1));
         counts(&asked, 4) == [2, 0, 2, 2]
     })

@@ -1,4 +1,4 @@
-//! A gateway that talks with a device that sends texts over TCP.
+//! A gateway with a device that sends text over TCP.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::time::sleep;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_closes_each_connection_is_asked_later_each_time() {
+async fn a_device_that_closes_each_connection_is_retried_with_growing_pauses() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let text = format!(
         "[[source]]\nname = \"s\"\ntype = \"line\"\naddress = \"{}\"\nretry = \"20 ms\"\nretry_max = \"10 s\"\n\
@@ -20,18 +20,18 @@ async fn a_device_that_closes_each_connection_is_asked_later_each_time() {
     );
     let stand = Stand::new(&text).await;
     let begin = std::time::Instant::now();
-    // Noise that no tag reads is no answer.
+    // Noise without readings is not an answer.
     for _ in 0..5 {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.write_all(b"\n\n").await.unwrap();
     }
-    // Pauses of 20, 40, 80 and 160 ms at least lie between five connections.
+    // Five connections are separated by pauses of at least 20, 40, 80 and 160 ms.
     assert!(begin.elapsed() >= 300 * MS, "{:?}", begin.elapsed());
     stand.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_are_asked_for_read_and_written() {
+async fn texts_are_polled_read_and_written() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let text = format!(
         "[[source]]\nname = \"s\"\ntype = \"line\"\naddress = \"{}\"\nframing = \"stx-etx\"\npoll = \"P\\n\"\npoll_every = \"20 ms\"\n\
@@ -40,7 +40,7 @@ async fn texts_are_asked_for_read_and_written() {
          [[tag]]\nsource = \"s\"\nname = \"SP\"\npattern = 'SP=(\\d+)'\ntype = \"Int32\"\naccess = \"read-write\"\nwrite = \"SP {{value}}\\n\"\n",
         listener.local_addr().unwrap(),
     );
-    // A scale that answers polls, keeps what is written to it, and falls silent when that is 99.
+    // A scale that answers polls, stores written values, and becomes silent when 99 is written.
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -73,7 +73,7 @@ async fn texts_are_asked_for_read_and_written() {
         assert!(turn < 2000, "{error:?}");
         sleep(10 * MS).await;
     }
-    // It connects again, and the device begins with what it had.
+    // The gateway reconnects, and the device has its initial value again.
     stand.value("s/SP", 7).await;
     assert_eq!(stand.read("s/W").await.status(), StatusCode::GOOD);
     stand.end().await;

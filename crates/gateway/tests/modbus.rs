@@ -84,7 +84,7 @@ async fn registers_become_values_and_writes_reach_the_device() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_without_some_registers_is_asked_for_the_others() {
+async fn other_registers_are_read_if_a_device_lacks_some() {
     let device = Device::start(20);
     device.holding.lock().unwrap()[19] = 7;
     let tags: String =
@@ -94,7 +94,7 @@ async fn a_device_without_some_registers_is_asked_for_the_others() {
     stand.until("plc/r20", |value| value.status() == StatusCode::BAD_CONFIGURATION_ERROR).await;
     let error = stand.source("plc").statistics.last_error.unwrap();
     assert!(error.contains("holding:2") && error.contains("Illegal data address"), "{error}");
-    // What the device refuses for another reason is said as it is.
+    // Other exceptions are reported as they are.
     device.set(Mood::Refuses(4));
     stand.until("plc/r19", |value| value.status() == StatusCode::BAD_DEVICE_FAILURE).await;
     device.set(Mood::Answers);
@@ -103,7 +103,7 @@ async fn a_device_without_some_registers_is_asked_for_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_hangs_costs_only_itself() {
+async fn a_source_that_hangs_affects_only_itself() {
     let (good, bad) = (Device::start(10), Device::start(10));
     let stand = Stand::new(
         &[
@@ -141,7 +141,7 @@ async fn a_source_that_hangs_costs_only_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn devices_that_lie_or_hang_up_give_no_wrong_value() {
+async fn faulty_devices_give_no_wrong_values() {
     let device = Device::start(10);
     device.holding.lock().unwrap()[0] = 3;
     let stand =
@@ -209,7 +209,7 @@ async fn a_write_that_the_device_answers_with_another_value_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_unit_does_not_keep_the_others_on_its_line_waiting() {
+async fn a_silent_unit_does_not_delay_others_on_its_line() {
     let device = Device::start(10);
     *device.units.lock().unwrap() = vec![1];
     let stand = Stand::new(
@@ -226,7 +226,7 @@ async fn a_silent_unit_does_not_keep_the_others_on_its_line_waiting() {
     let before = stand.source("line").statistics;
     sleep(2000 * MS).await;
     let after = stand.source("line").statistics;
-    // Each try of the silent unit costs a deadline of 300 ms; the pause in between doubles.
+    // Each retry of the silent unit takes a timeout of 300 ms; the pauses in between double.
     assert!(after.answers - before.answers >= 15, "{before:?} {after:?}");
     device.units.lock().unwrap().push(2);
     stand.value("line/two", 0u16).await;
@@ -234,7 +234,7 @@ async fn a_silent_unit_does_not_keep_the_others_on_its_line_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn frames_of_a_serial_line_come_through_tcp() {
+async fn serial_frames_work_over_tcp() {
     let device = Device::start_rtu(200);
     *device.units.lock().unwrap() = vec![1, 2];
     {
@@ -264,7 +264,7 @@ async fn frames_of_a_serial_line_come_through_tcp() {
     stand.value("line/Bit", true).await;
     assert_eq!(device.holding.lock().unwrap()[20], 1 << 5);
     stand.until("line/Nobody", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
-    // A wrong check sum, and an answer that is too short, are no values.
+    // Frames with a wrong checksum or length are rejected.
     for mood in [Mood::Lies, Mood::Short, Mood::Hangs, Mood::HangsUp] {
         device.set(mood);
         device.holding.lock().unwrap()[0] = 7;
@@ -283,7 +283,7 @@ async fn frames_of_a_serial_line_come_through_tcp() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_device_the_error_says_where_and_why() {
-    // Nobody listens there any more.
+    // Nothing listens on this port any more.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let text = format!(
         "[[source]]\nname = \"plc\"\ntype = \"modbus\"\naddress = \"{port}\"\nretry = \"50 ms\"\nlost_after = \"300 ms\"\n\
@@ -313,7 +313,7 @@ fn a_scan_finds_the_units_that_answer_and_what_they_are() {
     assert_eq!(units[0].identity, [(0, "Example".to_owned()), (1, "Oven 7".to_owned())]);
     assert_eq!(units[0].exception, None);
     assert!(found[1].units.as_ref().unwrap_err().to_string().contains("refused"));
-    // A gateway says that there is nobody behind it; a device that refuses the register is there.
+    // A Modbus gateway reports a missing unit; a device that rejects the register exists.
     device.set(Mood::Refuses(11));
     let ask =
         || discover::scan_modbus(vec![tcp(device.address)], &[1], 200 * MS, &Arc::default(), |_| {}).unwrap();
@@ -336,7 +336,7 @@ fn a_scan_finds_the_units_that_answer_and_what_they_are() {
 }
 
 #[test]
-fn a_source_tells_what_its_units_are() {
+fn a_source_lists_its_units() {
     let device = Device::start(10);
     *device.units.lock().unwrap() = vec![1];
     let mut source = discover::source_of_url(&format!("modbus://{}", device.address)).unwrap();

@@ -1,7 +1,8 @@
-//! A gateway with a real broker, mosquitto. Without one these tests say so and end.
+//! A gateway with a real broker (mosquitto). Skipped if it is not installed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
+mod missing;
 mod stand;
 
 use rumqttc::{Client as Publisher, MqttOptions, QoS};
@@ -31,7 +32,7 @@ impl Broker {
             Command::new(name).arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
         });
         let Some(program) = program else {
-            println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+            missing::skip(missing::MOSQUITTO, "mosquitto is not installed (apt-get install mosquitto)");
             return None;
         };
         let end = Instant::now() + Duration::from_secs(10);
@@ -138,7 +139,7 @@ async fn messages_become_values(version: &str) {
     stand.until("mq/Set", |value| value.status() == StatusCode::BAD_WAITING_FOR_INITIAL_DATA).await;
     stand.write("mq/Set", 12.5).await.unwrap();
     stand.value("mq/Set", 12.5).await;
-    // A flood of topics makes no more variables than allowed, and too large messages none.
+    // A flood of topics creates no more variables than allowed; too large messages create none.
     for number in 0..100 {
         send(&format!("wild/{number}"), "1");
     }
@@ -171,10 +172,10 @@ async fn messages_of_5_become_values() {
 }
 
 #[test]
-fn a_broker_tells_its_topics() {
+fn topics_of_a_broker_are_listed() {
     let Some(broker) = Broker::start(free_port()) else { return };
     let publisher = broker.publisher();
-    // The broker keeps them for those who come later.
+    // The broker retains the messages.
     publisher.publish("line/1/temperature", QoS::AtLeastOnce, true, "20.5").unwrap();
     publisher.publish("line/1/state", QoS::AtLeastOnce, true, "{\"speed\": 3, \"mode\": \"auto\"}").unwrap();
     publisher.publish("other", QoS::AtLeastOnce, true, "x").unwrap();

@@ -1,5 +1,5 @@
-//! A gateway in front of a server whose alarms have types and fields of their own: clients of the gateway see them as clients
-//! of that server do, in events, after a ConditionRefresh and in the address space.
+//! A gateway in front of a server with its own alarm types and fields. Clients of the gateway see the alarms as clients of that
+//! server do: in events, after ConditionRefresh, and in the address space.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -23,7 +23,7 @@ const URI: &str = "urn:example:machines";
 /// JamAlarmType, a subtype of MachineAlarmType.
 const JAM: u32 = 62;
 
-/// A server with a press. Its model has another namespace index than it will have at the gateway.
+/// A server with a press. Its model has another namespace index than at the gateway.
 struct Machines {
     server: RunningServer,
     client: Client,
@@ -92,7 +92,7 @@ fn job(order: &str, index: u16) -> DynamicStructure {
         .with("Mode", DynamicValue::Enumeration { value: 1, name: Some("Auto".into()) })
 }
 
-/// What a client of the gateway sees of an alarm.
+/// An alarm as seen by a client of the gateway.
 #[derive(Debug, PartialEq)]
 struct Seen {
     kind: NodeId,
@@ -112,12 +112,12 @@ fn expected(index: u16, name: &str, message: &str, (cause, force): (&str, f64)) 
         cause: cause.into(),
         order: job(cause, index),
         force: [force.into(), (force * 2.0).into()],
-        // It means something at the other server only.
+        // This value has a meaning only at the other server.
         valve: Variant::Empty,
     }
 }
 
-/// A client of the gateway that wants alarms with their own fields.
+/// A client of the gateway that selects the additional fields of alarms.
 struct Operator {
     client: Client,
     subscription: Subscription,
@@ -144,7 +144,7 @@ impl Operator {
         self.client.conditions().call("refresh", calls::condition_refresh(id)).await.unwrap();
     }
 
-    /// The next alarm that comes with its own fields.
+    /// The next alarm that arrives with its additional fields.
     async fn next(&mut self, stand: &Stand) -> Seen {
         let end = Instant::now() + Duration::from_secs(20);
         loop {
@@ -160,7 +160,7 @@ impl Operator {
     }
 }
 
-/// Waits until the gateway has the type of the alarms.
+/// Waits until the gateway has the alarm type.
 async fn until_known(stand: &Stand) -> u16 {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
@@ -200,19 +200,19 @@ async fn fields_of_alarms_come_in_events_after_a_refresh_and_in_the_address_spac
     assert_ne!(index, machines.index, "the test is about different indexes");
     until(&stand, "it is active", || stand.server.conditions().all().iter().any(|view| view.state.active))
         .await;
-    // Who comes later asks for the state now.
+    // A later client refreshes the current state.
     let mut operator = Operator::new(&stand, index).await;
     operator.refresh().await;
     let seen = operator.next(&stand).await;
     assert_eq!(seen, expected(index, "Jam", "The press is jammed", ("sheet", 12.5)));
-    // A change of a field alone is told: there, the next event has it.
+    // A change of a field alone is reported: at the other server the next event contains it.
     machines.set(&alarm, "tool", 20.0).await;
     alarm.set_active_with(true, 700, "The tool is broken");
     let seen = operator.next(&stand).await;
     assert_eq!(seen, expected(index, "Jam", "The tool is broken", ("tool", 20.0)));
     operator.refresh().await;
     assert_eq!(operator.next(&stand).await, expected(index, "Jam", "The tool is broken", ("tool", 20.0)));
-    // The instance: of the same type, with the fields.
+    // The instance has the same type, with the fields.
     let at = |name: &str| NodeId::string(2, name);
     let options = BrowseOptions {
         direction: BrowseDirection::FORWARD,
@@ -225,7 +225,7 @@ async fn fields_of_alarms_come_in_events_after_a_refresh_and_in_the_address_spac
     stand.value("up/Press/Jam/Force", 20.0).await;
     let name = stand.client.read_attribute(at("up/Press/Jam/Cause"), Attribute::BrowseName).await.unwrap();
     assert_eq!(name.value, Some(Variant::from(QualifiedName::new(index, "Cause"))));
-    // It is acknowledged here, with the ConditionId of the instance.
+    // It is acknowledged here by the ConditionId of the instance.
     let listed = operator.client.conditions().list().await.unwrap().pop().unwrap();
     assert_eq!(
         (listed.condition_id.clone(), listed.event_type.clone()),
@@ -236,7 +236,7 @@ async fn fields_of_alarms_come_in_events_after_a_refresh_and_in_the_address_spac
     stand.end().await;
 }
 
-/// Nothing in the address space of the other server says that there are alarms of this type.
+/// The address space of the other server does not show that there are alarms of this type.
 #[tokio::test(flavor = "multi_thread")]
 async fn types_of_alarms_without_nodes_are_found_by_their_events() {
     let machines = Machines::new().await;
@@ -259,13 +259,13 @@ async fn types_of_alarms_without_nodes_are_found_by_their_events() {
     let mut operator = Operator::new(&stand, index).await;
     operator.refresh().await;
     assert_eq!(operator.next(&stand).await, expected(index, "Jam", "The press is jammed", ("sheet", 12.5)));
-    // Another one of the type, with all fields at once.
+    // Another alarm of the type, with all fields at once.
     let kind = NodeId::numeric(machines.index, JAM);
     let second = machines.press().alarm("Guard").of_type(kind).without_nodes().add().unwrap();
     machines.set(&second, "door", 1.0).await;
     second.set_active(true, "The guard is open");
     assert_eq!(operator.next(&stand).await, expected(index, "Guard", "The guard is open", ("door", 1.0)));
-    // A field that is null there is null here.
+    // A null field there is null here.
     second.set_field(machines.field(&["Cause"]), Variant::Empty).unwrap();
     second.set_active_with(true, 900, "Still open");
     let seen = operator.next(&stand).await;
@@ -307,7 +307,7 @@ async fn standard_alarms_keep_their_types_and_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alarms_of_a_server_that_is_gone_say_so_and_end_with_their_source() {
+async fn alarms_of_a_lost_server_are_marked_and_removed_with_their_source() {
     let machines = Machines::new().await;
     let alarm = machines.press().alarm("Jam").severity(600).add().unwrap();
     alarm.set_active(true, "The press is jammed");
@@ -316,14 +316,14 @@ async fn alarms_of_a_server_that_is_gone_say_so_and_end_with_their_source() {
     let quality = |stand: &Stand| state(stand).map(|state| state.quality);
     until(&stand, "it is active", || state(&stand).is_some_and(|state| state.active)).await;
     assert_eq!(quality(&stand), Some(StatusCode::GOOD));
-    // The event has the time that the other server says.
+    // The event has the other server's time.
     assert_eq!(state(&stand).unwrap().time, alarm.view().unwrap().state.time);
     let address = machines.server.addresses()[0].to_string();
     machines.client.disconnect().await;
     machines.server.stop(Duration::ZERO);
     until(&stand, "it says so", || quality(&stand) == Some(StatusCode::BAD_NO_COMMUNICATION)).await;
     assert!(state(&stand).unwrap().active, "nobody knows that it is inactive");
-    // The source is taken out of the configuration.
+    // The source is removed from the configuration.
     let config = taktwerk_gateway::GatewayConfig::parse(std::path::Path::new("g.toml"), "[gateway]\n");
     let config = config.unwrap().unwrap();
     let applied = tokio::task::block_in_place(|| stand.gateway.apply(config)).unwrap();

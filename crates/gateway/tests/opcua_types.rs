@@ -1,4 +1,4 @@
-//! A gateway in front of a server with types of its own: clients of the gateway can use them as if they were there.
+//! A gateway in front of a server with its own types: clients of the gateway can use them like those of that server.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 const URI: &str = "urn:example:machines";
 
-/// A server whose model has another index than it will have at the gateway.
+/// A server whose model has another index than at the gateway.
 fn machines() -> RunningServer {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     for uri in ["urn:example:a", "urn:example:b"] {
@@ -38,7 +38,7 @@ fn source(other: &RunningServer) -> String {
     )
 }
 
-/// A node of the model as a server calls it.
+/// The NodeId of a model node on a server.
 async fn model(client: &Client, number: u32) -> NodeId {
     let namespaces: Vec<String> = client.read_value("i=2255").await.unwrap();
     let index = namespaces.iter().position(|uri| uri == URI).unwrap();
@@ -76,7 +76,7 @@ async fn structures_and_enumerations_of_a_mirrored_server_can_be_decoded_here() 
     let object = structure(value.value);
     assert_eq!(object.type_id, own(4));
     assert_eq!(stand.client.decode(&object).await.unwrap(), job(1, &own));
-    // Written here, it arrives there.
+    // A value written here arrives there.
     let object = stand.client.encode(&job(2, &own)).await.unwrap();
     stand.write("up/Press/Job", object).await.unwrap();
     let end = Instant::now() + Duration::from_secs(20);
@@ -90,7 +90,7 @@ async fn structures_and_enumerations_of_a_mirrored_server_can_be_decoded_here() 
         sleep(20 * MS).await;
     };
     assert_eq!(arrived.type_id, node(4));
-    // Another structure than the variable's is refused.
+    // A structure of another type is rejected.
     let wrong = stand
         .client
         .encode(&DynamicStructure::new(own(1), "Position").with("X", 1.0).with("Y", 1.0))
@@ -108,7 +108,7 @@ async fn structures_and_enumerations_of_a_mirrored_server_can_be_decoded_here() 
     let strings = stand.client.read(own(6)).await.unwrap();
     let expected = vec![LocalizedText::from("Off"), LocalizedText::from("Auto")];
     assert_eq!(strings.value, Some(Variant::from(expected)));
-    // A structure with the id of a node would mean another node here.
+    // A NodeId in a structure would refer to another node here.
     let link = stand.read("up/Press/Link").await;
     assert_eq!(link.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
     stand.end().await;
@@ -131,12 +131,12 @@ async fn objects_and_variables_are_instances_of_the_types_of_the_mirrored_server
     let (kind, subtype) = (reference_type_ids::HAS_TYPE_DEFINITION, reference_type_ids::HAS_SUBTYPE);
     assert_eq!(follow(at("up/Press"), kind, BrowseDirection::FORWARD).await, [own(22)]);
     assert_eq!(follow(at("up/Press/Mode"), kind, BrowseDirection::FORWARD).await, [own(30)]);
-    // The supertypes have come along, up to namespace 0, with their members.
+    // The supertypes were added too, up to namespace 0, with their members.
     assert_eq!(follow(own(22), subtype, BrowseDirection::INVERSE).await, [own(20)]);
     assert_eq!(follow(own(20), subtype, BrowseDirection::INVERSE).await, [NodeId::numeric(0, 58)]);
     let members = reference_type_ids::HAS_COMPONENT;
     assert_eq!(follow(own(20), members, BrowseDirection::FORWARD).await, [own(21)]);
-    // The names are those of the type, so that clients find members by them.
+    // Members have the BrowseNames of the type, so that clients find them.
     assert_eq!(follow(at("up/Press"), members, BrowseDirection::FORWARD).await.len(), 2);
     let name = stand.client.read_attribute(at("up/Press/Mode"), Attribute::BrowseName).await.unwrap();
     assert_eq!(name.value, Some(Variant::from(QualifiedName::new(index, "Mode"))));
@@ -179,7 +179,7 @@ async fn events_have_the_type_of_the_mirrored_server() {
     };
     let [kind, message, order, done] = fields.try_into().unwrap();
     assert_eq!((kind, message), (Variant::from(expected), LocalizedText::from("Job done").into()));
-    // The fields of its own, structures with the ids that they have here.
+    // The additional fields; structures have their local encoding ids.
     assert_eq!(order, Variant::from("A-7"));
     let done = stand.client.decode(&structure(Some(done))).await.unwrap();
     assert_eq!(done, job(3, &|number| NodeId::numeric(here, number)));
@@ -198,7 +198,7 @@ async fn methods_take_and_give_structures_of_the_mirrored_server() {
         value_rank: -1,
         ..Argument::default()
     };
-    // One gives back what it is given; the other takes a structure with the id of a node.
+    // One method returns its argument; the other has a structure with a NodeId as argument.
     let (takes, gives) = (argument("Job", 3), argument("Same", 3));
     let run = press.method("Run");
     run.dynamic_handler(vec![takes], vec![gives], |_, inputs| async move { Ok(inputs) }).unwrap();
@@ -263,7 +263,7 @@ async fn references_between_mirrored_nodes_are_here_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sources_share_the_types_that_several_have() {
-    // So many that some of them bring the same types at the same moment.
+    // Enough sources that several add the same types at the same time.
     let names = ["up", "two", "three", "four", "five", "six"];
     let all = names.map(|_| machines());
     let texts =
@@ -290,7 +290,7 @@ async fn sources_share_the_types_that_several_have() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_cannot_bring_types_into_the_namespace_of_the_tags() {
+async fn a_server_cannot_add_types_to_the_namespace_of_tags() {
     const OWN: &str = "urn:taktwerk:gateway";
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hostile.NodeSet2.xml");
@@ -310,14 +310,14 @@ async fn a_server_cannot_bring_types_into_the_namespace_of_the_tags() {
     stand.end().await;
 }
 
-/// What the stand runs with another configuration.
+/// Applies another configuration.
 fn apply(stand: &mut Stand, text: &str) {
     let config = GatewayConfig::parse(Path::new("g.toml"), text).unwrap().unwrap();
     assert_eq!(tokio::task::block_in_place(|| stand.gateway.apply(config)).unwrap().failed, [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn types_go_with_the_last_source_that_has_them_and_come_back() {
+async fn types_are_removed_with_their_last_source_and_added_again() {
     let (one, two) = (machines(), machines());
     let signals = "[[source]]\nname = \"signals\"\ntype = \"simulation\"\ninterval = \"1 s\"\n";
     let second = source(&two).replace("\"up\"", "\"two\"");
@@ -339,7 +339,7 @@ async fn types_go_with_the_last_source_that_has_them_and_come_back() {
         let status = name(stand.client.clone(), number).await;
         assert_eq!(status, StatusCode::BAD_NODE_ID_UNKNOWN, "{number}");
     }
-    // As if it came for the first time.
+    // As for a new source.
     apply(&mut stand, &format!("{signals}{}", source(&one)));
     stand.value("up/Press/Mode", 1i32).await;
     let there = Client::connect(&one.url()).await.unwrap();

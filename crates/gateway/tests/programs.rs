@@ -1,16 +1,17 @@
 //! A gateway with programs as sources: the samples of the documentation, and programs that misbehave.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking
 
 mod stand;
 
 use stand::{MS, Stand};
 use std::path::Path;
-use std::time::{Duration, Instant};
-use taktwerk_types::StatusCode;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
+use taktwerk_types::{DataValue, StatusCode, UtcTime};
 use tokio::time::sleep;
 
-/// The folder with the samples.
+/// The directory of the samples.
 fn samples() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").display().to_string()
 }
@@ -50,9 +51,91 @@ async fn the_samples_of_the_documentation_work() {
     stand.end().await;
 }
 
+/// The Go compiler, also where `PATH` does not have it.
+fn go() -> Option<&'static str> {
+    let starts =
+        |go: &&str| Command::new(go).arg("version").output().is_ok_and(|output| output.status.success());
+    ["go", "/usr/local/go/bin/go"].into_iter().find(starts)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sample_in_go_works() {
+    let Some(go) = go() else {
+        println!("skipped: there is no Go compiler (Debian package golang-go)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("adapter").display().to_string();
+    let mut build = Command::new(go);
+    build.args(["build", "-o", &program, "adapter.go"]).current_dir(samples());
+    // Without a network and a home directory, too.
+    let cache = folder.path().join("cache");
+    build.env("GOCACHE", &cache).env("GOTOOLCHAIN", "local").env("GO111MODULE", "off");
+    let output = build.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = source("go", &[&program], "") + &tag("go", "Load", "access = \"read-write\"");
+    let stand = Stand::new(&text).await;
+    let load = stand.until("go/Load", |value| value.status() == StatusCode::GOOD).await;
+    let (source, server) = (load.source_timestamp.unwrap(), load.server_timestamp.unwrap());
+    assert!(source < server, "the time is that of the program");
+    stand.write("go/Load", 1000.0).await.unwrap();
+    stand.until("go/Load", |value| value.value.as_ref().and_then(|it| it.as_f64()) > Some(1000.0)).await;
+    let counted = stand.source("go").statistics;
+    assert_eq!((counted.writes, counted.invalid), (1, 0));
+    stand.end().await;
+}
+
+/// Child processes of a program do not outlive the gateway, whether the program exits or is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_processes_of_a_program_are_killed_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let script = |name: &str, end: &str| {
+        let file = path(name).display().to_string();
+        format!(
+            "sleep 1000 >/dev/null 2>&1 & echo $! >> {file}; echo '{{\"name\":\"V\",\"value\":1}}'; {end}"
+        )
+    };
+    let stand = Stand::new(
+        &[
+            source("stays", &["sh", "-c", &script("stays", "sleep 1000")], ""),
+            tag("stays", "V", ""),
+            source("goes", &["sh", "-c", &script("goes", "sleep 0.2")], ""),
+            tag("goes", "V", ""),
+        ]
+        .concat(),
+    )
+    .await;
+    stand.until("stays/V", |value| value.status() == StatusCode::GOOD).await;
+    let started = |name: &str| -> Vec<u32> {
+        let text = std::fs::read_to_string(path(name)).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    };
+    while started("goes").len() < 3 {
+        sleep(20 * MS).await;
+    }
+    stand.end().await;
+    let all = [started("stays"), started("goes")].concat();
+    assert!(all.len() >= 4, "{all:?}");
+    let is_running = |id: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // A process that has exited but was not waited for is a zombie.
+        status.contains("(sleep)") && !status.contains(") Z")
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while all.iter().any(is_running) {
+        assert!(
+            Instant::now() < deadline,
+            "{:?}",
+            all.iter().filter(|id| is_running(id)).collect::<Vec<_>>()
+        );
+        sleep(20 * MS).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_speak_cbor() {
-    // {"id": 0, "value": 7}, then what is no CBOR; the first byte of what the gateway says is of a length, hence 0.
+    // {"id": 0, "value": 7}, then invalid CBOR. The first byte of the gateway's message belongs to the length prefix, hence 0.
     let script = r"printf '\000\000\000\014\242\142id\000\145value\007\000\000\000\001\377'; head -c 4 | od -An -tu1 >&2; \
                    printf '\000\000\000\016\242\142id\001\145value\102\000\377'; exec sleep 1000";
     let stand = Stand::new(
@@ -71,7 +154,7 @@ async fn programs_speak_cbor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_that_misbehave_are_started_again_and_cost_only_themselves() {
+async fn faulty_programs_are_restarted_and_affect_only_themselves() {
     let run = |name: &str, script: &str, more: &str| {
         source(name, &["sh", "-c", script], more) + &tag(name, "v", "")
     };
@@ -109,7 +192,7 @@ async fn programs_that_misbehave_are_started_again_and_cost_only_themselves() {
     };
     wait("once", "has ended with exit status: 3").await;
     wait("hung", "did not answer within 300ms").await;
-    wait("noise", "no JSON").await;
+    wait("noise", "is not JSON").await;
     wait("endless", "a line of more than 1048576 bytes").await;
     wait("none", "has ended with exit status: 127").await;
     wait("missing", "cannot connect to /does/not/exist: no such file or directory").await;
@@ -123,13 +206,13 @@ async fn programs_that_misbehave_are_started_again_and_cost_only_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_floods_is_cut_and_others_go_on() {
+async fn a_flooding_program_is_limited_and_others_continue() {
     let limits = "values_per_second_max = 1000\nmemory_max = 268435456\ncpu_max = 0.5";
     let stand = Stand::new(
         &[
             source("flood", &["yes", "{\"id\":0,\"value\":1}"], limits),
             tag("flood", "v", ""),
-            // Messages without readings are no answers.
+            // Messages without readings are not answers.
             source("empty", &["sh", "-c", "echo '[]'"], ""),
             tag("empty", "v", ""),
             "[[source]]\nname = \"sim\"\ntype = \"simulation\"\ninterval = \"20 ms\"\n".to_owned(),
@@ -138,7 +221,7 @@ async fn a_program_that_floods_is_cut_and_others_go_on() {
         .concat(),
     )
     .await;
-    // With or without the right to limit it, it runs. Each value that may not be stored is replaced by the next one.
+    // It runs with or without the permission to limit it. Values beyond the rate limit are replaced by newer ones.
     let began = Instant::now();
     while stand.source("flood").statistics.replaced < 10_000 {
         assert!(began.elapsed() < Duration::from_secs(60), "{:?}", stand.source("flood"));
@@ -153,6 +236,35 @@ async fn a_program_that_floods_is_cut_and_others_go_on() {
     }
     assert_eq!(stand.source("empty").statistics.answers, 0);
     stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_times_become_source_timestamps_if_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.csv");
+    std::fs::write(&file, "t,a\n2019-07-03T12:00:00Z,1\n2019-07-03T12:00:00.5Z,2\n,3\n").unwrap();
+    let source = |name: &str, more: &str| {
+        format!(
+            "[[source]]\nname = \"{name}\"\ntype = \"replay\"\nfile = {:?}\nrepeat = false\nstale_after = \"1 min\"\n\
+             interval = \"10 ms\"\n{more}\n[[tag]]\nsource = \"{name}\"\nname = \"a\"\n",
+            file.display().to_string()
+        )
+    };
+    let with_time = "time_column = \"t\"";
+    let text = source("now", with_time) + &source("then", &format!("{with_time}\ntimestamps = \"recorded\""));
+    let before = UtcTime::from_unix(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap());
+    let stand = Stand::new(&text).await;
+    let last = |value: &DataValue| value.value == Some(3.0.into());
+    let now = stand.until("now/a", last).await.source_timestamp.unwrap();
+    assert!(now >= before, "{now}");
+    // A row without a time belongs to the one before it.
+    let then = stand.until("then/a", last).await;
+    assert_eq!(then.source_timestamp, UtcTime::parse("2019-07-03T12:00:00.5Z"));
+    assert!(then.server_timestamp.unwrap() >= before, "the server has received it now");
+    stand.end().await;
+    let wrong = source("then", "timestamps = \"recorded\"");
+    let refused = taktwerk_gateway::GatewayConfig::parse(Path::new("g.toml"), &wrong).map(drop);
+    assert!(format!("{refused:?}").contains("need a column with the times"), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

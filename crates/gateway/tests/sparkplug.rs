@@ -1,5 +1,5 @@
-//! A gateway as Sparkplug B host application, with a real broker (mosquitto) and an edge node. Without a broker this test
-//! says so and ends.
+//! A gateway as Sparkplug B host application with a real broker (mosquitto) and an edge node. Skipped if the broker is not
+//! installed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
@@ -60,7 +60,7 @@ impl Edge {
         self.tell("Plant/DBIRTH/Edge/PLC", device);
     }
 
-    /// Waits for a message of a topic.
+    /// Waits for a message with a topic.
     fn next(&self, topic: &str) -> Vec<u8> {
         loop {
             let (found, payload) = self.incoming.recv_timeout(Duration::from_secs(20)).unwrap();
@@ -72,7 +72,7 @@ impl Edge {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edge_node_is_born_tells_takes_commands_and_dies() {
+async fn an_edge_node_is_followed_from_birth_to_death() {
     let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
@@ -88,7 +88,7 @@ async fn an_edge_node_is_born_tells_takes_commands_and_dies() {
         let stand = Stand::new(&text).await;
         let state = edge.next(&format!("spBv1.0/STATE/scada-{version}"));
         assert!(String::from_utf8(state).unwrap().starts_with("{\"online\":true,\"timestamp\":"));
-        // The host does not know the node, so it asks for a birth.
+        // The host does not know the node, so it requests a rebirth.
         edge.seq = 42;
         edge.tell("Plant/NDATA/Edge", vec![Metric::new("Uptime", 8, Value::Long(8))]);
         let command = Payload::decode(edge.next("spBv1.0/Plant/NCMD/Edge").as_slice()).unwrap();
@@ -110,7 +110,7 @@ async fn an_edge_node_is_born_tells_takes_commands_and_dies() {
         edge.tell("Plant/DDEATH/Edge/PLC", Vec::new());
         stand.until("sp/T", |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;
         stand.value("sp/Plant/Edge/Uptime", 7u64).await;
-        // A birth brings it back, as the same variable.
+        // A birth restores it, with the same variable.
         edge.birth();
         stand.value("sp/T", 41.0).await;
         assert_eq!(stand.source("sp").tags, 3);
@@ -146,7 +146,7 @@ async fn an_edge_node_of_another_library_is_understood() {
     stand.value("sp/G/E/Uptime", 5u64).await;
     stand.write("sp/G/E/D/Set", 42i32).await.unwrap();
     edge.until("COMMAND spBv1.0/G/DCMD/E/D Set 42");
-    // The broker tells its death.
+    // The broker publishes its death.
     drop(edge);
     for name in ["sp/G/E/Uptime", "sp/G/E/D/Oven/T"] {
         stand.until(name, |value| value.status() == StatusCode::BAD_NO_COMMUNICATION).await;

@@ -1,4 +1,4 @@
-//! What a tag says of itself besides its value: its alarm, and who may use it.
+//! Settings of a tag other than its value: its alarm, and its roles.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -26,7 +26,7 @@ fn tag(name: &str, address: &str, more: &str) -> String {
     format!("[[tag]]\nsource = \"plc\"\nname = \"{name}\"\naddress = \"{address}\"\n{more}")
 }
 
-/// Waits until the alarms that operators should see are these, by the name of their source.
+/// Waits until the alarms that operators should see are these, by source name.
 async fn until(stand: &Stand, expected: &[(&str, u16)]) -> Vec<ConditionView> {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
@@ -46,7 +46,7 @@ fn apply(stand: &mut Stand, text: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tag_has_an_alarm_that_goes_with_it() {
+async fn an_alarm_is_removed_with_its_tag() {
     let device = Device::start(10);
     let set = |device: &Arc<Device>, at: usize, word: u16| device.holding.lock().unwrap()[at] = word;
     set(&device, 0, 50);
@@ -75,14 +75,14 @@ async fn a_tag_has_an_alarm_that_goes_with_it() {
     device.coils.lock().unwrap()[0] = false;
     let both = until(&stand, &[("plc/Level", 400), ("plc/Closed", 300)]).await;
     assert_eq!(&*both[1].name, "Door");
-    // Another limit: the alarm is another one, and the value is within it.
+    // With another limit the alarm is replaced, and the value is within the limit.
     let next = text.concat().replace("alarm_high = 80", "alarm_high = 91");
     assert_eq!(apply(&mut stand, &next), ["plc"]);
     stand.value("plc/Level", 90u16).await;
     until(&stand, &[("plc/Closed", 300)]).await;
     set(&device, 0, 92);
     until(&stand, &[("plc/Level", 400), ("plc/Closed", 300)]).await;
-    // Without the tags there are no alarms, and nothing of them is left.
+    // Without the tags no alarms remain.
     assert_eq!(apply(&mut stand, &[source(&device), tag("Plain", "holding:1", "")].concat()), ["plc"]);
     until(&stand, &[]).await;
     assert!(stand.server.conditions().all().is_empty());
@@ -91,7 +91,7 @@ async fn a_tag_has_an_alarm_that_goes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roles_say_who_may_see_and_write_a_tag() {
+async fn roles_control_access_to_a_tag() {
     let device = Device::start(10);
     device.holding.lock().unwrap()[3] = 7;
     let text = [
@@ -107,7 +107,7 @@ async fn roles_say_who_may_see_and_write_a_tag() {
     ];
     let stand = Stand::new(&text.concat()).await;
     stand.value("plc/Open", 0u16).await;
-    // The client has no user.
+    // The client is anonymous.
     assert_eq!(stand.read("plc/Hidden").await.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
     let range = stand.client.find("nsu=urn:taktwerk:gateway;s=plc/Hidden", "EURange").await;
     assert!(range.is_err(), "{range:?}");

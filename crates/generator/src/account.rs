@@ -1,4 +1,4 @@
-//! Who used how much while something was measured: the generator itself, and the server if it runs on this machine.
+//! Resources used by the generator, and by the server if it runs on this machine, during a window.
 
 use crate::error::GeneratorError;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use taktwerk_load::result::{Accounts, Generator, Per, Server, Unit};
 use taktwerk_load::validity::{self, Invalid};
 use taktwerk_load::wire::{self, Carried, Wire};
 
-/// The accounts at the beginning of a window.
+/// The counters at the beginning of a window.
 pub(crate) struct Window {
     start: u64,
     own_cpu: u64,
@@ -27,38 +27,38 @@ pub(crate) struct Window {
     started: SystemTime,
 }
 
-/// What was used within a window.
+/// Resources used within a window.
 #[derive(Debug)]
 pub(crate) struct Account {
     /// Length of the window in nanoseconds.
     pub(crate) span: u64,
     /// CPU time of the generator in nanoseconds.
     pub(crate) own_cpu: u64,
-    /// Of it, what busy polling spent in vain, in nanoseconds.
+    /// Part of it spent on busy polling without events, in nanoseconds.
     in_vain: u64,
-    /// Whether all waiting was polling, and nobody knows how much that was.
+    /// Whether the generator waited by polling without counting that time.
     is_spinning: bool,
     own: Usage,
-    /// What all programs of this machine used together, nanoseconds.
+    /// CPU time of all programs on this machine, in nanoseconds.
     machine: Option<u64>,
-    /// What the server used.
+    /// Resources used by the server.
     pub(crate) server: Option<Usage>,
     cycles: Option<u64>,
     /// CPU time of the server's threads by name, nanoseconds.
     threads: BTreeMap<String, u64>,
-    /// What went over the connections, if the kernel tells.
+    /// Bytes on the connections, if the kernel provides them.
     pub(crate) wire: Option<Wire>,
-    /// The CPU conditions that the server really had.
+    /// The actual CPU conditions of the server.
     pub(crate) conditions: Option<Observed>,
-    /// And the generator.
+    /// The actual CPU conditions of the generator.
     own_conditions: Option<Observed>,
-    /// What the whole processor used, in joules by part; empty where it does not count.
+    /// Energy of the whole processor in joules, by part; empty without counters.
     pub(crate) joules: BTreeMap<String, f64>,
-    /// When the window was opened.
+    /// Start of the window.
     started: SystemTime,
 }
 
-/// Looks at a process before anything is connected, so that a wrong id fails early.
+/// Checks a process before connecting, so that a wrong id fails early.
 pub(crate) fn server_process(pid: Option<u32>) -> Result<Option<Process>, GeneratorError> {
     let Some(pid) = pid else { return Ok(None) };
     let process = Process::new(pid);
@@ -67,7 +67,7 @@ pub(crate) fn server_process(pid: Option<u32>) -> Result<Option<Process>, Genera
 }
 
 impl Window {
-    /// Opens a window now, on the connections to a server's port.
+    /// Opens a window for the connections to a server's port.
     pub(crate) fn open(server: Option<Process>, port: u16) -> Result<Self, GeneratorError> {
         let environment =
             |error: taktwerk_load::process::ProcessError| GeneratorError::Environment(error.to_string());
@@ -94,17 +94,17 @@ impl Window {
         })
     }
 
-    /// When it was opened.
+    /// Start of the window on the monotonic clock.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Closes it.
+    /// Closes the window.
     pub(crate) fn close(mut self) -> Result<Account, GeneratorError> {
         self.so_far()
     }
 
-    /// What it would be if it was closed now.
+    /// The account if the window was closed now.
     pub(crate) fn so_far(&mut self) -> Result<Account, GeneratorError> {
         let end = clock::monotonic();
         let joules = self.energy.as_ref().map(Energy::joules).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Window {
             .carried
             .as_ref()
             .and_then(|(port, before)| Some(Wire::between(before, &wire::carried(*port, pid).ok()?)));
-        // Only now: looking at all programs takes CPU time itself.
+        // Last, because reading all processes takes CPU time itself.
         let conditions = server_process.and_then(|process| observe(process.pid()));
         let own_conditions = observe(std::process::id());
         Ok(Account {
@@ -158,7 +158,7 @@ impl Account {
         self.span as f64 / 1e9
     }
 
-    /// When the window was opened, milliseconds since 1970: to be set beside what others recorded.
+    /// Start of the window in milliseconds since 1970, for comparison with other records.
     fn started_unix_ms(&self) -> u64 {
         let since = self.started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -169,19 +169,19 @@ impl Account {
         self.own_cpu as f64 / self.span.max(1) as f64 * 100.0
     }
 
-    /// So much of the generator's CPU time was spent on looking for what had not come yet: it could have worked meanwhile.
+    /// Records the time spent on polling without events, which was available for work.
     pub(crate) fn polling(mut self, in_vain: Duration) -> Self {
         self.in_vain = u64::try_from(in_vain.as_nanos()).unwrap_or(u64::MAX);
         self
     }
 
-    /// The generator never slept while it waited, and did not count for how long: its CPU time says nothing.
+    /// Records whether the generator polled without sleeping and without counting it. Its CPU time is then meaningless.
     pub(crate) fn spinning(mut self, is_spinning: bool) -> Self {
         self.is_spinning = is_spinning;
         self
     }
 
-    /// Whether the generator had CPU to spare. All of it runs on one thread.
+    /// Whether the generator had CPU to spare; it runs on one thread.
     pub(crate) fn check(&self) -> Option<Invalid> {
         if self.is_spinning {
             return None;
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn polling_is_no_work() {
+    fn polling_does_not_count_as_work() {
         let account = |in_vain| {
             let account =
                 Window::open(None, 1).unwrap().close().unwrap().polling(Duration::from_nanos(in_vain));

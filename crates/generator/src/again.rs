@@ -1,4 +1,4 @@
-//! A connection that is made again when it is lost, for loads that go on behind that.
+//! A connection that reconnects, for loads that continue after a lost connection.
 
 use crate::client::session;
 use crate::common::Generator;
@@ -14,12 +14,12 @@ use taktwerk_load::specification::Common;
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::service::Request;
 
-/// For so long a connection that was lost is tried again; the last attempt takes as long as `--timeout` allows.
+/// How long to retry a lost connection; the last attempt may take as long as `--timeout`.
 const TRIES: Duration = Duration::from_secs(5);
-/// Rest between two attempts.
+/// Pause between two attempts.
 const REST: Duration = Duration::from_millis(100);
 
-/// One client on the calling thread, and what it takes to connect it again.
+/// One client on the calling thread, with what is needed to reconnect it.
 pub(crate) struct Line {
     client: Option<BlockingClient>,
     config: Arc<ClientConfig>,
@@ -27,14 +27,14 @@ pub(crate) struct Line {
     server: Endpoint,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub(crate) enum Came<T> {
     /// An answer.
     Answer(T),
-    /// Nothing in time. The connection stands.
+    /// No answer in time; the connection is still up.
     Nothing,
-    /// Nothing, and the connection is no more, for this reason.
+    /// No answer, and the connection is lost for this reason.
     Lost(ClientError),
 }
 
@@ -48,7 +48,7 @@ impl Line {
         Ok(Self { client: Some(client), config, target, server })
     }
 
-    /// Sends a request and waits for its answer. What the server refuses is a failure: it has answered.
+    /// Sends a request and waits for its answer. A refusal by the server also counts as an answer.
     pub(crate) fn ask<R: Request, T>(
         &mut self,
         request: &mut R,
@@ -58,7 +58,7 @@ impl Line {
         match client.call_with(request, read) {
             Ok(answer) => Ok(Came::Answer(answer)),
             Err(ClientError::Timeout(_)) => Ok(Came::Nothing),
-            // It can also have been lost before anything was sent: nothing is received between two calls.
+            // The connection may have been lost before sending, because nothing is received between two calls.
             Err(error)
                 if error.is_connection() || matches!(error, ClientError::Local(Misuse::NotConnected)) =>
             {
@@ -69,12 +69,12 @@ impl Line {
         }
     }
 
-    /// Connects again after `lost`.
+    /// Reconnects after `lost`.
     ///
     /// # Errors
-    /// It could not be for some seconds, or the user does not want to wait for it.
+    /// It failed for some seconds, or the user stopped the load.
     pub(crate) fn again(&mut self, lost: &ClientError, context: &Context<'_>) -> Result<(), GeneratorError> {
-        tracing::warn!(%lost, "the connection was lost and is made again");
+        tracing::warn!(%lost, "connection lost, reconnecting");
         let until = clock::monotonic() + nanos(TRIES);
         loop {
             match BlockingClient::connect(Arc::clone(&self.config), self.target.clone()) {
@@ -84,8 +84,8 @@ impl Line {
                 }
                 Err(error) if clock::monotonic() >= until || context.is_ended() => {
                     return Err(GeneratorError::Connect(format!(
-                        "the connection to {} was lost ({lost}) and could not be had again within {} s ({error}): see what \
-                         became of the server",
+                        "the connection to {} was lost ({lost}) and could not be restored within {} s ({error}): check \
+                         whether the server is running",
                         self.server,
                         TRIES.as_secs()
                     )));
@@ -95,7 +95,7 @@ impl Line {
         }
     }
 
-    /// Closes session and connection, if they stand.
+    /// Closes session and connection, if they are up.
     pub(crate) fn close(self) {
         if let Some(client) = self.client {
             client.disconnect();

@@ -1,4 +1,4 @@
-//! What all generators share: the link, the fleet of clients, and time.
+//! Shared parts of all generators: link, fleet of clients, and time.
 
 use crate::account;
 use crate::client::session;
@@ -15,7 +15,7 @@ use taktwerk_load::process::Process;
 use taktwerk_load::specification::{Common, Relay};
 use taktwerk_net::client::{Fleet, FleetOptions};
 
-/// A link that stands as long as this.
+/// Starts the emulated link, if any; it exists until the returned value is dropped.
 pub(crate) fn go_over_link(
     common: &mut Common,
     context: &Context<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn go_over_link(
         && !security.allow_plaintext_password
         && security.cert.is_none()
     {
-        // The relay is on loopback, where secrets may be sent as they are; behind it is a network.
+        // The relay is on loopback, where secrets may be sent unencrypted, but the server behind it is not.
         return Err(GeneratorError::Usage(
             "a password would go readable over the network behind the link: name a --policy, or say \
              --allow-plaintext-password"
@@ -44,17 +44,17 @@ pub(crate) fn go_over_link(
     Ok(Some(over))
 }
 
-/// What generators need of the options that all loads share.
+/// Operations that generators need from the common options.
 pub(crate) trait Generator {
-    /// A report of a load: on which server, over which link.
+    /// A report for a load on this server and link.
     fn report(&self, command: &str) -> Report;
-    /// Takes the CPUs and looks at the server before anything is connected.
+    /// Pins the CPUs and checks the server process, before connecting.
     fn begin(&self) -> Result<Option<Process>, GeneratorError>;
-    /// Settings of the clients: the fewest round trips, no second attempts, and messages as large as the load.
+    /// Client settings: the fewest round trips, no retries, and message limits that fit the load.
     fn client_config(&self, context: &Context<'_>) -> Result<Arc<ClientConfig>, GeneratorError>;
-    /// The port that is connected to: the server's, or that of the link to it.
+    /// The port of the server, or of the link to it.
     fn port(&self) -> u16;
-    /// What each client connects to.
+    /// The connection target of each client.
     fn target(&self, context: &Context<'_>) -> Result<Target, GeneratorError>;
     /// The clients, on this thread.
     fn fleet(&self, connecting_max: usize, context: &Context<'_>) -> Result<Fleet, GeneratorError>;
@@ -96,7 +96,7 @@ impl Generator for Common {
                 Some(EndpointUrl::parse(&relay.entry.to_string()).map_err(GeneratorError::environment)?);
         }
         if target.discover {
-            // Once for all clients: what is measured is the connection, not the question where to connect to.
+            // Once for all clients: the connection is measured, not discovery.
             session::discover(&self.connection, &mut target, context)?;
         }
         Ok(target)
@@ -110,12 +110,12 @@ impl Generator for Common {
     }
 }
 
-/// Runs on these CPUs from now on, if there are any to run on.
+/// Pins this process to these CPUs, if any are given.
 pub(crate) fn pin(cpus: Option<&CpuList>) -> Result<(), GeneratorError> {
     cpus.map_or(Ok(()), CpuList::pin).map_err(GeneratorError::environment)
 }
 
-/// Refuses a rate at which nothing would ever be sent.
+/// Refuses rates at which nothing would ever be sent.
 pub(crate) fn check_rate(rate: Option<f64>, of: &str) -> Result<(), GeneratorError> {
     match rate {
         Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
@@ -125,7 +125,7 @@ pub(crate) fn check_rate(rate: Option<f64>, of: &str) -> Result<(), GeneratorErr
     }
 }
 
-/// A failure of this machine.
+/// An error of this machine.
 pub(crate) fn environment(error: std::io::Error) -> GeneratorError {
     GeneratorError::Environment(format!("the load generator failed: {error}"))
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_at_which_nothing_is_sent_is_refused() {
+    fn rates_that_send_nothing_are_refused() {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let refused = check_rate(Some(rate), "sessions").unwrap_err().to_string();
             assert!(refused.contains("--rate") && refused.contains("sessions per second"), "{refused}");

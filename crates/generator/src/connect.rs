@@ -1,4 +1,4 @@
-//! `bench connect`: how long it takes to open a session, and how many a server takes per second.
+//! `bench connect`: time to open a session, and sessions per second.
 
 use crate::account::{Account, Window};
 use crate::client::session;
@@ -17,9 +17,9 @@ use taktwerk_model::figures;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{Instant, StatusCode};
 
-/// Most sessions that are held.
+/// Maximum number of sessions kept open.
 const HELD_MAX: u64 = 10_000;
-/// How often the loop looks whether it should end.
+/// Interval for checking whether to end.
 const LOOK: u64 = 20_000_000;
 
 /// A session being opened.
@@ -30,15 +30,15 @@ struct Opening {
     is_over: bool,
 }
 
-/// The account when all sessions had been begun and nothing more was heard: some of them may have no answer, and waiting for that
-/// belongs to nothing that was measured.
+/// The account when all sessions had been started and no more events arrived. Waiting for sessions without an answer is
+/// not part of the measurement.
 struct Settled {
-    /// Of so many that were open; it is worth nothing where there is another one since then.
+    /// Number of sessions opened at that time. The account is outdated if more have been opened since.
     opened: u64,
     account: Account,
 }
 
-/// What the clients are told.
+/// Receives the events of the clients.
 #[derive(Default)]
 struct Sessions {
     opening: Vec<Opening>,
@@ -46,14 +46,14 @@ struct Sessions {
     closing: Times,
     closed_from: Vec<u64>,
     opened: u64,
-    /// The beginning of the window, and its end as far as it is known.
+    /// Start of the window, and its end as far as it is known.
     window: (u64, u64),
-    /// Of those opened, the ones within the window, and when the last of them was.
+    /// Number of sessions opened within the window, and the time of the last one.
     counted: u64,
     last: u64,
     failed: u64,
     first_error: Option<ClientError>,
-    /// Opened and to be closed.
+    /// Open sessions that can be closed.
     done: Vec<u32>,
     under_way: usize,
 }
@@ -81,7 +81,7 @@ impl FleetSink for Sessions {
                     let opening = self.opening.get_mut(at).filter(|opening| !opening.is_over);
                     if let Some(opening) = opening {
                         opening.is_over = true;
-                        // One that was refused was answered; this one has waited.
+                        // A timeout counts with its waiting time; a refusal is an answer.
                         if error.as_ref().is_some_and(|error| error.status() == StatusCode::BAD_TIMEOUT) {
                             self.latency.record_unanswered(opening.scheduled, opening.begun, now);
                         }
@@ -102,18 +102,18 @@ impl FleetSink for Sessions {
 }
 
 impl Sessions {
-    /// Nothing works at all: say why instead of trying until the end.
+    /// Whether no session can be opened at all; then the load stops and reports why.
     fn is_hopeless(&self) -> bool {
         self.opened == 0 && self.failed > 0
     }
 
-    /// Some are waited for, and the last that was opened is long ago.
+    /// Whether sessions are pending, but none has been opened for a while.
     fn is_quiet(&self, now: u64) -> bool {
         self.opened > 0 && self.under_way > 0 && now.saturating_sub(self.last) > LOOK
     }
 
-    /// Sessions per second: over the whole window if time ends it, and until the last one if their number does. What is waited
-    /// for after that, up to the timeout for a session without an answer, is no part of it.
+    /// Sessions per second: over the whole window if it ends by time, or until the last session if it ends by number.
+    /// Waiting for sessions without an answer is not included.
     fn per_second(&self) -> f64 {
         let (start, end) = self.window;
         let end = if end == u64::MAX { self.last } else { end };
@@ -124,13 +124,13 @@ impl Sessions {
     }
 }
 
-/// Opens sessions and reports.
+/// Measures and reports.
 pub(crate) fn run(arguments: &Connect, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     let common = &arguments.common;
     check_rate(arguments.rate, "sessions")?;
     let server = common.begin()?;
     let target = common.target(context)?;
-    // The fleet must not hold anything back: this loop decides when a session is begun.
+    // The fleet must not delay connections; this loop decides when a session starts.
     let mut fleet = common.fleet(usize::MAX, context)?;
     let mut sessions = Sessions::default();
     let most = if arguments.hold { HELD_MAX } else { u64::MAX };
@@ -170,19 +170,19 @@ pub(crate) fn run(arguments: &Connect, context: &Context<'_>) -> Result<Finished
         _ => window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled)),
     };
     if let Some(schedule) = &schedule {
-        // What is due at the end of the window belongs to the time after it.
+        // Sessions due exactly at the end belong to the time after the window.
         let now = clock::monotonic();
         let last = now.min(sessions.window.1).saturating_sub(1);
         schedule.left(last).for_each(|due| sessions.latency.record_unsent(due, now));
     }
-    // What is under way has its time counted, but is no longer what the server is measured with.
+    // Pending sessions still count with their time, but not for the server's resources.
     while sessions.under_way > 0 && !sessions.is_hopeless() && !context.is_ended() {
         close_done(&mut fleet, &mut sessions, arguments.hold);
         let until = Instant::from_nanos(clock::monotonic() + LOOK);
         fleet.run_once(until, &mut sessions).map_err(environment)?;
     }
     if !arguments.hold {
-        // The kernel accounts for connections that are there, and these are gone.
+        // The kernel's counters belong to open connections; these are closed.
         account.wire = None;
     }
     close_held(&mut fleet, &mut sessions);
@@ -227,7 +227,7 @@ pub(crate) fn run(arguments: &Connect, context: &Context<'_>) -> Result<Finished
     Ok(report.finish(context, failed))
 }
 
-/// Begins the sessions that are due: those of the schedule, or as many as may be under way.
+/// Starts due sessions: by schedule, or as many as may be pending.
 fn begin_due(
     fleet: &mut Fleet,
     sessions: &mut Sessions,
@@ -252,7 +252,7 @@ fn begin_due(
     }
 }
 
-/// Closes what was held: servers would keep the sessions until they time out.
+/// Closes the sessions that were kept open. Otherwise servers would keep them until their timeout.
 fn close_held(fleet: &mut Fleet, sessions: &mut Sessions) {
     for member in std::mem::take(&mut sessions.done) {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), sessions);
@@ -265,7 +265,7 @@ fn close_done(fleet: &mut Fleet, sessions: &mut Sessions, hold: bool) {
         return;
     }
     for member in done {
-        // One that the server has closed meanwhile has ended: nothing is left to close, or to time.
+        // The server may have closed the session already; then there is nothing to close or time.
         if !fleet.get(MemberId(member)).is_some_and(taktwerk_client::Client::is_up) {
             continue;
         }
@@ -280,12 +280,12 @@ fn close_done(fleet: &mut Fleet, sessions: &mut Sessions, hold: bool) {
 mod tests {
     use super::*;
 
-    /// Sessions that are opened at these times, in seconds.
+    /// Sessions opened at these times, in seconds.
     fn opened(end: u64, at: &[u64]) -> Sessions {
         let opening = Opening { scheduled: 0, begun: 0, is_over: false };
         let mut sessions = Sessions {
             opening: vec![opening; at.len() + 1],
-            // One more never has an answer.
+            // One more session never gets an answer.
             under_way: at.len() + 1,
             window: (0, end),
             ..Sessions::default()
@@ -298,13 +298,13 @@ mod tests {
     }
 
     #[test]
-    fn waiting_after_the_window_is_no_part_of_it() {
-        // Ten seconds, and one that is opened while the one without an answer is waited for.
+    fn waiting_after_the_window_is_not_counted() {
+        // A window of ten seconds, and a session opened later, while waiting for the one without an answer.
         let sessions = opened(10_000_000_000, &[2, 4, 6, 8, 12]);
         assert_eq!((sessions.opened, sessions.counted, sessions.under_way), (5, 4, 1));
         assert_eq!(sessions.per_second(), 0.4);
-        assert_eq!(sessions.latency.uncorrected.count(), 5, "it was begun in time, so its time counts");
-        // Five of them, however long that takes: until the last one.
+        assert_eq!(sessions.latency.uncorrected.count(), 5, "it started in time, so its time counts");
+        // Five sessions without a time limit: until the last one.
         assert_eq!(opened(u64::MAX, &[2, 4, 6, 8, 10]).per_second(), 0.5);
         assert_eq!(opened(u64::MAX, &[]).per_second(), 0.0);
     }

@@ -1,4 +1,4 @@
-//! Who has a load generated: is told how far it is, and can end it.
+//! The context of a load: receives progress, and can end the load.
 
 use crate::client::Tell;
 use crate::error::GeneratorError;
@@ -9,25 +9,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use taktwerk_load::clock;
 
-/// How long a sleep goes on before the next look at whether the load is to end, nanoseconds.
+/// Maximum sleep between checks for the end of the load, in nanoseconds.
 const SLICE: u64 = 100_000_000;
 
-/// Shows a user, or nobody, what happens.
+/// Shows progress to a user; `()` shows nothing.
 pub trait Attendant: Tell + Sync {
-    /// A step of so many parts begins. It is over when the returned value is dropped.
+    /// Starts a step with this many parts. The step ends when the returned value is dropped.
     fn step(&self, what: &str, total: u64) -> Box<dyn Step>;
-    /// Something begins that says nothing until it is over, and should take this long.
+    /// Starts a step without intermediate progress and with this expected duration.
     fn wait(&self, what: &str, span: Duration) -> Box<dyn Step>;
-    /// The command `taktwerk`: relays, servers and gateways run in processes of their own.
+    /// Path of the command `taktwerk`, because relays, servers and gateways run in separate processes.
     ///
     /// # Errors
     /// If it cannot be found.
     fn program(&self) -> io::Result<PathBuf>;
 }
 
-/// A step that is shown.
+/// A displayed step.
 pub trait Step {
-    /// It is as far as this.
+    /// Sets the number of completed parts.
     fn at(&mut self, position: u64);
 }
 
@@ -50,7 +50,7 @@ impl Step for () {
     fn at(&mut self, _: u64) {}
 }
 
-/// What a generator is given beside its specification.
+/// Inputs of a generator in addition to its specification.
 #[derive(Clone)]
 pub struct Context<'a> {
     attendant: &'a dyn Attendant,
@@ -58,42 +58,42 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// A load ends soon after `end` is set, and returns what it has measured until then.
+    /// A load ends soon after `end` is set, and returns its measurements so far.
     pub fn new(attendant: &'a dyn Attendant, end: Arc<AtomicBool>) -> Self {
         Self { attendant, end }
     }
 
-    /// Whether the load is to end.
+    /// Whether the load should end.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// What is set when the load is to end.
+    /// The flag that ends the load.
     #[must_use]
     pub fn end(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.end)
     }
 
-    /// A step of so many parts begins.
+    /// Starts a step with this many parts.
     #[must_use]
     pub fn step(&self, what: &str, total: u64) -> Box<dyn Step> {
         self.attendant.step(what, total)
     }
 
-    /// A step of time begins; its parts are seconds.
+    /// Starts a step that takes a fixed time; its parts are seconds.
     #[must_use]
     pub fn time(&self, what: &str, span: Duration) -> Box<dyn Step> {
         self.attendant.step(what, span.as_secs())
     }
 
-    /// Something begins that says nothing until it is over, and should take this long.
+    /// Starts a step without intermediate progress and with this expected duration.
     #[must_use]
     pub fn wait(&self, what: &str, span: Duration) -> Box<dyn Step> {
         self.attendant.wait(what, span)
     }
 
-    /// The command `taktwerk`.
+    /// Path of the command `taktwerk`.
     ///
     /// # Errors
     /// If it cannot be found.
@@ -102,12 +102,12 @@ impl<'a> Context<'a> {
         self.attendant.program().map_err(missing)
     }
 
-    /// Sleeps, or until the load is to end.
+    /// Sleeps for a time, or until the load should end.
     pub fn sleep(&self, span: Duration) {
         self.sleep_until(clock::monotonic().saturating_add(nanos(span)));
     }
 
-    /// Sleeps until the monotonic clock reads so many nanoseconds, or until the load is to end.
+    /// Sleeps until a time of the monotonic clock in nanoseconds, or until the load should end.
     pub fn sleep_until(&self, end: u64) {
         let mut now = clock::monotonic();
         while now < end && !self.is_ended() {
@@ -116,7 +116,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A measurement begins that ends after so many parts, or without a number when its time is over.
+    /// Starts a measurement that ends after this many parts, or after its duration.
     pub(crate) fn measuring(
         &self,
         what: &str,
@@ -139,19 +139,19 @@ impl Tell for Context<'_> {
     }
 }
 
-/// A measurement that ends after so many parts, or when its time is over.
+/// A measurement that ends after a number of parts, or after its duration.
 pub(crate) struct Measuring {
     step: Box<dyn Step>,
     start: u64,
-    /// When its time is over, nanoseconds of the monotonic clock; never for a number of parts.
+    /// End on the monotonic clock in nanoseconds; never for a number of parts.
     pub(crate) end: u64,
-    /// Its parts; all that fit into its time without a number.
+    /// Number of parts; unlimited for a duration.
     pub(crate) count: u64,
     is_counted: bool,
 }
 
 impl Measuring {
-    /// Shows that so many parts are done.
+    /// Shows the number of completed parts.
     pub(crate) fn at(&mut self, done: u64) {
         let seconds = || clock::monotonic().saturating_sub(self.start) / 1_000_000_000;
         let position = if self.is_counted { done } else { seconds() };
@@ -159,7 +159,7 @@ impl Measuring {
     }
 }
 
-/// Whole nanoseconds.
+/// Converts to nanoseconds.
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleep_of_a_year_ends_when_the_load_is_to_end() {
+    fn long_sleeps_end_with_the_load() {
         let context = Context::new(&(), Arc::new(AtomicBool::new(true)));
         context.sleep(Duration::from_secs(365 * 86_400));
         context.end().store(false, Ordering::Relaxed);

@@ -1,18 +1,18 @@
-//! Why a load gave no result, or one that does not count. Each message says what to do about it.
+//! Errors of loads. Each message says what to do.
 
 use taktwerk_load::connection::SecretError;
 use taktwerk_load::validity::{Invalid, in_words};
 
-/// Why a load gave no result, or one that does not count.
+/// Why a load has no result, or an invalid one.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorError {
-    /// The specification makes no sense.
+    /// The specification is invalid.
     #[error("{0}")]
     Usage(String),
-    /// There is no connection, or the server refused the session.
+    /// Connecting failed, or the server refused the session.
     #[error("{0}")]
     Connect(String),
-    /// The server answered, but with a Bad status for something.
+    /// The server returned a Bad status.
     #[error("{0}")]
     BadStatus(String),
     /// The measurement is invalid, for these reasons.
@@ -21,19 +21,19 @@ pub enum GeneratorError {
     /// Something is missing on this machine.
     #[error("{0}")]
     Environment(String),
-    /// The attendant asked for the end.
+    /// The user stopped the load.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl GeneratorError {
-    /// Something is missing on this machine, or fails here.
+    /// Something is missing on this machine, or a system call failed.
     pub fn environment(error: impl core::fmt::Display) -> Self {
         Self::Environment(error.to_string())
     }
 }
 
-/// A password or token that was to be read from a file.
+/// Reading a password or token from a file failed.
 impl From<SecretError> for GeneratorError {
     fn from(error: SecretError) -> Self {
         match error {

@@ -1,5 +1,5 @@
-//! `bench fan`: one client writes, all others see it and answer with a write of their own, and the first waits until it
-//! has seen all answers (Rocha et al. 2019, Fig. 12).
+//! `bench fan`: one client writes; all others receive the value and answer with a write; the first client waits for all
+//! answers (Rocha et al. 2019, Fig. 12).
 
 use crate::client::session::{self, Session};
 use crate::common::{Generator, environment};
@@ -17,24 +17,24 @@ use taktwerk_load::specification::{Common, Fan};
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{Instant, NodeId, Variant};
 
-/// How long a transaction, or setting up, may take without progress.
+/// Timeout without progress for a transaction or the set-up.
 const PATIENCE: u64 = 30_000_000_000;
-/// Numbers of transactions are added to this, so that no first value can be taken for one.
+/// Offset of transaction numbers, so that initial values are not mistaken for one.
 const BASE: f64 = 1e9;
 
 #[derive(Default)]
 struct Star {
     connected: Vec<u32>,
     created: Vec<(u32, SubscriptionHandle)>,
-    /// Items that are monitored.
+    /// Number of monitored items.
     ready: usize,
     error: Option<ClientError>,
     refused: Option<String>,
     revised_ms: f64,
     transaction: f64,
-    /// A signal for each client; the others watch the first one's.
+    /// One signal per client; the others monitor the first client's signal.
     signals: Vec<NodeId>,
-    /// Whether the client whose bytes are looked at has seen the transaction and has to answer.
+    /// Whether the current client has received the transaction and must answer.
     has_to_answer: bool,
     answered: usize,
     last_answer: u64,
@@ -110,7 +110,7 @@ impl FleetSink for Star {
 }
 
 impl Star {
-    /// A client's signal; there is one for each.
+    /// The signal of a client.
     fn signal(&self, client: u32) -> NodeId {
         self.signals.get(client as usize).cloned().unwrap_or_default()
     }
@@ -120,7 +120,7 @@ impl Star {
 pub(crate) fn run(arguments: &Fan, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     let common = &arguments.common;
     if common.clients < 2 {
-        return Err(GeneratorError::Usage("a fan needs at least two clients: give -c 2 or more".to_owned()));
+        return Err(GeneratorError::Usage("fan needs at least two clients: pass -c 2 or more".to_owned()));
     }
     let server = common.begin()?;
     let signals = find_signals(common, context)?;
@@ -160,7 +160,7 @@ pub(crate) fn run(arguments: &Fan, context: &Context<'_>) -> Result<Finished, Ge
     Ok(transactions.report(report, times, requested, star.revised_ms, context))
 }
 
-/// One transaction; `None` if interrupted meanwhile.
+/// One transaction; `None` if interrupted.
 fn one(
     common: &Common,
     fleet: &mut Fleet,
@@ -204,7 +204,7 @@ fn one(
     Ok(Some(star.last_answer.saturating_sub(begin)))
 }
 
-/// A signal for each client. Other variables, which might mean something, are not written to.
+/// One signal per client. Other variables are not written to, because that could have effects.
 fn find_signals(common: &Common, context: &Context<'_>) -> Result<Vec<NodeId>, GeneratorError> {
     let mut session = Session::connect(&common.connection, context)?;
     let mut signals = nodes::find(&mut session, &[], Some(common.clients))?;
@@ -232,7 +232,7 @@ fn set_up(
 ) -> Result<(), GeneratorError> {
     let clients = arguments.common.clients;
     let params = transaction::subscription(arguments.interval);
-    // The first client watches the answers of all others, each of them the first signal.
+    // The first client monitors the answers of all others; each of the others monitors the first signal.
     let wanted = 2 * (clients as usize - 1);
     let begin = clock::monotonic();
     let mut progress = context.step("subscribing", wanted as u64);

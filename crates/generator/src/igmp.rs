@@ -1,6 +1,6 @@
-//! `bench igmp`: is multicast filtered by a switch, or does it flood hosts that did not join (Burger et al. 2019, §2)?
+//! `bench igmp`: whether a switch filters multicast, or floods hosts that did not join (Burger et al. 2019, §2).
 //!
-//! Publisher, a host that has joined and one that has not, at a switch that is made of the kernel's bridge.
+//! A publisher, a host that has joined, and a host that has not, connected to a kernel bridge.
 
 use crate::context::Context;
 use crate::error::GeneratorError;
@@ -21,15 +21,15 @@ use taktwerk_types::{BuiltInType, DataValue};
 const PUBLISHER: usize = 0;
 const JOINED: usize = 1;
 const UNJOINED: usize = 2;
-/// Until a switch that begins to look has asked all hosts what they have joined.
+/// Time for a switch with new snooping to query the memberships of all hosts.
 const LEARNING: Duration = Duration::from_secs(4);
 
-/// Packets in a window.
+/// Counters of a window.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
-    /// Messages that left.
+    /// Messages sent.
     sent: u64,
-    /// Messages that the subscriber had.
+    /// Messages received by the subscriber.
     heard: u64,
     /// Packets of any kind at the interfaces.
     joined: u64,
@@ -59,10 +59,10 @@ impl Counted {
 
 fn environment(error: io::Error) -> GeneratorError {
     let advice = match error.kind() {
-        io::ErrorKind::PermissionDenied => "; networks of its own need root (CAP_SYS_ADMIN)",
+        io::ErrorKind::PermissionDenied => "; network namespaces need root (CAP_SYS_ADMIN)",
         _ => "",
     };
-    GeneratorError::Environment(format!("cannot make a switch: {error}{advice}"))
+    GeneratorError::Environment(format!("cannot create a switch: {error}{advice}"))
 }
 
 struct Stand {
@@ -118,7 +118,7 @@ impl Stand {
     }
 }
 
-/// Starts something in the network of a host.
+/// Starts something in the network namespace of a host.
 fn inside<T: Send>(
     switch: &Switch,
     host: usize,
@@ -150,11 +150,11 @@ pub(crate) fn run(arguments: &Igmp, context: &Context<'_>) -> Result<Finished, G
         snooping: snooping.document(),
         flooding: flooding.document(),
     });
-    for (what, counted) in [("with IGMP snooping", snooping), ("without", flooding)] {
+    for (what, counted) in [("with IGMP snooping", snooping), ("without snooping", flooding)] {
         report.fact(
             what,
             format!(
-                "{} messages sent, {} received; packets at the joined socket {}, at the other {}",
+                "{} messages sent, {} received; packets at the joined host {}, at the unjoined host {}",
                 counted.sent, counted.heard, counted.joined, counted.unjoined
             ),
         );

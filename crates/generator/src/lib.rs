@@ -1,23 +1,24 @@
-//! Generators of load: each runs what a specification of the crate `load` asks for, on a server, a broker, a gateway or a
-//! network, and returns the result as a document.
+//! Load generators. Each one runs a specification of the crate `load` on a server, a broker, a gateway or a network,
+//! and returns the result as a document.
 //!
-//! [`run`] is all that a command needs. A generator takes its specification and a [`Context`], and returns a [`Finished`]:
+//! Commands need only [`run`]. A generator takes its specification and a [`Context`], and returns a [`Finished`]:
 //!
 //! - `request`: Read, Write and Browse, back to back or at a rate; `connect`: sessions; `subscribe`: values;
-//! - `mqtt`: the same questions put to an MQTT broker; [`pubsub`]: a publisher and how late it is;
+//! - `mqtt`: the corresponding loads of an MQTT broker; [`pubsub`]: a publisher and its lateness;
 //! - `igmp`: multicast at a switch;
-//! - `roundtrip`, `fan`: values that come back, one `transaction` after the other;
+//! - `roundtrip`, `fan`: values that return to their sender, one `transaction` after the other;
 //! - [`gateway`]: from field devices, an MQTT broker or other servers to clients;
-//! - `probe`: why a request was slow; `update`: setting values.
+//! - `probe`: causes of slow requests; `update`: setting values.
 //!
-//! What they share:
+//! Shared parts:
 //!
-//! - [`context`]: who has a load generated; [`error`]: why a load gave no result, or one that does not count;
-//! - [`client`]: sessions as connection options describe them, nodes as users write them. Commands use them as well;
-//! - [`nodes`]: which nodes are used; [`signals`]: those that servers under test offer;
-//! - `common`: what follows from the options of all loads of servers; `again`: a connection that is made again; `link`: an
-//!   emulated network between generator and server;
-//! - `station`: publisher and subscriber without a network; `values`: reading and monitoring the value of a node; `account`: CPU, memory, switches; [`report`]: the document, and the same in words.
+//! - [`context`]: progress and stopping; [`error`]: why a load has no result, or an invalid one;
+//! - [`client`]: sessions from connection options, nodes from the user's notation; also used by commands;
+//! - [`nodes`]: choice of nodes; [`signals`]: the signals of servers under test;
+//! - `common`: operations for the options of all loads; `again`: reconnecting; `link`: an emulated network between
+//!   generator and server;
+//! - `station`: publisher and subscriber without a network; `values`: requests for reading and monitoring values;
+//!   `account`: CPU, memory, context switches; [`report`]: the document and the same in words.
 
 mod account;
 mod again;
@@ -53,7 +54,7 @@ use taktwerk_load::Specification;
 /// Runs a load.
 ///
 /// # Errors
-/// If there is no result. One that does not count is a [`Finished`] that says so.
+/// If there is no result. An invalid result is a [`Finished`] with the reason.
 pub fn run(specification: &mut Specification, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     taktwerk_load::files::raise_limit();
     let _link = match specification.common() {

@@ -1,7 +1,7 @@
-//! `bench --link`: a link that is not there, between this generator and a server that runs already.
+//! `bench --link`: an emulated link between this generator and a server that is already running.
 //!
-//! The relay is a program of its own, so that what it costs is neither the generator's nor the server's. It is probed
-//! before anything is measured over it, and ends with this program, however that ends.
+//! The relay is a separate program, so that its cost counts neither for the generator nor for the server. It is probed
+//! before measuring, and ends with this program, even if that is killed.
 
 use crate::context::Context;
 use crate::error::GeneratorError;
@@ -13,10 +13,10 @@ use taktwerk_lab::links::{Effort, Profile};
 use taktwerk_lab::program::{Program, ProgramError, Running};
 use taktwerk_load::endpoint::Endpoint;
 
-/// Probing takes a few seconds, more over slow links.
+/// Timeout for probing, which takes a few seconds, and longer over slow links.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A relay that stands and does what was asked for.
+/// A running relay that has been verified.
 #[derive(Debug)]
 pub(crate) struct Over {
     name: String,
@@ -27,7 +27,7 @@ pub(crate) struct Over {
 }
 
 impl Over {
-    /// Starts the relay to a server and waits until the link has been looked at.
+    /// Starts the relay to a server and waits until the link has been probed.
     pub(crate) fn start(
         name: &str,
         server: &Endpoint,
@@ -49,33 +49,34 @@ impl Over {
         let relay = program.serve(LIMIT);
         drop(waiting);
         let relay = relay.map_err(|error| match error {
-            // What the relay said is the reason, without the program around it.
+            // The relay's own message is the reason; the name of its program is left out.
             ProgramError::Early { stderr, .. } => {
                 GeneratorError::Environment(stderr.trim_start_matches("error: ").to_owned())
             }
             error => GeneratorError::Environment(error.to_string()),
         })?;
-        let broken = || GeneratorError::Environment(format!("the relay said READY {}", relay.url()));
+        let broken =
+            || GeneratorError::Environment(format!("unexpected output of the relay: READY {}", relay.url()));
         let address = relay.url().split(' ').next().and_then(|it| it.parse().ok()).ok_or_else(broken)?;
         let probed = relay.note("PROBED").and_then(|text| serde_json::from_str(text).ok());
         Ok(Self { name: name.to_owned(), probed: probed.unwrap_or_default(), address, _relay: relay })
     }
 
-    /// Where the server is to be reached.
+    /// The address at which clients reach the server.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What was asked for and what was seen, for the document.
+    /// Requested and observed properties, for the document.
     pub(crate) fn probed(&self) -> Value {
         self.probed.clone()
     }
 
-    /// The same in a line.
+    /// The same in one line.
     pub(crate) fn sentence(&self) -> String {
         let ms = |pointer: &str| self.probed.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
         format!(
-            "{} by a relay, round trip {:.3} ± {:.3} ms (asked for {:.3} ± {:.3} ms)",
+            "{} by a relay, round trip {:.3} ± {:.3} ms (requested {:.3} ± {:.3} ms)",
             self.name,
             ms("/round_trips/mean_ms"),
             ms("/round_trips/std_ms"),

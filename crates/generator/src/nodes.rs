@@ -1,4 +1,4 @@
-//! Which nodes a load uses: those that were named, or those that are found.
+//! Chooses the nodes of a load: the named ones, or ones found on the server.
 
 use crate::client::Session;
 use crate::client::{resolve, walk};
@@ -11,26 +11,26 @@ use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{NodeClass, ReadValueId};
 use taktwerk_types::{NodeId, StatusCode};
 
-/// No more signals than this are looked for.
+/// Maximum number of signals to look for.
 const SIGNALS_MAX: u32 = 8_000_000;
-/// Values that are read at once to see whether there are some.
+/// Number of values read at once when checking for values.
 const READ_AT_ONCE: usize = 500;
-/// How deep variables are looked for.
+/// Maximum depth when searching for variables.
 const DEPTH_MAX: usize = 6;
 
-/// Some stacks keep namespace 1 to themselves: their signals are in the next.
+/// Some stacks reserve namespace 1 and put their signals into a later one.
 const NAMESPACES: std::ops::RangeInclusive<u16> = 1..=4;
 
-/// Whether a node is one of the signals, which are there to be loaded.
+/// Whether a node is one of the test signals.
 #[must_use]
 pub fn is_signal(node: &NodeId) -> bool {
     NAMESPACES.into_iter().any(|namespace| *node == signals::id_in(namespace, 0))
 }
 
-/// The nodes that were named; else the signals `ns=1;i=100000`…; else variables found by browsing. At most `wanted`.
+/// The named nodes; otherwise the signals `ns=1;i=100000`…; otherwise variables found by browsing. At most `wanted`.
 ///
 /// # Errors
-/// If there are none, or the server does not answer.
+/// If no nodes are found, or the server does not answer.
 pub fn find(
     session: &mut Session,
     named: &[NodeSpec],
@@ -57,7 +57,7 @@ pub fn find(
     Ok(found)
 }
 
-/// How many signals there are, up to `most`: their ids have no gaps, so the last one is searched for.
+/// Number of signals, up to `most`. Their ids are consecutive, so a binary search finds the last one.
 fn count_signals(session: &mut Session, namespace: u16, most: u32) -> Result<u32, GeneratorError> {
     if most == 0 || !exists(session, namespace, 0)? {
         return Ok(0);
@@ -65,7 +65,7 @@ fn count_signals(session: &mut Session, namespace: u16, most: u32) -> Result<u32
     if exists(session, namespace, most - 1)? {
         return Ok(most);
     }
-    // One that exists and one that does not.
+    // An existing and a missing signal.
     let (mut low, mut high) = (0, most - 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -87,7 +87,7 @@ fn exists(session: &mut Session, namespace: u16, index: u32) -> Result<bool, Gen
     Ok(session.read(vec![id])?.first().is_some_and(|result| result.status() == StatusCode::GOOD))
 }
 
-/// Adds those Variables that have a value, until there are `most`.
+/// Adds the Variables that have a value, until there are `most`.
 fn add_with_values(
     session: &mut Session,
     variables: &[NodeId],
@@ -106,8 +106,7 @@ fn add_with_values(
     Ok(())
 }
 
-/// Variables below Objects that have a value, but not those of the Server object: they say more about the server than about
-/// the load.
+/// Variables below Objects that have a value, except those of the Server object, which describe the server itself.
 fn browse(session: &mut Session, most: usize) -> Result<Vec<NodeId>, GeneratorError> {
     let server = NodeId::numeric(0, object_ids::SERVER);
     let mut found = Vec::new();
@@ -116,7 +115,7 @@ fn browse(session: &mut Session, most: usize) -> Result<Vec<NodeId>, GeneratorEr
     for _ in 0..DEPTH_MAX {
         let (mut next, mut variables) = (Vec::new(), Vec::new());
         for children in walk::children(session, &level)? {
-            // A node that may not be browsed is not part of the load.
+            // Nodes that may not be browsed are skipped.
             for child in children.unwrap_or_default() {
                 if child.node_id == server || !seen.insert(child.node_id.clone()) {
                     continue;

@@ -1,5 +1,5 @@
-//! `bench probe`: reads at fixed times, and beside each answer what the scheduler and TCP did meanwhile, so that a slow
-//! answer can be explained instead of guessed at. What has no answer counts with the time that it has waited.
+//! `bench probe`: reads at fixed times. Records the counters of the scheduler and TCP around each request, so that slow
+//! answers can be explained. Requests without an answer count with the time they have waited.
 
 use crate::account::Window;
 use crate::again::{Came, Line};
@@ -24,10 +24,10 @@ use taktwerk_load::{clock, outliers, wire};
 use taktwerk_model::figures;
 use taktwerk_schema::{ReadRequest, TimestampsToReturn};
 
-/// The load of a CPU is that of so many nanoseconds: its account counts clock ticks.
+/// Time span for the load of a CPU in nanoseconds, because CPU time is counted in clock ticks.
 const LOAD_SPAN: u64 = 100_000_000;
 
-/// The accounts around a request.
+/// The counters around a request.
 #[derive(Default, Clone, Copy)]
 struct Look {
     server: Turns,
@@ -37,14 +37,15 @@ struct Look {
     at: u64,
 }
 
-/// How a look is taken at the accounts of a request.
+/// Whether the counters are read before or after a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Before,
     After,
 }
 
-/// The scheduler's accounts are read next to the request: what happens while the others are read is none of it.
+/// Reads the counters. The scheduler's are read closest to the request, so that reading the others does not affect
+/// them.
 fn look(when: When, server: Option<Process>, port: u16, cpus: &[usize]) -> Look {
     let turns = || {
         let own = || Process::own().turns().unwrap_or_default();
@@ -108,12 +109,12 @@ pub(crate) fn run(arguments: &Probe, context: &Context<'_>) -> Result<Finished, 
     let mut latency = Latency::new();
     let mut samples: Vec<Sample> = Vec::new();
     let (mut bad, mut first_bad) = (0u64, None);
-    // Connections that broke, why there is none any more, and what was due and not sent because nothing answered.
+    // Lost connections, why there is none any more, and requests that were due but not sent because nothing answered.
     let (mut lost, mut gone, mut unsent) = (0usize, None, 0u64);
     let mut progress = context.step("requests", count);
     let window = Window::open(server, port)?;
     let begin = clock::monotonic() + 1_000_000;
-    // The server's, whose load counts, and ours: the hypervisor can take any of them away.
+    // The server's CPU, whose load is recorded, and ours: the hypervisor may steal time from any of them.
     let mut cpus: Vec<usize> = arguments.server_cpu.into_iter().collect();
     cpus.extend(CpuList::allowed().cpus().iter().copied().filter(|cpu| arguments.server_cpu != Some(*cpu)));
     let mut free = begin;
@@ -125,7 +126,7 @@ pub(crate) fn run(arguments: &Probe, context: &Context<'_>) -> Result<Finished, 
         schedule.take(due);
         clock::sleep_until(due);
         let woken = clock::monotonic();
-        // Of what the request before this one took, the timer is innocent.
+        // Delays caused by the previous request are not attributed to the timer.
         let timer_late = woken.saturating_sub(due.max(free));
         let before = look(When::Before, server, port, &cpus);
         let sent = clock::monotonic();
@@ -170,7 +171,7 @@ pub(crate) fn run(arguments: &Probe, context: &Context<'_>) -> Result<Finished, 
                 first_bad = first_bad.or(checked.first);
                 false
             }
-            // All of the schedule is over: a server that stands still would be waited for with each request that is left.
+            // The schedule has ended: do not wait for a stalled server with each remaining request.
             Came::Nothing => clock::monotonic() >= end,
             Came::Lost(error) => {
                 lost += usize::from(index >= warm);
@@ -192,7 +193,7 @@ pub(crate) fn run(arguments: &Probe, context: &Context<'_>) -> Result<Finished, 
         progress.at(index.saturating_sub(warm));
     }
     let account = match window.close() {
-        // A server that is gone has no accounts; that it is gone is told.
+        // A server that has ended has no counters; its end is reported.
         Err(_) if gone.is_some() => None,
         account => Some(account?),
     };
@@ -236,8 +237,8 @@ pub(crate) fn run(arguments: &Probe, context: &Context<'_>) -> Result<Finished, 
     if let Some(account) = &account {
         report.account(account, Unit::Request, answered);
     }
-    // A probe's times count from the request, and what made one late stands beside it: only a schedule that was not kept at
-    // all makes them worthless.
+    // A late request is only invalid if the schedule was not kept at all: times count from the request, and the cause
+    // of lateness is recorded.
     report.invalid(validity::check_pace(&latency.lateness, interval));
     if sent * 100 < due * 99 {
         report.invalid([Invalid::NotSent { due, sent }]);
@@ -251,7 +252,7 @@ pub(crate) fn run(arguments: &Probe, context: &Context<'_>) -> Result<Finished, 
     let failed = first_bad
         .map(|status| GeneratorError::BadStatus(format!("{bad} reads failed; the first with {status}")));
     let mut finished = report.finish(context, failed);
-    // Why there is no more of it says more than that it is too little.
+    // The reason for an early end is more useful than the message that there are too few samples.
     let is_invalid = matches!(finished.outcome, Err(GeneratorError::Invalid(_)));
     if let Some(gone) = gone.filter(|_| is_invalid) {
         finished.outcome = Err(gone);

@@ -1,4 +1,4 @@
-//! The result of a load, in words and as a document.
+//! The result of a load, as text and as a document.
 
 use crate::account::Account;
 use crate::context::Context;
@@ -13,15 +13,15 @@ use taktwerk_load::result::{
 use taktwerk_load::validity::{self, Invalid};
 use taktwerk_model::figures;
 
-/// What a subscriber had of a publisher's messages.
+/// A subscriber's statistics of a publisher's messages.
 pub(crate) struct Delivery<'a> {
-    /// Change of a value to its arrival.
+    /// From the change of a value to its arrival.
     pub(crate) delivery: &'a Times,
-    /// Of it: until the cycle, until the message was ready, until it arrived.
+    /// Parts of it: until the cycle, until the message was ready, until it arrived.
     pub(crate) waiting: &'a Times,
     pub(crate) making: &'a Times,
     pub(crate) transfer: &'a Times,
-    /// From message to message.
+    /// Time between messages.
     pub(crate) period: &'a Times,
     pub(crate) received: Received,
     /// CPU use of the subscriber, if there was one.
@@ -33,18 +33,18 @@ pub(crate) struct Delivery<'a> {
 pub struct Finished {
     /// The result.
     pub document: Document,
-    /// The same in words.
+    /// The same as text.
     pub lines: Lines,
-    /// Why it does not count, or what else has to be said of it.
+    /// Why it is invalid, or what else must be reported.
     pub outcome: Result<(), GeneratorError>,
 }
 
-/// A result in words.
+/// A result as text.
 #[derive(Debug, Default)]
 pub struct Lines {
     /// Distributions of times, each with its name.
     pub times: Vec<(String, Summary)>,
-    /// Everything else: what it is, and what was found.
+    /// All other lines.
     pub facts: Vec<(String, String)>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A report of a command against a server.
+    /// A report of a command on a server.
     pub(crate) fn new(command: &str, url: &str) -> Self {
         let mut document = Document::default();
         document.add(&Head {
@@ -75,34 +75,34 @@ impl Report {
         self.document.add(part);
     }
 
-    /// Adds a member of the document that no part owns.
+    /// Adds a member of the document that belongs to no part.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.document.set(name, value);
     }
 
-    /// Adds a line in words.
+    /// Adds a line of text.
     pub(crate) fn fact(&mut self, what: &str, value: impl Into<String>) {
         self.lines.facts.push((what.to_owned(), value.into()));
     }
 
-    /// Adds how much later values come at the 99th percentile, nanoseconds, than they do without the gateway.
+    /// Adds the increase of the 99th percentile of the delay caused by the gateway, in nanoseconds.
     pub(crate) fn added_to_p99(&mut self, added: u64, limit: u64, limit_in_words: &str) {
         let word = if added <= limit { "within" } else { "more than" };
         let value = format!("{}, {word} {limit_in_words}", figures::micros(added as f64 / 1e3));
         self.fact("added to p99", value);
     }
 
-    /// Notes that the measurement is invalid.
+    /// Marks the measurement as invalid.
     pub(crate) fn invalid(&mut self, reason: impl IntoIterator<Item = Invalid>) {
         self.invalid.extend(reason);
     }
 
-    /// Adds a whole histogram to the document, in HdrHistogram's compressed V2 form: nothing is lost.
+    /// Adds a complete histogram to the document, in HdrHistogram's lossless compressed V2 form.
     pub(crate) fn histogram(&mut self, name: &str, times: &Times) {
         self.histograms.add(name, times);
     }
 
-    /// Adds what a subscriber had of a publisher's messages.
+    /// Adds a subscriber's statistics of a publisher's messages.
     pub(crate) fn delivered(&mut self, of: &Delivery<'_>) {
         self.part(&Delivered {
             delivery: of.delivery.summary(),
@@ -119,8 +119,8 @@ impl Report {
         self.histogram("period_at_subscriber", of.period);
     }
 
-    /// Adds the times of round trips, or of whole transactions: by the same names with OPC UA, PubSub and MQTT, so that the same
-    /// loads can stand side by side.
+    /// Adds the times of round trips, or of complete transactions. OPC UA, PubSub and MQTT use the same names, so that
+    /// loads can be compared.
     pub(crate) fn returned(&mut self, is_fan: bool, times: &Times) {
         if is_fan {
             self.part(&Transactions { transaction: times.summary() });
@@ -131,12 +131,12 @@ impl Report {
         }
     }
 
-    /// Adds a distribution of times in words.
+    /// Adds a distribution of times as text.
     pub(crate) fn times(&mut self, what: &str, times: &Times) {
         self.lines.times.push((what.to_owned(), times.summary()));
     }
 
-    /// Adds latencies: of a schedule, or of a loop without one.
+    /// Adds latencies, with or without a schedule.
     pub(crate) fn latency(&mut self, latency: &Latency, is_scheduled: bool) {
         self.part(&Answered {
             latency: Latencies::new(latency, is_scheduled),
@@ -156,11 +156,11 @@ impl Report {
         }
     }
 
-    /// Says how many of so many requests had no answer in the time that was waited for it.
+    /// Reports the number of requests without an answer within the waiting time.
     pub(crate) fn unanswered(&mut self, latency: &Latency, due: u64, what: &str, waited: &str) {
         if latency.unanswered > 0 {
             let said = format!(
-                "{} of {due} {what} were not answered {waited}: each counts as if it had been then",
+                "{} of {due} {what} were not answered {waited}: each counts with the time it has waited",
                 latency.unanswered
             );
             self.fact("unanswered", said);
@@ -168,7 +168,7 @@ impl Report {
         self.invalid(validity::check_answers(latency.unanswered, due));
     }
 
-    /// Adds what generator and server used; `unit` is what the server's CPU time is divided by.
+    /// Adds the resources used by generator and server; the server's CPU time is divided by the number of `unit`s.
     pub(crate) fn account(&mut self, account: &Account, unit: Unit, units: u64) {
         self.part(&account.document(unit, units));
         if let Some(joules) = account.joules.get("package") {
@@ -202,7 +202,7 @@ impl Report {
             self.fact(
                 "server memory (RSS)",
                 format!(
-                    "{}, grew by {} in the window",
+                    "{}, growth in the window {}",
                     figures::bytes(server.rss_bytes as f64),
                     figures::bytes(server.rss_growth_bytes as f64)
                 ),
@@ -212,7 +212,7 @@ impl Report {
             self.fact(
                 "on the wire (as Ethernet)",
                 format!(
-                    "{}/s: payload {} in, {} out, TCP/IP {}, Ethernet {}; {} segments sent again",
+                    "{}/s: payload {} in, {} out, TCP/IP {}, Ethernet {}; {} segments retransmitted",
                     figures::bytes(wire.total_bytes as f64 / account.seconds().max(1e-9)),
                     figures::bytes(wire.payload_in_bytes as f64),
                     figures::bytes(wire.payload_out_bytes as f64),
@@ -225,8 +225,8 @@ impl Report {
         self.invalid(account.check());
     }
 
-    /// The result. One that is invalid, or that was ended early, says so before anything else; `otherwise` is what there is
-    /// to say of one that counts.
+    /// The finished result. If it is invalid or was stopped early, this is reported first; `otherwise` is reported for
+    /// a valid one.
     pub(crate) fn finish(mut self, context: &Context<'_>, otherwise: Option<GeneratorError>) -> Finished {
         let is_ended = context.is_ended();
         self.document.add(&self.histograms);

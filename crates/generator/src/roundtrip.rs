@@ -1,4 +1,4 @@
-//! `bench roundtrip`: a client writes a payload and waits until its own subscription brings it back (Rocha et al. 2019).
+//! `bench roundtrip`: a client writes a payload and waits until its own subscription returns it (Rocha et al. 2019).
 
 use crate::client::resolve;
 use crate::client::session::{self, Session};
@@ -17,10 +17,10 @@ use taktwerk_model::figures;
 use taktwerk_net::client::{Fleet, FleetSink, MemberId};
 use taktwerk_types::{ByteString, Instant, NodeId, Variant};
 
-/// How long a value may take to come back.
+/// Timeout for a value to return.
 const PATIENCE: u64 = 20_000_000_000;
 
-/// What the one client is told.
+/// Receives the events of the single client.
 #[derive(Default)]
 struct Echo {
     connected: bool,
@@ -29,7 +29,7 @@ struct Echo {
     refused: Option<String>,
     error: Option<ClientError>,
     revised_ms: f64,
-    /// Number of the last value that came, and when.
+    /// Number of the last received value, and its time.
     seen: Option<(u64, u64)>,
     write_refused: Option<String>,
 }
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: &Roundtrip, context: &Context<'_>) -> Result<Finish
     Ok(transactions.report(report, times, requested, echo.revised_ms, context))
 }
 
-/// One value there and back; `None` if interrupted meanwhile.
+/// One round trip of a value; `None` if interrupted.
 fn one(
     arguments: &Roundtrip,
     fleet: &mut Fleet,
@@ -169,7 +169,7 @@ fn one(
         }
         let now = clock::monotonic();
         if now - begin > PATIENCE {
-            return Err(GeneratorError::Connect(format!("value {number} did not come back within 20 s")));
+            return Err(GeneratorError::Connect(format!("value {number} did not return within 20 s")));
         }
         if context.is_ended() {
             return Ok(None);
@@ -197,7 +197,7 @@ fn set_up(
             return Err(GeneratorError::Interrupted);
         }
         if clock::monotonic() - begin > PATIENCE {
-            return Err(GeneratorError::Connect("the server does not create the subscription".to_owned()));
+            return Err(GeneratorError::Connect("the server did not create the subscription".to_owned()));
         }
         if echo.connected && !subscribing {
             subscribing = true;
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_carries_its_number() {
+    fn payloads_contain_their_number() {
         let Variant::ByteString(bytes) = payload(7, 16) else { panic!() };
         assert_eq!((bytes.as_bytes().len(), number_of(bytes.as_bytes())), (16, Some(7)));
         assert_eq!(number_of(&[1, 2, 3]), None);

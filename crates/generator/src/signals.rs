@@ -1,5 +1,4 @@
-//! The signals that servers under test offer: many Double variables `ns=1;i=100000`…, as `interop/TESTNODES.md` describes
-//! them.
+//! The signals of servers under test: Double variables `ns=1;i=100000`…, as described in `interop/TESTNODES.md`.
 
 use taktwerk::Server;
 use taktwerk_net::clock;
@@ -13,7 +12,7 @@ use taktwerk_types::{BuiltInType, NodeId, QualifiedName};
 const FOLDER: u32 = 99_999;
 /// The first signal.
 const FIRST: u32 = 100_000;
-/// All of this is in the server's own namespace.
+/// The namespace of all these nodes.
 const NAMESPACE: u16 = 1;
 
 /// The folder of the signals.
@@ -28,7 +27,7 @@ pub fn id(signal: u32) -> NodeId {
     id_in(NAMESPACE, signal)
 }
 
-/// A signal of a server that keeps namespace 1 to itself.
+/// A signal of a server that reserves namespace 1.
 pub(crate) fn id_in(namespace: u16, signal: u32) -> NodeId {
     NodeId::numeric(namespace, FIRST + signal)
 }
@@ -36,7 +35,7 @@ pub(crate) fn id_in(namespace: u16, signal: u32) -> NodeId {
 /// Adds `count` signals to a server.
 ///
 /// # Errors
-/// If the server has such nodes already.
+/// If the server already has such nodes.
 pub fn add(server: &Server, count: u32) -> Result<Vec<VariableHandle>, NodeError> {
     let space = server.space();
     let now = clock::wall();

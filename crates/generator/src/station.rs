@@ -1,4 +1,4 @@
-//! Publisher and subscriber of one ByteString, without a network: how their messages travel is the load's affair.
+//! Publisher and subscriber of one ByteString without a network; the load transports their messages.
 
 use crate::error::GeneratorError;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use taktwerk_pubsub::{
 };
 use taktwerk_types::{BuiltInType, ByteString, DataValue, Instant, Variant};
 
-/// Milliseconds of the WriterGroup's cycles. Time that passes for it is made of such cycles: one for each message.
+/// Milliseconds per cycle of the WriterGroup. Its time advances by one cycle per message.
 const CYCLE: f64 = 1.0;
-/// The first station hears all others.
+/// Maximum number of senders, because the first station receives from all others.
 const SENDERS_MAX: usize = 20_000;
-/// The name of everything.
+/// Name of all parts of the configuration.
 const NAME: &str = "station";
 
-/// Where messages go and come from.
+/// Addresses of a station.
 pub(crate) struct Place<'a> {
-    /// What is published to.
+    /// Address to publish to.
     pub(crate) to: &'a str,
-    /// What is listened at.
+    /// Address to listen on.
     pub(crate) at: &'a str,
     /// The network interface.
     pub(crate) interface: &'a str,
-    /// The largest NetworkMessage; `None` for one that fits the network.
+    /// Maximum size of a NetworkMessage; `None` for one that fits the network.
     pub(crate) message_size_max: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ impl Station {
     pub(crate) fn new(number: u32, place: &Place<'_>) -> Result<Self, GeneratorError> {
         let id = u16::try_from(number + 1).unwrap_or(u16::MAX);
         let publishing = configuration(id, place.to, place);
-        // Whoever publishes at the address that is listened at: it is the same message of everybody.
+        // The subscriber accepts any publisher at its address, because all stations send the same kind of message.
         let mut theirs = Configuration::subscriber_of(&configuration(id, place.at, place));
         for group in theirs.connections.iter_mut().flat_map(|connection| &mut connection.reader_groups) {
             group.readers.iter_mut().for_each(|reader| reader.publisher_id = None);
@@ -67,7 +67,7 @@ impl Station {
         Ok(station)
     }
 
-    /// The messages of one value.
+    /// The messages for one value.
     pub(crate) fn publish(&mut self, value: &[u8]) -> &Transmit {
         let value = Variant::ByteString(ByteString::from(value.to_vec()));
         let mut values = |_: usize, fields: &mut [DataValue]| {
@@ -75,14 +75,14 @@ impl Station {
                 *field = DataValue::new(value.clone());
             }
         };
-        // The cycle begins when there is something to say.
+        // The cycle starts when there is something to send.
         let due = self.publisher.poll_timeout().unwrap_or(Instant::ZERO);
         self.out.clear();
         self.publisher.poll(Now { instant: due, utc: wall() }, &mut values, &mut self.out);
         &self.out
     }
 
-    /// Takes a message, which is changed on the way, and gives its value.
+    /// Decodes a message, which is modified in the process, and passes its value to `take`.
     pub(crate) fn receive(&mut self, message: &mut [u8], now: Now, mut take: impl FnMut(&[u8])) {
         self.subscriber.receive(0, message, now, &mut |message: &DataSetMessage<'_>| {
             let value = message.fields.first().and_then(|field| field.value.value.as_ref());

@@ -1,4 +1,4 @@
-//! What `bench roundtrip` and `bench fan` have in common: a value is written, and comes back by a subscription.
+//! Shared parts of `bench roundtrip` and `bench fan`: a value is written and returns through a subscription.
 
 use crate::account::{Account, Window};
 use crate::common::{Generator, environment};
@@ -21,15 +21,16 @@ use taktwerk_net::client::{Fleet, FleetSink};
 use taktwerk_schema::{MonitoredItemCreateRequest, WriteRequest, WriteValue};
 use taktwerk_types::{DataValue, Instant, NodeId, Variant};
 
-/// Transactions that were measured.
+/// Measured transactions.
 pub(crate) struct Transactions {
     pub(crate) times: Times,
     account: Account,
 }
 
 impl Transactions {
-    /// Makes one after the other: for the warm-up, then `count` of them, or as many as fit into the duration. `one`
-    /// gives its time in nanoseconds, or nothing if it was interrupted. What the fleet polls in vain is no work.
+    /// Runs transactions one after the other: for the warm-up, then `count` of them, or as many as fit into the
+    /// duration. `one` returns the time of a transaction in nanoseconds, or `None` if it was interrupted. Polling
+    /// without events does not count as work.
     pub(crate) fn measure(
         common: &Common,
         server: Option<Process>,
@@ -58,8 +59,7 @@ impl Transactions {
         Ok(Self { times, account })
     }
 
-    /// Adds the times and shows the report. `described` is what they are the time of, `unit` is what the server's cost is
-    /// counted by.
+    /// Adds the times and finishes the report. `described` names the times; `unit` is the divisor of the server's cost.
     pub(crate) fn report(
         &self,
         mut report: Report,
@@ -81,16 +81,16 @@ impl Transactions {
     }
 }
 
-/// How long to rest before a transaction, in nanoseconds: a part of the publishing interval, another one each time. A
-/// transaction that begins when the one before has ended begins right after the server has published, and waits a whole
-/// interval, whatever else it takes. Multiples of the golden section meet all phases evenly from the first few on.
+/// Pause before a transaction in nanoseconds: a varying part of the publishing interval. Without it, each transaction
+/// would start right after the server has published and wait for a whole interval. Multiples of the golden section
+/// cover all phases evenly after a few transactions.
 fn rest_ns(turn: u64, interval_ms: f64) -> u64 {
     const GOLDEN_SECTION: f64 = 0.618_033_988_749_894_8;
-    // No pause is longer than a second, whatever interval a server wants.
+    // At most a second, for any interval of the server.
     ((turn as f64 * GOLDEN_SECTION).fract() * interval_ms.clamp(0.0, 1_000.0) * 1e6) as u64
 }
 
-/// Lets the fleet rest before its next transaction, so that all phases of the publishing interval occur.
+/// Pauses before the next transaction, so that all phases of the publishing interval occur.
 pub(crate) fn rest(
     fleet: &mut Fleet,
     sink: &mut impl FleetSink,
@@ -106,7 +106,7 @@ pub(crate) fn rest(
     Ok(())
 }
 
-/// A subscription that outlives pauses of the machine.
+/// A subscription that survives pauses of the machine.
 pub(crate) fn subscription(interval: Duration) -> SubscriptionParams {
     let interval = interval.as_secs_f64() * 1e3;
     SubscriptionParams {
@@ -117,12 +117,12 @@ pub(crate) fn subscription(interval: Duration) -> SubscriptionParams {
     }
 }
 
-/// An item that reports every new value of a variable at once.
+/// An item that reports every new value of a variable immediately.
 pub(crate) fn item(node_id: NodeId, client_handle: u32) -> MonitoredItemCreateRequest {
     values::monitored(node_id, client_handle, Duration::ZERO, 1)
 }
 
-/// Writes one value.
+/// A request that writes one value.
 pub(crate) fn write(node_id: NodeId, value: Variant) -> WriteRequest {
     WriteRequest {
         nodes_to_write: vec![WriteValue {
@@ -140,7 +140,7 @@ mod tests {
     use super::rest_ns;
 
     #[test]
-    fn rests_meet_each_tenth_of_the_interval_equally_often() {
+    fn pauses_cover_the_interval_evenly() {
         let mut tenths = [0; 10];
         for turn in 0..1_000 {
             tenths[(rest_ns(turn, 2.0) / 200_000) as usize] += 1;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_makes_no_sense_is_no_rest() {
+    fn invalid_intervals_give_no_pause() {
         assert_eq!((rest_ns(1, 0.0), rest_ns(1, -5.0), rest_ns(1, f64::NAN)), (0, 0, 0));
         assert!(rest_ns(1, f64::INFINITY) < 1_000_000_000);
     }

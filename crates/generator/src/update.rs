@@ -1,5 +1,5 @@
-//! `bench update`: how long a server's application takes to set its values, by one or several threads (Burger et al.
-//! 2019, RQ6). The server is within this process; a client in another one subscribes to its values.
+//! `bench update`: time that a server's application takes to set its values, with one or several threads (Burger et al.
+//! 2019, RQ6). The server is in this process; a client in another process subscribes to its values.
 
 use crate::common::pin;
 use crate::context::Context;
@@ -21,17 +21,17 @@ use taktwerk_load::validity::Invalid;
 use taktwerk_net::clock as wall_clock;
 use taktwerk_server::space::VariableHandle;
 
-/// Cycles before the first that counts.
+/// Cycles before the first counted one.
 const WARM_UP: u64 = 3;
 
-/// Values that the client subscribes to at most: the paper's hundred.
+/// Maximum number of values that the client subscribes to, as in the paper.
 const SUBSCRIBED: u32 = 100;
 /// Longer than any measurement.
 const LONGER: Duration = Duration::from_secs(3_600);
-/// How long it may take to connect.
+/// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(20);
 
-/// A client in a process of its own. It ends when this is dropped, or this process.
+/// A client in a separate process. It ends when dropped, and with this process.
 struct Client(Child);
 
 impl Client {
@@ -64,7 +64,7 @@ impl Client {
             .spawn();
         let mut client = Self(child.map_err(failed)?);
         if let Some(input) = &mut client.0.stdin {
-            // It stays open: the client ends with it.
+            // Keep it open: the client exits when it closes.
             writeln!(input, "{load}").map_err(failed)?;
         }
         let end = std::time::Instant::now() + CONNECT;
@@ -83,13 +83,13 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Crew<'a> {
     handles: &'a [VariableHandle],
     start: Barrier,
@@ -104,7 +104,7 @@ impl Crew<'_> {
         let (now, cycle) = (wall_clock::wall(), self.cycle.load(Ordering::Relaxed));
         let mut random = cycle.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part as u64;
         for handle in self.handles.iter().skip(part * share).take(share) {
-            // Any cheap generator will do: values must differ from cycle to cycle.
+            // Quality does not matter; values must only differ between cycles.
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             handle.set_at((random >> 11) as f64, now);
         }

@@ -1,16 +1,16 @@
-//! Requests for the value of a node: reading it, monitoring it.
+//! Requests for reading and monitoring the value of a node.
 
 use std::time::Duration;
 use taktwerk_load::attribute::Attribute;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
 use taktwerk_types::NodeId;
 
-/// A node's value.
+/// A read of a node's value.
 pub(crate) fn of(node_id: NodeId) -> ReadValueId {
     ReadValueId { node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() }
 }
 
-/// An item that reports the values of a node; sampled at intervals of zero, at once.
+/// An item that monitors the value of a node; a sampling interval of zero means immediately.
 pub(crate) fn monitored(
     node_id: NodeId,
     client_handle: u32,

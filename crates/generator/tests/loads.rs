@@ -1,4 +1,4 @@
-//! Loads run in this process on a server in it: no command line, no output but the document.
+//! Runs loads against a server in this process: no command line, no output except the document.
 
 #![allow(clippy::unwrap_used)] // a test that panics has failed
 
@@ -54,7 +54,7 @@ fn a_read_load_returns_a_typed_document() {
 }
 
 #[test]
-fn a_load_that_is_ended_says_so_in_its_document() {
+fn stopped_loads_are_marked_in_their_document() {
     let server = server(2);
     let load = Subscribe {
         common: common(&server.url()),
@@ -62,7 +62,7 @@ fn a_load_that_is_ended_says_so_in_its_document() {
         ..Subscribe::default()
     };
     match run(Specification::Subscribe(load), true) {
-        // It was ended before there was anything to say.
+        // It was stopped before there was a result.
         Err(GeneratorError::Interrupted) => {}
         other => panic!("{other:?}"),
     }
@@ -73,17 +73,17 @@ fn a_load_that_is_ended_says_so_in_its_document() {
 }
 
 #[test]
-fn what_makes_no_sense_or_is_not_there_is_a_typed_error() {
+fn invalid_loads_and_missing_servers_are_typed_errors() {
     let server = server(1);
     let fan = Fan { common: Common { clients: 1, ..common(&server.url()) }, ..Fan::default() };
     assert!(matches!(run(Specification::Fan(fan), false), Err(GeneratorError::Usage(_))));
     drop(server);
-    // Port 1 is nobody's.
+    // No server listens on port 1.
     let load = Request { common: common("opc.tcp://127.0.0.1:1"), ..Request::default() };
     assert!(matches!(run(Specification::Read(load), false), Err(GeneratorError::Connect(_))));
 }
 
-/// Notes what it is shown.
+/// Records progress.
 #[derive(Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 

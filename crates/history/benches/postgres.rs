@@ -1,5 +1,5 @@
-//! Figures of the PostgreSQL store, with a server that this starts: `cargo bench -p taktwerk-history --features postgres
-//! --bench postgres -- [ROUNDS]`; the default is 5. It writes into a temporary folder and ends by itself.
+//! Benchmark of the PostgreSQL store. It starts its own database server: `cargo bench -p taktwerk-history --features postgres
+//! --bench postgres -- [ROUNDS]`; the default is 5 rounds. It writes into a temporary directory.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 

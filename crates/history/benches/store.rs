@@ -1,4 +1,4 @@
-//! Figures of the SQLite store: `cargo bench -p taktwerk-history`. It writes into a temporary folder and ends by itself.
+//! Benchmark of the SQLite store: `cargo bench -p taktwerk-history`. It writes into a temporary directory.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -71,10 +71,7 @@ fn main() {
     let mut values = Vec::new();
     let start = Instant::now();
     store.read(&key, Span::ALL, Order::Forward, ReadLimit::count(1_000_000), &mut values).unwrap();
-    println!(
-        "read of 1 000 000 values from a file that was just opened: {}",
-        per_second(values.len(), start)
-    );
+    println!("read of 1 000 000 values from a newly opened file: {}", per_second(values.len(), start));
     drop(store);
     let store = open("one.db");
     let mut values = Vec::new();

@@ -1,6 +1,8 @@
-//! What recording costs those who are served beside it, on one processor. `taktwerk serve` runs on CPU 0 with 20 000 signals
-//! that change every 100 ms, of which a client on CPU 1 watches 10 000; without history and with all signals recorded in
-//! SQLite, in turns. The commands `taktwerk` (beside this program's folder) and `taskset` are needed.
+//! Measures what recording costs the clients that are served at the same time, on one processor.
+//!
+//! `taktwerk serve` runs on CPU 0 with 20 000 signals that change every 100 ms; a client on CPU 1 monitors 10 000 of them. Rounds
+//! without history alternate with rounds that record all signals in SQLite. Requires the commands `taktwerk` (in the directory
+//! above this program's) and `taskset`.
 //!
 //! `cargo build --release -p taktwerk-cli && cargo run --release -p taktwerk-history --example beside_serving -- [ROUNDS]
 //! [SECONDS]`; the defaults are 3 and 30.
@@ -18,7 +20,7 @@ type Result<T> = core::result::Result<T, Box<dyn std::error::Error>>;
 
 const SIGNALS: u32 = 20_000;
 const WATCHED: u32 = 10_000;
-/// Recorded signals of which every value is counted.
+/// Recorded signals whose values are counted.
 const COUNTED: u32 = 100;
 /// Writes per second of a signal.
 const RATE: f64 = 10.0;
@@ -27,7 +29,7 @@ fn argument(at: usize, default: u32) -> u32 {
     std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A server that ends with its standard input.
+/// A server that exits when its standard input closes.
 struct Server {
     child: Child,
     url: String,
@@ -53,7 +55,7 @@ impl Server {
         Err("the server does not start".into())
     }
 
-    /// Ends it in order, with everything in its file.
+    /// Stops the server so that everything is in its file.
     fn stop(mut self) -> Result<()> {
         drop(self.child.stdin.take());
         let status = self.child.wait()?;
@@ -61,7 +63,7 @@ impl Server {
     }
 }
 
-/// The processor time that a process has used, in seconds.
+/// The processor time used by a process, in seconds.
 fn cpu(pid: u32) -> Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -69,7 +71,7 @@ fn cpu(pid: u32) -> Result<f64> {
     Ok((ticks(11) + ticks(12)) as f64 / 100.0)
 }
 
-/// One load, as `bench subscribe` measured it: p50 and p99 of the delivery and p99 of the interval, ms.
+/// One load as measured by `bench subscribe`: p50 and p99 of the delivery latency and p99 of the interval, in ms.
 fn load(taktwerk: &Path, server: &Server, seconds: u32) -> Result<BTreeMap<&'static str, f64>> {
     let mut command = Command::new("taskset");
     command.args(["-c", "1"]).arg(taktwerk).args([

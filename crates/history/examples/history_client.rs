@@ -1,5 +1,6 @@
-//! What a client gets of a long history over TCP: 30 days of one value per second, in SQLite. Each round opens the file and
-//! starts a server anew. `cargo run --release -p taktwerk-history --example history_client -- [ROUNDS]`; the default is 5.
+//! Measures how fast a client reads a long history over TCP: 30 days of one value per second, in SQLite. Each round opens the
+//! file and starts a server anew. `cargo run --release -p taktwerk-history --example history_client -- [ROUNDS]`; the default is
+//! 5.
 
 #![allow(clippy::print_stdout)] // an example talks
 

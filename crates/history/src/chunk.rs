@@ -1,7 +1,7 @@
-//! Values in columns, compressed: what the database keeps in one row.
+//! Encodes values as compressed columns: the content of one database row.
 //!
-//! Numbers are compressed by Pcodec (crate `pco`), which finds steady times, decimals and small differences; what does not
-//! change takes no room. A checksum at the end tells damaged rows from good ones.
+//! Pcodec (crate `pco`) compresses numbers: it finds regular times, decimals and small differences. Columns that do not change
+//! take almost no space. A checksum at the end detects damaged rows.
 
 use core::fmt;
 use pco::data_types::Number;
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use taktwerk_server::history::HistoryValue;
 use taktwerk_types::{Decode, DecodeLimits, Decoder, Encode, StatusCode, UtcTime, Variant};
 
-/// The first byte.
+/// The format version, stored as first byte.
 const VERSION: u8 = 1;
-/// Most values of a chunk: what a damaged count can make the reader allocate is bounded by it.
+/// Most values of a chunk. It bounds the memory that a damaged count can make the reader allocate.
 pub const VALUES_MAX: usize = 1 << 20;
-/// Kind of values that are neither numbers nor null: they stand in a dictionary.
+/// Kind of values that are neither numbers nor null: stored in a dictionary.
 const OTHER: u8 = 255;
 
-/// A chunk that cannot be read.
+/// The chunk is damaged and cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged(&'static str);
 
@@ -36,7 +36,7 @@ pub fn encode<'a>(values: impl IntoIterator<Item = &'a HistoryValue>) -> Vec<u8>
     encode_with(&[], &values.into_iter().collect::<Vec<_>>())
 }
 
-/// Compresses values of many Variables, each with its Variable's number.
+/// Compresses values of many Variables, each with the number of its Variable.
 #[must_use]
 pub fn encode_batch(values: &[(u32, &HistoryValue)]) -> Vec<u8> {
     let nodes: Vec<u32> = values.iter().map(|(node, _)| *node).collect();
@@ -72,11 +72,11 @@ fn encode_with(nodes: &[u32], values: &[&HistoryValue]) -> Vec<u8> {
 /// Reads a chunk and appends its values.
 ///
 /// # Errors
-/// It is damaged. Nothing was appended then.
+/// The chunk is damaged. No values were appended.
 pub fn decode(bytes: &[u8], out: &mut Vec<HistoryValue>) -> Result<(), Damaged> {
     let (nodes, mut values) = decode_with(bytes)?;
     if nodes.is_some() {
-        return Err(Damaged("it is a batch"));
+        return Err(Damaged("this is a batch"));
     }
     out.append(&mut values);
     Ok(())
@@ -85,13 +85,13 @@ pub fn decode(bytes: &[u8], out: &mut Vec<HistoryValue>) -> Result<(), Damaged> 
 /// Reads a batch.
 ///
 /// # Errors
-/// It is damaged.
+/// The batch is damaged.
 pub fn decode_batch(bytes: &[u8]) -> Result<Vec<(u32, HistoryValue)>, Damaged> {
     let (nodes, values) = decode_with(bytes)?;
     let nodes = match nodes {
         Some(nodes) => nodes,
         None if values.is_empty() => Vec::new(),
-        None => return Err(Damaged("it is no batch")),
+        None => return Err(Damaged("this is not a batch")),
     };
     Ok(nodes.into_iter().zip(values).collect())
 }
@@ -105,7 +105,7 @@ fn decode_with(bytes: &[u8]) -> Result<Parts, Damaged> {
     }
     let mut rest = Reader(body);
     if rest.byte()? != VERSION {
-        return Err(Damaged("its version is not known"));
+        return Err(Damaged("unknown version"));
     }
     let count = rest.len(VALUES_MAX)?;
     let nodes = match rest.byte()? {
@@ -204,7 +204,7 @@ fn encode_kind(kind: u8, values: &[&Variant], out: &mut Vec<u8>) {
     }
 }
 
-/// Each different value once, and which one each is.
+/// Stores each distinct value once, then the index for each value.
 fn dictionary(values: &[&Variant], out: &mut Vec<u8>) {
     let mut known: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
     let mut entries: Vec<Vec<u8>> = Vec::new();
@@ -226,7 +226,7 @@ fn dictionary(values: &[&Variant], out: &mut Vec<u8>) {
     column(&indexes, |index| u64::from(*index), out);
 }
 
-/// Numbers that are all the same in nine bytes, others compressed.
+/// Identical numbers take nine bytes; others are compressed.
 fn column<T: Number>(numbers: &[T], bits: impl Fn(&T) -> u64, out: &mut Vec<u8>) {
     let first = numbers.first().map_or(0, &bits);
     if numbers.iter().all(|number| bits(number) == first) {
@@ -241,7 +241,7 @@ fn column<T: Number>(numbers: &[T], bits: impl Fn(&T) -> u64, out: &mut Vec<u8>)
             varint(bytes.len() as u64, out);
             out.extend_from_slice(&bytes);
         }
-        // It has no reason to refuse these numbers; if it does, they stand here as they are.
+        // Not expected for these numbers; if the library refuses them they are stored uncompressed.
         Err(_) => {
             out.push(2);
             numbers.iter().for_each(|number| out.extend_from_slice(&bits(number).to_le_bytes()));
@@ -249,7 +249,7 @@ fn column<T: Number>(numbers: &[T], bits: impl Fn(&T) -> u64, out: &mut Vec<u8>)
     }
 }
 
-/// Equal ones in a row, with how many they are.
+/// Run-length encoding: each value with its repeat count.
 fn runs(values: impl Iterator<Item = u32>, out: &mut Vec<u8>) {
     let mut runs: Vec<(u32, u64)> = Vec::new();
     for value in values {
@@ -363,7 +363,7 @@ impl<'a> Reader<'a> {
                 let progress =
                     simple_decompress_into(bytes, &mut numbers).map_err(|_| Damaged("a column"))?;
                 if progress.n_processed != count {
-                    return Err(Damaged("a column has another length"));
+                    return Err(Damaged("a column has the wrong length"));
                 }
                 Ok(numbers)
             }
@@ -372,7 +372,7 @@ impl<'a> Reader<'a> {
                 let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk::<8>());
                 Ok(words.map(|word| of(u64::from_le_bytes(*word))).collect())
             }
-            _ => Err(Damaged("a column of an unknown form")),
+            _ => Err(Damaged("a column has an unknown encoding")),
         }
     }
 
@@ -386,7 +386,7 @@ impl<'a> Reader<'a> {
             sum += run;
             runs.push((value, run));
         }
-        if sum == count { Ok(runs) } else { Err(Damaged("runs of another length")) }
+        if sum == count { Ok(runs) } else { Err(Damaged("the runs have the wrong length")) }
     }
 
     fn kind(&mut self, kind: u8, count: usize) -> Result<Column, Damaged> {
@@ -416,11 +416,11 @@ impl<'a> Reader<'a> {
                 }
                 let indexes: Vec<u32> = self.column(count, |bits| bits as u32)?;
                 if indexes.iter().any(|index| *index as usize >= len) {
-                    return Err(Damaged("a value that is not there"));
+                    return Err(Damaged("an index beyond the dictionary"));
                 }
                 return Ok(Column::Others(entries, indexes.into_iter()));
             }
-            _ => return Err(Damaged("a kind that is not known")),
+            _ => return Err(Damaged("unknown kind of value")),
         };
         Ok(Column::Numbers(kind, bits.into_iter()))
     }
@@ -472,7 +472,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_come_back(values in prop::collection::vec(value(), 0..60)) {
+        fn values_survive_a_round_trip(values in prop::collection::vec(value(), 0..60)) {
             let bytes = encode(&values);
             let mut back = Vec::new();
             decode(&bytes, &mut back).unwrap();
@@ -495,7 +495,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn decoding_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let sum = crc32fast::hash(&bytes);
             bytes.extend_from_slice(&sum.to_le_bytes());
             let _ = decode(&bytes, &mut Vec::new());

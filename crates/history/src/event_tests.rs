@@ -1,4 +1,4 @@
-//! What every store of events has to do: what the one in memory does.
+//! Tests that every event store must pass. The store in memory is the reference.
 
 use taktwerk_server::history::ReadLimit;
 use taktwerk_server::history::{
@@ -6,7 +6,7 @@ use taktwerk_server::history::{
 };
 use taktwerk_types::{ByteString, LocalizedText, QualifiedName, StatusCode, UtcTime};
 
-/// The node whose events they are.
+/// The node of the events.
 pub(crate) const NODE: &str = "i=2253";
 
 /// Three events have the same time.
@@ -22,7 +22,7 @@ pub(crate) fn event(number: i64, severity: u16) -> StoredEvent {
     StoredEvent { condition: None, fields }
 }
 
-/// The events between two times, in ticks, read in pages.
+/// The events between two times (in ticks), read in pages.
 pub(crate) fn events_between(
     store: &dyn HistoryStore,
     (first, last): (i64, i64),
@@ -40,7 +40,7 @@ pub(crate) fn events_between(
     }
 }
 
-/// How many events the first page between the ticks 2 and 15 has.
+/// The number of events on the first page between the ticks 2 and 15.
 pub(crate) fn read_page(store: &dyn HistoryStore, order: Order, limit: usize) -> usize {
     let span = Span { first: UtcTime::from_ticks(2), last: UtcTime::from_ticks(15) };
     let mut batch = Vec::new();
@@ -48,12 +48,13 @@ pub(crate) fn read_page(store: &dyn HistoryStore, order: Order, limit: usize) ->
     batch.len()
 }
 
-/// Does the same with an empty store and one in memory, which says what is right. Leaves 42 events between the ticks 2 and 15.
+/// Applies the same changes to an empty store and to the store in memory, and compares them. Leaves 42 events between the ticks 2
+/// and 15.
 pub(crate) fn agrees_with_memory(store: &dyn HistoryStore) {
     let memory = MemoryStore::new(100_000);
     let node: NodeKey = NODE.into();
     let stores: [&dyn HistoryStore; 2] = [store, &memory];
-    // Not in the order of time.
+    // Not in order of time.
     let events: Vec<StoredEvent> = (0..50).map(|at| event(at * 37 % 50, 5)).collect();
     let statuses = stores.map(|store| {
         store.append_events(&node, &events).unwrap();
@@ -61,7 +62,7 @@ pub(crate) fn agrees_with_memory(store: &dyn HistoryStore) {
         let replaced = store.update_events(&node, Perform::Replace, changed.clone(), &|_| true).unwrap();
         let inserted = store.update_events(&node, Perform::Insert, changed, &|_| true).unwrap();
         let ids = [event(3, 0).event_id(), event(3, 0).event_id()];
-        // Somebody who does not see an event can neither change nor delete it.
+        // A user who may not see an event can neither change nor delete it.
         let hidden = [event(8, 0).event_id()];
         let unseen = store.delete_events(&node, &hidden, &|_| false).unwrap();
         let taken = store.update_events(&node, Perform::Update, vec![event(8, 1)], &|_| false).unwrap();

@@ -1,4 +1,4 @@
-//! What all SQLite files of this crate have in common: how they are opened, and what is said when they fail.
+//! Opening of SQLite files and their error messages, common to all stores of this crate.
 
 use rusqlite::Connection;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(crate) struct Kind {
     pub(crate) version: i64,
     /// The tables of a new file.
     pub(crate) tables: &'static str,
-    /// What happens while it cannot be written, behind "Free some space;".
+    /// What happens until the file can be written again; appended to "Free some space;".
     pub(crate) meanwhile: &'static str,
 }
 
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// Makes the tables of a new file, and checks an old one.
+    /// Creates the tables of a new file, or checks the format of an existing one.
     pub(crate) fn prepare(self, connection: &Connection, path: &Path) -> Result<(), StoreError> {
         let error = |error: rusqlite::Error| self.failed(path, &error);
         connection.pragma_update(None, "journal_mode", "WAL").map_err(error)?;

@@ -1,19 +1,22 @@
 //! Stores of history (Part 11) behind the server's [`HistoryStore`](taktwerk_server::history::HistoryStore), and of durable
 //! subscriptions (Part 4 §6.8) behind its [`DurableStore`](taktwerk_server::durable::DurableStore).
 //!
-//! - [`chunk`]: how values are compressed;
-//! - [`sqlite`]: a file on this machine; the default;
+//! - [`chunk`]: compression of values;
+//! - [`sqlite`]: history in a file on this machine; the default;
 //! - `subscriptions`: logs of durable subscriptions in a file;
-//! - `postgres` (feature `postgres`): one database for many servers.
+//! - `postgres` (feature `postgres`): history of many servers in one database.
 
 #![forbid(unsafe_code)]
 
 pub mod chunk;
 
 #[cfg(test)]
+mod annotation_tests;
+#[cfg(test)]
 mod event_tests;
 #[cfg(feature = "sqlite")]
 mod file;
+#[cfg(feature = "sqlite")]
 mod lock;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -32,3 +35,8 @@ pub use snapshot::snapshot;
 pub use sqlite::{Retention, SqliteStore};
 #[cfg(feature = "sqlite")]
 pub use subscriptions::SubscriptionStore;
+
+/// Compiles what the page about history shows; it shows both stores.
+#[cfg(all(doctest, feature = "sqlite", feature = "postgres"))]
+#[doc = include_str!("../../../docs/history.md")]
+struct HistoryPage;

@@ -1,29 +1,31 @@
-//! Copies of a store that is in use.
+//! Copies a store while it is in use.
 
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use taktwerk_server::history::StoreError;
 
-/// Writes what a SQLite store holds at this moment into a new file, while a server may be writing to it. What the server
-/// has not yet committed, at most its last second, is not in it.
+/// Writes the current content of a SQLite store into a new file. A server may be writing to the store. Values that the server has
+/// not committed yet, at most its last second, are not included.
 ///
 /// # Errors
-/// The store cannot be read, the new file exists already or cannot be written, or the disk is full: then there is no new
-/// file.
+/// The store cannot be read, the new file exists already or cannot be written, or the disk is full. No new file is left then.
 pub fn snapshot(store: &Path, copy: &Path) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::unavailable(format!("{}: {error}", store.display()));
     if copy.exists() {
         return Err(StoreError::unavailable(format!("{} exists already", copy.display())));
     }
-    // Without the flag that makes a file, a name that is misspelt is an error.
+    // Without the flag that creates a file, a misspelt name is an error.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let connection = Connection::open_with_flags(store, flags).map_err(failed)?;
     connection.busy_timeout(std::time::Duration::from_secs(10)).map_err(failed)?;
     let Some(name) = copy.to_str() else {
-        return Err(StoreError::unavailable(format!("{} is no UTF-8", copy.display())));
+        return Err(StoreError::unavailable(format!(
+            "the path {} is not UTF-8; name another file",
+            copy.display()
+        )));
     };
     connection.execute("VACUUM INTO ?1", [name]).map(drop).map_err(|error| {
-        // What is left of it is of no use; that it cannot be removed either says nothing new.
+        // Best effort: the first error is the one to report.
         let _ = std::fs::remove_file(copy);
         failed(error)
     })
@@ -35,7 +37,7 @@ mod tests {
     use crate::{Retention, SqliteStore};
 
     #[test]
-    fn a_store_in_use_is_copied_and_nothing_is_replaced() {
+    fn a_store_in_use_is_copied_and_no_file_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (path, copy) = (folder.path().join("history.db"), folder.path().join("copy.db"));
         let store = SqliteStore::open(&path, Retention::default()).unwrap();
@@ -47,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_store_leaves_no_copy() {
+    fn a_file_that_is_not_a_store_leaves_no_copy() {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("copy.db");
         assert!(snapshot(&folder.path().join("missing.db"), &copy).is_err());

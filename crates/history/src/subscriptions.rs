@@ -1,7 +1,7 @@
 //! Durable subscriptions in a SQLite file: one row for each record of a log.
 
 use crate::file::Kind;
-use crate::lock::FileLock;
+use crate::lock::{lock, make_private};
 use core::fmt;
 use core::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_server::durable::{Change, DurableStore, Log};
 use taktwerk_server::history::StoreError;
 
-/// Files of durable subscriptions. Formats of history files count from 1 on.
+/// Files of durable subscriptions. Their format numbers differ from those of history files, which begin at 1.
 const KIND: Kind = Kind {
     what: "durable subscription",
     version: 1001,
@@ -34,8 +34,8 @@ const BUSY: Duration = Duration::from_secs(10);
 pub struct SubscriptionStore {
     path: PathBuf,
     connection: Mutex<Connection>,
-    /// Released behind the connection.
-    _file_lock: FileLock,
+    /// Released after the connection.
+    _file_lock: taktwerk_files::FileLock,
 }
 
 impl fmt::Debug for SubscriptionStore {
@@ -45,18 +45,19 @@ impl fmt::Debug for SubscriptionStore {
 }
 
 impl SubscriptionStore {
-    /// Opens a file, or makes it.
+    /// Opens a file, or creates it.
     ///
     /// # Errors
-    /// The file cannot be opened, is damaged, is one of another program, is used by another process, or was made by another
+    /// The file cannot be opened, is damaged, belongs to another program, is used by another process, or was created by another
     /// version.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
         let error = |error: rusqlite::Error| failed(&path, &error);
+        make_private(&path)?;
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         KIND.prepare(&connection, &path)?;
-        let file_lock = FileLock::of(&path)?;
+        let file_lock = lock(&path)?;
         Ok(Self { path, connection: Mutex::new(connection), _file_lock: file_lock })
     }
 
@@ -109,7 +110,7 @@ impl DurableStore for SubscriptionStore {
                 Some(records) => logs.push(Log { subscription, records }),
                 None => tracing::error!(
                     subscription,
-                    "{}: the log of a durable subscription is damaged: it is left out",
+                    "{}: the log of a durable subscription is damaged; the subscription is not restored",
                     self.path.display()
                 ),
             }
@@ -138,7 +139,7 @@ impl DurableStore for SubscriptionStore {
     }
 }
 
-/// The records of a subscription; `None` if one of them is not as it was written.
+/// The records of a subscription; `None` if a checksum is wrong.
 fn read(connection: &Connection, subscription: u32) -> Result<Option<Vec<Vec<u8>>>, rusqlite::Error> {
     let mut select =
         connection.prepare_cached("SELECT checksum, record FROM log WHERE subscription = ? ORDER BY id")?;
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_there_again_in_order() {
+    fn logs_are_restored_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("subscriptions.db");
         let store = SubscriptionStore::open(&path).unwrap();
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_and_costs_one_subscription() {
+    fn damage_is_reported_and_affects_only_one_subscription() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("subscriptions.db");
         let store = SubscriptionStore::open(&path).unwrap();

@@ -1,7 +1,7 @@
-//! A server goes on recording while its PostgreSQL database is away, and nothing is lost.
+//! Checks that a server keeps recording while its PostgreSQL database is down, and loses no values.
 //!
-//! `TAKTWERK_OUTAGE=60 cargo test --release -p taktwerk-history --features postgres --test outage -- --nocapture` has it away
-//! for a minute; the default is two seconds. Without the programs of PostgreSQL the test is skipped, or fails if
+//! `TAKTWERK_OUTAGE=60 cargo test --release -p taktwerk-history --features postgres --test outage -- --nocapture` tests an outage
+//! of one minute; the default is two seconds. The test is skipped if the programs of PostgreSQL are missing, or fails if
 //! TAKTWERK_TEST_POSTGRES is "required".
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says how far it has got
@@ -20,7 +20,7 @@ use taktwerk_server::history::{HistoryStore, NodeKey, Order, ReadLimit, Span};
 const VARIABLES: usize = 2_000;
 /// All variables are written at once: 20 000 values per second.
 const PERIOD: Duration = Duration::from_millis(100);
-/// How long it records before and after.
+/// How long it records before and after the outage.
 const AROUND: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -36,7 +36,7 @@ fn open(database: &Database) -> PostgresStore {
 }
 
 #[test]
-fn nothing_is_lost_while_postgres_is_away() {
+fn no_values_are_lost_during_a_postgres_outage() {
     let outage = std::env::var("TAKTWERK_OUTAGE").map_or(2, |text| text.parse().unwrap());
     let outage = Duration::from_secs(outage);
     let Some(mut database) = Database::start() else { return };
@@ -68,15 +68,15 @@ fn nothing_is_lost_while_postgres_is_away() {
     let away = Instant::now();
     write_for(outage);
     while counters.failures() == 0 {
-        assert!(away.elapsed() < PATIENCE, "the database is not away");
+        assert!(away.elapsed() < PATIENCE, "the database is still up");
         write_for(PERIOD);
     }
     let waiting = counters.waiting();
     database.go_on();
     let writes = write_for(AROUND);
     let rate = f64::from(writes) * VARIABLES as f64 / start.elapsed().as_secs_f64();
-    eprintln!("{rate:.0} values/s, database away for {outage:?}, {waiting} values waited");
-    // The first value of each is there too.
+    eprintln!("{rate:.0} values/s, database down for {outage:?}, {waiting} values queued");
+    // The initial value of each Variable counts too.
     let all = (u64::from(writes) + 1) * VARIABLES as u64;
     let written = Instant::now();
     while counters.recorded() < all {
@@ -92,7 +92,7 @@ fn nothing_is_lost_while_postgres_is_away() {
         store.read(key, Span::ALL, Order::Forward, ReadLimit::NONE, &mut values).unwrap();
         let mut found: Vec<f64> = values.iter().filter_map(|value| Variant::as_f64(&value.value)).collect();
         assert!(values.iter().all(|value| value.status.is_good()), "{key} has marks of lost values");
-        // The first one has the time at which it was made.
+        // The first value has the time of the Variable's creation.
         found.sort_by(f64::total_cmp);
         assert!(found.iter().copied().eq((0..=writes).map(f64::from)), "{key}: {} of {writes}", found.len());
     }

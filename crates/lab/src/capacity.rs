@@ -1,11 +1,11 @@
-//! The largest load that a system sustains: an adaptive search, what counts as sustained, and when a miss says nothing.
+//! Searches for the largest load that a system sustains, and decides whether a load was sustained.
 
 use crate::measurement::Measurement;
 use crate::validity::Invalid;
 use serde::Serialize;
 use taktwerk_load::result::{Ending, Figure, Reason};
 
-/// An answer between a load that was sustained and one that was not, which are close to each other.
+/// An adaptive search that brackets the limit between a sustained and a failed load.
 #[derive(Debug, Clone)]
 pub struct Search {
     next: Option<u64>,
@@ -14,22 +14,22 @@ pub struct Search {
     bracket: f64,
     sustained: Option<u64>,
     failed: Option<u64>,
-    /// A load that failed once; it has to fail twice, so that one hiccup does not decide.
+    /// A load that failed once. It must fail twice, so that one short disturbance does not decide.
     doubted: Option<u64>,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The largest load that was sustained.
     pub sustained: Option<u64>,
-    /// The smallest that was not; none if the search ended before it found one.
+    /// The smallest load that failed; `None` if the search ended before one failed.
     pub failed: Option<u64>,
 }
 
 impl Search {
-    /// Begins at `first` and multiplies by `growth` until a load fails or `most` is reached; then halves the gap until
-    /// it is narrower than `bracket` (0.1 for 10 %).
+    /// Starts at `first` and multiplies by `growth` until a load fails or `most` is reached. Then halves the gap until
+    /// it is narrower than `bracket` (0.1 means 10 %).
     #[must_use]
     pub fn new(first: u64, most: u64, growth: f64, bracket: f64) -> Self {
         Self {
@@ -43,13 +43,14 @@ impl Search {
         }
     }
 
-    /// The load to try next; none when the search is over.
+    /// The next load to try; `None` when the search is complete.
     #[must_use]
     pub fn next(&self) -> Option<u64> {
         self.next
     }
 
-    /// Notes how the load went that was tried. `is_clear` is a miss that no hiccup explains: it counts at once.
+    /// Records the result of the load from [`Self::next`]. `is_clear` marks a miss too large for a disturbance; it
+    /// counts at once.
     pub fn note(&mut self, is_sustained: bool, is_clear: bool) {
         let Some(load) = self.next else { return };
         if is_sustained {
@@ -85,43 +86,43 @@ impl Search {
         }
     }
 
-    /// What it has found so far.
+    /// The result so far.
     #[must_use]
     pub fn found(&self) -> Found {
         Found { sustained: self.sustained, failed: self.failed }
     }
 }
 
-/// How a load went.
+/// Verdict on one load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything arrived in time.
+    /// All values arrived in time.
     Sustained,
-    /// It did not.
+    /// Values were late or missing.
     NotSustained {
         /// What was missed.
         why: String,
-        /// Whether by so much that trying again tells nothing new.
+        /// Whether the miss is so large that a repetition is pointless.
         clear: bool,
     },
-    /// The measurement says nothing about the system: the generator was the limit.
+    /// The measurement does not show the server's limit, because the generator was the bottleneck.
     Unknown {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// Share of its values that every item must have received, the worst one included.
+/// Share of its expected values that every item must receive, including the worst item.
 const PROGRESS: f64 = 0.99;
-/// How much later than its interval messages may come, on average.
+/// Maximum mean message interval, relative to the publishing interval.
 const LATE: f64 = 1.1;
 
-/// Share of its values below which nobody needs to look twice.
+/// Below this share of the expected values, a miss is clear and not repeated.
 const FAR_OFF: f64 = 0.8;
 
-/// What every item received per second under a load, if that is known. One value less than the median item: it may have been
-/// one at the edge of the window.
+/// Values per second that every item received under a load, if known. One value less than the median item, because that
+/// item may have received an extra one at the edge of the window.
 #[must_use]
 pub fn usual(measurement: &Measurement) -> Option<f64> {
     let [expected, seconds] =
@@ -130,24 +131,25 @@ pub fn usual(measurement: &Measurement) -> Option<f64> {
     (expected > 1.0).then(|| (expected - 1.0) / seconds)
 }
 
-/// The share of a time that a program may wait for a CPU before it counts as disturbed by others.
+/// Share of the window that a program may wait for a CPU before it counts as disturbed.
 pub const WAITED: f64 = 0.1;
 
-/// Why a miss under a load says nothing about the server: another program had the generator's CPU. `None` if none had.
+/// Why a miss proves nothing about the server: another program used the generator's CPU. `None` if not disturbed.
 fn disturbed(measurement: &Measurement) -> Option<String> {
     let waited = measurement.get(Figure::GENERATOR_RUNQUEUE_WAIT_S)?;
     let share = waited / measurement.get(Figure::WINDOW_S).filter(|window| *window > 0.0)?;
     (share > WAITED).then(|| {
         format!(
-            "the load generator waited for its CPU during {:.0} % of the window: other programs are running on this machine",
+            "the load generator waited for its CPU during {:.0} % of the window: stop other programs on this machine",
             share * 100.0
         )
     })
 }
 
-/// Judges a subscription: the worst item counts, not the mean, and cycles must be kept. A miss counts only if the generator had
-/// its CPU. `usual` is what [`usual`] said of a small load: a server that starves all items alike has a median that agrees with
-/// them, and one that samples more slowly under load announces fewer values itself.
+/// Judges a subscription. The worst item counts, not the mean, and cycles must be kept. A miss counts only if the
+/// generator had its CPU. `usual` is the result of [`usual`] for a small load. It is needed because a server that
+/// delays all items equally has a low median too, and a server that reduces its sampling rate under load announces
+/// fewer values.
 #[must_use]
 pub fn judge(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     match (delivered(measurement, usual), disturbed(measurement)) {
@@ -156,10 +158,10 @@ pub fn judge(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     }
 }
 
-/// Whether everything arrived in time.
+/// Whether all values arrived in time.
 fn delivered(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     let not = |why: String, clear: bool| Verdict::NotSustained { why, clear };
-    // Nothing came at all, or connections broke: that is the server. Everything else is the generator.
+    // Missing values and lost connections are failures of the server; all other reasons concern the generator.
     let reasons = measurement.part::<Ending>().unwrap_or_default().invalid;
     let is_servers = |reason: &Reason| {
         use Invalid::{ConnectionsLost, NoSamples, Unanswered};
@@ -175,7 +177,7 @@ fn delivered(measurement: &Measurement, usual: Option<f64>) -> Verdict {
     if get(Figure::CONNECTIONS_LOST) > 0.0 {
         return not(format!("{} connections were lost", get(Figure::CONNECTIONS_LOST)), false);
     }
-    // A window of n cycles holds n ± 1 of them.
+    // A window of n cycles contains n ± 1 values.
     let as_usual = (usual.unwrap_or(0.0) * get(Figure::WINDOW_S) + 1e-6).floor();
     let expected = get(Figure::PROGRESS_EXPECTED_PER_ITEM).max(as_usual);
     let received = get(Figure::PROGRESS_MIN_PER_ITEM);
@@ -214,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_limit_lies_in_a_narrow_bracket(limit in 20u64..1_000_000, first in 1u64..10_000, safe: bool) {
+        fn the_limit_is_bracketed_narrowly(limit in 20u64..1_000_000, first in 1u64..10_000, safe: bool) {
             let growth = if safe { 1.3 } else { 2.0 };
             let mut search = Search::new(first, 4_000_000, growth, 0.1);
             run(&mut search, limit);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_beyond_the_most_is_not_searched_for() {
+    fn the_search_stops_at_the_maximum() {
         let mut search = Search::new(10, 1_000, 2.0, 0.1);
         let tried = run(&mut search, u64::MAX);
         assert_eq!(tried.last(), Some(&1_000));
@@ -234,20 +236,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_works_at_all() {
+    fn the_search_ends_if_no_load_is_sustained() {
         let mut search = Search::new(100, 1_000, 2.0, 0.1);
         run(&mut search, 0);
         assert_eq!(search.found(), Found { sustained: None, failed: Some(1) });
     }
 
     #[test]
-    fn one_hiccup_does_not_decide() {
+    fn one_disturbance_does_not_decide() {
         let mut search = Search::new(100, 150, 2.0, 0.1);
         search.note(false, false);
         assert_eq!(search.next(), Some(100));
         search.note(true, false);
         assert_eq!((search.found().sustained, search.next()), (Some(100), Some(150)));
-        // What is missed by far is not tried again.
+        // Clear misses are not repeated.
         search.note(false, true);
         assert_eq!((search.found().failed, search.next()), (Some(150), Some(122)));
     }
@@ -276,7 +278,7 @@ mod tests {
         assert!(matches!(verdict, Verdict::NotSustained { why, clear: false } if why.contains("120 ms")));
         let verdict = judge(&measured(|document| document["invalid"] = json!([{"message": "late"}])), None);
         assert_eq!(verdict, Verdict::Unknown { why: "late".into() });
-        // All items alike: their median is as low as they are.
+        // All items are equally slow, so their median is low too.
         let starved = |document: &mut Value| {
             document["progress"] = json!({"expected_per_item": 100.0, "min_per_item": 100, "overflows": 0});
         };
@@ -287,7 +289,7 @@ mod tests {
         assert!(matches!(verdict, Verdict::NotSustained { why, clear: true } if why.contains("100 of 199")));
         assert_eq!(judge(&measured(|_| ()), before), Verdict::Sustained);
         assert_eq!(usual(&measured(|document| document["window_s"] = json!(0.0))), None);
-        // Another program had the generator's CPU: a miss says nothing, values that came all the same do.
+        // Another program used the generator's CPU: a miss proves nothing, complete delivery still counts.
         let busy = |missed: u64| {
             measured(|document| {
                 document["generator"] = json!({"runqueue_wait_s": 3.0});

@@ -1,17 +1,17 @@
-//! What laboratories that were killed have left on this machine.
+//! Cleans up after killed laboratories on this machine.
 
 use crate::{cpu, orphans};
 
-/// Removes what laboratories that were killed have left: programs, control groups, governors. Says what that was.
+/// Removes programs, control groups and governor settings of killed laboratories. Describes what was removed.
 pub fn clean() -> Vec<String> {
     let mut cleaned = orphans::clean();
     cleaned.extend(cpu::clean());
     cleaned
 }
 
-/// The same, before something is started.
+/// Cleans up and logs it, before something is started.
 pub fn clean_up() {
     for left in clean() {
-        tracing::info!("left by a laboratory that was killed: {left}");
+        tracing::info!("cleaned up after a killed laboratory: {left}");
     }
 }

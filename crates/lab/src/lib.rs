@@ -1,25 +1,25 @@
-//! The laboratory: makes many measurements out of one, and compares, learns from and judges them.
+//! The laboratory: plans, runs, stores, compares and evaluates measurements.
 //!
-//! Nothing here speaks OPC UA: loads are those of the crate `load`, in a process of their own. From it come the rules of a
-//! measurement that can be believed ([`clock`], [`schedule`], [`latency`], [`progress`], [`process`], [`outliers`], [`steady`],
-//! [`validity`], …). Here are:
+//! This crate does not speak OPC UA. Loads are those of the crate `load` and run in separate processes. That crate also
+//! has the rules of valid measurements, which are re-exported here ([`clock`], [`schedule`], [`latency`], [`progress`],
+//! [`process`], [`outliers`], [`steady`], [`validity`], …). This crate has:
 //!
-//! - [`program`]: other programs that are started, waited for and always ended; [`orphans`]: those that outlived a
-//!   laboratory that was killed; [`leftovers`]: everything that one has left;
-//! - [`cpu`]: isolation, class, governor, and what they really are;
-//! - [`links`]: networks that are emulated, probed and taken away again;
+//! - [`program`]: child processes, which are always ended; [`orphans`]: processes that outlived a killed laboratory;
+//!   [`leftovers`]: cleaning up after one;
+//! - [`cpu`]: CPU isolation, scheduling class and governor, requested and actual;
+//! - [`links`]: emulated networks, with a probe that verifies them;
 //! - [`mqtt`]: a client to measure brokers with;
-//! - [`peers`]: other stacks and brokers, installed from their registries and started in one way;
-//! - [`table`]: output for people.
+//! - [`peers`]: other stacks and brokers, installed from their registries and started through one interface;
+//! - [`table`]: tables for terminals.
 //!
-//! [`statistics`] and [`figures`] are those of the crate `model`.
+//! [`statistics`] and [`figures`] are re-exports of the crate `model`.
 //!
-//! With the feature `laboratory`, what makes many measurements out of one: [`scenario`] says what to measure, [`place`]
-//! does it once, [`runner`] often and in a fair order, [`store`] keeps it, [`experiment`] knows the published protocols,
-//! [`model`] learns from it, [`thresholds`] judges it, [`capacity`] searches for the limit, [`simulate`] runs described plants
-//! in virtual time, [`truth`] sets it beside measurements, [`ramp`] a server's headroom beside its CPU, [`tuning`] simulates
-//! settings, and [`outcome`], [`chart`] and [`report`] show it. With the feature `versus`, which that one includes, `versus`
-//! compares with a peer.
+//! The feature `laboratory` adds: [`scenario`] (description of measurements), [`place`] (a single measurement),
+//! [`runner`] (repetitions in a fair order), [`store`] (the database of results), [`experiment`] (the published
+//! experiments), [`model`] (fitting the cost model), [`thresholds`] (limits), [`capacity`] (search for the largest
+//! sustained load), [`simulate`] (plants in virtual time), [`truth`] (simulation compared with measurements), [`ramp`]
+//! (a server's headroom compared with its CPU), [`tuning`] (simulation of settings), and [`outcome`], [`chart`] and
+//! [`report`] (output). The feature `versus`, which `laboratory` includes, adds `versus`: comparison with a peer.
 
 #[cfg(feature = "laboratory")]
 pub mod capacity;

@@ -1,4 +1,4 @@
-//! The result of one measurement: figures by name, histograms, and why it may be worth nothing.
+//! The result of one measurement: figures by name, histograms, and reasons why it is invalid.
 
 use crate::latency::Times;
 use crate::scenario::{Condition, Kind};
@@ -6,30 +6,30 @@ use crate::statistics::Repeated;
 use std::collections::BTreeMap;
 use taktwerk_load::result::{Accounts, Document, Ending, Figure, Laid, Part, Reason};
 
-/// Where documents have the CPU use of threads.
+/// Path of the threads' CPU use in documents.
 const BY_THREAD: &str = "server.threads_percent.";
 
 /// One measurement of one condition.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    /// Which experiment asked for it; empty for a scenario of the user.
+    /// The experiment that requested it; empty for a user's scenario.
     pub experiment: String,
-    /// What was measured.
+    /// The measured condition.
     pub condition: Condition,
-    /// Which repetition of this condition.
+    /// Number of the repetition.
     pub repetition: u32,
-    /// All numbers of the document by their place in it, such as `server.cpu_percent`.
+    /// All numbers of the document by path, such as `server.cpu_percent`.
     pub metrics: BTreeMap<String, f64>,
     /// Whole distributions by name.
     pub histograms: BTreeMap<String, Times>,
-    /// What the measuring program printed, without the histograms.
+    /// Output of the load generator, without the histograms.
     pub document: Document,
-    /// Why it is worth nothing; empty if it is valid.
+    /// Reasons why it is invalid; empty if it is valid.
     pub invalid: Vec<String>,
 }
 
 impl Measurement {
-    /// From what a measuring program printed.
+    /// From the output of the load generator.
     #[must_use]
     pub fn from_document(
         experiment: &str,
@@ -39,7 +39,7 @@ impl Measurement {
     ) -> Self {
         let mut document: Document = document.into();
         let histograms = document.take_histograms();
-        // A reason that has no words is shown as it stands.
+        // A reason without a message is shown as JSON.
         let said = |reason: Reason| match reason.message {
             message if message.is_empty() => {
                 reason.reason.map(|reason| reason.to_string()).unwrap_or_default()
@@ -58,7 +58,7 @@ impl Measurement {
         }
     }
 
-    /// One that did not come about.
+    /// A measurement that failed.
     #[must_use]
     pub fn failed(experiment: &str, condition: Condition, repetition: u32, why: String) -> Self {
         Self {
@@ -72,13 +72,13 @@ impl Measurement {
         }
     }
 
-    /// A part of its document; `None` if it is not there or was written by another version that knew it otherwise.
+    /// A part of its document; `None` if it is missing or has the format of another version.
     #[must_use]
     pub fn part<P: Part>(&self) -> Option<P> {
         self.document.part().ok()
     }
 
-    /// Whether it counts.
+    /// Whether it is valid.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.invalid.is_empty()
@@ -95,14 +95,14 @@ impl Measurement {
         self.metrics.iter().filter_map(|(place, percent)| Some((place.strip_prefix(BY_THREAD)?, *percent)))
     }
 
-    /// Values per second that the server really delivered.
+    /// Values per second that the server actually delivered.
     #[must_use]
     pub fn signals_per_s(&self) -> Option<f64> {
         self.get(Figure::PER_SECOND)
     }
 }
 
-/// The CPU conditions that servers really had, in words: each once, with the number of other programs from least to most.
+/// The actual CPU conditions of servers in words: each once, with the range of the number of other programs.
 #[must_use]
 pub fn cpu_conditions(measurements: &[Measurement]) -> Vec<String> {
     let mut seen: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -130,11 +130,11 @@ pub fn cpu_conditions(measurements: &[Measurement]) -> Vec<String> {
 /// Repetitions of one condition.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// What was measured.
+    /// The condition.
     pub condition: &'a Condition,
-    /// The valid ones, in the order they were measured.
+    /// The valid measurements, in the order they were made.
     pub valid: Vec<&'a Measurement>,
-    /// The others.
+    /// The invalid measurements.
     pub invalid: Vec<&'a Measurement>,
 }
 
@@ -145,13 +145,13 @@ impl Group<'_> {
         self.named(figure.name())
     }
 
-    /// A figure that a user names, over the valid repetitions.
+    /// A figure named by a user, over the valid repetitions.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<Repeated> {
         Repeated::new(self.valid.iter().filter_map(|one| one.metrics.get(name).copied()).collect())
     }
 
-    /// How many of the valid ones were measured before the load was steady.
+    /// Number of valid measurements that started before the load was steady.
     #[must_use]
     pub fn unsteady(&self) -> usize {
         self.valid.iter().filter(|one| one.get(Figure::STEADY) == Some(0.0)).count()
@@ -164,7 +164,7 @@ impl Group<'_> {
         crate::statistics::mean(&values)
     }
 
-    /// All repetitions of a distribution in one: merged, never averaged.
+    /// A distribution over all repetitions: merged, never averaged.
     #[must_use]
     pub fn times(&self, name: &str) -> Times {
         let mut all = Times::new();
@@ -176,7 +176,7 @@ impl Group<'_> {
     }
 }
 
-/// The figures that every valid measurement of our own server has, by kind of load: those that findings rest on.
+/// The figures required in every valid measurement of our own server, by kind of load, because findings depend on them.
 #[must_use]
 pub fn required(kind: Kind) -> &'static [Figure] {
     match kind {
@@ -227,8 +227,8 @@ pub fn required(kind: Kind) -> &'static [Figure] {
     }
 }
 
-/// Figures that our own server's measurements should have and lack, with the kind of load. A renamed figure would otherwise make
-/// its findings vanish.
+/// Required figures that measurements of our own server lack, with the kind of load. Otherwise renaming a figure would
+/// silently remove its findings.
 #[must_use]
 pub fn lacking(measurements: &[Measurement]) -> Vec<String> {
     let mut names: BTreeMap<(&str, Figure), usize> = BTreeMap::new();
@@ -239,14 +239,14 @@ pub fn lacking(measurements: &[Measurement]) -> Vec<String> {
     }
     let line = |((kind, name), count)| {
         format!(
-            "{count} measurements of `bench {kind}` have no figure {name}: findings that need it are missing. Was it renamed, or \
-             written by another version?"
+            "{count} measurements of `bench {kind}` have no figure {name}, so findings that need it are missing. It \
+             may have been renamed, or written by another version"
         )
     };
     names.into_iter().map(line).collect()
 }
 
-/// Groups measurements by what they measured, in the order of their first appearance.
+/// Groups measurements by condition, in the order of their first appearance.
 #[must_use]
 pub fn group<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
@@ -273,7 +273,7 @@ mod tests {
     use taktwerk_load::result::{Histograms, Server};
 
     #[test]
-    fn conditions_are_told_once_with_their_range() {
+    fn cpu_conditions_are_listed_once_with_their_range() {
         let condition = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions().remove(0);
         let make = |others: usize| {
             let seen = Observed {

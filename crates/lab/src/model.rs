@@ -1,4 +1,4 @@
-//! The cost model's data: what the laboratory's measurements tell it.
+//! Converts measurements to the data of the cost model.
 
 use crate::measurement::{Measurement, group};
 use crate::scenario::{CpuCondition, Kind};
@@ -6,11 +6,12 @@ use taktwerk_load::result::Figure;
 
 pub use taktwerk_model::cpu::*;
 
-/// Share of its values that the worst item has to receive of a server that keeps up.
+/// Share of its values that the worst item must receive for the load to count as sustained.
 const KEPT_UP: f64 = 0.9;
 
-/// The observation of a valid measurement of a subscription that the server kept up with; `None` for others. An overloaded
-/// server uses all of its CPU whatever it delivers. A server that shares its CPU has another program's costs in its own.
+/// The observation of a valid measurement of a subscription that the server sustained; `None` for others. An overloaded
+/// server uses all of its CPU regardless of the load. The CPU of a server that shares its processor includes costs of
+/// another program.
 #[must_use]
 pub fn observation(measurement: &Measurement) -> Option<Observation> {
     let condition = &measurement.condition;
@@ -35,7 +36,7 @@ pub fn observation(measurement: &Measurement) -> Option<Observation> {
     })
 }
 
-/// Fits everything to measurements of a stack: CPU, and memory and bandwidth if they were measured. `None` if there is too
+/// Fits CPU, and memory and bandwidth if they were measured, to the measurements of a stack. `None` if there is too
 /// little data.
 #[must_use]
 pub fn fit(stack: &str, measurements: &[Measurement]) -> Option<Model> {
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loads_that_the_server_kept_up_with_have_a_price() {
+    fn only_sustained_loads_become_observations() {
         use crate::scenario::{LoadSpec, Scenario};
         use serde_json::json;
         let mut load = LoadSpec::new(Kind::Subscribe);

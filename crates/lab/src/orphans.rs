@@ -1,8 +1,8 @@
-//! Programs that outlived the laboratory that started them.
+//! Finds and ends programs that outlived the laboratory that started them.
 //!
-//! Peers end with their standard input, so they end with us however we end. What does not (a broker that knows no such
-//! thing, an installer) carries the name of its owner in its environment, and the next run finds it by that. Files, folders
-//! and runs that are of no use without their owner carry a shorter name of it ([`mark`]).
+//! Peers exit when their standard input closes, so they end with the laboratory even if it is killed. Other programs,
+//! such as brokers and installers, have the identity of their owner in their environment, and the next run finds them
+//! by it. Files, directories and runs that depend on their owner have a shorter form in their name ([`mark`]).
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fmt;
@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 /// The environment variable that names the owner: process id, start time, PID namespace and boot, with colons.
 pub const OWNER: &str = "TAKTWERK_LAB_OWNER";
 
-/// How long what was ended may take until it is gone.
+/// Time for a process to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A process, such that no other one is taken for it: none that has its id later, none of a container, where other processes
-/// have the same ids, and none of another machine.
+/// The identity of a process. Distinguishes it from later processes with the same id, from processes of other
+/// containers, and from those of other machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pid: u32,
-    /// In clock ticks since the machine started.
+    /// Start time in clock ticks since the machine started.
     started: u64,
-    /// The inode of its PID namespace.
+    /// Inode of its PID namespace.
     namespace: u64,
     boot: String,
 }
@@ -37,18 +37,17 @@ impl Owner {
         Some(Self { pid, started: started(pid)?, namespace: namespace()?, boot: boot()? })
     }
 
-    /// A process of this machine and this namespace.
+    /// A process on this machine.
     pub(crate) fn here(pid: u32, started: u64, namespace: u64) -> Option<Self> {
         Some(Self { pid, started, namespace, boot: boot()? })
     }
 
-    /// What stands in the names of files and control groups that must not outlive it: they are this machine's and do not outlive
-    /// the boot.
+    /// Short form for the names of files and control groups, which belong to this machine and do not outlive the boot.
     pub(crate) fn short(&self) -> String {
         format!("{}-{}-{}", self.pid, self.started, self.namespace)
     }
 
-    /// Reads what [`Self::short`] wrote; more may follow behind a hyphen.
+    /// Parses the output of [`Self::short`]; more text may follow after a hyphen.
     pub(crate) fn from_short(text: &str) -> Option<Self> {
         let mut numbers = text.split('-').map_while(|part| part.parse::<u64>().ok());
         let mut number = || numbers.next();
@@ -56,7 +55,7 @@ impl Owner {
         Self::here(u32::try_from(pid).ok()?, started, namespace)
     }
 
-    /// What became of it. Of another namespace or another machine nothing can be known.
+    /// Whether the process still runs. Unknown for another namespace or machine.
     pub(crate) fn fate(&self) -> Fate {
         if Some(self.namespace) != namespace() || Some(&self.boot) != boot().as_ref() {
             return Fate::Unknown;
@@ -64,32 +63,32 @@ impl Owner {
         if started(self.pid) == Some(self.started) { Fate::Runs } else { Fate::Gone }
     }
 
-    /// Whether it has ended; what nothing is known of is left alone.
+    /// Whether it has ended; false if unknown.
     pub(crate) fn is_gone(&self) -> bool {
         self.fate() == Fate::Gone
     }
 }
 
-/// What became of a process.
+/// State of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It has not ended.
     Runs,
     /// It has ended.
     Gone,
-    /// It is one of another container (PID namespace), where the same ids are other processes: nothing can be known from here.
+    /// It belongs to another container (PID namespace) and is not visible here.
     Unknown,
 }
 
-/// This process in the names of files that are of no use without it: process id, start and PID namespace, with hyphens; the
-/// id alone where there is no `/proc`.
+/// The identity of this process for the names of dependent files: process id, start time and PID namespace, with
+/// hyphens; only the id without `/proc`.
 #[must_use]
 pub fn mark() -> String {
     Owner::this().map_or_else(|| std::process::id().to_string(), |owner| owner.short())
 }
 
-/// What became of the process that left a [`mark`]; `None` if it is none. Earlier versions left the process id alone, which is
-/// taken for one of this namespace.
+/// State of the process that left a [`mark`]; `None` if `mark` is not one. Earlier versions wrote only the process id,
+/// which is looked up in this namespace.
 #[must_use]
 pub fn fate(mark: &str) -> Option<Fate> {
     if let Ok(pid) = mark.parse::<u32>() {
@@ -98,7 +97,7 @@ pub fn fate(mark: &str) -> Option<Fate> {
     Owner::from_short(mark).map(|owner| owner.fate())
 }
 
-/// What stands in a file that may outlive the boot: boot, process id, start and PID namespace, with spaces.
+/// The identity for files that may outlive the boot: boot, process id, start time and PID namespace, with spaces.
 #[cfg(feature = "laboratory")]
 pub(crate) fn writer() -> String {
     let pid = std::process::id();
@@ -107,7 +106,7 @@ pub(crate) fn writer() -> String {
     format!("{} {pid} {start}{namespace}", boot().unwrap_or_default())
 }
 
-/// What became of a [`writer`]. Earlier versions noted no namespace: theirs is taken for this one.
+/// State of a [`writer`]. Earlier versions wrote no namespace; this one is assumed.
 #[cfg(feature = "laboratory")]
 pub(crate) fn fate_of_writer(writer: &str) -> Fate {
     let mut parts = writer.split(' ');
@@ -142,7 +141,7 @@ impl FromStr for Owner {
     }
 }
 
-/// This process, for [`OWNER`]. Without `/proc` it is empty, and what it starts belongs to nobody.
+/// The identity of this process, for [`OWNER`]. Empty without `/proc`; then started programs have no owner.
 #[must_use]
 pub fn owner() -> String {
     Owner::this().map_or_else(String::new, |owner| owner.to_string())
@@ -165,14 +164,14 @@ fn boot() -> Option<String> {
     Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
-/// Ends programs whose owner is gone, waits until they are gone too, and says which.
+/// Ends programs whose owner has ended, waits for them, and describes them.
 #[must_use]
 pub fn clean() -> Vec<String> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let (mut said, mut ended) = (Vec::new(), Vec::new());
     for pid in pids.filter(|pid| *pid != std::process::id()) {
-        // Held before it is looked at: a process that takes its id meanwhile is not the one that is ended.
+        // Open a pidfd before checking: the id could be reused by another process in between.
         let held = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let Some(Ok(held)) = held.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { continue };
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -193,14 +192,14 @@ pub fn clean() -> Vec<String> {
     said
 }
 
-/// Whether a process does anything yet: one that nobody has waited for does not.
+/// Whether a process runs, and is not a zombie.
 fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')')
         .is_some_and(|(_, rest)| !matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
 }
 
-/// Whether this environment names an owner that is gone.
+/// Whether the owner named in this environment has ended.
 fn is_orphan(environment: &[u8]) -> bool {
     let prefix = format!("{OWNER}=");
     let owner = environment
@@ -214,7 +213,7 @@ pub(crate) mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// A process of this machine that has ended: no machine has so many at a time.
+    /// A process of this machine that has ended. No machine has that many processes.
     pub(crate) fn nobody() -> Owner {
         Owner { pid: 4_194_999, started: 77, ..Owner::this().unwrap() }
     }
@@ -226,10 +225,10 @@ pub(crate) mod tests {
         assert_eq!(this.to_string().parse(), Ok(this.clone()));
         assert_eq!(owner(), this.to_string());
         assert!(!is_orphan(&entry(&this)));
-        // The same process id, but another start: somebody else's by now.
+        // The same process id with another start time is a different process.
         assert!(is_orphan(&entry(&Owner { started: 1, ..this.clone() })));
         assert!(is_orphan(&entry(&nobody())));
-        // Of a container or a machine whose processes are not seen here.
+        // Owners in other containers or on other machines are not visible here.
         assert!(!is_orphan(&entry(&Owner { namespace: 1, ..nobody() })));
         assert!(!is_orphan(&entry(&Owner { boot: "another".to_owned(), ..nobody() })));
         for text in ["nonsense", "4194999:77", "4194999:77:1", "4194999:77:1:"] {
@@ -240,14 +239,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn marks_tell_what_runs_what_is_gone_and_what_nobody_knows() {
+    fn marks_show_running_ended_and_unknown_processes() {
         let this = Owner::this().unwrap();
         assert_eq!((mark(), fate(&mark())), (this.short(), Some(Fate::Runs)));
         assert_eq!(Owner::from_short(&format!("{}-rest", this.short())), Some(this.clone()));
         assert_eq!(fate(&nobody().short()), Some(Fate::Gone));
         // The same process id and start in another container.
         assert_eq!(fate(&Owner { namespace: 1, ..this }.short()), Some(Fate::Unknown));
-        // As earlier versions wrote them.
+        // Format of earlier versions.
         assert_eq!((fate("1"), fate("4194999")), (Some(Fate::Runs), Some(Fate::Gone)));
         for text in ["", "own", "1-2", "1-2-x", "-1-2-3"] {
             assert_eq!(fate(text), None, "{text}");
@@ -256,31 +255,32 @@ pub(crate) mod tests {
 
     #[cfg(feature = "laboratory")]
     #[test]
-    fn writers_of_files_are_known_as_far_as_they_can_be_seen() {
+    fn writers_in_other_containers_are_unknown() {
         let this = writer();
         let [boot, pid, start, namespace] = this.split(' ').collect::<Vec<_>>()[..] else { panic!("{this}") };
         assert_eq!(fate_of_writer(&this), Fate::Runs);
         assert_eq!(fate_of_writer(&format!("{boot} {pid} 1 {namespace}")), Fate::Gone);
-        // Dead or alive: that container is not seen from here. After a restart of the machine none of it is left.
+        // Running or ended: another container is not visible here. After a restart of the machine it has certainly
+        // ended.
         assert_eq!(fate_of_writer(&format!("{boot} {pid} {start} 1")), Fate::Unknown);
         assert_eq!(fate_of_writer(&format!("another {pid} {start} 1")), Fate::Gone);
-        // As earlier versions wrote it.
+        // Format of earlier versions.
         assert_eq!(fate_of_writer(&format!("{boot} {pid} {start}")), Fate::Runs);
         assert_eq!(fate_of_writer(&format!("{boot} {pid} 1")), Fate::Gone);
         assert_eq!(fate_of_writer("nonsense"), Fate::Gone);
     }
 
     #[test]
-    fn an_orphan_is_ended_and_nobody_else() {
+    fn only_orphans_are_ended() {
         let spawn = |owner: String| {
             Command::new("/bin/sleep").arg("60").env(OWNER, owner).stdin(Stdio::null()).spawn().unwrap()
         };
         let mut ours = spawn(owner());
         let mut others = spawn(Owner { namespace: 1, ..nobody() }.to_string());
         let mut orphan = spawn(nobody().to_string());
-        // A process that has just begun has no environment for a moment: its parent goes on before the kernel has written it.
+        // A new process briefly has no environment: its parent continues before the kernel has written it.
         let ended = (0..500).find_map(|_| {
-            // Another test may be faster, but ended it is.
+            // Another test may be faster, but the process must end.
             let _ = clean();
             std::thread::sleep(core::time::Duration::from_millis(10));
             orphan.try_wait().unwrap()

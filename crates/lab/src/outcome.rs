@@ -1,5 +1,5 @@
-//! The outcome of an experiment: tables, charts, findings with their verdicts, and remarks. The terminal, the report and JSON
-//! show the same outcome.
+//! The outcome of an experiment: tables, charts, findings with verdicts, and remarks. The terminal, the report and JSON
+//! output show the same outcome.
 
 use crate::chart::Chart;
 use crate::figures;
@@ -11,13 +11,13 @@ use std::fmt::Write;
 /// A table with a title.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Grid {
-    /// What it shows.
+    /// Title.
     pub title: String,
     /// Column titles. The first columns are text, see [`Self::text_columns`].
     pub columns: Vec<String>,
-    /// How many columns from the left are text; the others are numbers.
+    /// Number of text columns, from the left; all other columns are numbers.
     pub text_columns: usize,
-    /// Cells, ready to be read.
+    /// Formatted cells.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -39,43 +39,43 @@ impl Grid {
     }
 }
 
-/// A claim of the source or of theory with its verdict.
+/// A claim of the paper or of theory, with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What should hold.
+    /// The claim.
     pub claim: String,
-    /// The verdict; `None` is open: the measurements do not decide.
+    /// The verdict; `None` if the measurements do not decide it.
     pub holds: Option<bool>,
-    /// The figures.
+    /// The figures that the verdict is based on.
     pub evidence: String,
 }
 
-/// What an experiment found.
+/// The results of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Outcome {
     /// Its id.
     pub id: String,
-    /// What it asks.
+    /// The question that it answers.
     pub question: String,
-    /// Where the published figures come from.
+    /// The source of the published figures.
     pub source: String,
     /// Tables.
     pub grids: Vec<Grid>,
     /// Charts.
     pub charts: Vec<Chart>,
-    /// What came out as it should, and what not.
+    /// Claims with their verdicts.
     pub findings: Vec<Finding>,
-    /// What can be compared with the published figures and what cannot, and other remarks.
+    /// What is comparable with the published figures, and other remarks.
     pub remarks: Vec<String>,
-    /// Invalid measurements and parts that were left out, each with its reason.
+    /// Invalid measurements and skipped parts, each with the reason.
     pub skipped: Vec<String>,
-    /// Why findings may be missing that should be there.
+    /// Reasons why expected findings may be missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
 }
 
 impl Outcome {
-    /// Notes whether something holds.
+    /// Adds a finding.
     pub fn finding(&mut self, claim: &str, holds: Option<bool>, evidence: impl Into<String>) {
         self.findings.push(Finding { claim: claim.to_owned(), holds, evidence: evidence.into() });
     }
@@ -85,7 +85,7 @@ impl Outcome {
         self.remarks.push(text.into());
     }
 
-    /// For a terminal.
+    /// Formats the outcome for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = match self.question.as_str() {
@@ -131,13 +131,13 @@ impl Outcome {
     }
 }
 
-/// Text in lines of at most 100 columns, indented behind its head.
+/// Wraps text to lines of at most 100 columns, indented below its head.
 #[must_use]
 pub fn wrapped(head: &str, text: &str) -> String {
     const WIDTH: usize = 98;
     let indent = head.chars().count();
     let (mut lines, mut column) = (head.to_owned(), indent);
-    // Not at the narrow space that holds figures together, which is white space as well.
+    // Do not split at the narrow space within numbers, which also counts as white space.
     for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
         let length = word.chars().count();
         if column + length > WIDTH && column > indent {
@@ -155,7 +155,7 @@ pub fn wrapped(head: &str, text: &str) -> String {
     lines
 }
 
-/// A figure over repetitions with its interval: `12.3 ± 0.4`.
+/// Formats a figure over repetitions with its interval: `12.3 ± 0.4`.
 #[must_use]
 pub fn interval(repeated: Option<&Repeated>) -> String {
     let Some(repeated) = repeated else { return "–".to_owned() };
@@ -166,7 +166,7 @@ pub fn interval(repeated: Option<&Repeated>) -> String {
     }
 }
 
-/// A figure that may not be there.
+/// Formats an optional figure.
 #[must_use]
 pub fn maybe(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), figures::number)

@@ -1,4 +1,5 @@
-//! Where measurements happen: which programs there are, which CPUs, and one measurement from start to end.
+//! Runs single measurements on this machine: the available programs, CPUs and links, and one measurement from start to
+//! end.
 
 mod bursts;
 mod certificates;
@@ -31,152 +32,152 @@ use taktwerk_load::connection::SecurityArgs;
 use taktwerk_load::node::NodeSpec;
 use taktwerk_load::specification::PubSub;
 
-/// A server with many nodes takes a while to start.
+/// Start timeout; a server with many nodes is slow to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// No measurement takes longer.
+/// Upper limit for the duration of a measurement.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
-/// What a measurement may take beyond its own time.
+/// Allowance of a measurement beyond its planned duration.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// Why a measurement did not come about.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// A program failed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A list of CPUs makes no sense.
+    /// A list of CPUs is invalid.
     #[error(transparent)]
     Cpus(#[from] ParseCpuListError),
-    /// Nothing competes for the server's CPU.
+    /// The competing program cannot run on the server's CPU.
     #[error("cpu.condition = \"shared\": no program can compete for the server's CPU: {0}")]
     Competitor(#[from] io::Error),
-    /// A peer is not there.
+    /// A peer is not installed.
     #[error("the peer {name:?} is not installed: {how}")]
     NoPeer {
-        /// Which.
+        /// The peer.
         name: String,
         /// What to do.
         how: String,
     },
-    /// Nobody publishes for a stack.
-    #[error("there is no publisher of {name:?} here: {how}")]
+    /// A stack has no publisher.
+    #[error("no publisher of {name:?} is available here: {how}")]
     NoPublisher {
-        /// Which.
+        /// The stack.
         name: String,
         /// What to do.
         how: String,
     },
-    /// A peer is there and does not run.
+    /// An installed peer does not run.
     #[error("the peer {name:?} did not start: {source}")]
     Peer {
-        /// Which.
+        /// The peer.
         name: &'static str,
-        /// Why.
+        /// The reason.
         source: ProgramError,
     },
-    /// Nobody listens where the server should be.
+    /// The server's address accepts no connections.
     #[error("no server listens at {url}: {why}")]
     NoServer {
-        /// Where.
+        /// The address.
         url: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// CPUs that this process may not use, or that there are not.
-    #[error("the CPUs {asked} are not all there: this process may use {allowed}")]
+    /// CPUs that do not exist or that this process may not use.
+    #[error("CPUs {asked} are not all available: this process may use CPUs {allowed}")]
     NoCpus {
-        /// Which were asked for.
+        /// The requested CPUs.
         asked: String,
-        /// Which there are.
+        /// The available CPUs.
         allowed: String,
     },
-    /// The CPUs are not as the condition says.
+    /// The CPUs contradict the condition.
     #[error(
-        "cpu.condition = {condition:?} does not go with the server on CPU {server} and the load on {load}: change cpu.server or \
-         cpu.load"
+        "cpu.condition = {condition:?} conflicts with the server on CPU {server} and the load on {load}: change \
+         cpu.server or cpu.load"
     )]
     Contradiction {
-        /// Which condition.
+        /// The condition.
         condition: &'static str,
         /// CPUs of the server.
         server: String,
         /// CPUs of the load.
         load: String,
     },
-    /// A link is not there.
+    /// A link is not available.
     #[error("the link {name:?} cannot be emulated here: {why}")]
     NoLink {
-        /// Which.
+        /// The link.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The CPU conditions cannot be had.
+    /// The CPU conditions are not available.
     #[error(transparent)]
     Conditions(#[from] NotPermitted),
-    /// A certificate for a measurement was not made.
-    #[error("{line} made no certificate")]
+    /// Creating a certificate for a measurement failed.
+    #[error("{line} did not create a certificate")]
     Certificate {
         /// The command line.
         line: String,
     },
-    /// A load cannot be written down.
+    /// A load specification cannot be serialized.
     #[error("the specification of a load cannot be written: {0}")]
     Specification(String),
-    /// The load did not come to an end that can be used.
+    /// The load failed.
     #[error("{line} ended with {status}: {stderr}")]
     Load {
         /// The command line.
         line: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// Its exit code; none if a signal ended it.
+        /// Its exit code; `None` if it was ended by a signal.
         code: Option<i32>,
-        /// What it said.
+        /// Its error output.
         stderr: String,
     },
 }
 
 impl PlaceError {
-    /// A server was not ready in the time that it was given.
+    /// Whether a server was not ready before its timeout.
     pub(crate) fn is_slow_start(&self) -> bool {
         matches!(self, Self::Peer { source: ProgramError::TimedOut { .. }, .. })
     }
 }
 
-/// The programs, the CPUs and the links that stand.
+/// The programs, CPUs and links of this machine.
 #[derive(Debug)]
 pub struct Place {
     /// The `taktwerk` program: server, client and load generator in one.
     exe: PathBuf,
-    /// Where peers are installed.
+    /// Directory of installed peers.
     peers: PathBuf,
-    /// Whether the program has a broker in it.
+    /// Whether the program has a built-in broker.
     has_broker: bool,
     allowed: Vec<usize>,
     slack: Duration,
-    /// As whom and with what loads go to servers that run already.
+    /// User, security and nodes for loads of servers that are already running.
     client: Option<Client>,
-    /// Ends the load that is being measured.
+    /// Ends the current load when set.
     stop: Option<Arc<AtomicBool>>,
-    /// Links that have been made and probed. They go when this goes.
+    /// Links that have been created and probed. They are removed when this is dropped.
     links: Mutex<BTreeMap<String, Arc<Standing>>>,
-    /// Of servers and loads with security. They go when this goes.
+    /// Certificates for secured servers and loads. They are removed when this is dropped.
     certificates: Certificates,
 }
 
-/// What a load of a server that runs already needs.
+/// Options for loads of a server that is already running.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
-    /// As whom, with which security.
+    /// User and security.
     pub security: SecurityArgs,
-    /// What is monitored; empty if the load finds the nodes itself.
+    /// Nodes to monitor; if empty, the load finds nodes itself.
     pub nodes: Vec<NodeSpec>,
-    /// Monitored items that are created with one request; without it, as many as usual.
+    /// Monitored items per CreateMonitoredItems request; `None` for the default.
     pub per_request: Option<u32>,
 }
 
-/// A link that stands, with what was seen of it.
+/// A running link with its probe results.
 #[derive(Debug)]
 struct Standing {
     link: Link,
@@ -187,14 +188,14 @@ struct Standing {
 struct Server {
     url: String,
     pid: Option<u32>,
-    /// Stops it when dropped.
+    /// Stops the server when dropped.
     running: Option<Running>,
 }
 
-/// What to do without it.
+/// What to do without a built-in broker.
 const NO_BROKER_INSIDE: &str = "this program was built without a broker: build it with its default features, or \
      `taktwerk lab peers install mosquitto`";
-/// The same link every time.
+/// Fixed seed, so that a link behaves the same each time.
 const SEED: u64 = 0x7461_6b74;
 
 impl Place {
@@ -215,53 +216,53 @@ impl Place {
         }
     }
 
-    /// The same place, with another limit to what a measurement may take beyond its own time.
+    /// Sets the allowance of a measurement beyond its planned duration.
     #[must_use]
     pub fn with_slack(mut self, slack: Duration) -> Self {
         self.slack = slack;
         self
     }
 
-    /// The same place, whose program has an MQTT broker in it or not.
+    /// Sets whether the program has a built-in MQTT broker.
     #[must_use]
     pub fn with_embedded_broker(mut self, has_broker: bool) -> Self {
         self.has_broker = has_broker;
         self
     }
 
-    /// The same place, with what loads of servers that run already need.
+    /// Sets the options for loads of servers that are already running.
     #[must_use]
     pub fn with_client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// The same place, where a measurement ends with an error as soon as this is set.
+    /// Sets a flag that ends the current measurement with an error.
     #[must_use]
     pub fn with_stop(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = Some(stop);
         self
     }
 
-    /// The CPU of servers: the first this process may use.
+    /// The CPU of servers: the first CPU that this process may use.
     #[must_use]
     pub fn server_cpu(&self) -> usize {
         self.allowed.first().copied().unwrap_or(0)
     }
 
-    /// The CPU of the load: the second, or the same on a machine with one.
+    /// The CPU of the load: the second one, or the same on a machine with one.
     #[must_use]
     pub fn load_cpu(&self) -> usize {
         self.allowed.get(1).copied().unwrap_or_else(|| self.server_cpu())
     }
 
-    /// Whether server and load have a CPU each.
+    /// Whether server and load have separate CPUs.
     #[must_use]
     pub fn has_two_cpus(&self) -> bool {
         self.allowed.len() > 1
     }
 
-    /// What stands beside every result.
+    /// Machine and versions, stored with every result.
     #[must_use]
     pub fn fingerprint(&self) -> Value {
         let version = |stack: &String| {
@@ -272,7 +273,7 @@ impl Place {
         json!({
             "machine": Machine::this(),
             "version": env!("CARGO_PKG_VERSION"),
-            // Versions do not tell two builds apart.
+            // Builds of the same version may differ.
             "program": digest(&self.exe).ok().map(|digest| format!("{digest:016x}")),
             "server_cpu": self.server_cpu(),
             "load_cpu": self.load_cpu(),
@@ -280,7 +281,7 @@ impl Place {
         })
     }
 
-    /// The stacks that can be measured here: `own` first.
+    /// The stacks that can be measured here, `own` first.
     #[must_use]
     pub fn stacks(&self) -> Vec<String> {
         let mut stacks = vec!["own".to_owned()];
@@ -289,7 +290,7 @@ impl Place {
         stacks
     }
 
-    /// The MQTT brokers that there are, the one that is best known first, and the one in the program last.
+    /// The available MQTT brokers: the most widely used first, the built-in one last.
     #[must_use]
     pub fn brokers(&self) -> Vec<&'static str> {
         let installed = PEERS.iter().filter(|peer| peer.role == Role::Mqtt && self.has(peer));
@@ -309,7 +310,7 @@ impl Place {
         self.peers.join("open62541/bin/o6-publisher")
     }
 
-    /// Whether a stack has a publisher that can be started here.
+    /// Whether a publisher of this stack can be started here.
     ///
     /// # Errors
     /// What to do.
@@ -318,34 +319,35 @@ impl Place {
             "own" => return Ok(()),
             "open62541" if self.open62541_publisher().is_file() => return Ok(()),
             "open62541" => "taktwerk lab peers install open62541",
-            _ => "those of own and open62541 are known",
+            _ => "only own and open62541 have one",
         };
         Err(PlaceError::NoPublisher { name: stack.to_owned(), how: how.to_owned() })
     }
 
-    /// Whether there is a publisher that publishes what a condition asks for.
+    /// Whether a publisher supports the publishing options of a condition.
     fn check_publishing(&self, condition: &Condition) -> Result<(), PlaceError> {
         let stack = condition.stack.as_str();
         self.check_publisher(stack)?;
         if stack == "own" || (condition.signals() == 1 && condition.server.update_ms > 0.0) {
             return Ok(());
         }
-        let how = "its program publishes one value that changes by itself: write load.items = 1 and a server.update_ms";
+        let how =
+            "it publishes one value that changes by itself: write load.items = 1 and a server.update_ms";
         Err(PlaceError::NoPublisher { name: stack.to_owned(), how: how.to_owned() })
     }
 
-    /// Whether a link can be had: it is made and probed now if it does not stand yet.
+    /// Whether a link is available. Creates and probes it if necessary.
     ///
     /// # Errors
-    /// If there is none of this name, or this machine cannot emulate it as it should be.
+    /// If the name is unknown, or this machine cannot emulate it properly.
     pub fn check_link(&self, name: &str) -> Result<(), PlaceError> {
         self.link(name).map(drop)
     }
 
-    /// Whether there is a link of this name, without making it.
+    /// Whether a link with this name exists, without creating it.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the name is unknown.
     pub fn know_link(&self, name: &str) -> Result<(), PlaceError> {
         let unknown =
             |why: &dyn std::fmt::Display| PlaceError::NoLink { name: name.to_owned(), why: why.to_string() };
@@ -356,7 +358,7 @@ impl Place {
         self.link_by(name, None)
     }
 
-    /// A link that is made in one way, or in the most exact that works here.
+    /// Creates a link with the given method, or the most exact one that works here.
     fn link_by(&self, name: &str, method: Option<Method>) -> Result<Arc<Standing>, PlaceError> {
         let failed = |why: String| PlaceError::NoLink { name: name.to_owned(), why };
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
@@ -374,18 +376,18 @@ impl Place {
             || probe(&link, &Effort::BRIEF).map_err(|error| failed(format!("probing failed: {error}")));
         let mut probed = look()?;
         if !probed.is_verified() {
-            // A machine that was busy for a moment is no reason to do without the link.
+            // Probe again, because the machine may have been busy for a moment.
             probed = look()?;
         }
         if !probed.is_verified() {
-            return Err(failed(format!("it does not do what it should: {}", probed.deviations.join("; "))));
+            return Err(failed(format!("the probe found deviations: {}", probed.deviations.join("; "))));
         }
         let standing = Arc::new(Standing { link, probed });
         links.insert(key, Arc::clone(&standing));
         Ok(standing)
     }
 
-    /// Whether a condition's CPU conditions can be had: they are set, tried on a program, and undone again.
+    /// Whether the CPU conditions are available: sets them, tries them with a program, and undoes them.
     ///
     /// # Errors
     /// What is missing on this machine.
@@ -402,7 +404,7 @@ impl Place {
         Ok(set.admit(running.pid())?)
     }
 
-    /// Two governors that can be set on the server's CPU: the one that it has, or one that saves, and `performance`. Empty
+    /// Two governors that can be set on the server's CPU: `performance`, and the current or a power-saving one. Empty
     /// if they cannot be set.
     #[must_use]
     pub fn governors(&self) -> Vec<String> {
@@ -415,7 +417,7 @@ impl Place {
         pair.filter(can).collect()
     }
 
-    /// Whether a condition can be measured here, as far as that can be known without measuring: its stack, link and CPUs.
+    /// Whether a condition can be measured here, as far as can be checked in advance: stack, link and CPUs.
     ///
     /// # Errors
     /// What is missing.
@@ -468,8 +470,8 @@ impl Place {
         Ok(Wanted { cpus, isolate: cpu.isolate, class, governor: cpu.governor.clone() })
     }
 
-    /// The CPUs of the load: those that are asked for, or one that goes with the server's. On a machine with one CPU it is that
-    /// one, whatever the condition.
+    /// The CPUs of the load: the requested ones, or one that suits the server's. On a machine with one CPU it is always
+    /// that one.
     fn load_cpus(&self, condition: &Condition, server: &CpuList) -> Result<CpuList, PlaceError> {
         let is_servers = |cpu: &usize| server.cpus().contains(cpu);
         let kind = condition.cpu.condition;
@@ -508,7 +510,7 @@ impl Place {
             .arg(server.update_ms)
             .args(["--port", "0", "--max-sessions", "10000", "--exit-with-stdin"]);
         if !bind.is_loopback() {
-            // A network of the lab's own; beyond loopback a server wants to be told what it offers.
+            // In the laboratory's own namespace. For non-loopback addresses, servers require an explicit policy.
             program = program.args(["--policy", &condition.security.policy]);
         }
         if !condition.security.is_none() {
@@ -527,7 +529,7 @@ impl Place {
         Ok(program)
     }
 
-    /// open62541 with security, which the common interface of peers does not have.
+    /// open62541 with security, which the common interface of peers does not support.
     fn open62541_program(&self, condition: &Condition, bind: IpAddr) -> Program {
         let mut program = Program::new(self.open62541())
             .arg("--variables")
@@ -542,7 +544,7 @@ impl Place {
         program
     }
 
-    /// open62541's publisher of one value.
+    /// open62541's publisher, which publishes one value.
     fn open62541_publisher_program(&self, condition: &Condition) -> Program {
         let mut program = Program::new(self.open62541_publisher())
             .args(["--url", PubSub::URL, "--interface", PubSub::INTERFACE, "--exit-with-stdin", "--update"])
@@ -553,7 +555,7 @@ impl Place {
         program
     }
 
-    /// The broker that is part of our program, in a process of its own, so that its CPU and its bytes are not the load's.
+    /// The built-in broker, in a separate process, so that its CPU and bytes are not counted for the load.
     fn broker_program(&self, bind: IpAddr) -> Program {
         let program = Program::new(&self.exe).args(["pubsub", "broker", "--exit-with-stdin"]);
         program.arg("--listen").arg(SocketAddr::new(bind, 0))
@@ -627,14 +629,14 @@ impl Place {
     /// Measures a condition once.
     ///
     /// # Errors
-    /// If something is missing or a program fails. A measurement that is worth nothing is no error: it says so itself.
+    /// If something is missing or a program fails. An invalid measurement is not an error; it contains the reason.
     pub fn measure(
         &self,
         experiment: &str,
         condition: &Condition,
         repetition: u32,
     ) -> Result<Measurement, PlaceError> {
-        // A server that runs already can be in no network of ours: there it is a relay.
+        // A running server cannot be moved into a namespace; use a relay.
         let method = is_url(&condition.stack).then_some(Method::Proxy);
         let link = condition.link.as_ref().map(|name| self.link_by(name, method)).transpose()?;
         let wanted = self.wanted(condition)?;
@@ -690,7 +692,7 @@ impl Place {
         let result = generate(program, &load, limit, self.stop.as_deref());
         drop(server);
         let mut document = result?;
-        // What was asked of the link and what was seen of it belongs to the result: `load::result::Laid` reads it.
+        // The probe results are part of the result; `load::result::Laid` reads them.
         if let Some(standing) = link {
             document.set("link", json!(standing.probed));
         }
@@ -712,7 +714,7 @@ pub fn can_encrypt(stack: &str) -> bool {
     matches!(stack, "own" | "open62541") || is_url(stack)
 }
 
-/// Whether a stack is a server that runs already.
+/// Whether a stack is a server that is already running.
 fn is_url(stack: &str) -> bool {
     stack.contains("://")
 }
@@ -722,7 +724,7 @@ fn server_and_load(server: &CpuList, load: &CpuList) -> CpuList {
     text.parse().unwrap_or_else(|_| server.clone())
 }
 
-/// Runs a program that prints a document. `name` is for messages.
+/// Runs a program that prints a document. `name` is used in messages.
 fn run(
     program: &Program,
     name: &str,
@@ -736,7 +738,7 @@ fn run(
         code: output.status.code(),
         stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     };
-    // 5 is a measurement that calls itself invalid: it has printed why.
+    // Exit code 5: the measurement is invalid, and the document contains the reason.
     if !output.status.success() && output.status.code() != Some(5) {
         return Err(failed());
     }

@@ -1,4 +1,4 @@
-//! Other programs: started on given CPUs, waited for, and always ended.
+//! Child processes: started on given CPUs, waited for, and always ended.
 
 use crate::links::Namespace;
 use crate::orphans;
@@ -13,62 +13,62 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a program may take to end after being asked to.
+/// Time for a program to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often it is looked whether one should be stopped.
+/// Interval for checking whether to stop a program.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why a program could not be used.
+/// Why a program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It cannot be started.
     #[error("cannot start {path}: {source}")]
     Start {
-        /// Which.
+        /// The program.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It cannot run where it should.
+    /// It cannot run on the requested CPUs.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// It cannot run in the network where it should.
+    /// It cannot run in the requested network namespace.
     #[error("cannot start {path} in a network of its own: {source}")]
     Network {
-        /// Which.
+        /// The program.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It ended before it said that it was ready.
+    /// It ended before it was ready.
     #[error("{path} ended before it was ready ({status}): {stderr}")]
     Early {
-        /// Which.
+        /// The program.
         path: PathBuf,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// What it said last.
+        /// The end of its error output.
         stderr: String,
     },
-    /// It was ended before it was done, because somebody wanted that.
+    /// It was stopped on request.
     #[error("{path} was stopped")]
     Stopped {
-        /// Which.
+        /// The program.
         path: PathBuf,
     },
-    /// It took too long.
+    /// It exceeded its timeout.
     #[error("{path} did not {what} within {seconds} s and was stopped")]
     TimedOut {
-        /// Which.
+        /// The program.
         path: PathBuf,
-        /// What it should have done.
+        /// The action it did not complete.
         what: &'static str,
-        /// The limit.
+        /// The timeout.
         seconds: u64,
     },
 }
 
-/// Tells one build of a program from another: 64 bits of its file (FNV-1a), no protection against anybody.
+/// Hash of a program's file, to distinguish builds (FNV-1a, 64 bits; not cryptographic).
 ///
 /// # Errors
 /// If it cannot be read.
@@ -87,7 +87,7 @@ pub fn digest(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// A program with its arguments.
+/// A program with its arguments and environment.
 #[derive(Debug, Clone)]
 pub struct Program {
     path: PathBuf,
@@ -126,28 +126,28 @@ impl Program {
         self
     }
 
-    /// Runs it on these CPUs only.
+    /// Restricts it to these CPUs.
     #[must_use]
     pub fn on(mut self, cpus: CpuList) -> Self {
         self.cpus = Some(cpus);
         self
     }
 
-    /// Runs it in this network only.
+    /// Runs it in this network namespace.
     #[must_use]
     pub fn within(mut self, network: &Namespace) -> Self {
         self.network = Some(network.clone());
         self
     }
 
-    /// Runs it in this directory.
+    /// Sets its working directory.
     #[must_use]
     pub fn in_directory(mut self, directory: impl AsRef<Path>) -> Self {
         self.directory = Some(directory.as_ref().to_owned());
         self
     }
 
-    /// Writes a line to its standard input, which stays open behind it.
+    /// Writes a line to its standard input, which stays open.
     #[must_use]
     pub fn input(mut self, line: String) -> Self {
         self.input = Some(line);
@@ -164,7 +164,7 @@ impl Program {
     fn spawn(&self, stdin: Stdio) -> Result<Child, ProgramError> {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Whoever finds the program later can tell whose it is: see [`crate::orphans`].
+        // Identifies the owner of the program: see [`crate::orphans`].
         command.env(orphans::OWNER, orphans::owner());
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
@@ -173,8 +173,8 @@ impl Program {
         if self.cpus.is_none() && self.network.is_none() {
             return command.spawn().map_err(failed);
         }
-        // A child inherits CPUs and network of the thread that starts it: moving a short-lived thread first leaves no
-        // moment at which the child runs elsewhere.
+        // A child inherits CPUs and network of the thread that starts it. Moving a short-lived thread first ensures
+        // that the child never runs elsewhere.
         let (cpus, network, path) = (self.cpus.clone(), self.network.clone(), self.path.clone());
         let started = thread::spawn(move || -> Result<io::Result<Child>, ProgramError> {
             if let Some(cpus) = cpus {
@@ -191,16 +191,16 @@ impl Program {
 
     /// Starts a server and waits for its line `READY <url>` on standard output.
     ///
-    /// The program's standard input stays open as long as [`Running`] lives; servers that end with it do not
-    /// outlive this process, however it ends.
+    /// The program's standard input stays open as long as [`Running`] lives. Servers that exit when it closes do not
+    /// outlive this process, even if it is killed.
     ///
     /// # Errors
-    /// If it cannot start, ends early or says nothing within `limit`; it is stopped then.
+    /// If it cannot start, ends early, or is not ready within `limit`; it is stopped in this case.
     pub fn serve(&self, limit: Duration) -> Result<Running, ProgramError> {
         self.serve_unless(limit, None)
     }
 
-    /// The same, and ends it when `stop` is set before it is ready.
+    /// Like [`Self::serve`], but stops the program when `stop` is set before it is ready.
     ///
     /// # Errors
     /// As [`Self::serve`], and [`ProgramError::Stopped`].
@@ -209,7 +209,7 @@ impl Program {
         let stdin = child.stdin.take();
         let (lines, ready) = mpsc::channel();
         if let Some(stdout) = child.stdout.take() {
-            // Reads to the end so that the program never blocks on a full pipe.
+            // Reads until the end, so that the program never blocks on a full pipe.
             thread::spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                     if let Some((word, rest)) = line.split_once(' ') {
@@ -230,7 +230,7 @@ impl Program {
             let wait = if stop.is_some() { left.min(LOOK) } else { left };
             match ready.recv_timeout(wait) {
                 Ok((word, url)) if word == "READY" => break Ok(url),
-                // Whatever comes before is about the server: its process, its nodes.
+                // Lines before `READY` describe the server: process id, nodes.
                 Ok(note) => running.notes.push(note),
                 Err(mpsc::RecvTimeoutError::Timeout) if wait < left => {}
                 Err(error) => break Err(error),
@@ -254,24 +254,24 @@ impl Program {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs it until it ends.
     ///
     /// # Errors
-    /// If it cannot start or takes longer than `limit`; it is stopped then.
+    /// If it cannot start or exceeds `limit`; it is stopped in this case.
     pub fn run(&self, limit: Duration) -> Result<Output, ProgramError> {
         self.run_unless(limit, None)
     }
 
-    /// The same, and ends it when `stop` is set.
+    /// Like [`Self::run`], but stops the program when `stop` is set.
     ///
     /// # Errors
     /// As [`Self::run`], and [`ProgramError::Stopped`].
     pub fn run_unless(&self, limit: Duration, stop: Option<&AtomicBool>) -> Result<Output, ProgramError> {
         let mut child = self.spawn(Stdio::piped())?;
-        // Open until the end: programs that end with their standard input do not outlive this one.
+        // Kept open until the end, so that programs that exit with their standard input do not outlive this one.
         let mut stdin = child.stdin.take();
         if let (Some(stdin), Some(line)) = (&mut stdin, &self.input) {
-            // One that does not read it says why when it ends.
+            // A program that does not read its input reports the reason when it ends.
             let _ = writeln!(stdin, "{line}");
         }
         let pid = child.id();
@@ -307,12 +307,12 @@ impl Program {
 
 fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself in the meantime.
+        // It may have ended in the meantime.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Reads a stream to its end and keeps its last 2 000 bytes.
+/// Reads a stream until its end and keeps the last 2 000 bytes.
 fn collect_tail(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     const KEEP: usize = 2_000;
     thread::spawn(move || {
@@ -327,48 +327,48 @@ fn collect_tail(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<St
     })
 }
 
-/// A server that runs. It is stopped when this is dropped.
+/// A running server. It is stopped when dropped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
     url: String,
-    /// Lines before `READY`: a word and the rest.
+    /// Lines before `READY`: first word and rest.
     notes: Vec<(String, String)>,
     path: PathBuf,
 }
 
 impl Running {
-    /// Where it listens, as it said itself.
+    /// The URL that it printed.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What it said before it was ready, in a line that begins with this word.
+    /// The rest of a line before `READY` that starts with this word.
     #[must_use]
     pub fn note(&self, word: &str) -> Option<&str> {
         self.notes.iter().find(|(it, _)| it == word).map(|(_, rest)| rest.as_str())
     }
 
-    /// The first of the variables that change: `ns=1;i=100000` unless it said another one (`NODE ns=2;i=100000`).
+    /// The first variable that changes: `ns=1;i=100000`, unless the server printed another one (`NODE ns=2;i=100000`).
     #[must_use]
     pub fn first_signal(&self) -> &str {
         self.note("NODE").unwrap_or("ns=1;i=100000")
     }
 
-    /// The id of the process that serves: of a program behind a script the one that the script named (`PID 17`).
+    /// The id of the serving process. For a program behind a script, the id that the script printed (`PID 17`).
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.note("PID").and_then(|pid| pid.parse().ok()).unwrap_or_else(|| self.child.id())
     }
 
-    /// Whether it still runs. One that has ended and was not waited for has an entry below `/proc` yet.
+    /// Whether it still runs. An ended process that was not waited for still has an entry below `/proc`.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Asks it to end and waits; a program that does not within five seconds is killed.
+    /// Asks it to end and waits; kills it after five seconds.
     ///
     /// # Errors
     /// If it had to be killed.
@@ -379,7 +379,7 @@ impl Running {
         Err(ProgramError::TimedOut { path: self.path.clone(), what: "end", seconds: GRACE.as_secs() })
     }
 
-    /// Whether it ended by itself.
+    /// Whether it ended before the timeout.
     fn end(&mut self) -> bool {
         drop(self.stdin.take());
         if let Ok(Some(_)) = self.child.try_wait() {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn builds_are_told_apart() {
+    fn builds_have_different_digests() {
         let path = std::env::temp_dir().join(format!("taktwerk-digest-{}", std::process::id()));
         std::fs::write(&path, "a").unwrap();
         // The published test vector of FNV-1a.
@@ -440,19 +440,19 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_does_not_run() {
+    fn ended_programs_are_not_running() {
         let mut running = shell("echo READY x; read line").serve(Duration::from_secs(5)).unwrap();
         assert!(running.is_running());
         drop(running.stdin.take());
         let began = Instant::now();
         while running.is_running() {
-            assert!(began.elapsed() < Duration::from_secs(10), "it ends with its standard input");
+            assert!(began.elapsed() < Duration::from_secs(10), "it exits when its standard input closes");
             thread::sleep(Duration::from_millis(5));
         }
     }
 
     #[test]
-    fn early_ends_and_silence_are_told_apart() {
+    fn early_exit_and_timeout_are_different_errors() {
         let error = shell("echo no such port >&2; exit 3").serve(Duration::from_secs(5)).unwrap_err();
         assert!(error.to_string().contains("no such port"), "{error}");
         let error = shell("exec sleep 60").serve(Duration::from_millis(100)).unwrap_err();
@@ -475,14 +475,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_ends_before_its_time() {
+    fn stopped_programs_end_early() {
         let stop = AtomicBool::new(false);
         let output = shell("echo done").run_unless(Duration::from_secs(20), Some(&stop)).unwrap();
         assert_eq!(output.stdout, b"done\n");
         stop.store(true, Ordering::Relaxed);
         let error = shell("exec sleep 60").run_unless(Duration::from_secs(60), Some(&stop)).unwrap_err();
         assert!(matches!(error, ProgramError::Stopped { .. }), "{error}");
-        // A server that is long in starting too, and one that starts is not disturbed by the looking.
+        // The same for a server that is slow to start. Checking does not disturb a server that starts.
         let error = shell("exec sleep 60").serve_unless(Duration::from_secs(60), Some(&stop)).unwrap_err();
         assert!(matches!(error, ProgramError::Stopped { .. }), "{error}");
         stop.store(false, Ordering::Relaxed);

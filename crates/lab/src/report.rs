@@ -1,4 +1,4 @@
-//! A run as one HTML file without scripts and without references to a network.
+//! Renders a run as one HTML file without scripts and without external references.
 
 use crate::chart::Chart;
 use crate::outcome::{Grid, Outcome};
@@ -28,9 +28,10 @@ pub fn page(run: &Run, outcomes: &[Outcome]) -> String {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta name=\"color-scheme\" content=\"light dark\">\
              <title>{title}</title><style>{STYLE}</style></head><body>\n\
-             <header><h1>{}</h1><p class=\"sub\">{}</p></header>\n",
+             <header><h1>{}</h1><p class=\"sub\">{}</p>{}</header>\n",
             escape(&run.what),
-            escape(&subtitle(run))
+            escape(&subtitle(run)),
+            machine(&run.fingerprint)
         ),
     );
     summary(&mut html, outcomes);
@@ -40,17 +41,17 @@ pub fn page(run: &Run, outcomes: &[Outcome]) -> String {
     html.push_str("<section id=\"machine\"><h2>Machine and versions</h2>");
     fingerprint(&mut html, &run.fingerprint);
     html.push_str(
-        "<p class=\"note\">Absolute times belong to this machine and this day. Compare ratios, orderings and shapes. \
-         On a virtual machine, repeat a run before you rely on a difference below ten percent.</p></section>",
+        "Absolute times depend on this machine and this day. Compare ratios, orderings and shapes. On a virtual \
+         machine, repeat a run before you rely on a difference below 10 %.</p></section>",
     );
     html.push_str("</body></html>\n");
     html
 }
 
-/// Notes that say how a run departs from its protocol begin with this.
+/// Prefix of notes that say how a run differs from its protocol.
 pub const PROTOCOL: &str = "protocol: ";
 
-/// How much of its protocol a run is: the full one only if it is complete, nothing was changed and nothing left out.
+/// How completely a run follows its protocol. Full only if the run is complete, and nothing was changed or left out.
 fn protocol(run: &Run) -> Option<String> {
     if !run.what.starts_with("reproduce") {
         return None;
@@ -73,11 +74,11 @@ fn subtitle(run: &Run) -> String {
     parts.join(" · ")
 }
 
-/// A date and time in UTC from milliseconds since 1970 (the civil calendar from days, proleptic Gregorian).
+/// A date and time in UTC from milliseconds since 1970 (proleptic Gregorian calendar, from civil days).
 #[must_use]
 pub fn date(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(86_400_000), unix_ms.rem_euclid(86_400_000));
-    // Years that begin in March have their leap day at the end, in eras of 400 years with 146 097 days.
+    // If years begin in March, the leap day is the last day. Eras have 400 years, which are 146 097 days.
     let shifted = days + 719_468;
     let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -90,7 +91,36 @@ pub fn date(unix_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
+/// One line about the machine; all figures of the page refer to it.
+fn machine(fingerprint: &Value) -> String {
+    let machine = fingerprint.get("machine");
+    let of = |name: &str| {
+        machine.and_then(|machine| machine.get(name)).filter(|value| !value.is_null()).map(plain)
+    };
+    let parts = [
+        of("cpu"),
+        of("cpus").map(|count| format!("{count} processors")),
+        (of("virtual_machine").as_deref() == Some("true")).then(|| "virtual machine".to_owned()),
+        of("kernel").map(|kernel| format!("kernel {kernel}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<p class=\"sub\">measured on {}: <a href=\"#machine\">details</a></p>",
+        escape(&parts.join(" · "))
+    )
+}
+
+/// Explains the verdicts in front of the findings.
+const SIGNS: &str = "<p class=\"note\"><b class=\"holds\">holds</b>: what was measured is within the limit. \
+    <b class=\"fails\">fails</b>: it is beyond. <b class=\"open\">open</b>: its range contains the limit, or too little was measured.</p>";
+
 fn summary(html: &mut String, outcomes: &[Outcome]) {
+    if outcomes.iter().any(|outcome| !outcome.findings.is_empty()) {
+        html.push_str(SIGNS);
+    }
     html.push_str(
         "<nav><table><thead><tr><th>experiment</th><th>question</th><th>findings</th></tr></thead><tbody>",
     );
@@ -276,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_full_protocol_is_called_so() {
+    fn only_complete_runs_are_called_full_protocol() {
         let of = |change: fn(&mut Run)| {
             let mut run = Run { quick: false, what: "reproduce all".into(), ..run() };
             change(&mut run);
@@ -292,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_holds_everything_itself() {
+    fn pages_have_no_external_references() {
         let mut outcome = Outcome { id: "x".into(), question: "why < how?".into(), ..Outcome::default() };
         let series = Series { name: "own".into(), mark: Mark::Line(vec![Point::new(1.0, 2.0)]), colour: 0 };
         outcome.charts.push(Chart::plane(
@@ -308,11 +338,21 @@ mod tests {
         outcome.finding("it holds", Some(true), "1 < 2");
         let html = page(&run(), &[outcome]);
         for banned in ["<script", "http://", "https://", "src=", "@import", "url("] {
-            // The name space of SVG is a name, not an address that anything is loaded from.
+            // The namespace of SVG is only a name; nothing is loaded from it.
             let found = html.replace("http://www.w3.org/2000/svg", "");
             assert!(!found.contains(banned), "{banned}");
         }
-        for wanted in ["r&lt;1&gt;", "why &lt; how?", "read it so", "1 &lt; 2", "A &amp; B", "viewport"] {
+        for wanted in [
+            "measured on A &amp; B · 2 processors:",
+            "href=\"#machine\"",
+            "it is beyond",
+            "r&lt;1&gt;",
+            "why &lt; how?",
+            "read it so",
+            "1 &lt; 2",
+            "A &amp; B",
+            "viewport",
+        ] {
             assert!(html.contains(wanted), "{wanted}");
         }
     }

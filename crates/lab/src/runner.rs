@@ -1,5 +1,5 @@
-//! Runs conditions in an order in which a slow drift of the machine hits all of them alike, and stores every result at
-//! once.
+//! Runs conditions in an interleaved order, so that a slow drift of the machine affects all alike, and stores each
+//! result at once.
 
 use crate::measurement::Measurement;
 use crate::place::{Place, PlaceError};
@@ -9,72 +9,72 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a runner tells while it works.
+/// Progress events.
 #[derive(Debug)]
 pub enum Step<'a> {
     /// A measurement begins.
     Begin {
-        /// Which experiment asked for it; empty for a scenario of the user.
+        /// The experiment that requested it; empty for a user's scenario.
         experiment: &'a str,
-        /// What.
+        /// The condition.
         condition: &'a Condition,
-        /// How many are done.
+        /// Number of completed measurements.
         done: usize,
-        /// Of how many.
+        /// Total number of measurements.
         total: usize,
-        /// Roughly how long the rest takes, seconds.
+        /// Estimated remaining time in seconds.
         seconds_left: f64,
     },
-    /// A measurement is over, valid or not.
+    /// A measurement has ended, valid or not.
     End(&'a Measurement),
 }
 
 /// Why a run stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The results cannot be kept.
+    /// Storing results failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no load in the plan.
+    /// The plan has no loads.
     #[error("there is nothing to measure: a list of loads is empty; give each factor at least one value")]
     Nothing,
-    /// There are too many.
+    /// The plan has too many measurements.
     #[error(
-        "{count} measurements are more than {MEASUREMENTS_MAX}, the most of one run: give fewer values or fewer repetitions"
+        "{count} measurements exceed the limit of {MEASUREMENTS_MAX} per run: use fewer values or fewer repetitions"
     )]
     TooMany {
-        /// How many.
+        /// Their number.
         count: u64,
     },
-    /// The user asked to stop. What was measured until then is kept.
+    /// The user stopped the run. Results so far are kept.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Everything a run needs.
+/// The inputs of a run.
 #[derive(Debug)]
 pub struct Runner<'a> {
-    /// Where it happens.
+    /// Where to measure.
     pub place: &'a Place,
-    /// Where results go.
+    /// Where to store results.
     pub store: &'a mut Store,
     /// The run in the store.
     pub run: i64,
     /// Set when the user wants to stop.
     pub asked: &'a AtomicBool,
-    /// Repetitions that do not fit into this time are left out. Every condition is measured once, whatever it takes.
+    /// Time limit: repetitions that do not fit are left out. Every condition is measured at least once.
     pub within: Option<Duration>,
 }
 
-/// The most measurements of one run: more than a year's work.
+/// Maximum number of measurements per run: more than a year of work.
 const MEASUREMENTS_MAX: u64 = 1_000_000;
 
-/// All measurements of conditions, each as often as it wants and evenly over the whole time: round after round, and within a round
-/// in an order that is shuffled anew, the same for everybody who runs the same plan. No more than what is taken is worked out.
+/// All measurements of conditions, evenly distributed over the whole time: in rounds, each with a new shuffled order
+/// that is the same for everyone who runs the plan. Computed lazily.
 pub fn order(conditions: &[(String, Condition)]) -> impl Iterator<Item = (usize, u32)> + '_ {
     let most = conditions.iter().map(|(_, condition)| condition.time.repetitions).max().unwrap_or(0);
     (0..most).flat_map(move |round| {
-        // One with fewer repetitions than there are rounds leaves some out.
+        // Conditions with fewer repetitions than rounds skip some rounds.
         let repetition = |at: &usize| {
             let wanted = u64::from(conditions.get(*at)?.1.time.repetitions);
             let until = |round: u64| (round * wanted).div_ceil(u64::from(most)) as u32;
@@ -92,7 +92,7 @@ pub fn order(conditions: &[(String, Condition)]) -> impl Iterator<Item = (usize,
     })
 }
 
-/// What is left of the plan, in its order.
+/// The remaining measurements of the plan, in order.
 #[must_use]
 pub fn missing(conditions: &[(String, Condition)], already: &[Measurement]) -> Vec<(usize, u32)> {
     let mut done: BTreeMap<(&str, u32), Vec<&Condition>> = BTreeMap::new();
@@ -107,10 +107,10 @@ pub fn missing(conditions: &[(String, Condition)], already: &[Measurement]) -> V
     order(conditions).filter(is_missing).collect()
 }
 
-/// Whether a plan can be carried out at all.
+/// Whether a plan can be run.
 ///
 /// # Errors
-/// If it has no measurements, or so many that only a mistake explains it.
+/// If it has no measurements or far too many.
 pub fn check(conditions: &[(String, Condition)]) -> Result<(), RunError> {
     match conditions.iter().map(|(_, condition)| u64::from(condition.time.repetitions)).sum::<u64>() {
         0 => Err(RunError::Nothing),
@@ -119,7 +119,7 @@ pub fn check(conditions: &[(String, Condition)]) -> Result<(), RunError> {
     }
 }
 
-/// Servers that were not ready in minutes: with as many variables they are not tried again in the same run.
+/// Servers that were not ready within minutes. They are not tried again in the same run with as many variables or more.
 #[derive(Default)]
 struct TooLarge(BTreeMap<String, u32>);
 
@@ -131,10 +131,7 @@ impl TooLarge {
 
     fn why(&self, condition: &Condition) -> Option<String> {
         let least = self.0.get(&condition.stack).filter(|least| condition.signals() >= **least)?;
-        Some(format!(
-            "with {least} variables {} was not ready in time before: not tried again",
-            condition.stack
-        ))
+        Some(format!("not tried again: {} was not ready in time with {least} variables", condition.stack))
     }
 }
 
@@ -143,11 +140,11 @@ fn fits(within: Option<Duration>, seconds: f64) -> bool {
 }
 
 impl Runner<'_> {
-    /// Measures all of it that `already` does not contain. Each condition comes with the id of the experiment that asked
-    /// for it. Returns what there was and what came, in that order.
+    /// Runs all measurements that `already` does not contain. Each condition comes with the id of its experiment.
+    /// Returns existing and new measurements, in that order.
     ///
     /// # Errors
-    /// If there is nothing to measure or far too much, results cannot be stored, or the user wants to stop.
+    /// If there is nothing to measure or far too much, storing fails, or the user stops the run.
     pub fn run(
         &mut self,
         conditions: &[(String, Condition)],
@@ -169,7 +166,7 @@ impl Runner<'_> {
             if self.asked.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            // Starting programs and settling down take as long as they do here, which is known as soon as some have done it.
+            // The overhead of starting programs is scaled to this machine once a few measurements are done.
             let elapsed = begin.elapsed().as_secs_f64();
             let stretch = if spent > 5.0 { elapsed / spent } else { 1.0 };
             if *repetition > 0 && !fits(self.within, elapsed + expected * stretch) {
@@ -196,7 +193,7 @@ impl Runner<'_> {
                 too_large.add(condition);
             }
             if self.asked.load(Ordering::Relaxed) {
-                // The signal has reached the programs as well: what came back is only a part.
+                // The signal has reached the load as well, so this result is incomplete.
                 return Err(RunError::Interrupted);
             }
             let measurement = measured.unwrap_or_else(|error: PlaceError| {
@@ -237,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_with_fewer_repetitions_is_measured_over_the_whole_time_too() {
+    fn fewer_repetitions_are_spread_over_the_whole_time() {
         let with = |repetitions| {
             let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
             scenario.time.repetitions = repetitions;
@@ -255,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_nothing_or_far_too_much_is_refused_before_it_is_worked_out() {
+    fn empty_and_oversized_plans_are_refused_before_expansion() {
         let mut load = LoadSpec::new(Kind::Read);
         load.batch = Some(Sweep::Many(vec![1, 10]));
         let mut scenario = Scenario::new("x", load);
@@ -267,7 +264,7 @@ mod tests {
         scenario.time.repetitions = u32::MAX;
         let refused = check(&with(&scenario)).unwrap_err().to_string();
         assert!(refused.starts_with("8589934590 measurements"), "{refused}");
-        // Taking the first of them takes no longer than of any other plan.
+        // Taking the first elements is as fast as for any other plan.
         assert_eq!(order(&with(&scenario)).take(4).filter(|(_, repetition)| *repetition == 1).count(), 2);
         assert!(matches!(check(&[]), Err(RunError::Nothing)));
         scenario.time.repetitions = 0;
@@ -275,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_come_up_is_not_waited_for_again_with_as_many_variables() {
+    fn servers_that_do_not_start_are_not_tried_again() {
         let mut load = LoadSpec::new(Kind::Read);
         load.batch = Some(Sweep::One(1));
         let mut scenario = Scenario::new("x", load);
@@ -286,14 +283,14 @@ mod tests {
         assert!(conditions.iter().all(|condition| too_large.why(condition).is_none()));
         too_large.add(&conditions[0]);
         let why = too_large.why(&conditions[0]).unwrap();
-        assert!(why.contains("20000 variables slow"), "{why}");
+        assert!(why.contains("slow was not ready in time with 20000 variables"), "{why}");
         assert_eq!(too_large.why(&conditions[1]), None, "another stack");
         scenario.server.signals = 19_999;
         assert_eq!(too_large.why(&scenario.conditions()[0]), None, "fewer variables");
     }
 
     #[test]
-    fn what_was_measured_is_not_measured_again_also_if_more_repetitions_are_wanted() {
+    fn existing_measurements_are_not_repeated() {
         let mut load = LoadSpec::new(Kind::Read);
         load.batch = Some(Sweep::Many(vec![1, 10]));
         let mut scenario = Scenario::new("x", load);
@@ -307,7 +304,7 @@ mod tests {
         };
         let mut already = vec![done(0, 0), done(1, 0), done(1, 1)];
         assert_eq!(missing(&conditions, &already), [(0, 1)]);
-        // Another experiment's measurement of the same load is none of this one.
+        // The same load in another experiment is a different measurement.
         already[2].experiment = "f".into();
         assert_eq!(missing(&conditions, &already).len(), 2);
         already[2].experiment = "e".into();
@@ -317,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_that_do_not_fit_are_left_out_and_every_condition_is_measured_once() {
+    fn repetitions_beyond_the_time_limit_are_left_out() {
         let mut load = LoadSpec::new(Kind::Read);
         load.batch = Some(Sweep::Many(vec![1, 10]));
         let mut scenario = Scenario::new("x", load);

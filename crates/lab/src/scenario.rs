@@ -1,5 +1,5 @@
-//! Scenarios: a TOML file that says what to measure. Unknown keys are errors, so that a typing mistake is not silently
-//! another measurement.
+//! Scenarios: TOML files that describe measurements. Unknown keys are errors, so that a typing mistake cannot change a
+//! measurement silently.
 //!
 //! ```toml
 //! name = "fifty clients"
@@ -41,35 +41,35 @@ use taktwerk_explain::{Mistake, OneOrMany};
 use taktwerk_load::result::unknown_figure;
 use taktwerk_model::tune::document::Document;
 
-/// A scenario as it is written.
+/// A scenario as written in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What its results are called.
+    /// Name, used for its results.
     pub name: String,
-    /// Which stacks are measured: `own`, the name of a peer, the URL of a server that runs already, or for `roundtrip` and
-    /// `fan` an MQTT broker with its quality of service, such as `mosquitto-qos0`, `embedded-qos0` (the broker in this
-    /// program) or `mosquitto-uadp-qos0` (with PubSub in its messages).
+    /// The stacks to measure: `own`, the name of a peer, or the URL of a running server. For `roundtrip` and `fan` also
+    /// an MQTT broker with its QoS level, such as `mosquitto-qos0`, `embedded-qos0` (the broker in this program) or
+    /// `mosquitto-uadp-qos0` (PubSub over MQTT).
     #[serde(default = "own")]
     pub stacks: Vec<String>,
-    /// The link between load and server; none is this machine's loopback interface.
+    /// The link between load and server. Without it, the loopback interface of this machine is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// What the server under test offers. Ignored for a URL.
+    /// The variables of the server under test. Ignored for a URL.
     #[serde(default)]
     pub server: ServerSpec,
-    /// What is sent to it.
+    /// The load.
     pub load: LoadSpec,
     /// SecurityPolicy and MessageSecurityMode.
     #[serde(default)]
     pub security: SecuritySpec,
-    /// Which CPUs who runs on.
+    /// CPU assignment of server and load.
     #[serde(default)]
     pub cpu: CpuSpec,
-    /// How long and how often.
+    /// Duration and repetitions.
     #[serde(default)]
     pub time: TimeSpec,
-    /// What must hold; otherwise the command ends with exit code 99.
+    /// Limits for figures; if one is violated, the command ends with exit code 99.
     #[serde(default, rename = "threshold", skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Threshold>,
 }
@@ -78,19 +78,19 @@ fn own() -> Vec<String> {
     vec!["own".to_owned()]
 }
 
-/// What the server under test offers.
+/// The variables of the server under test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSpec {
-    /// Double variables that change together; 0 takes as many as the load has items.
+    /// Number of Double variables, which all change together. 0 means one per monitored item.
     pub signals: u32,
-    /// How often they change, milliseconds; 0 never. Those of a fan never do.
+    /// Interval between changes, in milliseconds; 0 means never. Servers of a `fan` never change values.
     pub update_ms: f64,
     /// Threads that serve connections (own stack only).
     pub threads: u32,
-    /// Adds the interop test nodes, of which `roundtrip` needs one.
+    /// Adds the interop test nodes; `roundtrip` uses one of them.
     pub interop: bool,
-    /// Shows what the server itself uses as variables in its address space (own stack only).
+    /// The server publishes its own CPU profile as variables in its address space (own stack only).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub profile: bool,
     /// Signals change to random values instead of counting (own stack only).
@@ -104,13 +104,13 @@ impl Default for ServerSpec {
     }
 }
 
-/// One value or several that are measured one by one.
+/// One value or a list of values that are measured one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, from = "OneOrMany<T>")]
 pub enum Sweep<T> {
-    /// One.
+    /// A single value.
     One(T),
-    /// Several.
+    /// A list of values.
     Many(Vec<T>),
 }
 
@@ -152,15 +152,15 @@ pub enum Kind {
     Fan,
     Probe,
     Update,
-    /// Publisher and subscriber without a server: both our own, or our subscriber and the publisher of a peer that has one.
+    /// A publisher and a subscriber without a server: both our own, or a peer's publisher with our subscriber.
     #[serde(rename = "pubsub")]
     PubSub,
-    /// Multicast at a switch, without a server.
+    /// IGMP: multicast at a switch, without a server.
     Igmp,
 }
 
 impl Kind {
-    /// The sub-command.
+    /// The name of the sub-command.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -179,7 +179,7 @@ impl Kind {
     }
 }
 
-/// What is sent to a server.
+/// The load of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // documented in the book of scenarios: the options of `taktwerk bench` with the same names
@@ -205,16 +205,16 @@ pub struct LoadSpec {
     /// Bytes of a value (`roundtrip`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Sweep<u32>>,
-    /// How long each client rests before its next request, milliseconds (`read`, `write`, `browse`).
+    /// Pause of each client between two requests, in milliseconds (`read`, `write`, `browse`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<f64>,
-    /// Requests in all, instead of a duration.
+    /// Total number of requests, instead of a duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Threads that set values (`update`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Sweep<u32>>,
-    /// The subscriber sleeps until a message arrives, instead of being awake when one is due (`pubsub`).
+    /// The subscriber sleeps until a message arrives, instead of waking shortly before one is due (`pubsub`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asleep: bool,
 }
@@ -245,7 +245,7 @@ impl LoadSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySpec {
-    /// As the specification names it, without the URI in front.
+    /// Name in the specification, without the URI prefix.
     pub policy: String,
     /// `None`, `Sign` or `SignAndEncrypt`.
     pub mode: String,
@@ -264,26 +264,26 @@ impl SecuritySpec {
         Self { policy: "Basic256Sha256".to_owned(), mode: "SignAndEncrypt".to_owned() }
     }
 
-    /// Whether nothing is protected.
+    /// Whether both are `None`.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.mode.eq_ignore_ascii_case("none")
     }
 }
 
-/// Which CPUs who runs on. Without an entry, the laboratory gives each the CPU that it has.
+/// CPU assignment of server and load. Without an entry, the laboratory chooses the CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CpuSpec {
-    /// Of the server, such as `"0"` or `"0,2-3"`.
+    /// CPUs of the server, such as `"0"` or `"0,2-3"`.
     pub server: Option<String>,
-    /// Of the load.
+    /// CPUs of the load.
     pub load: Option<String>,
-    /// `isolated` pins the server to a CPU that nothing else of ours uses, `shared` pins nothing, `loaded` adds a program that
-    /// competes for the server's CPU half of the time, `same` puts the load on the server's CPU.
+    /// `isolated` pins the server to a CPU that no other measured program uses. `shared` pins nothing. `loaded` adds a
+    /// program that competes for the server's CPU half of the time. `same` puts the load on the server's CPU.
     pub condition: CpuCondition,
-    /// Moves everything that can be moved off the server's CPUs, by control groups. Needs root, or a kernel that was
-    /// started with `isolcpus`.
+    /// Moves everything that can be moved off the server's CPUs, with control groups. Needs root, or a kernel started
+    /// with `isolcpus`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub isolate: bool,
     /// Scheduling class of the server: `other`, `fifo:PRIORITY` or `rr:PRIORITY`.
@@ -295,13 +295,13 @@ pub struct CpuSpec {
 }
 
 impl CpuSpec {
-    /// Whether more is asked for than which CPUs.
+    /// Whether conditions other than the choice of CPUs are requested.
     #[must_use]
     pub fn is_special(&self) -> bool {
         self.isolate || self.class.is_some() || self.governor.is_some()
     }
 
-    /// What cannot be meant.
+    /// Contradictions between the keys.
     fn problem(&self) -> Option<String> {
         let lists = [&self.server, &self.load].into_iter().flatten();
         let wrong = lists.filter_map(|list| list.parse::<CpuList>().err());
@@ -320,26 +320,26 @@ impl CpuSpec {
     }
 }
 
-/// What else runs on the server's CPU.
+/// Other programs on the server's CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuCondition {
-    /// Nothing else of ours: server and load are pinned to CPUs of their own.
+    /// No other measured program: server and load are pinned to separate CPUs.
     #[default]
     Isolated,
-    /// Whatever the operating system puts there: neither server nor load is pinned.
+    /// No pinning: the operating system places server and load.
     Shared,
     /// A program that computes in bursts competes for it.
     Loaded,
-    /// The load runs on it as well.
+    /// The load runs on the same CPU.
     Same,
 }
 
 impl CpuCondition {
-    /// Those in which the load is not on the server's CPU on purpose.
+    /// The conditions in which the load is not pinned to the server's CPU.
     pub const PLACED: [Self; 3] = [Self::Isolated, Self::Shared, Self::Loaded];
 
-    /// As it is written.
+    /// Name in scenario files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -351,8 +351,8 @@ impl CpuCondition {
     }
 }
 
-/// An MQTT broker as a stack: `mosquitto-qos1` is the peer `mosquitto`, and messages with quality of service 1;
-/// `mosquitto-uadp-qos1` the same with PubSub in the messages.
+/// Splits a stack name for an MQTT broker: `mosquitto-qos1` is the peer `mosquitto` with QoS 1; `mosquitto-uadp-qos1`
+/// is the same with PubSub messages.
 #[must_use]
 pub fn broker(stack: &str) -> Option<(&str, u8)> {
     let (peer, level) = stack.rsplit_once("-qos")?;
@@ -360,32 +360,32 @@ pub fn broker(stack: &str) -> Option<(&str, u8)> {
     Some((peer.strip_suffix(UADP).unwrap_or(peer), level))
 }
 
-/// Whether messages through a broker are PubSub's: a NetworkMessage of UADP each.
+/// Whether the broker carries PubSub: each message is a UADP NetworkMessage.
 #[must_use]
 pub fn is_uadp(stack: &str) -> bool {
     stack.rsplit_once("-qos").is_some_and(|(peer, _)| peer.ends_with(UADP)) && broker(stack).is_some()
 }
 
-/// Behind the name of a broker: PubSub in its messages.
+/// Suffix of a broker name for PubSub messages.
 const UADP: &str = "-uadp";
 
 /// The broker that is part of the `taktwerk` program, as a stack: `embedded-qos0`.
 pub const EMBEDDED: &str = "embedded";
 
-/// PubSub without a broker as a stack: stations of this project that send UADP over UDP to each other.
+/// PubSub without a broker as a stack: our own publishers and subscribers, which send UADP over UDP.
 pub const BROKERLESS: &str = "uadp-udp";
 
-/// How long and how often.
+/// Duration and repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimeSpec {
-    /// Load before the window, seconds.
+    /// Load before the window, in seconds.
     pub warmup_s: f64,
-    /// The window, seconds.
+    /// Length of the window, in seconds.
     pub duration_s: f64,
-    /// Whether the window begins only when the load has become steady (`subscribe`).
+    /// Whether the window starts only when the load has become steady (`subscribe`).
     pub steady: bool,
-    /// How often each condition is measured. An interval needs at least 2, the rules of this laboratory 5.
+    /// Repetitions of each condition. An interval needs at least 2; the laboratory's rules ask for 5.
     pub repetitions: u32,
 }
 
@@ -395,24 +395,24 @@ impl Default for TimeSpec {
     }
 }
 
-/// What must hold for each condition, by the interval of the mean over its repetitions.
+/// A limit for each condition, judged by the confidence interval of the mean over its repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Threshold {
     /// A figure of the result, such as `server.cpu_percent` or `latency.corrected.p99_us`.
     pub metric: String,
-    /// It must be lower.
+    /// Upper limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<f64>,
-    /// It must be higher.
+    /// Lower limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<f64>,
-    /// The limit is a multiple of this stack's figure for the same load.
+    /// If set, the limit is a multiple of this stack's figure for the same load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
 }
 
-/// Where the threshold of a figure stands in a file.
+/// The key of a figure's threshold in a file.
 pub(crate) fn key_of_threshold(document: &Document, metric: &str) -> String {
     let all = document.table().get("threshold").and_then(toml::Value::as_array);
     let is_it = |one: &toml::Value| one.get("metric").and_then(toml::Value::as_str) == Some(metric);
@@ -420,7 +420,7 @@ pub(crate) fn key_of_threshold(document: &Document, metric: &str) -> String {
     format!("threshold.{position}.metric")
 }
 
-/// One combination of everything that varies: what one measurement measures.
+/// One combination of all factors: the subject of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // as in the scenario
 pub struct Condition {
@@ -450,28 +450,28 @@ pub struct Condition {
 /// A scenario that cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It is not written as a scenario.
+    /// It cannot be parsed.
     #[error("{}", mistake.within(file))]
     Parse {
-        /// Which.
+        /// File name.
         file: String,
-        /// Where and why.
+        /// Position and reason.
         mistake: Mistake,
     },
-    /// A threshold names a figure that no measurement has.
+    /// A threshold names an unknown figure.
     #[error("{place}: {problem}")]
     Figure {
         /// File, line and key.
         place: String,
-        /// What is wrong, and what would be right.
+        /// The mistake and its correction.
         problem: String,
     },
-    /// It makes no sense.
+    /// Its values are invalid or contradict each other.
     #[error("{scenario}: {problem}")]
     Nonsense {
-        /// Which.
+        /// Name of the scenario.
         scenario: String,
-        /// What, and what to write instead.
+        /// The mistake and its correction.
         problem: String,
     },
 }
@@ -497,10 +497,10 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario. `file` is for messages.
+    /// Parses a scenario. `file` is used in messages.
     ///
     /// # Errors
-    /// With line and column, and the keys that would have been understood.
+    /// With line and column, and the valid keys.
     pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::Parse {
             file: file.to_owned(),
@@ -510,10 +510,10 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Looks for thresholds of figures that no measurement has, in the text that this scenario was read from.
+    /// Checks that all thresholds refer to existing figures. `text` is the source of this scenario.
     ///
     /// # Errors
-    /// The first one, with its line.
+    /// The first unknown figure, with its line.
     pub fn check_figures(&self, text: &str, file: &str) -> Result<(), ScenarioError> {
         let unknown = |one: &Threshold| Some((unknown_figure(&one.metric)?, one.metric.clone()));
         let Some((problem, metric)) = self.thresholds.iter().find_map(unknown) else { return Ok(()) };
@@ -524,13 +524,13 @@ impl Scenario {
         Err(ScenarioError::Figure { place, problem })
     }
 
-    /// All combinations of what varies, stacks innermost.
+    /// All combinations of the factors; stacks vary fastest.
     #[must_use]
     pub fn conditions(&self) -> Vec<Condition> {
         let load = &self.load;
         let mut server = self.server.clone();
         if load.kind == Kind::Fan {
-            // Its clients set the values; a server that does so as well overwrites what they answer.
+            // The clients set the values. A server that also sets them would overwrite the answers.
             server.update_ms = 0.0;
         }
         let mut conditions = Vec::new();
@@ -575,7 +575,7 @@ impl Scenario {
 }
 
 impl Condition {
-    /// Signals that the server needs for it.
+    /// Number of signals that the server needs.
     #[must_use]
     pub fn signals(&self) -> u32 {
         let needed = match self.kind {
@@ -585,7 +585,7 @@ impl Condition {
         if self.server.signals == 0 { needed.max(1) } else { self.server.signals }
     }
 
-    /// Whether a server that the laboratory starts has its CPU for itself, so that other programs can be kept off it.
+    /// Whether the laboratory starts a server with a CPU of its own, so that other programs can be kept off that CPU.
     #[must_use]
     pub fn can_isolate(&self) -> bool {
         self.cpu.condition == CpuCondition::Isolated
@@ -594,7 +594,7 @@ impl Condition {
             && !matches!(self.kind, Kind::Update | Kind::PubSub | Kind::Igmp)
     }
 
-    /// Whether the other one measures the same: how often each is to be repeated makes no difference.
+    /// Whether two conditions measure the same. The number of repetitions is ignored.
     #[must_use]
     pub fn is_repeated_by(&self, other: &Self) -> bool {
         let once = |one: &Self| {

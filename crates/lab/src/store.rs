@@ -1,9 +1,9 @@
-//! All results in one SQLite file: named runs that are only ever added.
+//! Stores all results in one SQLite file, as named runs that are only ever appended.
 //!
-//! Each measurement is one transaction, so what is in the file is whole. A run whose writer has ended before it finished
-//! is found by its writer's identity (boot, process id, start time and PID namespace): its measurements are kept, it is marked
-//! as incomplete, and comparisons and reports skip it unless it is named. Whether a writer in another container has ended
-//! cannot be seen from here: its run is left alone until the user says that it has.
+//! Each measurement is one transaction. A run whose writer ended before finishing it is detected by the writer's
+//! identity (boot, process id, start time and PID namespace). Its measurements are kept, it is marked as incomplete,
+//! and comparisons and reports skip it unless it is named. Processes in another container are not visible here, so
+//! their runs are left alone until the user confirms that they have ended.
 
 use crate::latency::Times;
 use crate::measurement::Measurement;
@@ -17,9 +17,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Version of the tables, in SQLite's `user_version`.
+/// Version of the schema, in SQLite's `user_version`.
 const VERSION: i32 = 1;
-/// How long one program waits for another to let go of the file.
+/// How long to wait for a lock that another program holds.
 const BUSY: Duration = Duration::from_secs(20);
 
 const TABLES: &str = "
@@ -62,25 +62,25 @@ const TABLES: &str = "
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite refuses.
-    #[error("the results in {path}: {source}")]
+    /// An SQLite error.
+    #[error("cannot access the results in {path}: {source}")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: rusqlite::Error,
     },
-    /// The directory cannot be made.
+    /// Creating the directory failed.
     #[error("cannot create {path}: {source}")]
     Directory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// A later version of this program wrote it.
+    /// Written by a later version of this program.
     #[error(
-        "{path} was written by a later version of this program (format {found}, this one knows {VERSION})"
+        "{path} was written by a later version of this program (format {found}; this version reads {VERSION})"
     )]
     Version {
         /// The file.
@@ -88,87 +88,86 @@ pub enum StoreError {
         /// Its format.
         found: i32,
     },
-    /// There is no such run.
+    /// The run does not exist.
     #[error("there is no run {wanted:?} in {path}; `taktwerk lab runs` lists them")]
     NoRun {
-        /// What was asked for.
+        /// The requested name.
         wanted: String,
         /// The file.
         path: PathBuf,
     },
-    /// No run has come to its end with anything measured.
+    /// No run is complete and has measurements.
     #[error(
-        "no run in {path} is complete and has measurements: `taktwerk lab reproduce` or `taktwerk lab run` makes one, and `--resume` ends one that was interrupted"
+        "no complete run with measurements in {path}: start one with `taktwerk lab reproduce` or `taktwerk lab run`, \
+         or complete an interrupted one with `--resume`"
     )]
     NoneComplete {
         /// The file.
         path: PathBuf,
     },
-    /// Another process is measuring it.
+    /// Another process is writing the run.
     #[error("the run {name:?} in {path} is being measured by another process: wait for it, or end it")]
     Running {
-        /// Which.
+        /// The run.
         name: String,
         /// The file.
         path: PathBuf,
     },
-    /// Perhaps another process is measuring it.
+    /// A process in another container may be writing the run.
     #[error(
-        "the run {name:?} in {path} was begun in another container (PID namespace), whose processes cannot be seen from here: if \
-         it has ended there, go on with it here with --take-over"
+        "the run {name:?} in {path} was started in another container (PID namespace), whose processes are not visible \
+         here. If it has ended there, continue it here with --take-over"
     )]
     Elsewhere {
-        /// Which.
+        /// The run.
         name: String,
         /// The file.
         path: PathBuf,
     },
-    /// Another process goes on with a run of this one.
+    /// Another process has taken over a run of this process.
     #[error(
-        "run {run} in {path} has been taken over by another process (--resume): nothing of it is written here any more"
+        "run {run} in {path} has been taken over by another process (--resume): this process stops writing it"
     )]
     TakenOver {
-        /// Which.
+        /// The run.
         run: i64,
         /// The file.
         path: PathBuf,
     },
-    /// A database of something else.
-    #[error(
-        "{path} is a database of something else, with tables of its own: name another file for the results"
-    )]
+    /// The file is another application's database.
+    #[error("{path} is a database of another application: use another file for the results")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// What stands in a column is not what this program writes.
+    /// A column has content that this program does not write.
     #[error("measurement {measurement} in {path} cannot be read: {problem}")]
     Damaged {
         /// Its id.
         measurement: i64,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// What became of a run.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its writer has not ended yet.
+    /// Its writer is still running.
     Running,
-    /// All was measured.
+    /// All measurements are done.
     Complete,
-    /// It was interrupted or killed; what it has is whole, but it is not all.
+    /// Interrupted or killed; existing measurements are intact.
     Incomplete,
-    /// It is not complete, and its writer is in another container: whether it runs cannot be seen from here.
+    /// Not complete, and its writer is in another container, so whether it still runs is unknown.
     Unknown,
 }
 
 impl State {
-    /// In one word.
+    /// The state in one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -183,27 +182,27 @@ impl State {
 /// One run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
-    /// Ascending.
+    /// Ascending number.
     pub id: i64,
-    /// Given by the user, or made from what was measured and when.
+    /// Given by the user, or generated from the content and the time.
     pub name: String,
     /// The experiments or the scenario.
     pub what: String,
-    /// Whether it was the short form.
+    /// Whether it is the short form.
     pub quick: bool,
-    /// When it began, milliseconds since 1970.
+    /// Start time, milliseconds since 1970.
     pub started_unix_ms: i64,
-    /// When it ended.
+    /// End time.
     pub finished_unix_ms: Option<i64>,
-    /// What became of it.
+    /// State.
     pub state: State,
     /// The machine and the versions.
     pub fingerprint: Value,
-    /// What was skipped and why.
+    /// Skipped parts, with reasons.
     pub notes: Vec<String>,
-    /// Measurements in it.
+    /// Number of measurements.
     pub measurements: u64,
-    /// Of these, invalid ones.
+    /// Number of invalid measurements.
     pub invalid: u64,
 }
 
@@ -214,8 +213,7 @@ pub struct Store {
     path: PathBuf,
 }
 
-/// Where results are kept unless the user says otherwise: `$TAKTWERK_RESULTS`, or `taktwerk/results.sqlite` in the
-/// user's data directory.
+/// The default file: `$TAKTWERK_RESULTS`, or `taktwerk/results.sqlite` in the user's data directory.
 #[must_use]
 pub fn default_path() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -235,8 +233,8 @@ fn now_ms() -> i64 {
         .unwrap_or(0)
 }
 
-/// Switches to write-ahead logging. SQLite does not wait for others with this, whatever the timeout: two programs that open a new
-/// file at the same moment would get in each other's way.
+/// Switches to write-ahead logging, with retries: SQLite ignores its busy timeout for this statement, so two programs
+/// that open a new file at the same time would fail.
 fn write_ahead(connection: &Connection) -> Result<(), rusqlite::Error> {
     let end = Instant::now() + BUSY;
     loop {
@@ -253,10 +251,10 @@ fn write_ahead(connection: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 impl Store {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// If it cannot be made or is no store of this program.
+    /// If it cannot be created, or is not a store of this program.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             fs::create_dir_all(directory)
@@ -265,14 +263,14 @@ impl Store {
         let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY).map_err(failed)?;
-        // Looked at before anything is changed in it, its journal included.
+        // Checked before anything is changed, including the journal mode.
         let tables = "SELECT (SELECT user_version FROM pragma_user_version), COUNT(*) FROM sqlite_master";
         let (version, tables): (i32, i64) =
             connection.query_row(tables, [], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
         if version == 0 && tables > 0 {
             return Err(StoreError::Foreign { path: path.to_owned() });
         }
-        // With write-ahead logging, a reader sees whole transactions while a run is being written.
+        // With write-ahead logging, readers see complete transactions while a run is being written.
         write_ahead(&connection).map_err(failed)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         let transaction =
@@ -301,8 +299,8 @@ impl Store {
         StoreError::Sqlite { path: self.path.clone(), source }
     }
 
-    /// Begins a run. A name that is taken gets a number behind it: nothing is ever overwritten. So does a name of digits only,
-    /// which is, or will be, the number of another run.
+    /// Starts a run. If the name is taken, a number is appended; runs are never overwritten. A number is also appended
+    /// to names of digits only, which could be confused with the number of another run.
     ///
     /// # Errors
     /// Of SQLite.
@@ -315,7 +313,7 @@ impl Store {
     ) -> Result<i64, StoreError> {
         let path = self.path.clone();
         let failed = |source| StoreError::Sqlite { path: path.clone(), source };
-        // Nobody else begins one between the look whether the name is free and its use.
+        // One transaction, so that no other process can take the name in between.
         let transaction = self
             .connection
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
@@ -339,13 +337,13 @@ impl Store {
         Ok(id)
     }
 
-    /// Goes on with a run that was interrupted, or adds to one that was complete: from now on it is this process's. Who takes
-    /// over knows that a writer has ended that cannot be seen from here.
+    /// Continues an interrupted run, or adds to a complete one. From now on this process owns it. `takes_over` confirms
+    /// that a writer in another container has ended.
     ///
     /// # Errors
-    /// Of SQLite, or if somebody is writing it, or perhaps is.
+    /// Of SQLite, or if another process is or may be writing it.
     pub fn resume(&mut self, run: &Run, takes_over: bool) -> Result<(), StoreError> {
-        // Asked again, and written only if nobody else took it over in between.
+        // Read again, and updated only if no other process took it over in between.
         let (before, is_open): (String, bool) = self
             .connection
             .query_row("SELECT writer, finished_unix_ms IS NULL FROM run WHERE id = ?1", [run.id], |row| {
@@ -378,7 +376,7 @@ impl Store {
         let path = self.path.clone();
         let failed = |source| StoreError::Sqlite { path: path.clone(), source };
         let transaction = self.connection.transaction().map_err(failed)?;
-        // A Condition holds nothing that JSON cannot.
+        // Serializing a Condition cannot fail.
         let condition = serde_json::to_string(&measurement.condition).unwrap_or_default();
         let added = transaction
             .execute(
@@ -412,7 +410,7 @@ impl Store {
         transaction.commit().map_err(failed)
     }
 
-    /// Ends a run. `notes` is what was skipped and why.
+    /// Finishes a run. `notes` are the skipped parts with reasons.
     ///
     /// # Errors
     /// Of SQLite, or if another process has taken the run over.
@@ -452,7 +450,7 @@ impl Store {
         Ok(self.runs()?.into_iter().find(|run| Some(run.id) == id))
     }
 
-    /// The run that was named, or the last complete one that has measurements.
+    /// The named run, or the last complete run with measurements.
     ///
     /// # Errors
     /// If there is none.
@@ -469,7 +467,7 @@ impl Store {
         }
     }
 
-    /// The run that was named, or the last complete one with measurements of one of these experiments.
+    /// The named run, or the last complete run with measurements of one of these experiments.
     ///
     /// # Errors
     /// If there is none.
@@ -491,7 +489,7 @@ impl Store {
             }
         }
         Err(StoreError::NoRun {
-            wanted: format!("a complete one of {}", experiments.join(" or ")),
+            wanted: format!("a complete run of {}", experiments.join(" or ")),
             path: self.path.clone(),
         })
     }
@@ -527,7 +525,7 @@ impl Store {
                 condition,
                 repetition,
                 invalid: serde_json::from_str(&invalid).map_err(damaged)?,
-                // One that did not come about has none: earlier versions wrote null.
+                // Failed measurements have no document; earlier versions wrote null.
                 document: serde_json::from_str::<Option<_>>(&document).map_err(damaged)?.unwrap_or_default(),
                 metrics: self.metrics(id)?,
                 histograms: self.histograms(id)?,
@@ -565,7 +563,8 @@ impl Store {
     }
 }
 
-/// The id of the run of this number or name. A number comes first: who just made a run asks for it by that.
+/// The id of a run by number or name. Numbers have priority, because a caller that has just created a run refers to it
+/// by number.
 fn named(connection: &Connection, wanted: &str) -> rusqlite::Result<Option<i64>> {
     let query = "SELECT id FROM run WHERE name = ?1 OR CAST(id AS TEXT) = ?1 ORDER BY name = ?1 LIMIT 1";
     connection.query_row(query, [wanted], |row| row.get(0)).optional()

@@ -1,21 +1,22 @@
-//! Tables of text that fit a terminal.
+//! Text tables that fit into a terminal.
 
 use std::fmt;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The width that every table fits into unless its terminal is known to be wider.
+/// Default maximum width of a table.
 pub const WIDTH: usize = 100;
 
-/// Where the cells of a column stand.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Left, for words.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
-    /// Paths and ids: left, but if they do not fit, their end is what tells them apart.
+    /// Left, for paths and ids. If they do not fit, the beginning is cut off, because the end identifies them.
     Tail,
-    /// Names that tell rows apart: nothing of them is cut off, what does not fit goes on in the next line.
+    /// Left, for names and texts. Nothing is cut off: they wrap after a space or a slash. Only words longer than the
+    /// column are split.
     Wrap,
 }
 
@@ -35,7 +36,7 @@ impl Table {
         Self { columns, rows: Vec::new(), width: WIDTH }
     }
 
-    /// Another width than [`WIDTH`].
+    /// Sets a width other than [`WIDTH`].
     #[must_use]
     pub fn with_width(mut self, width: usize) -> Self {
         self.width = width;
@@ -55,8 +56,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Column widths: as wide as the content. If that is too much, titles go on in the next line, then names do, and then the
-    /// widest columns give way until the table fits.
+    /// Column widths. Starts with the width of the content. If the table is too wide, titles wrap first, then names,
+    /// then the widest columns shrink.
     fn widths(&self) -> Vec<usize> {
         let cells = |at: usize| self.rows.iter().filter_map(move |row| row.get(at));
         let columns = || self.columns.iter().enumerate();
@@ -72,8 +73,20 @@ impl Table {
                 _ => *width,
             })
             .collect();
-        let broken_names: Vec<usize> = columns()
+        // The longest word of a name, without indentation.
+        let bare_names: Vec<usize> = columns()
             .zip(&narrow_names)
+            .map(|((at, (title, align)), width)| {
+                match align {
+                    Align::Wrap => cells(at).flat_map(|cell| words(cell)).map(UnicodeWidthStr::width).max(),
+                    _ => Some(*width),
+                }
+                .unwrap_or(0)
+                .max(word(title))
+            })
+            .collect();
+        let broken_names: Vec<usize> = columns()
+            .zip(&bare_names)
             .map(|((_, (_, align)), width)| if *align == Align::Wrap { (*width).min(NAME) } else { *width })
             .collect();
         let mut widths: Vec<usize> = content
@@ -82,7 +95,7 @@ impl Table {
             .map(|(width, (title, _))| (*width).max(title.width()))
             .collect();
         let gaps = 2 * widths.len().saturating_sub(1);
-        for floor in [narrow_titles, narrow_names, broken_names, vec![4; widths.len()]] {
+        for floor in [narrow_titles, narrow_names, bare_names, broken_names, vec![4; widths.len()]] {
             while widths.iter().sum::<usize>() + gaps > self.width {
                 let above = widths.iter_mut().zip(&floor).filter(|(width, floor)| **width > **floor);
                 let Some((widest, _)) = above.max_by_key(|(width, _)| **width) else { break };
@@ -93,52 +106,64 @@ impl Table {
     }
 }
 
-/// The width from which on a word in a name may be broken: words like "controllers", set in, stay whole.
+/// Minimum column width before words in names are split: words like "unacknowledged" stay whole.
 const NAME: usize = 14;
 
-/// How far the lines of a name are set in after the first.
+/// Indentation of the continuation lines of a name.
 const INDENT: usize = 2;
 
-/// The least width in which no word of a name is broken.
-fn narrowest(name: &str) -> usize {
-    let indented = |(at, word): (usize, &str)| word.width() + if at == 0 { 0 } else { INDENT };
-    name.split(' ').enumerate().map(indented).max().unwrap_or(0)
+/// The parts of a name that are split last: words, and path components with their slashes.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(' ').flat_map(|word| word.split_inclusive('/'))
 }
 
-/// A figure and its interval in two lines if that is enough.
+/// The smallest width at which no word of a name is split, including the indentation.
+fn narrowest(name: &str) -> usize {
+    let indented = |(at, word): (usize, &str)| word.width() + if at == 0 { 0 } else { INDENT };
+    words(name).enumerate().map(indented).max().unwrap_or(0)
+}
+
+/// Splits a figure and its interval into two lines if they fit.
 fn figure(text: &str, width: usize) -> Vec<String> {
-    let parts = lines(text, width, 0);
+    let parts = lines(text, width, false);
     if parts.len() <= 2 { parts } else { vec![cut(text, width)] }
 }
 
-/// All of `text` in lines of `width` columns, broken at spaces; within a word only if that is wider than a line.
-fn lines(text: &str, width: usize, indent: usize) -> Vec<String> {
-    let indent = if width > indent + 4 { indent } else { 0 };
-    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
-    for word in text.split(' ') {
-        let is_first = used == if lines.is_empty() { 0 } else { indent };
-        if !is_first && used + 1 + word.width() > width {
-            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
-            used = indent;
-        } else if !is_first {
-            line.push(' ');
-            used += 1;
-        }
-        for character in word.chars() {
-            let wide = character.width().unwrap_or(0);
-            if used + wide > width && used > indent {
-                lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
-                used = indent;
+/// Wraps `text` to lines of `width` columns, at spaces, and for names also after slashes. Words are split only if they
+/// are wider than a line. Continuation lines of names are indented, unless a word needs the whole width.
+fn lines(text: &str, width: usize, is_name: bool) -> Vec<String> {
+    let indent = if is_name && width > INDENT + 4 { INDENT } else { 0 };
+    let (mut lines, mut line, mut used, mut start) = (Vec::new(), String::new(), 0, 0);
+    for (at, word) in text.split(' ').enumerate() {
+        // Names may also be wrapped after slashes.
+        let slash = if is_name { '/' } else { ' ' };
+        let parts = word.split_inclusive(slash).chain(word.is_empty().then_some(""));
+        for (part_at, part) in parts.enumerate() {
+            let gap = usize::from(part_at == 0 && at > 0 && used > start);
+            if used > start && used + gap + part.width() > width {
+                start = if part.width() > width - indent && part.width() <= width { 0 } else { indent };
+                lines.push(std::mem::replace(&mut line, " ".repeat(start)));
+                used = start;
+            } else if gap > 0 {
+                line.push(' ');
+                used += 1;
             }
-            line.push(character);
-            used += wide;
+            for character in part.chars() {
+                let wide = character.width().unwrap_or(0);
+                if used + wide > width && used > start {
+                    lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+                    (used, start) = (indent, indent);
+                }
+                line.push(character);
+                used += wide;
+            }
         }
     }
     lines.push(line);
     lines
 }
 
-/// Values may contain line breaks and control characters; a table row may not.
+/// Values may contain line breaks and control characters, which a table row must not contain.
 fn one_line(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '␣' } else { character }).collect()
 }
@@ -198,7 +223,7 @@ impl fmt::Display for Table {
             }
             writeln!(f, "{}", text.trim_end())
         };
-        // Cells of several lines each; the last lines of titles stand on the rule.
+        // Cells may have several lines; titles are aligned to the rule below them.
         let row = |cells: &[Vec<String>], is_title: bool, f: &mut fmt::Formatter<'_>| {
             let height = cells.iter().map(Vec::len).max().unwrap_or(1);
             (0..height).try_for_each(|at| {
@@ -211,14 +236,14 @@ impl fmt::Display for Table {
             })
         };
         let titles: Vec<Vec<String>> =
-            self.columns.iter().zip(&widths).map(|((title, _), width)| lines(title, *width, 0)).collect();
+            self.columns.iter().zip(&widths).map(|((title, _), width)| lines(title, *width, false)).collect();
         row(&titles, true, f)?;
         let rules: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
         line(&rules.iter().map(String::as_str).collect::<Vec<_>>(), f)?;
         for cells in &self.rows {
             let shown = |((cell, width), (_, align)): ((&String, &usize), &(String, Align))| match align {
                 Align::Tail => vec![tail(cell, *width)],
-                Align::Wrap => lines(cell, *width, INDENT),
+                Align::Wrap => lines(cell, *width, true),
                 Align::Left => vec![cut(cell, *width)],
                 Align::Right => figure(cell, *width),
             };
@@ -248,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_on_in_the_next_line_and_figures_are_whole() {
+    fn names_wrap_and_figures_stay_whole() {
         let mut table = Table::new(&[
             ("load", Align::Wrap),
             ("figure", Align::Right),
@@ -269,7 +294,7 @@ mod tests {
             "asyncua, clients=10             1      2",
         ];
         assert_eq!(table.to_string().lines().collect::<Vec<_>>(), expected);
-        // Where even words do not fit they are broken, and still all there.
+        // Words that are too wide are split, but nothing is lost.
         let text = table.clone().with_width(34).to_string();
         assert!(text.lines().all(|line| line.width() <= 34) && !text.contains('…'), "{text}");
         assert!(text.contains("taktwerk,        12.5 ± 0.3      1\n  clients=10,\n  items=1000\n"), "{text}");
@@ -278,14 +303,34 @@ mod tests {
     #[test]
     fn lines_lose_nothing() {
         assert_eq!(
-            lines("opc.tcp://plc.example:4840, a=1", 12, 2),
-            ["opc.tcp://pl", "  c.example:", "  4840, a=1"]
+            lines("opc.tcp://plc.example:4840, a=1", 12, true),
+            ["opc.tcp://", "  plc.exampl", "  e:4840,", "  a=1"]
         );
-        assert_eq!(lines("", 5, 2), [""]);
-        assert_eq!(lines("水水水", 4, 0), ["水水", "水"]);
-        assert_eq!(lines("a b", 1, 2), ["a", "b"]);
+        assert_eq!(lines("", 5, true), [""]);
+        assert_eq!(lines("水水水", 4, false), ["水水", "水"]);
+        assert_eq!(lines("a b", 1, true), ["a", "b"]);
         assert_eq!(figure("123 456 ± 654 321", 10), ["123 456 ±", "654 321"]);
         assert_eq!(figure("a long text of some words", 10), ["a long te…"]);
+    }
+
+    #[test]
+    fn words_and_parts_of_paths_stay_whole() {
+        let text = "Utilities/CompressedAir: back to normal";
+        assert_eq!(lines(text, 18, true), ["Utilities/", "  CompressedAir:", "  back to normal"]);
+        // A word that needs the whole width is not indented.
+        assert_eq!(lines(text, 14, true), ["Utilities/", "CompressedAir:", "  back to", "  normal"]);
+        assert_eq!(lines("active, unacknowledged", 14, true), ["active,", "unacknowledged"]);
+        // Only longer words are split.
+        assert_eq!(lines("CompressedAir: low", 10, true), ["Compressed", "  Air: low"]);
+        assert_eq!(lines("a/b c/d", 100, true), ["a/b c/d"]);
+        // Figures have units.
+        assert_eq!(lines("12345 ops/s", 6, false), ["12345", "ops/s"]);
+        let mut table = Table::new(&[("source", Align::Wrap), ("message", Align::Wrap)]).with_width(32);
+        table.row(["Utilities/CompressedAir", "unacknowledged: low"]);
+        let shown: Vec<String> = table.to_string().lines().skip(2).map(str::to_owned).collect();
+        assert_eq!(shown, ["Utilities/       unacknowledged:", "  CompressedAir    low"]);
+        let text = table.with_width(30).to_string();
+        assert!(text.contains("\nCompressedAir    low\n"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Settings judged by simulation: the client and server cores that run in production, in virtual time.
+//! Evaluates settings by simulation with the production client and server cores in virtual time.
 
 use crate::model::Model;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use taktwerk_model::tune::analytic::{Analytic, complete};
 use taktwerk_model::tune::{Evaluate, EvaluateError, Figures, Problem, Security, Settings, Transport};
 use taktwerk_sim::publishing::{self, Outcome, PublishRequests, Setup, Signals, SimulateError};
 
-/// The simulation of one client's subscription over the plant's link.
+/// Simulates the subscription of one client over the plant's link.
 ///
-/// Clients are simulated one by one: several share the link's rate evenly. CPU that the simulation does not know comes from the
-/// cost model, if there is one.
+/// Clients are simulated one by one; several share the link's rate evenly. CPU figures that the simulation does not
+/// have come from the cost model, if there is one.
 #[derive(Debug)]
 pub struct Simulation<'a> {
     problem: &'a Problem,
@@ -18,11 +18,11 @@ pub struct Simulation<'a> {
     setup: Setup,
 }
 
-/// Virtual time before counting: the session is up, and queues have their usual length.
+/// Virtual time before the window: until the session is active and queues have their usual length.
 const WARMUP: Duration = Duration::from_secs(2);
 
 impl<'a> Simulation<'a> {
-    /// For a problem, with a cost model of the server's CPU if there is one.
+    /// For a problem, optionally with a cost model of the server's CPU.
     #[must_use]
     pub fn new(problem: &'a Problem, cpu: Option<&'a Model>) -> Self {
         let mut link = problem.link.clone();
@@ -42,7 +42,8 @@ impl<'a> Simulation<'a> {
         Self { problem, formulas: Analytic::new(problem, cpu), setup }
     }
 
-    /// What is given, to change what a plant file does not say: processors, acknowledgements of TCP.
+    /// The parameters of the simulation, to change what a plant file does not define: processors, and TCP
+    /// acknowledgements.
     pub fn setup_mut(&mut self) -> &mut Setup {
         &mut self.setup
     }
@@ -173,13 +174,13 @@ mod tests {
         let (few, more) = (problem(&[]), problem(&["tune.clients=3"]));
         let [one, three] =
             [&few, &more].map(|problem| Simulation::new(problem, None).evaluate(&settings, 1).unwrap());
-        // Not exactly three times: on a slower line, an acknowledgement more travels with data.
+        // Not exactly three times: on a slower line, more acknowledgements are piggybacked on data.
         assert!((2.7..3.1).contains(&(three.bandwidth_bits_s / one.bandwidth_bits_s)), "{one:?} {three:?}");
         assert!(three.utilisation > one.utilisation);
     }
 
     #[test]
-    fn what_is_not_simulated_is_left_to_formulas() {
+    fn unsimulated_figures_come_from_formulas() {
         let settings = Settings { transport: Transport::PubSub, ..Settings::usual() };
         let problem = problem(&[]);
         let error = Simulation::new(&problem, None).evaluate(&settings, 1).unwrap_err();

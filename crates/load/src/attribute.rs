@@ -38,7 +38,7 @@ const NAMES: [&str; 27] = [
     "AccessLevelEx",
 ];
 
-/// There is no attribute with this name.
+/// The text is not the name of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseAttributeError(String);
 
@@ -63,7 +63,7 @@ impl Attribute {
     /// ValueRank.
     pub const VALUE_RANK: Self = Self(15);
 
-    /// All of them.
+    /// All attributes.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..).zip(NAMES).map(|(id, _)| Self(id))
     }

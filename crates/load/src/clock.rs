@@ -8,33 +8,33 @@ fn nanos(clock: ClockId) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// The monotonic clock. Every schedule and every latency of this workspace is read from it.
+/// The monotonic clock; all schedules and latencies use it.
 #[must_use]
 pub fn monotonic() -> u64 {
     nanos(ClockId::Monotonic)
 }
 
-/// CPU time that all threads of this process have used, also those that have ended.
+/// CPU time of all threads of this process, including those that have ended.
 #[must_use]
 pub fn own_cpu() -> u64 {
     nanos(ClockId::ProcessCPUTime)
 }
 
-/// CPU time that the calling thread has used.
+/// CPU time of the calling thread.
 #[must_use]
 pub fn thread_cpu() -> u64 {
     nanos(ClockId::ThreadCPUTime)
 }
 
-/// Sleeps until the monotonic clock reads `deadline`; returns at once if it already does.
+/// Sleeps until the monotonic clock reaches `deadline`; returns at once if it has.
 ///
-/// The deadline is absolute, so a cycle that is computed from the one before never drifts.
+/// The deadline is absolute, so cycles that are computed from the previous one do not drift.
 pub fn sleep_until(deadline: u64) {
     let request = Timespec {
         tv_sec: i64::try_from(deadline / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: i64::try_from(deadline % 1_000_000_000).unwrap_or(0),
     };
-    // Only a signal ends the sleep early; the caller of a signal handler wants the rest of it.
+    // Signals interrupt the sleep; continue it.
     while clock_nanosleep_absolute(SleepClock::Monotonic, &request) == Err(rustix::io::Errno::INTR) {}
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeps_to_the_deadline_and_not_past_one_that_is_over() {
+    fn sleeps_until_the_deadline() {
         let start = monotonic();
         sleep_until(start + 3_000_000);
         let woken = monotonic();

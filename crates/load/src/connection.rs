@@ -1,4 +1,4 @@
-//! The options that every client command shares.
+//! The connection options of all client commands.
 
 use crate::endpoint::Endpoint;
 use crate::span;
@@ -6,8 +6,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use taktwerk_files::SECRET_LEN_MAX;
 
-/// Which server, as whom, with which security.
+/// Server, user and security.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionArgs {
@@ -15,15 +16,15 @@ pub struct ConnectionArgs {
     #[arg(value_name = "URL", env = "TAKTWERK_ENDPOINT")]
     pub endpoint: Endpoint,
 
-    /// As whom, with which security.
+    /// User and security.
     #[command(flatten)]
     pub security: SecurityArgs,
 }
 
-/// Stands at each option, because a heading of the group would pass on to the options that a command adds behind it.
+/// Repeated for each option, because a group heading would also apply to options that a command adds after it.
 const HEADING: &str = "Connection";
 
-/// As whom, with which security.
+/// User and security.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecurityArgs {
@@ -95,7 +96,7 @@ pub struct SecurityArgs {
 }
 
 impl SecurityArgs {
-    /// The password, wherever it stands; empty if none was given.
+    /// The password from the option or the file; empty if there is none.
     ///
     /// # Errors
     /// If its file cannot be read.
@@ -117,42 +118,42 @@ impl SecurityArgs {
         Ok(Some(token))
     }
 
-    /// Says which security a server is talked to with, if nothing was said: before its address is replaced by that of
-    /// something in between.
+    /// Sets the default policy for a server. Call it before the server's address is replaced by that of a relay.
     pub fn settle_for(&mut self, server: &Endpoint) {
         if self.policy.is_none() && self.mode.is_none() && self.cert.is_none() {
             self.policy = Some(if server.is_loopback() { "None" } else { "best" }.to_owned());
         }
     }
 
-    /// Whether there is a secret to be sent.
+    /// Whether there is a secret to send.
     #[must_use]
     pub fn has_secret(&self) -> bool {
         self.user.is_some() || self.token_file.is_some()
     }
 }
 
-/// A secret that was to be read from a file.
+/// Reading a secret from a file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The file of the token is empty.
-    #[error("{0} holds no token")]
+    /// The token file is empty.
+    #[error("{0} contains no token")]
     NoToken(PathBuf),
 }
 
 fn read(path: &Path) -> Result<String, SecretError> {
-    std::fs::read_to_string(path).map_err(|source| SecretError::Read { path: path.to_owned(), source })
+    taktwerk_files::read_text(path, SECRET_LEN_MAX)
+        .map_err(|source| SecretError::Read { path: path.to_owned(), source })
 }
 
-/// As without any option.
+/// The values without any option.
 impl Default for SecurityArgs {
     fn default() -> Self {
         Self {

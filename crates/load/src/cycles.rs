@@ -1,16 +1,16 @@
-//! CPU cycles of another process, where the processor's counters can be had: not on most virtual machines, and only
-//! with the permission that `/proc/sys/kernel/perf_event_paranoid` describes.
+//! CPU cycles of another process, from the processor's performance counters. Not available on most virtual machines,
+//! and only with the permission described in `/proc/sys/kernel/perf_event_paranoid`.
 
 use crate::process::Process;
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter};
 
-/// Counters on all threads that a process has now.
+/// Counters of all threads that a process has at the start.
 #[derive(Debug)]
 pub struct Cycles(Vec<Counter>);
 
 impl Cycles {
-    /// Starts to count; `None` where the machine has no counters or this process may not use them.
+    /// Starts counting; `None` if the machine has no counters or this process may not use them.
     #[must_use]
     pub fn count(process: Process) -> Option<Self> {
         let count = |thread: u32| -> Option<Counter> {
@@ -23,7 +23,7 @@ impl Cycles {
         counters.filter(|counters| !counters.is_empty()).map(Self)
     }
 
-    /// Cycles since then.
+    /// Cycles since the start.
     pub fn read(&mut self) -> Option<u64> {
         self.0.iter_mut().map(|counter| counter.read().ok()).sum()
     }
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_or_says_that_it_cannot() {
+    fn cycles_are_counted_or_unavailable() {
         if let Some(mut cycles) = Cycles::count(Process::own()) {
             let first = cycles.read().unwrap();
             let mut spent = 0u64;

@@ -1,12 +1,12 @@
-//! Where a server is: `opc.tcp://host[:4840][/path]`, or just `host[:port]`.
+//! The address of a server: `opc.tcp://host[:4840][/path]`, or `host[:port]`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The port that IANA gave to opc.tcp.
+/// The IANA port of opc.tcp.
 const DEFAULT_PORT: u16 = 4840;
 
-/// An endpoint URL with its port spelled out.
+/// An endpoint URL with an explicit port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     host: String,
@@ -14,20 +14,20 @@ pub struct Endpoint {
     path: String,
 }
 
-/// The text names no server.
+/// The text is not the address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseEndpointError {
     /// No host.
-    #[error("there is no host in {0:?}: write opc.tcp://host:4840 or host:4840")]
+    #[error("no host in {0:?}: write opc.tcp://host:4840 or host:4840")]
     NoHost(String),
     /// No port.
-    #[error("{0:?} is no port: write a number from 1 to 65535")]
+    #[error("{0:?} is not a port: write a number from 1 to 65535")]
     Port(String),
     /// Another protocol.
     #[error("{0}:// is not supported: only opc.tcp:// is")]
     Scheme(String),
     /// The scheme without `://`.
-    #[error("{0:?} is no URL of a server: write opc.tcp://host:4840 or host:4840")]
+    #[error("{0:?} is not the URL of a server: write opc.tcp://host:4840 or host:4840")]
     Url(String),
     /// A NodeId or browse path.
     #[error("{0:?} is a node, not a server: write the server's URL before it, or set TAKTWERK_ENDPOINT")]
@@ -48,7 +48,7 @@ impl Endpoint {
         self.port
     }
 
-    /// The same server, but reached at another address.
+    /// The same server at another address.
     pub fn at(&self, address: std::net::SocketAddr) -> Self {
         let host = match address.ip() {
             std::net::IpAddr::V4(ip) => ip.to_string(),
@@ -57,7 +57,7 @@ impl Endpoint {
         Self { host, port: address.port(), path: self.path.clone() }
     }
 
-    /// Whether it is this machine, as far as the name says.
+    /// Whether the host is this machine, judging by its name.
     pub fn is_loopback(&self) -> bool {
         let address: Result<std::net::IpAddr, _> = self.host().parse();
         self.host().eq_ignore_ascii_case("localhost")
@@ -65,7 +65,7 @@ impl Endpoint {
     }
 }
 
-/// A server on this machine at the usual port.
+/// A server on this machine at the default port.
 impl Default for Endpoint {
     fn default() -> Self {
         Self { host: "localhost".to_owned(), port: DEFAULT_PORT, path: String::new() }
@@ -161,9 +161,9 @@ mod tests {
             ("", "no host"),
             ("opc.tcp://", "no host"),
             (":4840", "no host"),
-            ("host:0", "no port"),
-            ("host:70000", "no port"),
-            ("host:x", "no port"),
+            ("host:0", "not a port"),
+            ("host:70000", "not a port"),
+            ("host:x", "not a port"),
             ("http://host", "not supported"),
             ("::1", "brackets"),
             ("[::1", "no host"),

@@ -1,39 +1,39 @@
-//! Energy: what the processor's own counters say (RAPL, by the kernel's powercap tree), and what a sensor of the supply
-//! has recorded.
+//! Energy from the processor's counters (RAPL, through the kernel's powercap tree), and from the record of a current
+//! sensor in the power supply.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel shows the counters.
+/// The kernel's directory of energy counters.
 const POWERCAP: &str = "/sys/class/powercap";
 
-/// Why there is no energy to be read.
+/// Why energy cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnergyError {
-    /// The machine has no counters, or does not show them.
+    /// The machine has no visible counters.
     #[error(
-        "this machine shows no energy counters ({POWERCAP}/intel-rapl:*; virtual machines have none): measure the supply's \
-         current and give it to lab report --current"
+        "this machine has no energy counters ({POWERCAP}/intel-rapl:*; virtual machines have none): measure the supply \
+         current and pass it to lab report --current"
     )]
     Missing,
-    /// They may not be read.
+    /// Reading the counters is not permitted.
     #[error("cannot read the energy counter {0}: run as root, or make it readable (chmod a+r)")]
     NotPermitted(PathBuf),
 }
 
-/// A counter.
+/// An energy counter.
 #[derive(Debug, Clone)]
 struct Domain {
     name: String,
     path: PathBuf,
-    /// It begins again behind this many microjoules.
+    /// The counter wraps at this many microjoules.
     range: u64,
     before: u64,
 }
 
-/// Counters since they were first looked at.
+/// Counters with their values at the start.
 #[derive(Debug, Clone)]
 pub struct Energy(Vec<Domain>);
 
@@ -42,10 +42,10 @@ fn number(path: &Path) -> io::Result<u64> {
 }
 
 impl Energy {
-    /// Looks at all counters: packages, and what is within them.
+    /// Reads all counters: packages and their subdomains.
     ///
     /// # Errors
-    /// If there are none, or they may not be read.
+    /// If there are none, or reading them is not permitted.
     pub fn begin() -> Result<Self, EnergyError> {
         Self::begin_in(Path::new(POWERCAP))
     }
@@ -65,7 +65,7 @@ impl Energy {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(EnergyError::NotPermitted(path));
                 }
-                // Some zones have limits only.
+                // Some zones only have limits.
                 Err(_) => continue,
             };
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default().trim().to_owned();
@@ -75,7 +75,7 @@ impl Energy {
         if domains.is_empty() { Err(EnergyError::Missing) } else { Ok(Self(domains)) }
     }
 
-    /// Joules since then by name; `package` is the sum over all packages. Empty if the counters have gone.
+    /// Joules since the start by name; `package` is the sum over all packages. Empty if the counters have disappeared.
     #[must_use]
     pub fn joules(&self) -> BTreeMap<String, f64> {
         let mut joules = BTreeMap::new();
@@ -93,15 +93,15 @@ impl Energy {
     }
 }
 
-/// Current of a supply over time, as a sensor recorded it.
+/// Current of a power supply over time, from the record of a sensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Current(Vec<(f64, f64)>);
 
-/// A file that is no record of a current.
+/// The file is not a record of a current.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "line {line} is {text:?}: write seconds since 1970 and amperes, separated by a comma, times ascending (a first line \
-     with names is allowed)"
+    "line {line} is {text:?}: write seconds since 1970 and amperes, separated by a comma, in ascending order (a header \
+     line is allowed)"
 )]
 pub struct ParseCurrentError {
     line: usize,
@@ -109,10 +109,10 @@ pub struct ParseCurrentError {
 }
 
 impl Current {
-    /// Reads `time,ampere` lines, times in seconds since 1970.
+    /// Parses lines of `time,ampere` with seconds since 1970.
     ///
     /// # Errors
-    /// Which line makes no sense.
+    /// The first invalid line.
     pub fn parse(text: &str) -> Result<Self, ParseCurrentError> {
         let mut samples: Vec<(f64, f64)> = Vec::new();
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -130,7 +130,7 @@ impl Current {
         Ok(Self(samples))
     }
 
-    /// The mean over a span, with each sample for the time until the next; `None` if the record does not cover it.
+    /// The mean over a time span. Each sample counts until the next one. `None` if the record does not cover the span.
     #[must_use]
     pub fn mean(&self, from: f64, to: f64) -> Option<f64> {
         if !(self.0.first()?.0 <= from && from < to && to <= self.0.last()?.0) {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_summed_and_may_begin_again() {
+    fn counters_are_summed_and_may_wrap() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         assert_eq!(Energy::begin_in(root).unwrap_err(), EnergyError::Missing);
@@ -170,14 +170,14 @@ mod tests {
         fs::write(first, "300000").unwrap();
         fs::write(second, "100000").unwrap();
         let joules = energy.joules();
-        // 0.2 J, and 0.1 to the end of the range plus 0.1 behind it.
+        // 0.2 J; and 0.1 J to the end of the range plus 0.1 J after wrapping.
         assert!((joules["package"] - 0.4).abs() < 1e-9 && joules["core"] == 0.0, "{joules:?}");
         fs::remove_file(core).unwrap();
         assert!(!energy.joules().contains_key("core"));
     }
 
     #[test]
-    fn this_machine_counts_or_says_why_not() {
+    fn energy_is_read_or_the_error_says_why_not() {
         match Energy::begin() {
             Ok(energy) => assert!(energy.joules().values().all(|joules| *joules >= 0.0)),
             Err(error) => {

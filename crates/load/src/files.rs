@@ -1,8 +1,8 @@
-//! The limit of open files: a connection is a file, and thousands of them are more than shells allow by default.
+//! The limit of open files. Each connection is a file, and thousands of them exceed the default of shells.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises this process's limit of open files as far as it may and returns it.
+/// Raises this process's limit of open files as far as permitted, and returns it.
 pub fn raise_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(1 << 20);

@@ -1,10 +1,10 @@
-//! Latency histograms, corrected for coordinated omission and not.
+//! Latency histograms, with and without correction for coordinated omission.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// One hour: what is slower is counted as this.
+/// One hour; longer times are recorded as this.
 const LONGEST: u64 = 3_600_000_000_000;
 
 /// A histogram of nanoseconds with three significant digits.
@@ -21,31 +21,31 @@ impl Times {
     /// An empty histogram.
     #[must_use]
     pub fn new() -> Self {
-        // The bounds are constants that satisfy the constructor's conditions; the fallback satisfies them as well.
+        // The bounds are constants that satisfy the constructor's conditions, and so does the fallback.
         let histogram = Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|_| {
             Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are allowed"))
         });
         Self(histogram)
     }
 
-    /// Counts one sample.
+    /// Records one sample.
     #[inline]
     pub fn record(&mut self, nanos: u64) {
         self.0.saturating_record(nanos.max(1));
     }
 
-    /// Counts equal samples.
+    /// Records equal samples.
     pub fn record_many(&mut self, nanos: u64, count: u64) {
         self.0.saturating_record_n(nanos.max(1), count);
     }
 
     /// Adds the samples of another histogram. Histograms are merged; percentiles are never averaged.
     pub fn merge(&mut self, other: &Self) {
-        // Both have the same bounds, which is all that can go wrong.
+        // Adding fails only for different bounds; these are equal.
         let _ = self.0.add(&other.0);
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
@@ -63,29 +63,29 @@ impl Times {
         self.0.max()
     }
 
-    /// All of it in HdrHistogram's compressed V2 form, which every HdrHistogram library reads. Nothing is lost.
+    /// The complete histogram in HdrHistogram's lossless compressed V2 form, which every HdrHistogram library reads.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // Writing to memory does not fail, and our bounds are within what the format can hold.
+        // Writing to memory does not fail, and the bounds are within the limits of the format.
         if V2DeflateSerializer::new().serialize(&self.0, &mut bytes).is_err() {
             bytes.clear();
         }
         bytes
     }
 
-    /// Reads what [`Self::to_bytes`] wrote; `None` if it is something else.
+    /// Parses the output of [`Self::to_bytes`]; `None` if it is invalid.
     #[must_use]
     pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
         Deserializer::new().deserialize(&mut bytes).ok().map(Self)
     }
 
-    /// The recorded values in ascending order, each with how often it was seen.
+    /// The recorded values in ascending order with their counts.
     pub fn values(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
-    /// The figures people read.
+    /// The figures for display.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let us = |nanos: u64| nanos as f64 / 1e3;
@@ -121,16 +121,16 @@ pub struct Summary {
     pub max_us: f64,
 }
 
-/// Samples of an open-loop load, each counted from two starting points.
+/// Samples of an open-loop load, measured from two starting points.
 #[derive(Debug, Clone, Default)]
 pub struct Latency {
-    /// From the *scheduled* send time: what a user who does not wait for the generator would have seen.
+    /// From the *scheduled* send time: as seen by a user who does not wait for the generator.
     pub corrected: Times,
-    /// From the real send time: what most tools report, too good whenever the system stalls.
+    /// From the real send time, as most tools report it; too optimistic when the system stalls.
     pub uncorrected: Times,
-    /// How late the generator sent: real minus scheduled time.
+    /// Lateness of the generator: real minus scheduled time.
     pub lateness: Times,
-    /// Requests among these that had no answer: they took at least as long as was waited for it.
+    /// Requests without an answer; they count with the time they have waited.
     pub unanswered: u64,
 }
 
@@ -141,13 +141,13 @@ impl Latency {
         Self::default()
     }
 
-    /// The times that count: from the schedule if there was one.
+    /// The relevant times: from the schedule if there is one.
     #[must_use]
     pub fn counted(&self, is_scheduled: bool) -> &Times {
         if is_scheduled { &self.corrected } else { &self.uncorrected }
     }
 
-    /// Counts one request, all times in monotonic nanoseconds.
+    /// Records one request; all times in monotonic nanoseconds.
     #[inline]
     pub fn record(&mut self, scheduled: u64, sent: u64, done: u64) {
         self.corrected.record(done.saturating_sub(scheduled));
@@ -155,20 +155,20 @@ impl Latency {
         self.lateness.record(sent.saturating_sub(scheduled));
     }
 
-    /// Counts a request that had no answer when nobody waited any longer: it took at least so long. Left out, the slowest
-    /// requests of all would be missing, and percentiles would be best where the system stands still.
+    /// Records a request that had no answer when waiting ended; it counts with the time it has waited. Without these,
+    /// the slowest requests would be missing, and percentiles would look best when the system stalls.
     pub fn record_unanswered(&mut self, scheduled: u64, sent: u64, given_up: u64) {
         self.record(scheduled, sent, given_up);
         self.unanswered += 1;
     }
 
-    /// Counts a request that was due and had not been sent at `now`. There is no real send time to count from.
+    /// Records a request that was due but not sent at `now`. It has no real send time.
     pub fn record_unsent(&mut self, scheduled: u64, now: u64) {
         self.corrected.record(now.saturating_sub(scheduled));
         self.lateness.record(now.saturating_sub(scheduled));
     }
 
-    /// Adds the samples of another.
+    /// Adds the samples of another load.
     pub fn merge(&mut self, other: &Self) {
         self.unanswered += other.unanswered;
         self.corrected.merge(&other.corrected);
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_stall_shows_in_the_corrected_figures_only() {
-        // 1 000 requests, one each millisecond; the system stands still for 100 ms and then answers within 10 µs.
+        // 1 000 requests, one per millisecond; the system stalls for 100 ms and then answers within 10 µs.
         let mut latency = Latency::new();
         for index in 0u64..1_000 {
             let scheduled = index * 1_000_000;
@@ -198,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_at_the_end_shows_as_well() {
-        // 1 000 requests, one each millisecond; the system stands still from the 900th on and is not waited for.
+    fn a_stall_at_the_end_shows_in_the_corrected_figures() {
+        // 1 000 requests, one per millisecond; the system stalls from request 900 until waiting ends.
         let mut latency = Latency::new();
         for scheduled in (0u64..1_000).map(|index| index * 1_000_000) {
             match scheduled {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_on_the_way_through_bytes() {
+    fn serialization_is_lossless() {
         let mut times = Times::new();
         (1..=1_000u64).for_each(|value| times.record(value * value));
         let again = Times::from_bytes(&times.to_bytes()).unwrap();

@@ -1,26 +1,27 @@
-//! Loads: what is sent to a server, a broker or a network, how it is measured, and what the result looks like.
+//! Loads: specifications, measurement rules and results of loads on a server, a broker or a network.
 //!
-//! - [`specification`]: every load of `taktwerk bench` as a type. The command line is parsed into it, and the laboratory
-//!   writes it as JSON to a process of its own: neither builds command lines for the other;
-//! - [`result`]: what came of a load as a document of types, written and read here only;
-//! - [`connection`], [`endpoint`], [`node`], [`attribute`], [`span`], [`suggestion`]: how servers, nodes and times are
-//!   written.
+//! - [`specification`]: the loads of `taktwerk bench` as types. The command line is parsed into these types; the
+//!   laboratory passes them as JSON to a separate process, so that neither builds command lines for the other;
+//! - [`result`]: the result as a typed document; only this module writes and reads it;
+//! - [`connection`], [`endpoint`], [`node`], [`attribute`], [`span`], [`suggestion`]: notations for servers, nodes and
+//!   times.
 //!
-//! The rules of a measurement that can be believed stand here once:
+//! Rules and tools for valid measurements:
 //!
-//! - [`schedule`]: send times are fixed beforehand (open loop), so that a slow answer cannot hide the next request;
-//! - [`latency`]: each sample counts from its scheduled time *and* from its real send time, both are kept;
-//! - [`progress`]: what each monitored item received; the worst one counts, not the mean;
+//! - [`schedule`]: send times are fixed in advance (open loop), so that a slow answer does not delay the next request;
+//! - [`latency`]: each sample is measured from its scheduled time *and* from its real send time; both are kept;
+//! - [`progress`]: values received per monitored item; the worst item counts, not the mean;
 //! - [`process`]: CPU time, context switches and memory of a process, from `/proc`; [`cycles`]: its CPU cycles;
-//! - [`outliers`]: what a slow sample can be put down to;
-//! - [`steady`]: when a warm-up is over;
+//! - [`outliers`]: causes of slow samples;
+//! - [`steady`]: detects the end of the warm-up;
 //! - [`validity`]: reasons why a measurement is invalid (the generator was late or saturated);
-//! - [`wire`]: bytes on the wire by layer; [`energy`]: what the processor or a sensor of the supply counted;
-//! - [`observed`]: the CPU conditions that a program really had;
-//! - [`pin`], [`clock`], [`files`], [`machine`]: CPU affinity, time, the limit of open files, what machine this was;
-//! - [`mqtt`]: packets of MQTT.
+//! - [`wire`]: bytes on the wire by layer; [`energy`]: energy from the processor's counters or a sensor of the supply;
+//! - [`observed`]: the actual CPU conditions of a program;
+//! - [`pin`], [`clock`], [`files`], [`machine`]: CPU affinity, time, the limit of open files, description of the
+//!   machine;
+//! - [`mqtt`]: MQTT packets.
 //!
-//! What generates these loads needs a client, certificates and the laboratory: the crate `generator`.
+//! Generating the loads needs a client, certificates and the laboratory; see the crate `generator`.
 
 pub mod attribute;
 pub mod clock;

@@ -1,16 +1,16 @@
-//! What machine a measurement was made on: results of different machines must not be mixed.
+//! Describes the machine of a measurement, because results of different machines must not be mixed.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// The fingerprint that stands beside every result.
+/// Description of a machine, part of every result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub cpu: String,
-    /// How many CPUs are online.
+    /// Number of online CPUs.
     pub cpus: usize,
-    /// Whether a hypervisor is underneath: waking a sleeping CPU then costs tens of microseconds.
+    /// Whether it is a virtual machine, on which waking a sleeping CPU costs tens of microseconds.
     pub virtual_machine: bool,
     /// Memory in bytes.
     pub memory_bytes: u64,
@@ -48,14 +48,15 @@ impl Machine {
     }
 }
 
-/// How long all CPUs together were busy so far with whatever program, nanoseconds with the resolution of a clock tick; `None` if
-/// the kernel does not tell.
+/// Total busy time of all CPUs so far, in nanoseconds with the resolution of a clock tick; `None` if the kernel does
+/// not provide it.
 #[must_use]
 pub fn busy() -> Option<u64> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let ticks = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-    // user, nice, system, idle, iowait, irq, softirq: all but the two idle ones. Stolen time is nobody's work.
+    // user, nice, system, idle, iowait, irq, softirq: all except the two idle ones. Stolen time is not work of this
+    // machine.
     let busy = ticks.take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
     Some(busy.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum::<u64>() * tick)
 }

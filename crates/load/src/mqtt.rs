@@ -1,13 +1,13 @@
-//! Packets to bytes and back.
+//! Encodes and decodes MQTT packets.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest packet that is accepted. A broker that announces more is not believed.
+/// Maximum accepted packet size; larger announcements are an error.
 pub const PACKET_MAX: usize = 16 << 20;
 
-/// Which MQTT.
+/// MQTT version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Version {
     /// 3.1.1 (ISO/IEC 20922).
@@ -34,7 +34,7 @@ impl FromStr for Version {
         match text {
             "3.1.1" | "3" | "4" => Ok(Self::V311),
             "5" | "5.0" => Ok(Self::V5),
-            _ => Err(format!("there is no MQTT {text:?}; there are 3.1.1 and 5")),
+            _ => Err(format!("unknown MQTT version {text:?}: use 3.1.1 or 5")),
         }
     }
 }
@@ -78,33 +78,32 @@ impl Qos {
 impl FromStr for Qos {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let level =
-            text.parse().map_err(|_| format!("{text:?} is no quality of service; there are 0, 1 and 2"))?;
-        Self::of(level).map_err(|_| format!("{text:?} is no quality of service; there are 0, 1 and 2"))
+        let level = text.parse().map_err(|_| format!("{text:?} is not a QoS level: use 0, 1 or 2"))?;
+        Self::of(level).map_err(|_| format!("{text:?} is not a QoS level: use 0, 1 or 2"))
     }
 }
 
-/// What a broker did that it must not, or what it refused.
+/// Protocol violations and refusals of a broker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MqttError {
-    /// Bytes that are no packet.
+    /// Bytes that are not a packet.
     #[error("the broker sent a malformed packet: {0}")]
     Malformed(&'static str),
-    /// A packet that only clients send.
-    #[error("the broker sent a packet of type {0}, which it must not")]
+    /// A packet that only clients may send.
+    #[error("the broker sent a packet of type {0}, which only clients may send")]
     Unexpected(u8),
     /// A packet larger than [`PACKET_MAX`].
-    #[error("the broker announced a packet of {0} bytes")]
+    #[error("the broker announced a packet of {0} bytes, which exceeds the limit")]
     TooLarge(usize),
-    /// It does not want us.
+    /// The broker refused a request.
     #[error("the broker refused the {what} with code {code}")]
     Refused {
         /// Connection or subscription.
         what: &'static str,
-        /// The code that it gave.
+        /// The reason code.
         code: u8,
     },
-    /// It has had enough of us (MQTT 5 §3.14).
+    /// The broker disconnected (MQTT 5 §3.14).
     #[error("the broker disconnected with code {0}")]
     Disconnected(u8),
 }
@@ -119,11 +118,11 @@ pub enum Packet<'a> {
     },
     /// A message (§3.3).
     Publish {
-        /// Where it was published.
+        /// Topic.
         topic: &'a str,
-        /// What.
+        /// Payload.
         payload: &'a [u8],
-        /// How.
+        /// QoS level.
         qos: Qos,
         /// The packet identifier, 0 with [`Qos::AtMostOnce`].
         id: u16,
@@ -138,7 +137,7 @@ pub enum Packet<'a> {
     PubComp(u16),
     /// §3.9, for one filter.
     SubAck {
-        /// Of which request.
+        /// Packet identifier of the request.
         id: u16,
         /// 0 to 2 is the granted quality of service.
         code: u8,
@@ -147,12 +146,12 @@ pub enum Packet<'a> {
     PingResp,
     /// MQTT 5 §3.14.
     Disconnect {
-        /// Why.
+        /// Reason code.
         code: u8,
     },
 }
 
-/// Reads the packet at the beginning of `bytes` and says how long it is; `None` if it is not all there.
+/// Parses the packet at the beginning of `bytes`. Returns it with its length; `None` if it is incomplete.
 ///
 /// # Errors
 /// If these bytes can never become a packet.
@@ -194,7 +193,7 @@ pub fn parse(bytes: &[u8], version: Version) -> Result<Option<(Packet<'_>, usize
     Ok(Some((packet, 1 + used + length)))
 }
 
-/// A variable byte integer (§2.2.3) and how many bytes it takes.
+/// A variable byte integer (§2.2.3) and its length.
 fn variable(bytes: &[u8]) -> Result<Option<(usize, usize)>, MqttError> {
     let mut value = 0usize;
     for (index, byte) in bytes.iter().take(4).enumerate() {
@@ -240,7 +239,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Appends a packet whose body `write` makes.
+/// Appends a packet; `write` appends the body.
 fn packet(out: &mut Vec<u8>, first: u8, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(first);
     let mut left = length;
@@ -256,14 +255,14 @@ fn packet(out: &mut Vec<u8>, first: u8, length: usize, write: impl FnOnce(&mut V
 }
 
 fn text(out: &mut Vec<u8>, text: &str) {
-    // Topics and names of this module are short.
+    // Topics and names in this module are short.
     let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(text.as_bytes().get(..usize::from(length)).unwrap_or_default());
 }
 
-/// CONNECT with a clean session, no user, and the longest keep-alive: a measurement must not be disturbed by pings
-/// (§3.1). None at all would be 0, which rumqttd takes for a connection that has been silent for too long already.
+/// CONNECT with a clean session, no user, and the longest keep-alive, so that pings do not disturb measurements (§3.1).
+/// Not 0 (no keep-alive), because rumqttd treats such connections as timed out.
 pub fn connect(out: &mut Vec<u8>, version: Version, name: &str) {
     let is_5 = version == Version::V5;
     packet(out, 0x10, 10 + usize::from(is_5) + 2 + name.len(), |out| {
@@ -386,7 +385,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written comes back, whatever follows it, and no part of it is taken for the whole.
+        /// Encoded messages are decoded unchanged, with any bytes after them; incomplete ones are detected.
         #[test]
         fn messages_come_back(
             topic in "[a-z/]{1,40}", payload in proptest::collection::vec(any::<u8>(), 0..300),
@@ -406,7 +405,7 @@ mod tests {
             prop_assert_eq!(parse(&out, version), Ok(Some((expected, length))));
         }
 
-        /// No bytes make it panic, and what it takes was there.
+        /// No input causes a panic, and no more bytes are consumed than given.
         #[test]
         fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..64), is_5: bool) {
             let version = if is_5 { Version::V5 } else { Version::V311 };

@@ -1,10 +1,10 @@
-//! How nodes are named on the command line.
+//! Notation of nodes on the command line.
 //!
 //! - a NodeId: `i=85`, `ns=2;s=Name`, or with the namespace by name, `nsu=http://…;s=Name`;
 //! - a browse path from the root: `/Objects/2:Boiler`, with `*` and `?` in names as wild cards;
-//! - either of them with an attribute and an index range behind it: `i=2258#DataType`, `ns=2;s=Array#Value[0:2]`.
+//! - either of them, followed by an attribute and an index range: `i=2258#DataType`, `ns=2;s=Array#Value[0:2]`.
 //!
-//! In a path, `&` takes the special meaning from the character behind it (Part 4 Annex A.2): `2:a&/b`.
+//! In a path, `&` escapes the next character (Part 4 Annex A.2): `2:a&/b`.
 
 use crate::attribute::{Attribute, ParseAttributeError};
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum NodeSpec {
 /// One name of a browse path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The namespace, if it was given; without it a wild card matches all and a plain name is in namespace 0.
+    /// The namespace, if given. Without it, a wild card matches all namespaces, and a plain name is in namespace 0.
     pub namespace_index: Option<u16>,
     /// The characters of the name.
     name: Vec<Letter>,
@@ -38,31 +38,31 @@ enum Letter {
     Any,
 }
 
-/// A node with the attribute and the range that is meant.
+/// A node with an optional attribute and range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operand {
     /// The node.
     pub node: NodeSpec,
-    /// The attribute, if one was named.
+    /// The attribute, if given.
     pub attribute: Option<Attribute>,
     /// The index range; empty for the whole value.
     pub range: String,
 }
 
-/// The text names no node.
+/// The text is not a node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseNodeError {
-    /// No NodeId.
+    /// An invalid NodeId.
     #[error("{0}; or a browse path such as /Objects/2:Boiler (quote it: shells treat ; and * specially)")]
     Id(#[from] ParseNodeIdError),
     /// An empty name in a path.
     #[error("{0:?} has an empty name: write /Objects/2:Boiler, and && for a literal &")]
     EmptyName(String),
-    /// No attribute.
+    /// An unknown attribute.
     #[error(transparent)]
     Attribute(#[from] ParseAttributeError),
-    /// No index range.
-    #[error("{0:?} is no index range: write [3], [0:2] or [0:1,2]")]
+    /// An invalid index range.
+    #[error("{0:?} is not an index range: write [3], [0:2] or [0:1,2]")]
     Range(String),
 }
 
@@ -130,14 +130,14 @@ impl Step {
             .collect()
     }
 
-    /// Whether a BrowseName fits.
+    /// Whether a BrowseName matches.
     pub fn matches(&self, namespace_index: u16, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         self.namespace_index.is_none_or(|index| index == namespace_index) && matches(&self.name, &name)
     }
 }
 
-/// Wild-card matching in O(pattern · name): on a mismatch only the last `*` needs to give way.
+/// Wild-card matching in O(pattern · name): on a mismatch, only the last `*` is extended.
 fn matches(pattern: &[Letter], name: &[char]) -> bool {
     let (mut at, mut in_name) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -164,7 +164,7 @@ fn matches(pattern: &[Letter], name: &[char]) -> bool {
 impl FromStr for Operand {
     type Err = ParseNodeError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // Ids may contain any character: only the name of an attribute makes a '#' special.
+        // Ids may contain any character; '#' is special only before the name of an attribute.
         if let Some((node, suffix)) = text.rsplit_once('#') {
             let (name, range) = match suffix.split_once('[') {
                 None => (suffix, Some("")),
@@ -181,7 +181,7 @@ impl FromStr for Operand {
         }
         match text.parse() {
             Ok(node) => Ok(Self { node, attribute: None, range: String::new() }),
-            // The text is no node as a whole, but one with a misspelt attribute.
+            // The whole text is not a node: perhaps the attribute is misspelt.
             Err(error) => match text.rsplit_once('#') {
                 Some((node, suffix)) if node.parse::<NodeSpec>().is_ok() => {
                     let name = suffix.split('[').next().unwrap_or(suffix);
@@ -193,7 +193,7 @@ impl FromStr for Operand {
     }
 }
 
-/// Checks an index range before it is sent: the server's answer would only be a status code.
+/// Validates an index range before sending it, because the server would only return a status code.
 pub fn index_range(text: &str) -> Result<&str, ParseNodeError> {
     NumericRange::parse(text).map(|_| text).map_err(|_| ParseNodeError::Range(text.to_owned()))
 }
@@ -245,7 +245,7 @@ mod tests {
         for bad in ["", "Objects", "ns=x;i=1", "//Objects", "/Objects/", "/a&"] {
             assert!(bad.parse::<NodeSpec>().is_err(), "{bad}");
         }
-        // A colon without a number in front belongs to the name.
+        // A colon without a number before it belongs to the name.
         assert_eq!(steps("/urn:a")[0].plain().as_deref(), Some("urn:a"));
     }
 

@@ -1,20 +1,20 @@
-//! The CPU conditions that a program really had, as they stand beside a result. The laboratory looks for them.
+//! The actual CPU conditions of a program, stored with a result. The laboratory observes them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What stands beside a result.
+/// CPU conditions stored with a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// The CPUs that the program may use.
     pub cpus: String,
-    /// How many other programs may use one of them, kernel threads not counted. 0 is an isolated core.
+    /// Number of other programs that may use one of them, without kernel threads. 0 means an isolated core.
     pub others: usize,
     /// Scheduling class and priority.
     pub class: String,
     /// Governor of the first of these CPUs; none on most virtual machines.
     pub governor: Option<String>,
-    /// Whether a CPU of these shares its core with another (hyper-threading).
+    /// Whether one of these CPUs shares its core with another one (hyper-threading).
     pub shares_core: bool,
 }
 

@@ -1,81 +1,82 @@
-//! Why an answer was slow: what can be proved from the scheduler's and TCP's own accounts, and nothing else.
+//! Finds the causes of slow answers, if the counters of the scheduler and TCP prove them.
 //!
-//! The paper on the C-GW correlated peaks of the round-trip delay with peaks of the CPU load and could not explain all
-//! of them. A correlation is no cause. Here each slow sample is held against what happened between its request and its
+//! The C-GW paper correlated peaks of the round-trip delay with peaks of the CPU load and could not explain all of
+//! them. Correlation is not a cause. Here, each slow sample is compared with the events between its request and its
+//! answer. The largest event that explains at least half of the excess is its cause.
 //! answer; the largest part that explains at least half of the excess is its cause.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 
-/// One request with what happened meanwhile.
+/// One request with the events during it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// When it was due, seconds after the beginning.
+    /// When it was due, in seconds since the start.
     pub at_s: f64,
-    /// Sent to answered, microseconds.
+    /// Time from sending to the answer, in microseconds.
     pub rtt_us: f64,
-    /// Whether no answer came. It was waited for as long as the round trip says; it is longer, if there is one.
+    /// Whether there was no answer. Then `rtt_us` is the time it has waited, a lower bound.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
-    /// What happened meanwhile.
+    /// Events during the request.
     pub context: Context,
 }
 
-/// The round trip of the fastest answer, microseconds; `None` if there was no answer. How long nothing was waited for does
-/// not count: a connection that breaks can do so at once.
+/// The round trip of the fastest answer in microseconds; `None` without answers. Unanswered requests do not count,
+/// because a connection can break at once.
 #[must_use]
 pub fn fastest(samples: &[Sample]) -> Option<f64> {
     samples.iter().filter(|sample| !sample.unanswered).map(|sample| sample.rtt_us).min_by(f64::total_cmp)
 }
 
-/// What happened between a request and its answer.
+/// Events between a request and its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Context {
-    /// How late the client's timer was before the request. It is no part of the round trip, but of what somebody waits who
-    /// counts from the time at which the request was due.
+    /// Lateness of the client's timer before the request. It is not part of the round trip, but of the delay since the
+    /// scheduled time.
     pub timer_late_us: f64,
-    /// How long the server's threads were ready to run and had no CPU.
+    /// Time that the server's threads were ready to run without a CPU.
     pub server_wait_us: f64,
-    /// How long the server's threads ran.
+    /// Run time of the server's threads.
     pub server_run_us: f64,
-    /// How long the client was ready to run and had no CPU.
+    /// Time that the client was ready to run without a CPU.
     pub client_wait_us: f64,
-    /// How long the hypervisor had taken the server's or the client's CPU away, by the kernel's account. It counts whole clock
-    /// ticks: one that appears here was taken in this time or ended in it, and most short ones appear nowhere. Over many
-    /// samples the sum is right.
+    /// Time that the hypervisor took from the server's or the client's CPU, according to the kernel. It is counted in
+    /// whole clock ticks: a tick counted here was stolen or ended within this time, and most short periods are not
+    /// counted. The sum over many samples is correct.
     #[serde(default)]
     pub stolen_us: f64,
-    /// Segments that TCP sent again, in both directions where the server's end can be seen ([`crate::wire::carried`]).
+    /// Segments retransmitted by TCP, in both directions if the server's end is visible ([`crate::wire::carried`]).
     pub retransmitted: u64,
-    /// How busy the server's CPU was in the tenth of a second before the answer, by whatever program.
+    /// Total load of the server's CPU in the 100 ms before the answer.
     pub load_percent: Option<f64>,
-    /// Whether the server runs on this machine, so that its accounts are known.
+    /// Whether the server runs on this machine, so that its counters are known.
     pub server_known: bool,
 }
 
-/// What a slow answer is put down to.
+/// The cause of a slow answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The server was ready to run and another program had its CPU.
+    /// The server was ready to run, but another program used its CPU.
     ServerRunQueue,
-    /// The server itself worked on something for long.
+    /// The server itself ran for a long time.
     ServerTurn,
-    /// TCP lost a segment and sent it again.
+    /// TCP lost and retransmitted a segment.
     Retransmission,
-    /// The client's timer fired late: the request was sent later than it was due.
+    /// The client's timer was late, so the request was sent late.
     Timer,
-    /// The client was ready to run and another program had its CPU: the measurement's own fault.
+    /// The client was ready to run, but another program used its CPU. An error of the measurement.
     Generator,
-    /// The hypervisor had taken a CPU away, by the kernel's account of stolen time.
+    /// The hypervisor took a CPU, according to the kernel's stolen time.
     Hypervisor,
-    /// None of these: the link, an interrupt, or stolen time that was too short to be counted here.
+    /// No proven cause: the link, an interrupt, or stolen time too short to be counted.
     NotProven,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 7] = [
         Self::ServerRunQueue,
         Self::ServerTurn,
@@ -95,8 +96,8 @@ impl fmt::Display for Cause {
             Self::Retransmission => "TCP retransmission",
             Self::Timer => "a late timer of the client",
             Self::Generator => "client waiting for its CPU",
-            Self::Hypervisor => "a CPU that the hypervisor took away",
-            Self::NotProven => "nothing that can be proved",
+            Self::Hypervisor => "CPU time stolen by the hypervisor",
+            Self::NotProven => "no proven cause",
         })
     }
 }
@@ -104,20 +105,20 @@ impl fmt::Display for Cause {
 /// A slow sample with its cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slow {
-    /// Which sample.
+    /// Index of the sample.
     pub index: usize,
-    /// Sent to answered.
+    /// Time from sending to the answer.
     pub rtt_us: f64,
-    /// Beyond what is usual, counted from when it would have been sent by a timer as late as usual: this is what has to be
-    /// explained.
+    /// The time to be explained: beyond the usual delay, counted from when a timer with the usual lateness would have
+    /// sent it.
     pub excess_us: f64,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
     /// The figures behind it, in words.
     pub proof: String,
 }
 
-/// What each part takes in the usual sample: medians.
+/// Medians of the parts of all samples.
 struct Usual {
     delay: f64,
     timer: f64,
@@ -141,7 +142,7 @@ impl Usual {
         }
     }
 
-    /// What could have made a sample slow, with how much more of it there was than usual.
+    /// The possible causes of a slow sample, each with its excess over the usual value.
     fn parts(&self, context: &Context) -> [(Cause, f64); 4] {
         [
             (Cause::ServerRunQueue, context.server_wait_us - self.wait),
@@ -152,12 +153,12 @@ impl Usual {
     }
 }
 
-/// The round trip, and by how much more than usual it was sent late: who asks ten times a second waits for both.
+/// The round trip plus the lateness beyond the usual one: a client with a schedule waits for both.
 fn delay(sample: &Sample, usual_timer: f64) -> f64 {
     sample.rtt_us + (sample.context.timer_late_us - usual_timer).max(0.0)
 }
 
-/// Names the cause of each sample from `times` the fastest on, if it is slower than the usual one.
+/// Finds the cause of each sample that takes at least `times` as long as the fastest, if it is slower than usual.
 #[must_use]
 pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
     let Some(fastest) = fastest(samples) else { return Vec::new() };
@@ -169,7 +170,7 @@ pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
         if delay > fastest * times && excess > 0.0 {
             let (cause, mut proof) = prove(&sample.context, &usual, excess);
             if sample.unanswered {
-                proof = format!("no answer came; {proof}");
+                proof = format!("no answer; {proof}");
             }
             slow.push(Slow { index, rtt_us: sample.rtt_us, excess_us: excess, cause, proof });
         }
@@ -177,37 +178,38 @@ pub fn explain(samples: &[Sample], times: f64) -> Vec<Slow> {
     slow
 }
 
-/// The cause of an excess with its proof in words.
+/// The cause of an excess, with its proof in words.
 fn prove(context: &Context, usual: &Usual, excess: f64) -> (Cause, String) {
     let beyond = format!("beyond the usual {:.0} µs", usual.delay);
     let largest = usual.parts(context).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     match largest {
         Some((cause, part)) if part >= excess / 2.0 => {
-            // The accounts are taken a little before and after the request.
+            // The counters are read slightly before and after the request.
             let part = part.min(excess);
             (cause, format!("{cause} for {part:.0} of {excess:.0} µs {beyond}"))
         }
-        // How long it took to notice the loss stands in no account; that nothing else explains it does.
+        // No counter has the time until the loss was noticed. Retransmission is the cause if nothing else explains the
+        // excess.
         _ if context.retransmitted > 0 => {
             let segments = if context.retransmitted == 1 { "segment" } else { "segments" };
             let proof = format!(
-                "{} {segments} sent again by TCP in {excess:.0} µs {beyond}, of which nothing else explains half",
+                "TCP retransmitted {} {segments} in {excess:.0} µs {beyond}, half of which nothing else explains",
                 context.retransmitted
             );
             (Cause::Retransmission, proof)
         }
-        // An account of ticks: it can explain what is at most as long as they are.
+        // Counted in ticks, it can explain at most their length.
         _ if context.stolen_us >= excess / 2.0 && context.stolen_us > 0.0 => {
             let proof = format!(
-                "the hypervisor took {:.0} µs of CPU meanwhile, in clock ticks; {excess:.0} µs {beyond}",
+                "the hypervisor took {:.0} µs of CPU during the request, in clock ticks; {excess:.0} µs {beyond}",
                 context.stolen_us
             );
             (Cause::Hypervisor, proof)
         }
         _ => {
-            let known = if context.server_known { "" } else { " (the server's accounts are not known)" };
+            let known = if context.server_known { "" } else { " (the server's counters are not known)" };
             let proof = format!(
-                "not proved: of {excess:.0} µs {beyond}, the server waited {:.0} µs for its CPU and ran {:.0} µs, the client \
+                "not proven: of {excess:.0} µs {beyond}, the server waited {:.0} µs for its CPU and ran {:.0} µs, the client \
                  waited {:.0} µs and sent {:.0} µs late{known}",
                 context.server_wait_us, context.server_run_us, context.client_wait_us, context.timer_late_us
             );
@@ -216,9 +218,8 @@ fn prove(context: &Context, usual: &Usual, excess: f64) -> (Cause, String) {
     }
 }
 
-/// How much of what is not explained in slow samples the hypervisor took: its account over all of them, as a share of what
-/// they were late by together. It counts whole clock ticks, which says little about one sample and is right for the sum.
-/// `None` if all is explained.
+/// Stolen time over all slow samples without a proven cause, as a share of their total excess. It is counted in whole
+/// clock ticks, which is imprecise for one sample but correct for the sum. `None` if all samples are explained.
 #[must_use]
 pub fn stolen_share(samples: &[Sample], slow: &[Slow]) -> Option<f64> {
     let open = slow.iter().filter(|one| one.cause == Cause::NotProven || one.cause == Cause::Hypervisor);
@@ -229,7 +230,7 @@ pub fn stolen_share(samples: &[Sample], slow: &[Slow]) -> Option<f64> {
     (excess > 0.0).then(|| stolen / excess)
 }
 
-/// Pearson's correlation of two binary sequences (their φ coefficient); `None` if one of them never changes.
+/// Pearson's correlation of two binary sequences (their φ coefficient); `None` if one of them is constant.
 #[must_use]
 pub fn pearson(one: &[bool], two: &[bool]) -> Option<f64> {
     let [both, first, second, none] = contingency(one, two);
@@ -237,7 +238,7 @@ pub fn pearson(one: &[bool], two: &[bool]) -> Option<f64> {
     (product > 0.0).then(|| (both * none - first * second) / product.sqrt())
 }
 
-/// Kulczynski's second coefficient: the mean of P(two | one) and P(one | two); `None` if either never happens.
+/// Kulczynski's second coefficient: the mean of P(two | one) and P(one | two); `None` if either never occurs.
 #[must_use]
 pub fn kulczynski(one: &[bool], two: &[bool]) -> Option<f64> {
     let [both, first, second, _] = contingency(one, two);
@@ -260,16 +261,16 @@ fn contingency(one: &[bool], two: &[bool]) -> [f64; 4] {
     table
 }
 
-/// What the kernel has counted of CPUs so far, nanoseconds with the resolution of a clock tick.
+/// The kernel's CPU counters so far, in nanoseconds with the resolution of a clock tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Busy with whatever program: of the first CPU that was asked for.
+    /// Busy time of the first requested CPU.
     pub busy: u64,
-    /// Taken away by the hypervisor: of all that were asked for.
+    /// Stolen time of all requested CPUs.
     pub stolen: u64,
 }
 
-/// What `/proc/stat` says of CPUs; `None` without it, or if the first of them is not there.
+/// Counters of CPUs in `/proc/stat`; `None` without it, or if the first CPU is missing.
 #[must_use]
 pub fn counted(cpus: &[usize]) -> Option<Counted> {
     let text = fs::read_to_string("/proc/stat").ok()?;
@@ -282,7 +283,7 @@ pub fn counted(cpus: &[usize]) -> Option<Counted> {
             .split_ascii_whitespace()
             .filter_map(|ticks| ticks.parse().ok())
             .collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal: all but the two idle ones and the last.
+        // user, nice, system, idle, iowait, irq, softirq, steal: all except the two idle ones and the last.
         let busy = ticks.iter().take(7).enumerate().filter(|(at, _)| ![3, 4].contains(at));
         Some(Counted {
             busy: busy.map(|(_, ticks)| ticks * tick).sum(),
@@ -304,7 +305,7 @@ mod tests {
 
     #[test]
     fn each_cause_is_named_by_its_proof() {
-        // The server always runs and waits a little, and the timer is always 60 µs late: none of that is a cause.
+        // The server always runs and waits briefly, and the timer is always 60 µs late; these are not causes.
         let quiet = Context {
             server_run_us: 10.0,
             server_wait_us: 5.0,
@@ -329,7 +330,7 @@ mod tests {
                 Cause::ServerTurn,
                 Cause::Generator,
                 Cause::Retransmission,
-                // Sent again as well, but that is not what it waited for.
+                // Also retransmitted, but this did not cause the delay.
                 Cause::ServerRunQueue,
                 Cause::Timer,
                 Cause::NotProven
@@ -345,8 +346,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_needs_no_cause() {
-        // Two thirds of the answers wake a sleeping CPU: more than five times the fastest, and nothing happened.
+    fn usual_delays_have_no_cause() {
+        // Two thirds of the answers wake a sleeping CPU: more than five times the fastest, without any event.
         let mut samples = vec![sample(20.0, Context::default()); 10];
         samples.extend(vec![sample(150.0, Context::default()); 20]);
         assert_eq!(explain(&samples, 5.0), []);
@@ -356,20 +357,20 @@ mod tests {
     }
 
     #[test]
-    fn what_had_no_answer_is_slow_and_never_the_fastest() {
+    fn unanswered_requests_are_slow_and_never_the_fastest() {
         let unanswered = |rtt_us| Sample { unanswered: true, ..sample(rtt_us, Context::default()) };
         let mut samples = vec![sample(100.0, Context::default()); 30];
-        // The connection broke at once, and time was over.
+        // One at which the connection broke at once, and one at which the time was over.
         samples.extend([unanswered(1.0), unanswered(1e6)]);
         assert_eq!((fastest(&samples), fastest(&samples[30..])), (Some(100.0), None));
         let slow = explain(&samples, 5.0);
         assert_eq!(slow.iter().map(|slow| slow.index).collect::<Vec<_>>(), [31]);
-        assert!(slow[0].proof.starts_with("no answer came; not proved"), "{}", slow[0].proof);
+        assert!(slow[0].proof.starts_with("no answer; not proven"), "{}", slow[0].proof);
         assert_eq!(explain(&samples[30..], 5.0), []);
     }
 
     #[test]
-    fn samples_from_before_it_was_noted_had_an_answer_each() {
+    fn old_samples_count_as_answered() {
         let answered = sample(100.0, Context::default());
         let text = serde_json::to_string(&answered).unwrap();
         assert!(!text.contains("unanswered"), "{text}");
@@ -401,13 +402,13 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_a_cause_where_it_is_counted_and_a_share_where_it_is_not() {
+    fn stolen_time_is_a_cause_or_a_share() {
         let quiet = Context { server_run_us: 10.0, server_known: true, ..Context::default() };
         let stolen = Context { stolen_us: 10_000.0, ..quiet };
         let mut samples = vec![sample(100.0, quiet); 20];
         samples.push(sample(4_100.0, stolen));
         samples.extend([sample(4_100.0, quiet), sample(4_100.0, quiet)]);
-        // Far longer than a tick and the next: that was something else.
+        // Far longer than two ticks, so it has another cause.
         samples.push(sample(60_100.0, stolen));
         let slow = explain(&samples, 5.0);
         let causes: Vec<Cause> = slow.iter().map(|slow| slow.cause).collect();

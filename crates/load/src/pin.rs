@@ -4,11 +4,11 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt;
 use std::str::FromStr;
 
-/// A list of CPU numbers as Linux writes it: `0`, `0,2`, `1-3`.
+/// A list of CPU numbers in Linux notation: `0`, `0,2`, `1-3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuList(Vec<usize>);
 
-/// The text is no list of CPUs.
+/// The text is not a list of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a list of CPUs: {text:?}; write 0 or 0,2 or 1-3")]
 pub struct ParseCpuListError {
@@ -44,10 +44,10 @@ impl CpuList {
         Self((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
     }
 
-    /// Restricts the calling thread, and threads and programs it starts from now on, to these CPUs.
+    /// Restricts the calling thread to these CPUs, and all threads and programs that it starts from now on.
     ///
     /// # Errors
-    /// If the machine does not have them or this process may not use them.
+    /// If the machine does not have these CPUs, or this process may not use them.
     pub fn pin(&self) -> Result<(), PinError> {
         let mut set = CpuSet::new();
         self.0.iter().for_each(|cpu| set.set(*cpu));

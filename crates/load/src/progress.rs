@@ -1,10 +1,10 @@
-//! What each item of a subscription received. The worst item decides, not the mean: a server that serves half of its
-//! items twice and the other half never has a perfect mean.
+//! Values received by each item of a subscription. The worst item decides, not the mean: a server that serves half of
+//! its items twice and the others never has a perfect mean.
 
 use crate::latency::Times;
 use serde::{Deserialize, Serialize};
 
-/// Notifications of each item within a window.
+/// Number of notifications of each item within a window.
 #[derive(Debug, Clone)]
 pub struct Progress {
     received: Vec<u32>,
@@ -20,39 +20,39 @@ pub struct Progress {
 /// The figures of a [`Progress`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgressSummary {
-    /// Items observed.
+    /// Number of items.
     pub items: usize,
-    /// Notifications in the window.
+    /// Number of notifications within the window.
     pub notifications: u64,
-    /// What an item should have received.
+    /// Expected notifications per item.
     pub expected_per_item: f64,
-    /// Mean of what they received.
+    /// Mean notifications per item.
     pub mean_per_item: f64,
-    /// What the worst item received.
+    /// Notifications of the worst item.
     pub min_per_item: u32,
-    /// What the item with most received.
+    /// Notifications of the best item.
     pub max_per_item: u32,
-    /// The worst item's share of what it should have received.
+    /// Received share of the expected notifications of the worst item.
     pub worst_item_ratio: f64,
-    /// Which item that is.
+    /// Index of the worst item.
     pub worst_item: usize,
-    /// Items that received less than 99 % of what they should have, were they given one more: one at an edge of the window is
-    /// no loss.
+    /// Items with less than 99 % of the expected notifications. One missing notification is tolerated, because it may
+    /// be at an edge of the window.
     pub items_behind: usize,
     /// Median time between two notifications of an item, milliseconds.
     pub cycle_p50_ms: f64,
     /// 99th percentile of the same.
     pub cycle_p99_ms: f64,
-    /// The longest time an item went without news.
+    /// The longest time without a notification of an item.
     pub worst_gap_ms: f64,
-    /// Notifications whose status has the Overflow bit: values were lost.
+    /// Notifications with the Overflow bit, which means lost values.
     pub overflows: u64,
     /// Notifications with a Bad status.
     pub bad: u64,
 }
 
 impl Progress {
-    /// For `items` items; counts nothing before [`Self::open`].
+    /// For `items` items; counting starts with [`Self::open`].
     #[must_use]
     pub fn new(items: usize) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Progress {
 
     /// Ends the window.
     pub fn close(&mut self, now: u64) {
-        // An item that fell silent has a gap as long as its silence.
+        // Silent items have a gap until the end of the window.
         if self.open {
             let quietest = self.last.iter().copied().map(|last| last.max(self.window_start)).min();
             self.worst_gap = self.worst_gap.max(now.saturating_sub(quietest.unwrap_or(now)));
@@ -96,8 +96,8 @@ impl Progress {
             *received += 1;
             if *last >= self.window_start {
                 let gap = now.saturating_sub(*last);
-                // A histogram update per notification would cost more than decoding it: a sample of items will do
-                // for the percentiles, but the worst gap is exact.
+                // Updating a histogram for each notification would cost more than decoding it. Percentiles use a sample
+                // of items; the worst gap is exact.
                 if item.is_multiple_of(64) {
                     self.gaps.record(gap);
                 }
@@ -107,7 +107,7 @@ impl Progress {
         *last = now;
     }
 
-    /// Counts a notification that says values were lost.
+    /// Counts a notification that reports lost values.
     pub fn overflow(&mut self) {
         self.overflows += u64::from(self.open);
     }
@@ -117,37 +117,37 @@ impl Progress {
         self.bad += u64::from(self.open);
     }
 
-    /// Whether every item has been heard of at least once, before or in the window.
+    /// Whether every item has had a notification, before or within the window.
     #[must_use]
     pub fn all_heard(&self) -> bool {
         self.last.iter().all(|last| *last != 0)
     }
 
-    /// How many items have not been heard of.
+    /// Number of items without any notification.
     #[must_use]
     pub fn unheard(&self) -> usize {
         self.last.iter().filter(|last| **last == 0).count()
     }
 
-    /// Times between two notifications of an item, of every 64th item.
+    /// Times between two notifications, for every 64th item.
     #[must_use]
     pub fn cycles(&self) -> &Times {
         &self.gaps
     }
 
-    /// What each item received so far in the window.
+    /// Notifications per item so far within the window.
     #[must_use]
     pub fn counts(&self) -> Vec<f64> {
         self.received.iter().map(|count| f64::from(*count)).collect()
     }
 
-    /// Notifications so far in the window.
+    /// Notifications so far within the window.
     #[must_use]
     pub fn notifications(&self) -> u64 {
         self.received.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The figures, if each item should have received `expected` notifications.
+    /// The figures, for an expected number of notifications per item.
     #[must_use]
     pub fn summary(&self, expected: f64) -> ProgressSummary {
         let items = self.received.len();
@@ -164,7 +164,7 @@ impl Progress {
             max_per_item: self.received.iter().copied().max().unwrap_or(0),
             worst_item_ratio: ratio(f64::from(min)),
             worst_item,
-            // One notification more or less at the edges of the window is not a loss.
+            // One missing notification at the edges of the window is not a loss.
             items_behind: self
                 .received
                 .iter()
@@ -214,7 +214,7 @@ mod tests {
         progress.notify(0, 2_000_000);
         progress.close(9_000_000);
         assert!((progress.summary(8.0).worst_gap_ms - 8.0).abs() < 1e-9);
-        // An unknown item must not be able to break the bookkeeping.
+        // An unknown item must not corrupt the counters.
         progress.notify(7, 1);
     }
 }

@@ -1,26 +1,26 @@
-//! Open-loop schedules: when each request is due, whatever happened to the ones before.
+//! Open-loop schedules: send times that do not depend on earlier requests.
 
-/// No more sends than this are told one by one: of a schedule that is so far behind they are all alike.
+/// Maximum number of overdue sends that are listed.
 const LEFT_MAX: usize = 1_000_000;
 
 /// Evenly spaced send times at a fixed rate.
 ///
-/// Times are computed from the start and the number of the request, never from the previous send, so neither
-/// rounding nor a late send shifts those that follow.
+/// Times are computed from the start and the number of the request, not from the previous send. So neither rounding nor
+/// late sends shift later times.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenLoop {
     start: u64,
     per_second: f64,
-    /// Sends in all; `None` for no end.
+    /// Total number of sends; `None` for unlimited.
     total: Option<u64>,
     next: u64,
 }
 
 impl OpenLoop {
-    /// A schedule of `per_second` sends from `start` (monotonic nanoseconds) on.
+    /// A schedule with `per_second` sends, starting at `start` (monotonic nanoseconds).
     ///
     /// # Panics
-    /// Never; a rate that is not positive and finite gives a schedule without sends.
+    /// Never; a rate that is not positive and finite gives an empty schedule.
     #[must_use]
     pub fn new(start: u64, per_second: f64, total: Option<u64>) -> Self {
         let empty = !(per_second.is_finite() && per_second > 0.0);
@@ -42,7 +42,7 @@ impl OpenLoop {
         }
     }
 
-    /// Takes the next send if it is due at `now`; its scheduled time is what latency counts from.
+    /// Takes the next send if it is due at `now`; returns its scheduled time, from which latency counts.
     pub fn take(&mut self, now: u64) -> Option<u64> {
         let due = self.next_due().filter(|due| *due <= now)?;
         self.next += 1;
@@ -55,7 +55,7 @@ impl OpenLoop {
         self.next
     }
 
-    /// How many sends were due at `now` and have not been taken: the backlog of a generator that is late.
+    /// Number of sends that are due at `now` but not taken: the backlog of a late generator.
     #[must_use]
     pub fn backlog(&self, now: u64) -> u64 {
         if now < self.start || self.next_due().is_none() {
@@ -65,7 +65,7 @@ impl OpenLoop {
         due.min(self.total.unwrap_or(u64::MAX)).saturating_sub(self.next)
     }
 
-    /// When the sends of the backlog were due, at most a million of them.
+    /// Scheduled times of the backlog, at most a million.
     pub fn left(&self, now: u64) -> impl Iterator<Item = u64> + use<> {
         let schedule = *self;
         let numbers = schedule.next..schedule.total.unwrap_or(u64::MAX);
@@ -90,7 +90,7 @@ mod tests {
         let mut schedule = OpenLoop::new(0, 1_000.0, Some(5));
         assert_eq!(schedule.take(0), Some(0));
         assert_eq!(schedule.take(999_999), None);
-        // Nothing was sent for 3.5 ms: three sends are late, and each keeps its own due time.
+        // Nothing was sent for 3.5 ms: three sends are late, and each keeps its scheduled time.
         assert_eq!(schedule.backlog(3_500_000), 3);
         assert_eq!(schedule.left(3_500_000).collect::<Vec<_>>(), [1_000_000, 2_000_000, 3_000_000]);
         assert_eq!(schedule.take(3_500_000), Some(1_000_000));
@@ -102,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_nothing_sends_nothing() {
+    fn a_zero_rate_sends_nothing() {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(OpenLoop::new(0, rate, None).take(u64::MAX), None, "{rate}");
             assert_eq!(OpenLoop::new(0, rate, None).left(u64::MAX).count(), 0, "{rate}");
         }
-        // However many are due, telling them ends.
+        // The list is limited, however many sends are due.
         assert_eq!(OpenLoop::new(0, 1e15, None).left(u64::MAX).count(), LEFT_MAX);
     }
 }

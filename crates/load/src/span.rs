@@ -1,10 +1,10 @@
-//! Time spans on the command line: `50us`, `100ms`, `2.5s`, `1m`, `1h`.
+//! Notation of time spans on the command line: `50us`, `100ms`, `2.5s`, `1m`, `1h`.
 
 use std::time::Duration;
 
-/// The text is no time span.
+/// The text is not a time span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time span: write 50us, 100ms, 2.5s, 1m or 1h")]
+#[error("{0:?} is not a time span: write 50us, 100ms, 2.5s, 1m or 1h")]
 pub struct ParseSpanError(String);
 
 fn parse(text: &str, default_unit: f64) -> Result<Duration, ParseSpanError> {
@@ -24,29 +24,29 @@ fn parse(text: &str, default_unit: f64) -> Result<Duration, ParseSpanError> {
         _ => return Err(error()),
     };
     let number: f64 = number.parse().map_err(|_| error())?;
-    // A year is longer than anything that is measured, and far from overflowing nanoseconds.
+    // Limited to a year, which is longer than any measurement and cannot overflow nanoseconds.
     Some(number * seconds)
         .filter(|span| *span <= 365.0 * 86_400.0)
         .map(Duration::from_secs_f64)
         .ok_or_else(error)
 }
 
-/// Reads a span; a plain number counts seconds.
+/// Parses a span; a plain number is in seconds.
 pub fn seconds(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1.0)
 }
 
-/// Reads a span that is longer than nothing; a plain number counts seconds.
+/// Parses a span above zero; a plain number is in seconds.
 pub fn some(text: &str) -> Result<Duration, ParseSpanError> {
     Some(seconds(text)?).filter(|span| !span.is_zero()).ok_or_else(|| ParseSpanError(text.to_owned()))
 }
 
-/// Reads a span; a plain number counts milliseconds, the protocol's unit.
+/// Parses a span; a plain number is in milliseconds, the protocol's unit.
 pub fn millis(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1e-3)
 }
 
-/// Reads a span; a plain number counts microseconds.
+/// Parses a span; a plain number is in microseconds.
 pub fn micros(text: &str) -> Result<Duration, ParseSpanError> {
     parse(text, 1e-6)
 }

@@ -1,36 +1,35 @@
-//! When a warm-up is over: not after a time that somebody guessed, but when the load looks the same for a while.
+//! Detects the end of the warm-up: when the load has been constant for a while, instead of after a fixed time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Publishing intervals that have to be alike before a load is steady. Servers go on adjusting for a while: this project's
-/// watches its first six cycles and then may move once, away from the times at which values are written, so that one
-/// message comes up to half an interval late. A window that contained it would seem to miss a message.
+/// Number of equal publishing intervals for a steady load. Servers adjust for a while. For example, Taktwerk observes
+/// six cycles and then may shift its phase once, away from the times at which values are written. One message is then
+/// up to half an interval late, and a window that contains it would appear to miss a message.
 pub const INTERVALS: usize = 10;
 
-/// How many intervals to wait for that. A load that has not become steady until then will not: its server is overloaded, or
-/// the machine is.
+/// Maximum number of intervals to wait. If the load is not steady by then, the server or the machine is overloaded.
 const INTERVALS_MAX: u32 = 40;
 
-/// How long a load with this interval may take to become steady.
+/// Maximum time for a load with this interval to become steady.
 #[must_use]
 pub fn patience(interval: Duration) -> Duration {
     (interval * INTERVALS_MAX).clamp(Duration::from_secs(4), Duration::from_secs(40))
 }
 
-/// How far the time between two messages may be from the interval before the message counts as late or early: a quarter, and
-/// what a machine with sleeping CPUs adds to any.
+/// Maximum deviation of the time between two messages from the interval: a quarter of it, plus the wake-up time of
+/// sleeping CPUs.
 #[must_use]
 pub fn slip(interval: Duration) -> Duration {
     (interval / 4).max(Duration::from_millis(5))
 }
 
-/// What came in one interval, over all clients.
+/// Messages and values of one interval, over all clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slice {
     /// Messages with values.
     pub messages: u64,
-    /// Those of them that came too long, or too short, after the one before.
+    /// Messages that arrived too early or too late after the previous one.
     pub irregular: u64,
     /// Values in them.
     pub values: u64,
@@ -46,11 +45,11 @@ impl Slice {
     }
 }
 
-/// Looks at what comes in each interval and says when the last ones are alike.
+/// Detects when the latest intervals are equal.
 ///
-/// It does not count messages of an interval: one that comes every 100 ms, a hair before the end of an interval or a hair
-/// after it, is twice in one interval and not at all in the next, though nothing could be steadier. What it looks at is the
-/// time since the message before, and how many values a message has.
+/// It does not count the messages per interval. A message every 100 ms that arrives near the end of an interval can be
+/// counted twice in one interval and not in the next, although the load is steady. Instead, it checks the time since
+/// the previous message, and the number of values per message.
 #[derive(Debug, Clone)]
 pub struct Steady {
     tolerance: f64,
@@ -59,14 +58,15 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// Steady is when in `slices` intervals in a row no more than `tolerance` of the messages (a share, 0.05 for 5 %) came
-    /// out of time, and messages have as many values in all of them, within `tolerance` or half a value.
+    /// Steady means: in `slices` consecutive intervals, at most a share of `tolerance` of the messages (0.05 for 5 %)
+    /// were irregular, and the number of values per message was equal within `tolerance` or half a value.
     #[must_use]
     pub fn new(slices: usize, tolerance: f64) -> Self {
         Self { tolerance, slices: slices.max(2), recent: VecDeque::new() }
     }
 
-    /// Notes the next interval; returns whether the last ones are alike. Nothing at all is not steady.
+    /// Records the next interval. Returns whether the latest intervals are equal. Intervals without messages are not
+    /// steady.
     pub fn observe(&mut self, slice: Slice) -> bool {
         let silent = |slice: Option<&Slice>| slice.is_none_or(|slice| slice.messages == 0);
         if slice.messages == 0 && silent(self.recent.back()) || !slice.is_regular(self.tolerance) {
@@ -105,24 +105,24 @@ mod tests {
     }
 
     #[test]
-    fn a_message_at_the_edge_of_an_interval_is_steady() {
+    fn messages_at_the_edge_of_an_interval_are_steady() {
         let mut steady = Steady::new(4, 0.05);
         let answers: Vec<bool> =
             [1, 0, 2, 1, 0, 2].iter().map(|count| steady.observe(slice(*count, 0, count * 500))).collect();
         assert_eq!(answers, [false, false, false, true, true, true]);
-        // Few items, shared by a few clients: who is at the edge decides how many values a message has on average.
+        // Few items on few clients: the mean number of values per message depends on which client is at the edge.
         let mut steady = Steady::new(2, 0.05);
         assert!(!steady.observe(slice(3, 0, 5)) && steady.observe(slice(2, 0, 4)));
     }
 
     #[test]
-    fn one_that_moves_begins_anew() {
+    fn a_shift_restarts_the_detection() {
         let mut steady = Steady::new(3, 0.05);
         assert!((0..2).all(|_| !steady.observe(slice(10, 0, 100))));
         assert!(!steady.observe(slice(10, 1, 100)));
         let answers: Vec<bool> = (0..3).map(|_| steady.observe(slice(10, 0, 100))).collect();
         assert_eq!(answers, [false, false, true]);
-        // One of thirty is a neighbour of the machine, not a server that adjusts.
+        // One in thirty is noise of the machine, not an adjusting server.
         assert!(steady.observe(slice(30, 1, 300)));
     }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_has_an_end() {
+    fn waiting_is_limited() {
         assert_eq!(patience(Duration::from_millis(100)), Duration::from_secs(4));
         assert_eq!(patience(Duration::from_millis(500)), Duration::from_secs(20));
         assert_eq!(patience(Duration::from_secs(60)), Duration::from_secs(40));

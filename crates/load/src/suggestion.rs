@@ -1,8 +1,8 @@
-//! The name that was probably meant, as a question behind a message.
+//! Suggests the name that was probably meant, as the end of a message.
 
 use taktwerk_explain::nearest;
 
-/// The question; empty if no name is near.
+/// The suggestion; empty if no name is similar.
 pub fn question<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(text, names).map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }

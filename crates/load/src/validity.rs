@@ -1,11 +1,11 @@
-//! Why a measurement is worth nothing. A generator that could not keep up measures itself; the result is then
+//! Reasons why a measurement is invalid. If the generator could not keep up, it measured itself; such a result is
 //! *invalid*, not slow.
 
 use crate::latency::Times;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One reason. Each says what to change.
+/// One reason. Its message says what to change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Invalid {
@@ -14,14 +14,14 @@ pub enum Invalid {
         /// Its CPU use in percent of one core.
         cpu_percent: f64,
     },
-    /// Requests went out later than their schedule said.
+    /// Requests were sent later than scheduled.
     GeneratorLate {
         /// 99th percentile of the lateness.
         p99_us: f64,
-        /// What is allowed.
+        /// Maximum lateness.
         allowed_us: f64,
     },
-    /// Half of the requests went out later than the next one was due.
+    /// Half of the requests were later than the time of the next one.
     PaceNotKept {
         /// Median of the lateness.
         p50_us: f64,
@@ -35,40 +35,41 @@ pub enum Invalid {
         /// Requests sent.
         sent: u64,
     },
-    /// So many requests had no answer at the end that percentiles say too little: their times are known from below only.
+    /// So many requests were unanswered at the end that percentiles are not meaningful, because only a lower bound of
+    /// their times is known.
     Unanswered {
         /// Requests without an answer.
         unanswered: u64,
         /// Requests that were due in the window.
         due: u64,
     },
-    /// Connections broke during the window.
+    /// Connections were lost within the window.
     ConnectionsLost {
-        /// How many.
+        /// Their number.
         lost: usize,
     },
-    /// Messages that a transport without acknowledgements has lost.
+    /// Messages were lost on a transport without acknowledgements.
     MessagesLost {
-        /// How many.
+        /// Their number.
         lost: u64,
     },
-    /// A publisher was listened to, and nothing came that could be read.
+    /// The subscriber received no readable message from the publisher.
     NothingHeard {
-        /// Where.
+        /// The address.
         url: String,
-        /// What came and could not be read.
+        /// Number of received datagrams that could not be read.
         datagrams: u64,
     },
-    /// Messages came without the times that are to be measured.
+    /// Messages lacked the times to be measured.
     NoTimes {
-        /// How many.
+        /// Their number.
         messages: u64,
     },
-    /// Nothing was measured.
+    /// There are no samples.
     NoSamples,
 }
 
-/// Reasons as one text.
+/// Joins reasons to one text.
 #[must_use]
 pub fn in_words(reasons: &[Invalid]) -> String {
     reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
@@ -79,58 +80,58 @@ impl fmt::Display for Invalid {
         match self {
             Self::GeneratorSaturated { cpu_percent } => write!(
                 f,
-                "the load generator used {cpu_percent:.0} % of its core, so it measured itself: lower the load, or \
-                 give it a core of its own (--cpu)"
+                "the load generator used {cpu_percent:.0} % of its core and may have been the bottleneck: lower the \
+                 load, or give it a separate core (--cpu)"
             ),
             Self::GeneratorLate { p99_us, allowed_us } => write!(
                 f,
-                "the load generator was late (p99 {p99_us:.0} µs, allowed {allowed_us:.0} µs): lower --rate, give it \
-                 a core of its own (--cpu), or stop what else runs on this machine"
+                "the load generator was late (p99 {p99_us:.0} µs, allowed {allowed_us:.0} µs): lower --rate, give it a \
+                 separate core (--cpu), or stop other programs on this machine"
             ),
             Self::PaceNotKept { p50_us, interval_us } => write!(
                 f,
-                "the schedule was not kept: half of the requests were late by {p50_us:.0} µs or more, one is due every \
-                 {interval_us:.0} µs: lower --rate, or stop what else runs on this machine"
+                "the schedule was not kept: half of the requests were late by {p50_us:.0} µs or more, with one request every \
+                 {interval_us:.0} µs: lower --rate, or stop other programs on this machine"
             ),
             Self::NotSent { due, sent } => write!(
                 f,
-                "only {sent} of {due} scheduled requests were sent: the server or the generator cannot keep this \
+                "only {sent} of {due} scheduled requests were sent: the server or the generator cannot sustain this \
                  rate; lower --rate or add clients (-c)"
             ),
             Self::Unanswered { unanswered, due } => write!(
                 f,
-                "{unanswered} of {due} had no answer when the measurement ended, so that their times are known from below \
-                 only: lower the load, or see why the server stood still"
+                "{unanswered} of {due} had no answer when the measurement ended, so only a lower bound of their times \
+                 is known: lower the load, or check why the server stalled"
             ),
             Self::ConnectionsLost { lost } => {
                 write!(f, "{lost} connections were lost during the measurement: see the log for the reasons")
             }
             Self::MessagesLost { lost } => {
-                write!(f, "{lost} messages did not arrive: fewer stations (-c), or larger socket buffers")
+                write!(f, "{lost} messages did not arrive: use fewer stations (-c) or larger socket buffers")
             }
             Self::NothingHeard { url, datagrams: 0 } => write!(
                 f,
-                "nothing came to {url}: see whether the publisher runs, and whether it sends to this address and through this \
-                 interface (--interface)"
+                "nothing was received at {url}: check whether the publisher runs, and whether it sends to this address \
+                 and through this interface (--interface)"
             ),
             Self::NothingHeard { url, datagrams } => write!(
                 f,
-                "{datagrams} datagrams came to {url}, and none was a message that could be read: it has to be UADP without \
-                 message security, of the publisher that is listened to (--publisher-id)"
+                "{datagrams} datagrams were received at {url}, but none could be read: the publisher must send UADP \
+                 without message security, and match --publisher-id"
             ),
             Self::NoTimes { messages } => write!(
                 f,
-                "{messages} messages came, and none says when it was ready or when its value had changed: let the publisher send \
-                 a Timestamp with them, and SourceTimestamps with their fields, by the clock of this machine"
+                "{messages} messages were received, but without times: configure the publisher to send the Timestamp \
+                 of messages and the SourceTimestamp of fields, and use the clock of this machine"
             ),
             Self::NoSamples => {
-                write!(f, "nothing was measured: extend the duration (-d) or lower the interval")
+                write!(f, "no samples: extend the duration (-d) or lower the interval")
             }
         }
     }
 }
 
-/// Share of a core above which a generator counts as saturated.
+/// CPU share in percent above which a generator counts as saturated.
 pub const SATURATED_PERCENT: f64 = 95.0;
 
 /// Checks the generator's CPU time over a window.
@@ -140,8 +141,8 @@ pub fn check_cpu(cpu_ns: u64, window_ns: u64, cores: usize) -> Option<Invalid> {
     (cpu_percent > SATURATED_PERCENT).then_some(Invalid::GeneratorSaturated { cpu_percent })
 }
 
-/// Checks the generator's lateness: its 99th percentile may be a tenth of the interval between the sends of one
-/// client, and 1 ms is always allowed because no ordinary kernel promises more.
+/// Checks the generator's lateness. Its 99th percentile may be a tenth of the interval between two sends of one client.
+/// 1 ms is always allowed, because ordinary kernels do not guarantee less.
 #[must_use]
 pub fn check_lateness(lateness: &Times, interval_ns: u64) -> Option<Invalid> {
     if lateness.count() == 0 {
@@ -153,16 +154,15 @@ pub fn check_lateness(lateness: &Times, interval_ns: u64) -> Option<Invalid> {
         .then_some(Invalid::GeneratorLate { p99_us: late as f64 / 1e3, allowed_us: allowed as f64 / 1e3 })
 }
 
-/// Checks how many of the requests that were due had no answer: one of a hundred is as many as lie above the 99th
-/// percentile, which says nothing then.
+/// Checks the number of unanswered requests. If more than 1 % are unanswered, the 99th percentile is not meaningful.
 #[must_use]
 pub fn check_answers(unanswered: u64, due: u64) -> Option<Invalid> {
     (unanswered > 0 && unanswered.saturating_mul(100) >= due)
         .then_some(Invalid::Unanswered { unanswered, due })
 }
 
-/// Checks that a schedule was kept on the whole: half of the requests may be late by an interval at most. For measurements
-/// whose times do not count from the schedule, so that pauses of the machine do not spoil them.
+/// Checks that a schedule was roughly kept: half of the requests may be late by at most an interval. For measurements
+/// whose times do not count from the schedule, so that pauses of the machine do not invalidate them.
 #[must_use]
 pub fn check_pace(lateness: &Times, interval_ns: u64) -> Option<Invalid> {
     if lateness.count() == 0 {
@@ -187,14 +187,14 @@ mod tests {
         (0..100).for_each(|_| late.record(5_000_000));
         assert!(check_lateness(&late, 10_000_000).is_some());
         assert_eq!(check_lateness(&late, 100_000_000), None);
-        // Late, but not later than the next one.
+        // Late, but sent before the next one is due.
         assert_eq!(check_pace(&late, 10_000_000), None);
         assert!(check_pace(&late, 1_000_000).unwrap().to_string().contains("late by 50"));
         assert_eq!(check_pace(&Times::new(), 0), None);
     }
 
     #[test]
-    fn what_was_not_heard_says_what_to_look_at() {
+    fn missing_messages_say_what_to_check() {
         let nothing = |datagrams| Invalid::NothingHeard { url: "opc.udp://239.0.0.1:1".into(), datagrams };
         let (silence, noise) = (nothing(0).to_string(), nothing(7).to_string());
         assert!(silence.contains("239.0.0.1") && silence.contains("--interface"), "{silence}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_a_hundred_without_an_answer_is_too_many() {
+    fn one_percent_unanswered_is_invalid() {
         assert_eq!(
             (check_answers(0, 0), check_answers(0, 1_000), check_answers(9, 1_000)),
             (None, None, None)

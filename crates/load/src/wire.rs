@@ -1,8 +1,8 @@
-//! Bytes on the wire by layer, from the kernel's own account of each TCP connection (`sock_diag`, tcp(7) `TCP_INFO`).
+//! Bytes on the wire by layer, from the kernel's counters of each TCP connection (`sock_diag`, tcp(7) `TCP_INFO`).
 //!
-//! It works for any program and any protocol over TCP, without privileges and without capturing packets. The loopback
-//! interface carries segments of up to 64 kB that no Ethernet would carry, so frames are counted as Ethernet would have
-//! needed them; what is measured and what is computed from it is said at each figure.
+//! Works for any program and any protocol over TCP, without privileges and without capturing packets. The loopback
+//! interface carries segments of up to 64 kB, which Ethernet cannot carry, so frames are computed for Ethernet. Each
+//! figure says whether it is measured or computed.
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::SockDiagMessage;
@@ -22,7 +22,7 @@ const TCP_IP: u64 = 52;
 /// Ethernet header and frame check sequence.
 const ETHERNET: u64 = 18;
 
-/// What the connections to a port have carried so far, both directions, seen from the clients' end.
+/// Counters of the connections to a port so far, both directions, from the clients' end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Connections.
@@ -37,11 +37,11 @@ pub struct Carried {
     pub data_segments_in: u64,
     /// All segments, both directions, pure acknowledgements included.
     pub segments: u64,
-    /// Segments that were sent again: by clients, and by the server where its end can be seen.
+    /// Retransmitted segments: by clients, and by the server if its end is visible.
     pub retransmitted: u64,
 }
 
-/// Bytes between two looks at [`carried`].
+/// Bytes between two readings of [`carried`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wire {
     /// Connections at the end.
@@ -50,22 +50,22 @@ pub struct Wire {
     pub payload_out_bytes: u64,
     /// The same from server to client.
     pub payload_in_bytes: u64,
-    /// Segments that carried no data, measured.
+    /// Segments without data, measured.
     pub acknowledgements: u64,
-    /// Segments sent again, measured.
+    /// Retransmitted segments, measured.
     pub retransmitted: u64,
-    /// Frames that Ethernet needs for this, computed: data in segments of 1 448 bytes at most.
+    /// Ethernet frames needed for this, computed: data in segments of at most 1 448 bytes.
     pub frames: u64,
     /// Bytes of TCP and IP headers in these frames, computed: 52 each.
     pub tcp_ip_bytes: u64,
     /// Bytes of Ethernet headers and check sequences in these frames, computed: 18 each.
     pub ethernet_bytes: u64,
-    /// All of it.
+    /// Sum of all bytes.
     pub total_bytes: u64,
 }
 
 impl Wire {
-    /// From one look to a later one.
+    /// Difference between two readings.
     #[must_use]
     pub fn between(from: &Carried, to: &Carried) -> Self {
         let payload_out_bytes = to.bytes_out.saturating_sub(from.bytes_out);
@@ -92,9 +92,9 @@ impl Wire {
     }
 }
 
-/// What all connections of this network namespace to a server's port have carried so far. What the server had to send again
-/// is known if its end is in this namespace as well, or in one of its own and its process is given: then it is all that TCP
-/// sent again there.
+/// Counters of all connections of this network namespace to a server's port. The server's retransmissions are known in
+/// two cases: its end is in this namespace; or its process is given and has a separate namespace, whose total is then
+/// used.
 ///
 /// # Errors
 /// If the kernel has no `sock_diag` for TCP.
@@ -110,7 +110,7 @@ pub fn carried(port: u16, server: Option<u32>) -> io::Result<Carried> {
     Ok(carried)
 }
 
-/// What TCP sent again in the network namespace of a process; `None` if that is this one, or not known.
+/// TCP retransmissions in the network namespace of a process; `None` if it is this namespace or unknown.
 fn elsewhere(pid: u32) -> Option<u64> {
     let theirs = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
     if theirs == fs::read_link("/proc/thread-self/ns/net").ok()? {
@@ -119,7 +119,7 @@ fn elsewhere(pid: u32) -> Option<u64> {
     retransmitted(&fs::read_to_string(format!("/proc/{pid}/net/snmp")).ok()?)
 }
 
-/// The counter `RetransSegs` of `/proc/net/snmp`: a line of names, then one of figures.
+/// The counter `RetransSegs` of `/proc/net/snmp`: a line of names, followed by a line of figures.
 fn retransmitted(snmp: &str) -> Option<u64> {
     let mut tcp = snmp.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let at = tcp.next()?.split(' ').position(|name| name == "RetransSegs")?;
@@ -148,7 +148,7 @@ fn dump(socket: &Socket, family: u8, port: u16, carried: &mut Carried) -> io::Re
         let mut rest = buffer.get(..length).unwrap_or_default();
         while !rest.is_empty() {
             let Ok(message) = NetlinkMessage::<SockDiagMessage>::deserialize(rest) else {
-                return Err(io::Error::other("the kernel's answer about its sockets cannot be read"));
+                return Err(io::Error::other("cannot parse the kernel's list of sockets"));
             };
             match &message.payload {
                 NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => {
@@ -208,17 +208,17 @@ mod tests {
         client.read_exact(&mut buffer[..100]).unwrap();
         let wire = Wire::between(&before, &carried(port, None).unwrap());
         assert_eq!((wire.payload_out_bytes, wire.payload_in_bytes), (5_000, 100));
-        // Four frames of data from the client, one from the server, and what was acknowledged by itself.
+        // Four data frames from the client, one from the server, and pure acknowledgements.
         assert_eq!(wire.frames, 5 + wire.acknowledgements);
         assert_eq!(wire.total_bytes, 5_100 + wire.frames * 70);
     }
 
     #[test]
-    fn what_a_server_in_a_network_of_its_own_sends_again_is_counted_there() {
+    fn retransmissions_of_other_namespaces_are_read_there() {
         let text = "Ip: Forwarding\nIp: 1\nTcp: RtoAlgorithm OutSegs RetransSegs InErrs\nTcp: 1 51736076 26865 0\nUdp: x\n";
         assert_eq!(retransmitted(text), Some(26_865));
         assert_eq!((retransmitted("Tcp: RetransSegs\n"), retransmitted("")), (None, None));
-        // Here it is in the accounts of the connections themselves.
+        // In the same namespace, the counters of the connections include them.
         assert_eq!(elsewhere(std::process::id()), None);
         let own = fs::read_to_string("/proc/self/net/snmp").unwrap();
         assert!(retransmitted(&own).is_some(), "{own}");

@@ -1,6 +1,6 @@
-//! Values that a document holds as they are written on the command line.
+//! Serializes values in documents in their command-line notation.
 
-/// Serializes a type by its `Display` and reads it by its `FromStr`.
+/// Serializes a type with `Display` and parses it with `FromStr`.
 macro_rules! as_text {
     ($($name:ty),*) => {$(
         impl serde::Serialize for $name {

@@ -1,16 +1,16 @@
-//! Pages of the program's own file that only its start needed.
+//! Unmaps pages of the program's own file that only its start needed.
 
 use std::path::Path;
 
-/// Which parts of the address space can be unmapped and are read again from the file when they are needed: the code of
-/// the program `exe`, and the constants before it. What lies behind the code can hold addresses that were written at the
-/// start (relocations), so it is left alone, and so is everything that can be written.
+/// Address ranges that can be unmapped and are read from the file again when needed: the code of the program `exe` and
+/// the constants before it. Pages after the code can contain relocated addresses, so they stay mapped, as does
+/// everything writable.
 fn unchanged(maps: &str, exe: &Path) -> Vec<(usize, usize)> {
     let mut ranges = Vec::new();
     for line in maps.lines() {
         let mut words = line.split_ascii_whitespace();
         let (Some(range), Some(mode)) = (words.next(), words.next()) else { continue };
-        // Offset, device and inode stand between the mode and the path.
+        // Offset, device and inode are between the mode and the path.
         let is_own = words.nth(3).is_some_and(|path| Path::new(path) == exe);
         let Some((from, to)) = range.split_once('-') else { continue };
         let (Ok(from), Ok(to)) = (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)) else {
@@ -26,13 +26,13 @@ fn unchanged(maps: &str, exe: &Path) -> Vec<(usize, usize)> {
             _ => {}
         }
     }
-    // Without code in it, this is no program that is understood here.
+    // Without code in the list, the layout is unknown.
     Vec::new()
 }
 
-/// Unmaps the pages of the program's code and constants. Those that are needed are mapped again when they are used, from
-/// the page cache; those that only the start needed stay away. A program of 30 MB has 10 MB less resident memory
-/// afterwards. Returns how many bytes of address space were given up; 0 where that cannot be done.
+/// Unmaps the pages of the program's code and constants. Pages that are used again are mapped from the page cache;
+/// those that only the start needed stay unmapped. A program of 30 MB then has 10 MB less resident memory. Returns the
+/// size of the unmapped address ranges in bytes; 0 if unsupported.
 #[allow(unsafe_code)]
 pub fn forget_start() -> usize {
     #[cfg(target_os = "linux")]
@@ -71,7 +71,7 @@ mod tests {
 ";
 
     #[test]
-    fn only_code_and_the_constants_before_it_are_given_up() {
+    fn only_code_and_the_constants_before_it_are_unmapped() {
         let ranges = unchanged(MAPS, Path::new("/usr/bin/taktwerk"));
         assert_eq!(
             ranges,
@@ -82,17 +82,17 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_can_write_before_its_code_is_left_alone() {
+    fn nothing_is_unmapped_if_writable_pages_precede_the_code() {
         let maps = MAPS.replacen("r--p", "rw-p", 1);
         assert!(unchanged(&maps, Path::new("/usr/bin/taktwerk")).is_empty());
         let no_code = MAPS.replacen("r-xp 00bff000", "r--p 00bff000", 1);
         assert!(unchanged(&no_code, Path::new("/usr/bin/taktwerk")).is_empty());
     }
 
-    /// Text and constants of this very program are the same afterwards.
+    /// Code and constants of this program are unchanged afterwards.
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_program_goes_on() {
+    fn the_program_still_runs() {
         let before = unchanged(MAPS, Path::new("/usr/bin/taktwerk"));
         assert!(forget_start() > 0);
         assert_eq!(unchanged(MAPS, Path::new("/usr/bin/taktwerk")), before);

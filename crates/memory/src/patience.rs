@@ -1,17 +1,16 @@
-//! When it is worth looking for memory to give back: looking takes milliseconds, in which the allocator waits.
+//! Decides when to return memory: an attempt takes milliseconds, in which the allocator blocks.
 
-/// So much more than the least there ever was is worth a try, bytes.
+/// Minimum excess over the lowest level so far, in bytes, for an attempt.
 const WORTH: usize = 8 << 20;
-/// Changes of less are no sign of anything, bytes.
+/// Smaller changes are ignored, in bytes.
 const NOISE: usize = 1 << 20;
-/// Longest pause between two tries that brought nothing, looks.
+/// Maximum pause between two attempts without result, in checks.
 const PAUSE_MAX: u32 = 24;
 
-/// Decides when to try, from nothing but how much memory the process has.
+/// Decides when to try to return memory, from the process's resident memory only.
 ///
-/// There is a try when there is more than there was once, and it does not grow any more. Tries that bring nothing come
-/// at longer and longer intervals: the memory is in use. When memory falls by itself something is being freed, and it
-/// starts again.
+/// It tries when there is more memory than at the lowest level and it does not grow any more. After attempts without
+/// result, the memory is in use, and the pause doubles. A change of the resident memory resets the pause.
 #[derive(Debug)]
 pub struct Patience {
     lowest: usize,
@@ -21,12 +20,12 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// A process has this much at first, bytes.
+    /// Starts with the process's resident memory, in bytes.
     pub fn new(resident: usize) -> Self {
         Self { lowest: resident, last: resident, pause: 1, left: 1 }
     }
 
-    /// How much it has now, bytes. Returns whether to try; what came of it is for [`Patience::gave`].
+    /// Takes the current resident memory, in bytes. Returns whether to try; report the result to [`Patience::gave`].
     pub fn look(&mut self, resident: usize) -> bool {
         let last = core::mem::replace(&mut self.last, resident);
         self.lowest = self.lowest.min(resident);
@@ -40,7 +39,7 @@ impl Patience {
         self.left == 0
     }
 
-    /// There was a try: how much there was before and after it, bytes.
+    /// Takes the result of an attempt: resident memory before and after it, in bytes.
     pub fn gave(&mut self, before: usize, after: usize) {
         let brought = before.saturating_sub(after) > NOISE;
         self.pause = if brought { 1 } else { (self.pause * 2).min(PAUSE_MAX) };
@@ -57,7 +56,8 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// Looks at a process that has `resident(n)` MiB, of which `free(n)` can be given back. Returns when there were tries.
+    /// Simulates a process that has `resident(n)` MiB, of which `free(n)` can be returned. Returns the checks with an
+    /// attempt.
     fn tries(resident: impl Fn(u32) -> usize, free: impl Fn(u32) -> usize, looks: u32) -> Vec<u32> {
         let mut patience = Patience::new(resident(0) * MIB);
         let mut given = 0;
@@ -75,23 +75,23 @@ mod tests {
     }
 
     #[test]
-    fn who_needs_it_all_is_left_alone() {
+    fn pauses_grow_while_all_memory_is_in_use() {
         assert!(tries(|_| 16, |_| 0, 1_000).is_empty());
-        // Started, and then steady: soon there are minutes between tries.
+        // The process has started and is steady: the pause soon grows to minutes.
         let tries = tries(|look| if look > 2 { 100 } else { 16 }, |_| 0, 1_000);
         assert!(tries.len() < 50 && tries[0] > 3, "{tries:?}");
         assert!(tries.windows(2).skip(5).all(|pair| pair[1] - pair[0] == PAUSE_MAX), "{tries:?}");
     }
 
     #[test]
-    fn nobody_is_disturbed_while_it_grows() {
+    fn there_are_no_attempts_while_memory_grows() {
         let growing = tries(|look| 16 + 2 * look as usize, |_| 0, 100);
         assert!(growing.is_empty(), "{growing:?}");
     }
 
     #[test]
-    fn what_is_freed_after_a_flood_is_found_soon() {
-        // A flood from 10 to 60 takes 300 MiB, of which 40 stay in pieces, free, at 62 and 64.
+    fn memory_freed_after_a_flood_is_returned_soon() {
+        // A flood from check 10 to 60 takes 300 MiB, of which 40 stay free in pieces, at 62 and 64.
         let resident = |look| match look {
             0..10 => 16,
             10..60 => 300,
@@ -105,13 +105,13 @@ mod tests {
         let tries = tries(resident, free, 200);
         let after: Vec<_> = tries.iter().filter(|look| **look >= 60).collect();
         assert!(after.iter().any(|look| (64..70).contains(*look)), "{tries:?}");
-        // All is back then.
+        // All of it is returned then.
         assert!(after.iter().all(|look| **look < 75), "{tries:?}");
     }
 
     proptest! {
         #[test]
-        fn there_are_no_tries_without_a_reason(sizes in prop::collection::vec(0usize..1 << 30, 2..200)) {
+        fn there_are_no_attempts_without_a_reason(sizes in prop::collection::vec(0usize..1 << 30, 2..200)) {
             let mut patience = Patience::new(sizes[0]);
             for (at, pair) in sizes.windows(2).enumerate() {
                 let lowest = sizes[..=at].iter().copied().min().unwrap_or(0);

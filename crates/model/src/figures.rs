@@ -1,4 +1,4 @@
-//! Numbers for people: three significant digits and a unit.
+//! Formats numbers for display: three significant digits and a unit.
 
 /// Three significant digits: `1.23`, `45.6`, `789`, `12 300`.
 #[must_use]
@@ -22,7 +22,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A number of things: without digits behind the point where there is nothing behind it.
+/// A count: without decimals if it is a whole number.
 #[must_use]
 pub fn count(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { thousands(value as i64) } else { number(value) }
@@ -38,7 +38,7 @@ pub fn thousands(value: i64) -> String {
     }
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            // A narrow no-break space: it reads as a group and no terminal breaks the line there.
+            // A narrow no-break space, so that terminals do not break the line there.
             text.push('\u{202f}');
         }
         text.push(digit);

@@ -1,13 +1,13 @@
-//! What loads cost and which settings suit a plant, as pure code: no socket, clock, file or thread.
+//! Models of costs and settings, as pure code: no sockets, clocks, files or threads.
 //!
 //! - [`cpu`] fits formulas for the CPU, memory and bandwidth of a load to measurements and predicts other loads;
-//! - [`host`] says what the work of a server or client costs on a machine;
+//! - [`host`] has the costs of the work of a server or client on a machine;
 //! - [`plant`] checks whether a plant fits its hardware;
 //! - [`tune`](mod@tune) searches settings with the best trade-off between delay and cost;
 //! - [`statistics`] has medians, spread and confidence intervals;
 //! - [`figures`] formats numbers for people.
 //!
-//! Measuring belongs to the laboratory, which turns its measurements into [`cpu::Observation`]s.
+//! Measurements are made by the laboratory, which converts them to [`cpu::Observation`]s.
 
 pub mod cpu;
 pub mod figures;

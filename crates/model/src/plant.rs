@@ -1,4 +1,4 @@
-//! Will it fit? A plant's nodes against a model of what loads cost.
+//! Checks whether the nodes of a plant fit their hardware, using a cost model.
 
 mod changes;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taktwerk_explain::Mistake;
 
-/// A plant as it is written.
+/// A plant as described in a file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plant {
-    /// What it is called.
+    /// Name.
     pub name: String,
     /// Kinds of hardware.
     #[serde(default, rename = "hardware")]
@@ -27,23 +27,23 @@ pub struct Plant {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hardware {
-    /// What nodes call it.
+    /// Name that nodes refer to.
     pub name: String,
-    /// What `taktwerk model fit -o` wrote after a `lab calibrate` on this hardware, a path relative to the plant's file: then
-    /// nothing has to be scaled.
+    /// Path of a cost model for this hardware, relative to the plant's file, as written by `taktwerk model fit -o`
+    /// after a `lab calibrate`. Nothing is scaled then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<String>,
-    /// How many times slower one of its cores is than one of the machine that the model was measured on. Without it, the
-    /// model's machine itself is meant.
+    /// How many times slower one of its cores is than one of the model's machine. Without it, the hardware is the
+    /// model's machine.
     #[serde(default = "one")]
     pub slower: f64,
-    /// Memory for the server, megabytes.
+    /// Memory available to the server, in megabytes.
     #[serde(default = "plenty")]
     pub memory_mb: f64,
-    /// The network's rate, Mbit/s.
+    /// Rate of the network, in Mbit/s.
     #[serde(default = "fast_ethernet")]
     pub network_mbit: f64,
-    /// CPU that the server may use, percent of one core. Burger et al. 2019 saw cycles missed above 75.
+    /// CPU available to the server, in percent of one core. Burger et al. 2019 observed missed cycles above 75.
     #[serde(default = "three_quarters")]
     pub cpu_percent: f64,
 }
@@ -78,104 +78,103 @@ impl Default for Hardware {
 }
 
 impl Hardware {
-    /// What cannot be meant.
+    /// Contradictions and invalid values.
     fn problem(&self) -> Option<&'static str> {
         let figures = [self.slower, self.memory_mb, self.network_mbit, self.cpu_percent];
         if !figures.iter().all(|figure| *figure > 0.0 && figure.is_finite()) {
             return Some("slower, memory_mb, network_mbit and cpu_percent must be positive");
         }
-        (self.calibration.is_some() && self.is_scaled()).then_some(
-            "with a calibration of its own nothing is scaled: leave out slower, or the calibration",
-        )
+        (self.calibration.is_some() && self.is_scaled())
+            .then_some("with a calibration nothing is scaled: remove either slower or calibration")
     }
 
-    /// Whether it is another machine than the model's.
+    /// Whether it is a different machine than the model's.
     fn is_scaled(&self) -> bool {
         (self.slower - 1.0).abs() > 1e-9
     }
 }
 
-/// A kind of node: a server with what is asked of it.
+/// A kind of node: a server with its load.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// How many of them there are.
+    /// Number of these nodes.
     #[serde(default = "single")]
     pub count: u32,
-    /// Values that are monitored, over all connections.
+    /// Monitored values over all connections.
     pub points: f64,
-    /// Connections with one subscription each.
+    /// Connections, each with one subscription.
     pub clients: f64,
     /// Publishing interval in milliseconds.
     pub interval_ms: f64,
-    /// Share of the points that change in an interval.
+    /// Share of the points that change in each interval.
     #[serde(default = "one")]
     pub changing: f64,
     /// Whether messages are signed and encrypted.
     #[serde(default)]
     pub encrypted: bool,
-    /// On which hardware; the model's machine without it.
+    /// Name of its hardware; the model's machine if missing.
     #[serde(default)]
     pub hardware: Option<String>,
 }
 
-/// A plant that makes no sense.
+/// An invalid plant.
 #[derive(Debug, thiserror::Error)]
 pub enum PlantError {
-    /// It is not written as a plant.
+    /// It cannot be parsed.
     #[error("{}", mistake.within(file))]
     Parse {
-        /// Which file.
+        /// Name of the file.
         file: String,
-        /// Where and why.
+        /// Position and reason.
         mistake: Mistake,
     },
-    /// There is nothing to size.
+    /// It has no nodes.
     #[error("{file} has no [[node]]: describe at least one")]
     Empty {
-        /// Which file.
+        /// Name of the file.
         file: String,
     },
-    /// Hardware is described twice, contradicts itself or has impossible figures.
+    /// Hardware is described twice, contradicts itself, or has invalid values.
     #[error("hardware {hardware:?}: {problem}")]
     Hardware {
-        /// Which.
+        /// The hardware.
         hardware: String,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
-    /// A node names hardware that is not there, or has impossible figures.
+    /// A node refers to unknown hardware, or has invalid values.
     #[error("node {node:?}: {problem}")]
     Node {
-        /// Which.
+        /// The node.
         node: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// A need against what there is.
+/// A demand and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Need {
-    /// What is expected.
+    /// Expected demand.
     pub expected: f64,
-    /// Nine of ten should need at least and at most this.
+    /// 90 % interval of the demand.
     pub interval90: (f64, f64),
-    /// What there is.
+    /// Limit.
     pub limit: f64,
 }
 
 impl Need {
-    /// Share of the limit that is needed, to be on the safe side.
+    /// Share of the limit at the upper end of the interval.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.interval90.1 / self.limit.max(1e-9)
     }
 }
 
-/// All needs of a node.
+/// All demands of a node.
 struct Needs {
     cpu: Need,
     memory: Option<Need>,
@@ -189,7 +188,7 @@ impl Needs {
         std::iter::once(("CPU", self.cpu)).chain(known)
     }
 
-    /// The one that is nearest to its limit, and how near.
+    /// The demand nearest to its limit, and its share of the limit.
     fn nearest(&self) -> (&'static str, f64) {
         let shares = self.all().map(|(name, need)| (name, need.share()));
         shares.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("CPU", self.cpu.share()))
@@ -200,11 +199,11 @@ impl Needs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Also at the upper end of the interval.
+    /// Within the limits, also at the upper end of the interval.
     Fits,
-    /// As expected, but not at the upper end.
+    /// Within the limits as expected, but not at the upper end.
     Tight,
-    /// Not even as expected.
+    /// Beyond a limit as expected.
     DoesNotFit,
 }
 
@@ -220,37 +219,37 @@ impl Verdict {
     }
 }
 
-/// What became of a kind of node.
+/// The result for a kind of node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sized {
     /// The node.
     pub node: Node,
     /// CPU, percent of one core.
     pub cpu: Need,
-    /// Memory, megabytes; none if the model has no measurements of it.
+    /// Memory in megabytes; `None` if the model has no measurements of it.
     pub memory: Option<Need>,
-    /// Bandwidth, Mbit/s; none likewise.
+    /// Bandwidth in Mbit/s; `None` if the model has no measurements of it.
     pub network: Option<Need>,
     /// Whether it fits.
     pub verdict: Verdict,
-    /// The need that is nearest to its limit.
+    /// The demand that reaches its limit first.
     pub first_limit: &'static str,
-    /// Times as many points until that limit is hit; none if [`FAR`] times as many do not hit one, zero if the [`FAR`]th part of
-    /// them is too much already.
+    /// Factor for the points at which that limit is reached. `None` if not within a factor of [`FAR`]; zero if even a
+    /// fraction of 1/[`FAR`] of the points is too much.
     pub headroom: Option<f64>,
     /// The three cheapest changes.
     pub changes: Vec<Change>,
-    /// In which respects the load lies outside of what the model was fitted to.
+    /// How the load is outside the range of the model's measurements.
     pub outside: Vec<String>,
     /// Whether figures were scaled from the model's machine to another one.
     pub scaled: bool,
 }
 
-/// Nobody asks what happens with more than so many times the points.
+/// Maximum factor considered for the headroom.
 const FAR: f64 = 1_000.0;
 
 impl Plant {
-    /// Reads a plant. `file` is for messages.
+    /// Parses a plant. `file` is used in messages.
     ///
     /// # Errors
     /// With line and column.
@@ -267,7 +266,7 @@ impl Plant {
                 return Err(PlantError::Hardware { hardware: hardware.name.clone(), problem });
             }
             if plant.hardware.iter().take(at).any(|earlier| earlier.name == hardware.name) {
-                let problem = "it is described twice: nodes could mean either";
+                let problem = "it is described twice: remove one description";
                 return Err(PlantError::Hardware { hardware: hardware.name.clone(), problem });
             }
         }
@@ -280,10 +279,10 @@ impl Plant {
                 return wrong("points, clients and interval_ms must be positive numbers");
             }
             if node.count == 0 {
-                return wrong("count is how many there are, at least 1: leave the node out");
+                return wrong("count must be at least 1: otherwise remove the node");
             }
             if !(0.0..=1.0).contains(&node.changing) {
-                return wrong("changing is a share from 0 to 1");
+                return wrong("changing must be a share from 0 to 1");
             }
             let known = |name: &String| plant.hardware.iter().any(|hardware| hardware.name == *name);
             if node.hardware.as_ref().is_some_and(|name| !known(name)) {
@@ -293,18 +292,18 @@ impl Plant {
         Ok(plant)
     }
 
-    /// Hardware that has a calibration of its own: its name and the file.
+    /// Hardware with its own calibration: name and file.
     pub fn calibrations(&self) -> impl Iterator<Item = (&str, &str)> {
         self.hardware.iter().filter_map(|one| Some((one.name.as_str(), one.calibration.as_deref()?)))
     }
 
-    /// Whether there are nodes on hardware that has no calibration of its own.
+    /// Whether there are nodes on hardware without its own calibration.
     #[must_use]
     pub fn needs_a_model(&self) -> bool {
         self.nodes.iter().any(|node| self.hardware_of(node).calibration.is_none())
     }
 
-    /// Sizes every node, by the model of its hardware's own calibration if there is one, else by `model`.
+    /// Sizes every node, with the model of its hardware's own calibration or else with `model`.
     #[must_use]
     pub fn size(&self, model: &Model, calibrated: &BTreeMap<String, Model>) -> Vec<Sized> {
         let sized = |node: &Node| {
@@ -362,7 +361,7 @@ fn size(node: &Node, hardware: &Hardware, model: &Model) -> Sized {
     }
 }
 
-/// What a node needs, against what there is.
+/// The demands of a node and their limits.
 fn needs(node: &Node, hardware: &Hardware, model: &Model) -> Needs {
     let around = |expected: f64, (low, high): (f64, f64), limit: f64| Need {
         expected,
@@ -378,8 +377,8 @@ fn needs(node: &Node, hardware: &Hardware, model: &Model) -> Needs {
     }
 }
 
-/// The need that reaches its limit first when points are added, and at how many times the points; if none does within
-/// [`FAR`] times, the one that is nearest. What a server costs at rest does not grow with its points.
+/// The demand that reaches its limit first when points are added, and the factor for the points; without one within
+/// [`FAR`] times, the nearest demand. Idle cost does not grow with the points.
 fn first_limit(node: &Node, hardware: &Hardware, model: &Model) -> (&'static str, Option<f64>) {
     let grown = |times: f64| Node { points: node.points * times, ..node.clone() };
     let at = |times: f64| needs(&grown(times), hardware, model).nearest();
@@ -392,7 +391,7 @@ fn first_limit(node: &Node, hardware: &Hardware, model: &Model) -> (&'static str
     if share > 1.0 {
         return (name, Some(0.0));
     }
-    // To a thousandth.
+    // Accurate to 0.1 %.
     while high / low > 1.001 {
         let middle = (low * high).sqrt();
         if at(middle).1 > 1.0 { high = middle } else { low = middle }
@@ -426,15 +425,15 @@ mod tests {
     "#;
 
     #[test]
-    fn nodes_are_sized_and_ways_out_are_named() {
+    fn nodes_are_sized_and_changes_are_suggested() {
         let plant = Plant::parse(TEXT, "x").unwrap();
         let sized = plant.size(&synthetic_model(), &BTreeMap::new());
         let [controller, fci] = &sized[..] else { panic!() };
-        // 0.3 + 30 000 · 0.4e-4 + 40 · 20e-4 = 1.58 %, a hundred times slower: more than there is.
+        // 0.3 + 30 000 · 0.4e-4 + 40 · 20e-4 = 1.58 %, a hundred times slower: exceeds the limit.
         assert!((controller.cpu.expected - 158.0).abs() < 10.0, "{:?}", controller.cpu);
         assert_eq!((controller.verdict, controller.first_limit), (Verdict::DoesNotFit, "CPU"));
         assert!(controller.scaled && controller.changes.len() == 3);
-        // A third of the points: 0.3 + 0.08 % stay.
+        // About a third of the points: 0.3 + 0.08 % are constant.
         let headroom = controller.headroom.unwrap();
         assert!((0.2..0.4).contains(&headroom), "{headroom}");
         assert_eq!((fci.verdict, fci.scaled), (Verdict::Fits, false));
@@ -443,15 +442,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_without_any_points_is_said() {
+    fn limits_exceeded_without_points_are_reported() {
         let plant = Plant::parse(&TEXT.replace("slower = 100", "slower = 1_000"), "x").unwrap();
         let sized = plant.size(&synthetic_model(), &BTreeMap::new());
-        // At rest and for forty messages per second: 380 % of a core.
+        // Idle cost and forty messages per second: 380 % of a core.
         assert_eq!((sized[0].first_limit, sized[0].headroom), ("CPU", Some(0.0)));
     }
 
     #[test]
-    fn hardware_with_a_calibration_of_its_own_is_not_scaled() {
+    fn calibrated_hardware_is_not_scaled() {
         let text = TEXT.replace("slower = 100", "calibration = \"small.json\"");
         let plant = Plant::parse(&text, "x").unwrap();
         assert_eq!(plant.calibrations().collect::<Vec<_>>(), [("small", "small.json")]);
@@ -470,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn mistakes_are_reported() {
         let error =
             Plant::parse(&TEXT.replace("hardware = \"small\"", "hardware = \"tiny\""), "x").unwrap_err();
         assert!(error.to_string().contains("not described"), "{error}");

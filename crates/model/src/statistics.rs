@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The value below which the share `q` (0 to 1) of the values lies, by linear interpolation; `None` without values.
+/// The quantile `q` (0 to 1) of the values, by linear interpolation; `None` without values.
 #[must_use]
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
@@ -34,18 +34,18 @@ pub fn deviation(values: &[f64]) -> Option<f64> {
     Some((values.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / count as f64).sqrt())
 }
 
-/// Repetitions of one measurement, as they are reported.
+/// Repetitions of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Repeated {
-    /// Every repetition in the order it was measured.
+    /// All repetitions, in the order they were made.
     pub values: Vec<f64>,
-    /// Their median: the figure that is quoted.
+    /// Their median, the reported figure.
     pub median: f64,
     /// The smallest.
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// Confidence interval of the mean at 95 %, if there are at least two values.
+    /// 95 % confidence interval of the mean, if there are at least two values.
     pub mean_ci95: Option<(f64, f64)>,
 }
 
@@ -63,7 +63,7 @@ impl Repeated {
     }
 }
 
-/// Student's confidence interval of the mean at 95 %; `None` with fewer than two values.
+/// Student's 95 % confidence interval of the mean; `None` with fewer than two values.
 #[must_use]
 pub fn mean_ci95(values: &[f64]) -> Option<(f64, f64)> {
     let (centre, deviation) = (mean(values)?, deviation(values)?);
@@ -71,7 +71,7 @@ pub fn mean_ci95(values: &[f64]) -> Option<(f64, f64)> {
     Some((centre - half, centre + half))
 }
 
-/// The same from the mean and the deviation of `count` samples.
+/// The same from mean and standard deviation of `count` samples.
 #[must_use]
 pub fn summary_ci95(mean: f64, deviation: f64, count: u64) -> Option<(f64, f64)> {
     let degrees = count.checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
@@ -79,7 +79,7 @@ pub fn summary_ci95(mean: f64, deviation: f64, count: u64) -> Option<(f64, f64)>
     Some((mean - half, mean + half))
 }
 
-/// Wilson's confidence interval at 95 % of a share, of which `count` in `all` were seen; `None` if there was nothing to see.
+/// Wilson's 95 % confidence interval of a share, from `count` of `all`; `None` if `all` is zero.
 #[must_use]
 pub fn share_ci95(count: usize, all: usize) -> Option<(f64, f64)> {
     const Z2: f64 = 1.959_96 * 1.959_96;
@@ -90,7 +90,7 @@ pub fn share_ci95(count: usize, all: usize) -> Option<(f64, f64)> {
     Some((centre - half, centre + half))
 }
 
-/// Welch's confidence interval at 95 % of the difference of two means, which need not vary alike; `None` if one of them has
+/// Welch's 95 % confidence interval of the difference of two means with different variances; `None` if a series has
 /// fewer than two values.
 #[must_use]
 pub fn difference_ci95(one: &[f64], two: &[f64]) -> Option<(f64, f64)> {
@@ -99,12 +99,12 @@ pub fn difference_ci95(one: &[f64], two: &[f64]) -> Option<(f64, f64)> {
     let (first, second) = (of(one)?, of(two)?);
     let share = |variance: f64, values: &[f64]| variance.powi(2) / (values.len() - 1) as f64;
     let degrees = (first + second).powi(2) / (share(first, one) + share(second, two));
-    // Values that do not vary at all leave no doubt, and have no degrees of freedom.
+    // Constant values have no uncertainty and no degrees of freedom.
     let half = if degrees.is_finite() { student_t95(degrees) * (first + second).sqrt() } else { 0.0 };
     Some((difference - half, difference + half))
 }
 
-/// The same of the ratio of two geometric means: Welch's interval of their logarithms. `None` as well if a value is not
+/// The same for the ratio of two geometric means: Welch's interval of their logarithms. Also `None` if a value is not
 /// positive.
 #[must_use]
 pub fn ratio_ci95(one: &[f64], two: &[f64]) -> Option<(f64, f64)> {
@@ -115,8 +115,8 @@ pub fn ratio_ci95(one: &[f64], two: &[f64]) -> Option<(f64, f64)> {
     Some((low.exp(), high.exp()))
 }
 
-/// The two-sided 95 % point of Student's t distribution. Degrees of freedom of Welch's test are no whole numbers: between
-/// those of the table, the logarithm of t is nearly linear in their inverse.
+/// The two-sided 95 % point of Student's t distribution. Welch's degrees of freedom are fractional; between table
+/// entries, the logarithm of t is nearly linear in their inverse.
 fn student_t95(degrees: f64) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
@@ -125,15 +125,15 @@ fn student_t95(degrees: f64) -> f64 {
     ];
     let degrees = degrees.max(1.0);
     let whole = degrees.floor();
-    // Beyond the table the error of this approximation is below 0.002.
+    // Beyond the table, the error of this approximation is below 0.002.
     let at = |degrees: f64| TABLE.get(degrees as usize - 1).copied().unwrap_or(1.959_96 + 2.372 / degrees);
     let (below, above) = (at(whole).ln(), at(whole + 1.0).ln());
     let part = (1.0 / whole - 1.0 / degrees) / (1.0 / whole - 1.0 / (whole + 1.0));
     (below + (above - below) * part).exp()
 }
 
-/// The verdict on a limit, the same for every claim: it holds if the upper end of the interval is within the limit, it fails if
-/// the lower end is beyond it, and it is open (`None`) otherwise.
+/// The verdict on a limit, by the same rule for all claims. True if the upper end of the interval is within the limit,
+/// false if the lower end is beyond it, otherwise undecided (`None`).
 #[must_use]
 pub fn within((low, high): (f64, f64), limit: f64) -> Option<bool> {
     match (high <= limit, low > limit) {
@@ -143,8 +143,8 @@ pub fn within((low, high): (f64, f64), limit: f64) -> Option<bool> {
     }
 }
 
-/// A percentile-bootstrap interval at 95 % of `statistic` over pairs of independent repetitions: for example the
-/// ratio of two medians. The generator is seeded, so the same data give the same interval. `None` without values.
+/// A 95 % percentile-bootstrap interval of `statistic` over two independent series: for example the ratio of two
+/// medians. The generator is seeded, so the same data give the same interval. `None` without values.
 pub fn bootstrap_ci95(
     one: &[f64],
     two: &[f64],
@@ -165,13 +165,13 @@ pub fn bootstrap_ci95(
     Some((quantile(&results, 0.025)?, quantile(&results, 0.975)?))
 }
 
-/// Values on each side from which resampling tells what else could have been measured. Of fewer, the most extreme resamples
-/// are the extremes themselves: the interval would be `min/max` to `max/min`, and with two values on each side it would miss 1
-/// in a third of all cases without any difference.
+/// Minimum number of values on each side for resampling. With fewer, the most extreme resamples are the extremes
+/// themselves: the interval would be `min/max` to `max/min`. With two values on each side, it would miss 1 in a third
+/// of all cases without a difference.
 const RESAMPLED: usize = 4;
 
-/// The ratio of the medians of two series, with an interval at 95 %: by bootstrap from four values on each side on, or else
-/// [`ratio_ci95`]. Where nothing can be told, as of a single value, the interval is 0 to infinity.
+/// The ratio of the medians of two series with a 95 % interval: by bootstrap from four values on each side on,
+/// otherwise [`ratio_ci95`]. If nothing is known, as for a single value, the interval is 0 to infinity.
 #[must_use]
 pub fn median_ratio(one: &[f64], two: &[f64]) -> Option<(f64, (f64, f64))> {
     let ratio = |one: &[f64], two: &[f64]| Some(median(one)? / median(two).filter(|value| *value != 0.0)?);
@@ -274,12 +274,12 @@ mod tests {
         assert_eq!(median_ratio(&[2.0], &[1.0, 1.0]).unwrap().1, (0.0, f64::INFINITY));
     }
 
-    /// The share of pairs of series without any difference whose interval says that there is one.
+    /// Share of pairs of series without a difference for which the interval shows one.
     fn false_verdicts(count: usize, spread: f64) -> f64 {
-        // Each of them is drawn from again two thousand times.
+        // Each pair is resampled two thousand times.
         let pairs = if count < RESAMPLED { 4_000 } else { 500 };
         let mut random = SplitMix(count as u64);
-        // Twelve uniform numbers add up to a normal one, nearly.
+        // The sum of twelve uniform numbers is nearly normal.
         let mut value = || {
             let sum: f64 = (0..12).map(|_| (random.next() >> 11) as f64 / (1u64 << 53) as f64).sum();
             100.0 * ((sum - 6.0) * spread).exp()
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_difference_one_interval_in_twenty_says_that_there_is_one() {
+    fn false_positives_occur_in_five_percent_of_cases() {
         for count in [2, 3, 5] {
             for spread in [0.02, 0.2] {
                 let share = false_verdicts(count, spread);

@@ -1,4 +1,4 @@
-//! Keeping a thread on one CPU.
+//! Pinning a thread to one CPU.
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 /// Pins the calling thread to a CPU.
 ///
 /// # Errors
-/// The CPU does not exist or this process may not use it.
+/// The CPU does not exist, or this process may not use it.
 pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     if cpu >= CpuSet::MAX_CPU {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no CPU {cpu}")));

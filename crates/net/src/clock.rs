@@ -1,13 +1,13 @@
-//! Clocks: a monotonic reading for deadlines and the wall-clock time that belongs to it.
+//! Clocks: a monotonic clock for deadlines, and the wall-clock time that corresponds to a monotonic reading.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use taktwerk_types::{Instant, UtcTime};
 
-/// How long one anchor serves. Both clocks run at the same (NTP-steered) rate, so only steps of the wall clock are
-/// seen this late.
+/// How long one anchor is used. Both clocks run at the same (NTP-steered) rate, so only steps of the wall clock are
+/// noticed with this delay.
 const ANCHOR_LIFE_NANOS: u64 = 1_000_000_000;
 
-/// The monotonic clock, in nanoseconds since the system started: the same origin in every thread of every process.
+/// The monotonic clock, in nanoseconds since the system started. All threads and processes have the same origin.
 #[must_use]
 #[inline]
 pub fn monotonic() -> Instant {
@@ -26,13 +26,13 @@ pub fn origin() -> UtcTime {
     UtcTime::from_ticks(wall().ticks() - (monotonic().as_nanos() / 100) as i64)
 }
 
-/// CPU time that the calling thread has used.
+/// CPU time used by the calling thread.
 #[must_use]
 pub fn thread_cpu() -> core::time::Duration {
     core::time::Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }
 
-/// CPU time that all threads of this process have used.
+/// CPU time used by all threads of this process.
 #[must_use]
 pub fn process_cpu() -> core::time::Duration {
     core::time::Duration::from_nanos(nanos(clock_gettime(ClockId::ProcessCPUTime)))
@@ -44,7 +44,7 @@ fn nanos(time: Timespec) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Both clocks from one reading: one call into the vDSO per turn, two once per second.
+/// Both clocks from one reading: one vDSO call per turn, two once per second.
 #[derive(Debug, Clone)]
 pub struct Clock {
     anchor: Instant,

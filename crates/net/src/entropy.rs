@@ -1,10 +1,10 @@
-//! Randomness of the operating system.
+//! Random bytes from the operating system.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use taktwerk_crypto::Entropy;
 
-/// Random bytes from the kernel's generator: good for nonces, tokens and keys.
+/// The kernel's random generator, suitable for nonces, tokens and keys.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsEntropy;
 
@@ -15,8 +15,8 @@ impl Entropy for OsEntropy {
             match getrandom(&mut *rest, GetRandomFlags::empty()) {
                 Ok(count) => rest = rest.get_mut(count..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
-                // The call exists since Linux 3.17 and cannot fail otherwise; going on with predictable bytes would be
-                // worse than not going on.
+                // The call exists since Linux 3.17 and cannot fail otherwise. Continuing with predictable bytes would
+                // be worse than a panic.
                 Err(error) => panic!("the kernel gives no random bytes: {error}"),
             }
         }

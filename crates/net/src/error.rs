@@ -1,4 +1,4 @@
-//! What can go wrong outside the protocol, and what to do about it.
+//! Errors outside the protocol, with advice.
 
 use crate::port_owner;
 use core::net::SocketAddr;
@@ -13,7 +13,7 @@ pub struct BindError {
     /// The address.
     pub address: SocketAddr,
     reason: String,
-    /// What the kernel said.
+    /// The kernel's error.
     #[source]
     pub source: io::Error,
 }
@@ -40,7 +40,7 @@ impl BindError {
         Self { address, reason, source }
     }
 
-    /// The matching status.
+    /// The corresponding StatusCode.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         StatusCode::BAD_COMMUNICATION_ERROR
@@ -51,21 +51,21 @@ impl BindError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// A thread could not be started, or its event loop not be set up.
+    /// A thread could not be started, or its event loop could not be set up.
     #[error("cannot start shard {shard}: {source}")]
     Thread {
-        /// Which one.
+        /// Number of the shard.
         shard: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The thread that records history could not be started.
     #[error("cannot start the recorder of history: {source}")]
     Recorder {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The durable subscriptions could not be read.
@@ -80,30 +80,30 @@ pub enum StartError {
         /// What is wrong.
         source: io::Error,
     },
-    /// Trust lists could not be watched, and changes would go unnoticed.
+    /// The trust lists cannot be watched, so changes would go unnoticed.
     #[error("cannot watch the trust lists: {source}")]
     TrustList {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The text that names an address is none.
+    /// The text is not an address.
     #[error("cannot listen on {address:?}: {reason}; write address:port, such as 127.0.0.1:4840")]
     Address {
-        /// What was given.
+        /// The configured text.
         address: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The configuration cannot be meant.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] taktwerk_server::ConfigProblem),
-    /// There is nothing to listen on.
+    /// No address to listen on is configured.
     #[error("no address to listen on: give at least one, such as 127.0.0.1:4840")]
     NoAddress,
 }
 
 impl StartError {
-    /// The matching status.
+    /// The corresponding StatusCode.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         match self {

@@ -1,5 +1,5 @@
-//! Where futures of asynchronous callbacks run: the application's tokio runtime if it has one with threads of its own,
-//! else a thread that is started with the first future.
+//! Runs the futures of asynchronous callbacks: on the application's tokio runtime if it is multi-threaded, otherwise on
+//! a thread that starts with the first future.
 
 use core::future::Future;
 use std::io;
@@ -16,8 +16,8 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// An executor on the tokio runtime that the calling thread is in, if any. One that runs on the calling thread
-    /// alone is not used: nothing would run while the application waits for its server.
+    /// Uses the tokio runtime of the calling thread, if any. A current-thread runtime is not used: no future would run
+    /// while the application waits for its server.
     pub(crate) fn new() -> Self {
         let executor = Self::default();
         if let Ok(handle) = Handle::try_current()
@@ -28,12 +28,12 @@ impl Executor {
         executor
     }
 
-    /// Runs a future. False if that is not possible: it is dropped then.
+    /// Runs a future. If that is not possible, drops the future and returns false.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> bool {
         let handle = self.handle.get_or_init(|| match start() {
             Ok(handle) => Some(handle),
             Err(error) => {
-                tracing::error!(%error, "no thread for asynchronous callbacks can be started");
+                tracing::error!(%error, "cannot start the thread for asynchronous callbacks: they fail");
                 None
             }
         });
@@ -48,7 +48,7 @@ fn start() -> io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
     let thread = thread::Builder::new().name("taktwerk-async".to_owned()).stack_size(STACK_LEN);
-    // The thread lives as long as the process: it costs nothing while no future is ready.
+    // The thread lives as long as the process. It costs no CPU time while no future is ready.
     thread.spawn(move || runtime.block_on(core::future::pending::<()>()))?;
     Ok(handle)
 }

@@ -1,20 +1,23 @@
-//! The operating system under the sans-IO core: sockets, clocks and threads live here and nowhere else.
+//! The drivers of the sans-IO core: all sockets, clocks and threads are in this crate.
 //!
-//! - [`server`]: a server's shards on threads; [`client`]: clients as tasks, on a thread, or by the thousand;
-//! - [`clock`]: one reading per turn for both the monotonic and the wall clock; [`entropy`]: randomness;
-//! - [`pubsub`]: publishers and subscribers on UDP and Ethernet;
-//! - `poll`, `socket`, `recv`, `wake`: epoll, TCP sockets, and waking a sleeping loop; [`affinity`]: pinning threads;
-//!   [`files`]: how many connections there can be;
-//! - [`capture`]: recording connections and keys, on purpose;
-//! - `workers`, `executor`: where slow work and futures run; `sources`: where the application's sources do;
-//! - [`error`]: what can go wrong here, with advice.
+//! - [`server`]: runs a server's shards on threads; [`client`]: runs clients as tasks, on one thread, or by the
+//!   thousand;
+//! - [`clock`]: monotonic and wall-clock time from one reading per turn; [`entropy`]: random bytes;
+//! - [`pubsub`]: publishers and subscribers over UDP, Ethernet and MQTT;
+//! - `poll`, `socket`, `recv`, `wake`: epoll, TCP sockets, and waking an event loop; [`affinity`]: pinning threads to
+//!   CPUs;
+//! - [`files`]: the limit of open files;
+//! - [`capture`]: recording of connections and keys, for debugging;
+//! - `workers`, `executor`: threads for blocking work and for futures; `sources`: threads for the application's
+//!   sources;
+//! - [`error`]: errors with advice.
 //!
 //! Needs Linux 5.11 or later.
 
 #![forbid(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("taktwerk-net drives sockets with epoll and so needs Linux");
+compile_error!("taktwerk-net needs Linux: it drives sockets with epoll");
 
 pub mod affinity;
 pub mod capture;

@@ -1,7 +1,7 @@
 //! epoll, with the few operations the event loops need.
 //!
-//! Sockets are level-triggered: a loop that stops reading early is told again, and a read that does not fill the
-//! buffer needs no second one to learn that nothing is left.
+//! Sockets are level-triggered. A loop that stops reading early gets the event again, and a read that does not fill the
+//! buffer needs no second read to find the socket empty.
 
 use core::time::Duration;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 use std::io;
 
-/// Events taken per wait: what is left is reported by the next one.
+/// Maximum events per wait. The next wait returns the remaining ones.
 const EVENTS_MAX: usize = 256;
 
-/// What a loop wants to hear about a socket.
+/// Which events of a socket a loop wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interest {
     pub(crate) read: bool,
@@ -31,16 +31,16 @@ impl Interest {
     }
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
-    /// What the socket was registered with.
+    /// The key with which the socket was registered.
     pub(crate) key: u64,
-    /// There are bytes, the end or an error to read.
+    /// A read returns bytes, the end of the stream, or an error.
     pub(crate) read: bool,
-    /// Bytes can be sent, or sending shows an error.
+    /// Bytes can be sent, or sending returns an error.
     pub(crate) write: bool,
-    /// The connection is broken or ended in both directions: reported whether it is wanted or not.
+    /// The connection is broken or has ended in both directions. Always reported.
     pub(crate) broken: bool,
 }
 
@@ -70,17 +70,17 @@ impl Poller {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(key), EventFlags::IN | EventFlags::ET)?)
     }
 
-    /// To be told once that there is something to read, until [`Self::rearm_once`]: for other instances.
+    /// Registers for one event; [`Self::rearm_once`] allows the next one. For nested epoll instances.
     pub(crate) fn add_once(&self, fd: impl AsFd, key: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(key), EventFlags::IN | EventFlags::ONESHOT)?)
     }
 
-    /// To be told once more, also of what has been there since.
+    /// Allows one more event, also for input that has arrived since the last one.
     pub(crate) fn rearm_once(&self, fd: impl AsFd, key: u64) -> io::Result<()> {
         Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(key), EventFlags::IN | EventFlags::ONESHOT)?)
     }
 
-    /// The instance itself, for another one.
+    /// The descriptor of this instance, to be registered with another instance.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -93,8 +93,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until something happens or the time is over; `None` waits for ever. Nanosecond timeouts need
-    /// epoll_pwait2 of Linux 5.11.
+    /// Waits until an event occurs or the timeout expires; `None` waits for ever. Nanosecond timeouts need epoll_pwait2
+    /// (Linux 5.11).
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.map(|span| Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),

@@ -1,4 +1,4 @@
-//! Which process listens on a port: for the message when it is taken.
+//! Finds the process that listens on a port, for the error message when the port is in use.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 /// The socket state of listeners in the kernel's tables.
 const LISTEN: &str = "0A";
 
-/// `process 1234 (name)` of whoever listens on a TCP port, if this user may know.
+/// `process 1234 (name)` that listens on a TCP port, if this user may see it.
 pub(crate) fn find(port: u16) -> Option<String> {
     let inode = ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|table| listening_inode(table, port))?;
     let wanted = format!("socket:[{inode}]");

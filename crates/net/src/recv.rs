@@ -5,14 +5,14 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-/// What a read gave.
+/// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// Bytes; whether the buffer was filled, so that there may be more.
+    /// Bytes were read; `filled` means that the buffer is full and more may be waiting.
     Bytes { count: usize, filled: bool },
-    /// Nothing now.
+    /// No bytes are available now.
     Empty,
-    /// The end, or what broke the connection.
+    /// The end of the stream, or the error that broke the connection.
     End(Option<Errno>),
 }
 
@@ -30,9 +30,9 @@ pub(crate) fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Read {
     }
 }
 
-/// Reads behind what a vector holds, some `most` bytes.
+/// Reads up to `most` bytes and appends them to a vector.
 pub(crate) fn read_behind(fd: &OwnedFd, tail: &mut Vec<u8>, most: usize) -> Read {
-    // A vector at least doubles when it grows, so a chunk that comes in many pieces costs what it costs in one.
+    // A vector at least doubles when it grows, so the cost of a chunk does not depend on the number of pieces.
     tail.reserve(tail.len().min(most).max(8 << 10));
     let room = tail.capacity() - tail.len();
     loop {

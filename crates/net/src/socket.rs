@@ -13,17 +13,17 @@ use rustix::net::{
 use rustix::time::Timespec;
 use std::io;
 
-/// Kernel options of connections.
+/// Socket options of connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// SO_SNDBUF in bytes; `None` leaves it to the kernel's autotuning. A small one bounds what the kernel holds for
-    /// a client that does not read.
+    /// SO_SNDBUF in bytes; `None` uses the kernel's autotuning. A small buffer limits what the kernel holds for a
+    /// client that does not read.
     pub send_buffer: Option<usize>,
-    /// SO_RCVBUF in bytes; `None` leaves it to the kernel's autotuning.
+    /// SO_RCVBUF in bytes; `None` uses the kernel's autotuning.
     pub receive_buffer: Option<usize>,
-    /// TCP_USER_TIMEOUT: how long bytes that were sent may wait for a peer to take them before the kernel ends the
-    /// connection. Without it nobody notices a peer that reads nothing as long as the kernel has room for what it does
-    /// not read. `None` leaves it to the kernel: some 15 minutes for a peer that is gone, for ever for one that answers.
+    /// TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged before the kernel ends the connection. Without it,
+    /// a peer that reads nothing is not detected as long as the kernel's buffers have space. `None` uses the kernel's
+    /// default: about 15 minutes for a peer that does not answer, no limit for one that does.
     pub user_timeout: Option<Duration>,
 }
 
@@ -38,7 +38,7 @@ impl SocketOptions {
             sockopt::set_socket_recv_buffer_size(fd, bytes)?;
         }
         if let Some(span) = self.user_timeout {
-            // A zero would mean the kernel's default.
+            // Zero would select the kernel's default.
             let millis = u32::try_from(span.as_millis()).unwrap_or(u32::MAX).max(1);
             sockopt::set_tcp_user_timeout(fd, millis)?;
         }
@@ -60,10 +60,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on an address; port 0 takes a free one.
+    /// Listens on an address; port 0 takes a free port.
     ///
     /// # Errors
-    /// The address cannot be used; the text says why and what to do.
+    /// The address cannot be used; the error says why and what to do.
     pub fn bind(address: SocketAddr, backlog: i32) -> Result<Self, BindError> {
         let fail = |error: io::Error| BindError::new(address, error);
         let fd = new_socket(&address).map_err(fail)?;
@@ -81,7 +81,7 @@ impl Listener {
         Ok(Self { fd, address })
     }
 
-    /// The address with the port that was really taken.
+    /// The address with the actual port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -91,7 +91,7 @@ impl Listener {
         &self.fd
     }
 
-    /// The next connection that waits, or `None`.
+    /// The next waiting connection, or `None`.
     pub(crate) fn accept(
         &self,
         options: &SocketOptions,
@@ -130,13 +130,13 @@ impl Listener {
 /// Why no connection could be accepted.
 #[derive(Debug)]
 pub(crate) enum AcceptError {
-    /// No file descriptors or memory: try again after a pause.
+    /// No file descriptors or memory: retry after a pause.
     Exhausted(io::Error),
-    /// The listener itself does not work.
+    /// The listener itself is broken.
     Broken(io::Error),
 }
 
-/// Starts to connect; the socket becomes writable when that has succeeded or failed (see [`connect_result`]).
+/// Starts to connect. The socket becomes writable when connecting has succeeded or failed (see [`connect_result`]).
 pub(crate) fn start_connect(address: &SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd> {
     let fd = new_socket(address)?;
     options.apply(&fd)?;
@@ -146,23 +146,23 @@ pub(crate) fn start_connect(address: &SocketAddr, options: &SocketOptions) -> io
     }
 }
 
-/// How a connect that became writable ended.
+/// The result of a connect, once the socket is writable.
 pub(crate) fn connect_result(fd: impl AsFd) -> io::Result<()> {
     Ok(sockopt::socket_error(fd)??)
 }
 
-/// What a send did.
+/// Result of a send.
 #[derive(Debug)]
 pub(crate) enum Sent {
-    /// This many bytes, perhaps not all.
+    /// Number of bytes sent, perhaps not all.
     Bytes(usize),
-    /// None: the kernel's buffer is full.
+    /// Nothing was sent: the kernel's buffer is full.
     Blocked,
-    /// The connection is gone.
+    /// The connection is broken.
     Gone(Errno),
 }
 
-/// Sends what the kernel takes.
+/// Sends as much as the kernel accepts.
 #[inline]
 pub(crate) fn send_some(fd: impl AsFd, bytes: &[u8]) -> Sent {
     loop {
@@ -175,7 +175,7 @@ pub(crate) fn send_some(fd: impl AsFd, bytes: &[u8]) -> Sent {
     }
 }
 
-/// Connects and waits until that has succeeded; the socket blocks from then on.
+/// Connects and waits for the result. The socket is then blocking.
 pub(crate) fn connect_blocking(
     address: &SocketAddr,
     options: &SocketOptions,
@@ -185,13 +185,13 @@ pub(crate) fn connect_blocking(
     let timeout = Timespec { tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: 0 };
     let mut ready = [PollFd::new(&fd, PollFlags::OUT)];
     if poll(&mut ready, Some(&timeout))? == 0 {
-        return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody answers"));
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer within the timeout"));
     }
     connect_result(&fd)?;
     ioctl_fionbio(&fd, false)?;
     Ok(fd)
 }
-/// Both ends of a connected socket: ours and the peer's. `None` if it is no longer connected.
+/// Both addresses of a connected socket: local and remote. `None` if it is no longer connected.
 pub(crate) fn addresses(fd: &OwnedFd) -> Option<(SocketAddr, SocketAddr)> {
     let own = SocketAddr::try_from(getsockname(fd).ok()?).ok()?;
     let peer = SocketAddr::try_from(getpeername(fd).ok()??).ok()?;

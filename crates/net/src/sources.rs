@@ -1,8 +1,9 @@
-//! Where the application's sources run: on threads of their own, so that a device that hangs holds up nobody else.
+//! Threads for the application's sources, so that a device that does not respond delays no other source.
 //!
-//! A source is asked one thing at a time, so one that hangs holds one thread, and a second one if a write hangs, too. As
-//! many as [`ServerOptions::source_threads_max`](crate::ServerOptions::source_threads_max) can hang before others have to
-//! wait. The clock has a thread of its own, which starts with the first deadline; nothing on it waits for a source.
+//! A source processes one request at a time, so a source that blocks holds one thread, and a second one if a write
+//! blocks, too. Up to [`ServerOptions::source_threads_max`](crate::ServerOptions::source_threads_max) threads can block
+//! before other sources have to wait. Deadlines have a thread of their own, which starts with the first deadline and
+//! never waits for a source.
 
 use crate::clock::{monotonic, wall};
 use crate::executor::Executor;
@@ -17,7 +18,7 @@ use taktwerk_types::Instant;
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// Only looks at clocks and stores values.
+/// Stack size of the deadline thread, which only reads clocks and stores values.
 const STACK_LEN: usize = 512 << 10;
 
 /// The threads of a server's sources.
@@ -35,7 +36,7 @@ struct Timer {
 
 #[derive(Default)]
 struct State {
-    /// In the order of their times; the number keeps those of one instant apart.
+    /// Ordered by time; the number distinguishes calls with the same time.
     calls: BTreeMap<(Instant, u64), Call>,
     number: u64,
     is_running: bool,
@@ -61,7 +62,7 @@ impl SourceDriver for SourceThreads {
         match work {
             Work::Blocking(run) => self.workers.submit(run),
             Work::Later(future) => {
-                // One that cannot be run is dropped, which is an answer.
+                // If it cannot be run, it is dropped, which reports a failure.
                 self.executor.spawn(future);
             }
         }
@@ -82,7 +83,7 @@ impl SourceDriver for SourceThreads {
             match thread.spawn(move || timer.run()) {
                 Ok(_) => state.is_running = true,
                 Err(error) => {
-                    tracing::error!(%error, "no thread for the deadlines of sources can be started")
+                    tracing::error!(%error, "cannot start the thread for the deadlines of sources")
                 }
             }
         } else if is_first {
@@ -112,7 +113,7 @@ impl Timer {
         let calls = core::mem::take(&mut state.calls);
         drop(state);
         self.changed.notify_one();
-        // They may hold the last handles to what they are about.
+        // Dropping the calls may drop the last handles of other objects.
         drop(calls);
     }
 
@@ -128,7 +129,7 @@ impl Timer {
                     if let Some(call) = call
                         && catch_unwind(AssertUnwindSafe(call)).is_err()
                     {
-                        tracing::error!("a source panicked while it was being asked");
+                        tracing::error!("a source panicked");
                     }
                     self.lock()
                 }
@@ -148,7 +149,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn calls_come_in_the_order_of_their_times_and_survive_panics() {
+    fn calls_run_in_time_order_and_survive_panics() {
         let threads = SourceThreads::new(2);
         let (tell, told) = mpsc::channel();
         let start = monotonic();

@@ -1,4 +1,4 @@
-//! Waking a thread that sleeps in epoll, from any thread, with at most one system call per sleep.
+//! Wakes a thread that sleeps in epoll, from any thread, with at most one system call per sleep.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
@@ -6,11 +6,11 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::Arc;
 
-/// The thread runs and will look before it sleeps.
+/// The thread runs and checks for work before it sleeps.
 const AWAKE: u8 = 0;
 /// The thread sleeps or is about to.
 const SLEEPING: u8 = 1;
-/// Somebody wants it to look.
+/// A wake-up was requested.
 const NOTIFIED: u8 = 2;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Inner {
 pub struct Waker(Arc<Inner>);
 
 impl Waker {
-    /// A waker of a thread that is awake.
+    /// A waker of a loop that is awake.
     ///
     /// # Errors
     /// No file descriptor is left.
@@ -33,36 +33,36 @@ impl Waker {
         Ok(Self(Arc::new(Inner { state: AtomicU8::new(AWAKE), fd })))
     }
 
-    /// Makes the loop take a turn soon. A system call only if it sleeps and nobody has woken it yet.
+    /// Makes the loop take a turn soon. Makes a system call only if the loop sleeps and was not woken yet.
     #[inline]
     pub fn wake(&self) {
-        // Always a swap, never a look before it: a stale look could find the last notification, which the loop has
-        // taken already, and lose this one.
+        // Always swap without a load before: a stale load could see the previous notification, which the loop has
+        // already taken, and this one would be lost.
         if self.0.state.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
-            // The counter cannot overflow in practice, and if it did the loop would be awake already.
+            // The counter cannot overflow in practice, and if it did, the loop would be awake already.
             let _ = rustix::io::write(&self.0.fd, &1u64.to_ne_bytes());
         }
     }
 
-    /// What the loop waits on; registered edge-triggered, so that it never has to be read.
+    /// The descriptor the loop waits on. It is registered edge-triggered, so that it never has to be read.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.fd.as_fd()
     }
 
-    /// Called by the loop before it sleeps. False if somebody has called [`Self::wake`] since the last
-    /// [`Self::awake`]: look again instead of sleeping.
+    /// Called by the loop before it sleeps. False if [`Self::wake`] was called since the last [`Self::awake`]: check
+    /// for work instead of sleeping.
     #[inline]
     pub(crate) fn sleep(&self) -> bool {
         self.0.state.compare_exchange(AWAKE, SLEEPING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Called by the loop after it slept and before it looks. True if it was woken.
+    /// Called by the loop after it slept and before it checks for work. True if it was woken.
     #[inline]
     pub(crate) fn awake(&self) -> bool {
         self.0.state.swap(AWAKE, Ordering::AcqRel) == NOTIFIED
     }
 
-    /// Whether somebody wants the loop to look: for loops that spin instead of sleeping.
+    /// Whether a wake-up was requested: for loops that spin instead of sleeping.
     #[inline]
     pub(crate) fn is_notified(&self) -> bool {
         self.0.state.load(Ordering::Relaxed) == NOTIFIED
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_sleeping_loop_costs_a_system_call() {
+    fn waking_costs_a_system_call_only_if_the_loop_sleeps() {
         let waker = Waker::new().unwrap();
         waker.wake();
         assert_eq!(writes(&waker), 0);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wake_is_lost_between_looking_and_sleeping() {
+    fn no_wake_is_lost_before_sleeping() {
         use crate::poll::Poller;
         use core::sync::atomic::AtomicU32;
         const COUNT: u32 = 20_000;

@@ -1,7 +1,7 @@
-//! Threads for work that blocks: cryptography with private keys, certificate checks, the application's callbacks. Each kind
-//! of work has a pool of its own.
+//! Thread pools for blocking work: cryptography with private keys, certificate checks, the application's callbacks.
+//! Each kind of work has its own pool.
 //!
-//! Threads start when work comes and end when none has come for a while: an idle server has none.
+//! Threads start when work arrives and end after an idle time: an idle server has none.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -9,15 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Callbacks of applications run on these stacks; only what is touched takes memory.
+/// Stack size, also for the application's callbacks; only touched pages take memory.
 const STACK_LEN: usize = 2 << 20;
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of worker threads. Clones share it. The queue is bounded by those who submit: a shard has a limit of
-/// outstanding effects.
+/// A pool of worker threads. Clones share it. The submitters bound the queue: a shard limits its outstanding effects.
 #[derive(Clone)]
 pub(crate) struct Workers(Arc<Shared>);
 
@@ -54,7 +53,7 @@ impl Workers {
         Self(Arc::new(shared))
     }
 
-    /// Runs a job soon. It has to report its own outcome, also when it panics.
+    /// Runs a job soon. The job must report its own outcome, even if it panics.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.0.lock();
         state.jobs.push_back(Box::new(job));
@@ -68,10 +67,10 @@ impl Workers {
             if let Err(error) = thread.spawn(move || work(&shared)) {
                 let mut state = self.0.lock();
                 state.threads -= 1;
-                // Without any thread the jobs would wait for ever. Dropped, they answer that they have failed: whoever
-                // submits must not pay for work that blocks.
+                // Without any thread the jobs would wait for ever. Dropping them reports a failure. They do not run on
+                // the submitting thread, which must not block.
                 if state.threads == 0 {
-                    tracing::error!(%error, "no {} thread can be started: its work fails", self.0.name);
+                    tracing::error!(%error, "cannot start a {} thread: its work fails", self.0.name);
                     let jobs = core::mem::take(&mut state.jobs);
                     drop(state);
                     drop(jobs);
@@ -102,7 +101,7 @@ fn work(shared: &Shared) {
 }
 
 fn run(job: Job) {
-    // A panicking callback must not take the thread, and with it other clients' work, along.
+    // A panic of a callback must not end the thread.
     if catch_unwind(AssertUnwindSafe(job)).is_err() {
         tracing::error!("a callback panicked on a worker thread");
     }

@@ -1,4 +1,4 @@
-//! Many clients at once: storms of connections, readers that stop, clients that die.
+//! Many clients at once: connection storms, clients that stop reading, clients that die.
 
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
@@ -19,17 +19,17 @@ use taktwerk_schema::ids::variable_ids;
 use taktwerk_schema::{ReadRequest, ReadValueId};
 use taktwerk_types::{Instant, NodeId};
 
-/// Counts what comes.
+/// Counts deliveries.
 #[derive(Default)]
 struct Counts {
     connected: usize,
     failed: Vec<String>,
-    /// Per member: when changes came.
+    /// Arrival times of changes, per member.
     arrivals: Vec<Vec<Instant>>,
     changes: usize,
-    /// Whether members ask for the server's time when their first changes come.
+    /// Whether members read the server's time when their first changes arrive.
     asks: bool,
-    /// Members whose changes have just come.
+    /// Members that have just received changes.
     to_ask: Vec<u32>,
     answered: Vec<u32>,
 }
@@ -72,7 +72,7 @@ impl FleetSink for Counts {
     }
 
     fn react(&mut self, member: MemberId, client: &mut Client, now: Instant) {
-        // Never a member whose bytes were not looked at just now.
+        // `react` is called only for members that have just received bytes.
         assert!(self.to_ask.iter().all(|asking| *asking == member.0));
         if self.to_ask.pop().is_some() {
             let nodes = vec![ReadValueId {
@@ -140,7 +140,7 @@ fn two_thousand_clients_connect_and_all_are_served() {
 }
 
 #[test]
-fn what_is_asked_for_in_reaction_to_changes_is_sent_and_answered() {
+fn requests_made_in_react_are_sent_and_answered() {
     let server = start(1, 1, ServerOptions::default());
     let mut sink = Counts { asks: true, ..Counts::default() };
     let mut fleet = fleet(&server, 20, &mut sink);
@@ -155,15 +155,14 @@ fn what_is_asked_for_in_reaction_to_changes_is_sent_and_answered() {
     assert_eq!(sink.answered, (0..20).collect::<Vec<_>>());
 }
 
-/// How long after its due time each but the first delivery came, for the worst member: the distance of neighbouring
-/// arrivals less the interval.
+/// The worst delay of a delivery, over all members: the distance between neighbouring arrivals minus the interval.
 fn worst_delay(arrivals: &[Vec<Instant>], interval: Duration) -> Duration {
     let gaps = arrivals.iter().flat_map(|times| times.windows(2).map(|pair| pair[1].since(pair[0])));
     gaps.map(|gap| gap.saturating_sub(interval)).max().unwrap_or_default()
 }
 
 #[test]
-fn a_subscriber_that_stops_reading_costs_the_others_nothing() {
+fn a_subscriber_that_stops_reading_does_not_delay_others() {
     const ITEMS: u32 = 2000;
     let socket = SocketOptions { send_buffer: Some(32 << 10), ..SocketOptions::default() };
     let mut options = ServerOptions::default();
@@ -184,30 +183,30 @@ fn a_subscriber_that_stops_reading_costs_the_others_nothing() {
         subscribe(&mut quick, member, 10, 100.0, &mut sink);
     }
     quick.run_until(after(Duration::from_millis(300)), &mut sink).unwrap();
-    // From here on `slow` is not run any more: its socket fills up.
+    // From here on `slow` does not run any more, and its socket fills up.
     sink.arrivals.clear();
     quick.run_until(after(Duration::from_secs(3)), &mut sink).unwrap();
     assert_eq!(sink.arrivals.len(), 20);
     assert!(sink.arrivals.iter().all(|times| times.len() >= 20), "{:?}", sink.arrivals);
-    // Tests share their CPUs with others, so only a stall can be told apart here: a server that waited for the slow
-    // reader would be silent for all the three seconds. `cargo xtask versus` measures more closely.
+    // Tests share their CPUs, so only a stall can be detected: a server that waits for the slow reader would be silent
+    // for three seconds. `cargo xtask versus` measures more precisely.
     let worst = worst_delay(&sink.arrivals, interval);
     assert!(worst < Duration::from_secs(1), "{worst:?}");
-    // It reads on, and gets the newest values.
+    // The slow client reads again and gets the newest values.
     let before = slow_sink.changes;
     slow.run_until(after(Duration::from_millis(500)), &mut slow_sink).unwrap();
     assert!(slow_sink.changes > before, "{:?}", slow_sink.failed);
 }
 
 #[test]
-fn clients_that_vanish_or_talk_nonsense_harm_nobody() {
+fn vanished_and_malformed_clients_do_not_affect_others() {
     let server = start(10, 1, ServerOptions::default());
     let _writer = server.write_every(Duration::from_millis(20));
     let mut sink = Counts::default();
     let mut steady = fleet(&server, 1, &mut sink);
     subscribe(&mut steady, 0, 10, 50.0, &mut sink);
     for _ in 0..5 {
-        // As after kill -9: the sockets are closed with everything still open.
+        // As after kill -9: the sockets are closed while sessions are open.
         let mut doomed = Counts::default();
         let mut fleet = fleet(&server, 20, &mut doomed);
         for member in 0..20 {
@@ -220,7 +219,7 @@ fn clients_that_vanish_or_talk_nonsense_harm_nobody() {
             stream.write_all(garbage).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-            // An Error message or nothing; but an end.
+            // The server sends an Error message or nothing, and closes.
             let _ = stream.read_to_end(&mut Vec::new());
         }
         steady.run_until(monotonic() + Duration::from_millis(50), &mut sink).unwrap();
@@ -232,7 +231,7 @@ fn clients_that_vanish_or_talk_nonsense_harm_nobody() {
 }
 
 #[test]
-fn a_server_that_stops_says_so_to_all() {
+fn a_stopping_server_notifies_all_clients() {
     let server = start(1, 2, ServerOptions::default());
     let mut sink = Counts::default();
     let mut fleet = fleet(&server, 50, &mut sink);

@@ -1,4 +1,4 @@
-//! Sessions that come back on another shard, through a proxy whose connections can be cut.
+//! Sessions that reconnect to another shard, through a proxy that can cut connections.
 
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
@@ -14,7 +14,7 @@ use taktwerk_client::{Event, Restored, SubscriptionEvent, SubscriptionParams, Ta
 use taktwerk_net::ServerOptions;
 use taktwerk_net::client::{AsyncClient, SubscriptionMessage};
 
-/// Passes bytes on until it is told to cut.
+/// Forwards bytes until it is told to cut the connection.
 struct Proxy {
     address: SocketAddr,
     open: Arc<Mutex<Vec<TcpStream>>>,
@@ -39,7 +39,7 @@ impl Proxy {
 
     fn cut(&self) {
         for stream in self.open.lock().unwrap().drain(..) {
-            // One of the two ends may have been cut before.
+            // One of the two ends may already be closed.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -57,13 +57,13 @@ fn copy(mut from: TcpStream, mut to: TcpStream) {
 }
 
 #[test]
-fn a_session_goes_on_whichever_shard_its_connection_comes_to() {
+fn a_session_continues_on_any_shard() {
     let server = start(5, 2, ServerOptions::default());
     let direct = server.running.addresses()[0];
     let proxy = Proxy::new(direct);
     let target = Target::direct(&format!("opc.tcp://{}", proxy.address)).unwrap();
     let connections = || server.running.connections();
-    // The client runs only while this thread awaits: it cannot connect again before the others have.
+    // The client runs only while this thread awaits, so it cannot reconnect before the other connections are made.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (client, _, mut events) = AsyncClient::connect(Arc::default(), target).await.unwrap();
@@ -88,7 +88,7 @@ fn a_session_goes_on_whichever_shard_its_connection_comes_to() {
             }
             proxy.cut();
             wait_until("the connection is gone", || connections() == others.len());
-            // New connections go to the shard with the fewest: with each of these, that is another one.
+            // New connections go to the shard with the fewest, so each of these changes which one that is.
             others.push(TcpStream::connect(direct).unwrap());
             wait_until("the other one is there", || connections() == others.len());
             loop {

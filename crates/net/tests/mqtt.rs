@@ -1,4 +1,4 @@
-//! Publishers and subscribers with a broker between them: mosquitto, where it is installed (`lab peers install mosquitto`).
+//! Publishers and subscribers with a mosquitto broker, if it is installed (`lab peers install mosquitto`).
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -36,7 +36,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A broker that ends with this; `None` where there is no mosquitto.
+/// A broker that stops when dropped; `None` if mosquitto is not installed.
 struct Mosquitto {
     child: Child,
     _folder: tempfile::TempDir,
@@ -51,7 +51,10 @@ impl Drop for Mosquitto {
 
 impl Mosquitto {
     fn start(port: u16, tls: Option<(&str, &str)>) -> Option<Self> {
-        let program = program()?;
+        let program = program();
+        let required = std::env::var_os("TAKTWERK_TEST_MOSQUITTO").is_some_and(|wish| wish == "required");
+        assert!(program.is_some() || !required, "no mosquitto");
+        let program = program?;
         let folder = tempfile::tempdir().unwrap();
         let mut text =
             format!("listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n");
@@ -188,7 +191,7 @@ fn a_plain_mqtt_client_reads_the_json_and_the_retained_metadata() {
     let options = options(MqttVersion::V311, QualityOfService::AtMostOnce);
     let (publisher, _) = publish(&configuration, &options);
     assert!(until(|| publisher.sent().messages > 5));
-    // Later than the metadata was sent: only because it is retained does it come.
+    // Subscribed after the metadata was sent, which therefore arrives only because it is retained.
     let settings = rumqttc::MqttOptions::new("plain", "127.0.0.1", port);
     let (client, mut connection) = rumqttc::Client::new(settings, 10);
     client.subscribe("opcua/json/#", rumqttc::QoS::AtMostOnce).unwrap();
@@ -238,7 +241,7 @@ fn a_subscriber_learns_from_retained_metadata() {
 }
 
 #[test]
-fn the_broker_goes_and_comes_back() {
+fn publisher_and_subscriber_survive_a_broker_restart() {
     let port = free_port();
     let Some(broker) = Mosquitto::start(port, None) else { return };
     let configuration = configuration(&format!("mqtt://127.0.0.1:{port}"));
@@ -249,18 +252,18 @@ fn the_broker_goes_and_comes_back() {
     assert!(until(|| counts.lock().unwrap().len() >= 5));
     drop(broker);
     assert!(until(|| !status.is_connected() && !status.error().is_empty()));
-    // Publishing goes on; what waits is bounded, and what is dropped is counted.
+    // Publishing continues; the outbox is bounded, and dropped messages are counted.
     let before = publisher.sent().turns;
     assert!(until(|| status.outbox().1 >= 20 && publisher.sent().turns >= before + 20));
     let group = GroupIndex { connection: 0, group: 0 };
     let failed = publisher.ask(move |engine, _| engine.counters(group).failed_transmissions).unwrap();
-    assert!(failed >= 20, "what was dropped was not sent: {failed}");
+    assert!(failed >= 20, "dropped messages count as failed: {failed}");
     assert!(status.outbox().0 <= 10);
     let last = counts.lock().unwrap().last().unwrap().0;
     let _broker = Mosquitto::start(port, None).unwrap();
     assert!(until(|| counts.lock().unwrap().last().unwrap().0 > last + 20), "{status:?} {heard:?}");
     assert!(status.connections() >= 2 && heard.connections() >= 2);
-    // The new broker knows nothing; metadata was announced to it again.
+    // The new broker has no state, so metadata must have been announced again.
     let mut theirs = Configuration::subscriber_of(&configuration);
     theirs.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
     let (_late, _, names) = subscribe(&theirs, &options);
@@ -268,7 +271,7 @@ fn the_broker_goes_and_comes_back() {
 }
 
 #[test]
-fn tls_with_an_authority_of_ones_own_and_not_without() {
+fn tls_needs_the_configured_authority() {
     let port = free_port();
     let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
@@ -286,7 +289,7 @@ fn tls_with_an_authority_of_ones_own_and_not_without() {
         let (_publisher, _) = publish(&configuration, &options);
         in_order(&counts, 5);
     }
-    // Another authority does not vouch for this broker.
+    // Another authority has not signed this broker's certificate.
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(&ca_file, other.cert.pem()).unwrap();
     let mut options = options(MqttVersion::V311, QualityOfService::AtMostOnce);
@@ -296,7 +299,7 @@ fn tls_with_an_authority_of_ones_own_and_not_without() {
     assert_eq!(status.connections(), 0);
 }
 
-/// Waits until a status topic says so, as a plain client sees it.
+/// Waits until a status topic has a value, as a plain client sees it.
 fn status_is(connection: &mut rumqttc::Connection, topic: &str, wanted: u64) -> bool {
     let end = Instant::now() + Duration::from_secs(30);
     while Instant::now() < end {
@@ -313,7 +316,7 @@ fn status_is(connection: &mut rumqttc::Connection, topic: &str, wanted: u64) -> 
 }
 
 #[test]
-fn the_broker_says_whether_a_publisher_is_there() {
+fn the_broker_publishes_the_status_of_a_publisher() {
     const OPERATIONAL: u64 = 2;
     const ERROR: u64 = 3;
     const DISABLED: u64 = 0;
@@ -334,7 +337,8 @@ fn the_broker_says_whether_a_publisher_is_there() {
         let (publisher, status) = publish(&configuration, &options);
         let (_client, mut watching) = watch("watching");
         assert!(status_is(&mut watching, &topic, OPERATIONAL));
-        // Somebody of the same name throws it out without a goodbye: the broker executes the will. Then it comes back.
+        // A client with the same id takes over the session, and the broker publishes the will. Then the publisher
+        // reconnects.
         let thief = rumqttc::MqttOptions::new(options.client_id.as_str(), "127.0.0.1", port);
         let (thief, mut connection) = rumqttc::Client::new(thief, 10);
         let mut is_in = false;
@@ -353,7 +357,7 @@ fn the_broker_says_whether_a_publisher_is_there() {
         assert!(status.connections() >= 2);
         publisher.stop();
         assert!(status_is(&mut watching, &topic, DISABLED));
-        // Retained: who comes later hears it too.
+        // Retained, so later subscribers receive it, too.
         let (_client, mut late) = watch("late");
         assert!(status_is(&mut late, &topic, DISABLED));
     }
@@ -376,7 +380,7 @@ impl Sink for Told {
 }
 
 #[test]
-fn subscribers_hear_whether_publishers_are_there_and_removal_holds_nobody_up() {
+fn subscribers_receive_status_and_removal_does_not_block() {
     let port = free_port();
     let Some(_broker) = Mosquitto::start(port, None) else { return };
     for scheme in ["mqtt", "mqtt+json"] {
@@ -400,7 +404,7 @@ fn subscribers_hear_whether_publishers_are_there_and_removal_holds_nobody_up() {
         assert!(until(has(PubSubState::OPERATIONAL, false)), "{scheme}");
         publisher.stop();
         assert!(until(has(PubSubState::DISABLED, false)), "{scheme}");
-        // Where the id is shared, they say it again and again, and nothing at the end.
+        // With a shared PublisherId, Status messages are cyclic and there is none at the end.
         options.status = StatusMessages::Cyclic(Duration::from_millis(20));
         let (publisher, _) = publish(&sending, &options);
         let cyclic = || heard.lock().unwrap().iter().filter(|(_, _, is_cyclic)| *is_cyclic).count();
@@ -408,7 +412,7 @@ fn subscribers_hear_whether_publishers_are_there_and_removal_holds_nobody_up() {
         publisher.stop();
         let last = heard.lock().unwrap().last().cloned();
         assert_eq!(last, Some(("7".to_owned(), PubSubState::OPERATIONAL, true)), "{scheme}");
-        // The subscriber's thread leaves it to others to close a connection.
+        // The subscriber's thread closes no connection itself.
         let closed = Arc::new(Mutex::new(None));
         let theirs = Arc::clone(&closed);
         let name = move || std::thread::current().name().map(str::to_owned);
@@ -429,7 +433,7 @@ fn eventfd() -> std::os::fd::OwnedFd {
     rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap()
 }
 
-/// An inlet that takes its time to close.
+/// An inlet that is slow to close.
 struct Slow {
     event: std::os::fd::OwnedFd,
     closed: Box<dyn FnOnce() + Send>,
@@ -449,10 +453,9 @@ impl Inlet for Slow {
     }
 }
 
-/// A broker that is far away, or has much to do: it answers a CONNECT after several of the pauses in which the driver looks
-/// at something else.
+/// A slow or distant broker: it answers a CONNECT after several intervals in which the driver polls for other work.
 #[test]
-fn a_broker_that_takes_its_time_is_waited_for() {
+fn slow_brokers_are_waited_for() {
     for (version, answer) in
         [(MqttVersion::V311, &[0x20, 2, 0, 0][..]), (MqttVersion::V5, &[0x20, 3, 0, 0, 0][..])]
     {

@@ -1,4 +1,4 @@
-//! Publishers and subscribers with a real network between them: the loopback.
+//! Publishers and subscribers over a real network: the loopback.
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -21,7 +21,7 @@ use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_pubsub::{DataSetMessage, GroupIndex, PublisherId, Sink};
 use taktwerk_types::{BuiltInType, DataValue, Variant};
 
-/// One port per test: tests run side by side.
+/// One port per test, because tests run in parallel.
 fn port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let own = (std::process::id() % 20_000) as u16;
@@ -53,7 +53,7 @@ fn counting() -> impl FnMut(usize, &mut [DataValue]) + Send {
     }
 }
 
-/// What came: connection's group and the counts in it.
+/// Received values: the connection's group and its counts.
 #[derive(Clone, Default)]
 struct Got(Arc<Mutex<Vec<(usize, u32, u32)>>>);
 
@@ -94,7 +94,7 @@ fn subscribe(configuration: &Configuration, options: SubscriberDriverOptions) ->
     (running, got)
 }
 
-/// Ten messages of the first group, none missing, whatever else goes on.
+/// Expects ten consecutive messages of the first group.
 fn ten_in_order(got: &Got) {
     let messages = got.wait(|messages| messages.len() >= 10);
     assert!(messages.len() >= 10, "{messages:?}");
@@ -115,7 +115,7 @@ fn multicast_and_unicast_of_both_families() {
         let lateness = publisher.lateness();
         let [total, encode, send] =
             [&lateness.total, &lateness.encode, &lateness.send].map(|of| (of.count, of.max));
-        // A thread that wakes an interval late sends two messages in one turn, which has one account.
+        // A thread that wakes an interval late sends two messages in one turn, which is recorded once.
         let is_whole = sent.turns > 0 && total.0 >= sent.turns;
         assert!(is_whole && encode.1 > 0 && send.1 > 0, "{url}: {total:?} {encode:?} {send:?}, {sent:?}");
         publisher.stop();
@@ -124,8 +124,8 @@ fn multicast_and_unicast_of_both_families() {
     }
 }
 
-/// Sending at a time of the kernel's needs a queueing discipline that waits, so there is an interface with one in a network
-/// of the test's own.
+/// Sending at a given time needs a suitable queueing discipline, so the test uses an interface with one in its own
+/// network namespace.
 #[test]
 fn the_kernel_sends_at_the_given_time_where_permitted() {
     let in_namespace = || {
@@ -143,7 +143,7 @@ fn the_kernel_sends_at_the_given_time_where_permitted() {
         assert!(run("ip", "link set v0 up") && run("ip", "link set v1 up"));
         let to = "239.1.2.3:4840".parse().unwrap();
         let (out, back) = (Interface::find("v0").unwrap(), Interface::find("v1").unwrap());
-        // What leaves v0 comes in at v1.
+        // What is sent on v0 arrives at v1.
         std::fs::write("/proc/sys/net/ipv4/conf/v1/rp_filter", "0").unwrap();
         std::fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "0").unwrap();
         std::fs::write("/proc/sys/net/ipv4/conf/v1/accept_local", "1").unwrap();
@@ -170,7 +170,7 @@ fn the_kernel_sends_at_the_given_time_where_permitted() {
     std::thread::spawn(in_namespace).join().unwrap();
 }
 
-/// The loopback does not carry IPv6 multicast, so there is a pair of interfaces in a network namespace of the test's own.
+/// The loopback does not carry IPv6 multicast, so the test uses a pair of interfaces in its own network namespace.
 #[test]
 fn ipv6_multicast_where_permitted() {
     let in_namespace = || {
@@ -184,7 +184,7 @@ fn ipv6_multicast_where_permitted() {
         if !ip("link add v0 type veth peer name v1") {
             return;
         }
-        // The address is used at once, without looking whether somebody else has it.
+        // Skip duplicate address detection, so that the address can be used at once.
         std::fs::write("/proc/sys/net/ipv6/conf/v0/accept_dad", "0").unwrap();
         assert!(ip("link set lo up") && ip("link set v0 up") && ip("link set v1 up"));
         let url = format!("opc.udp://[ff02::1234]:{}", port());
@@ -198,7 +198,7 @@ fn ipv6_multicast_where_permitted() {
 }
 
 #[test]
-fn where_no_route_leads_multicast_stays_on_this_machine() {
+fn multicast_without_a_route_uses_the_loopback() {
     let url = format!("opc.udp://239.1.2.4:{}", port());
     let mut configuration = configuration(&url, vec![WriterGroup::dynamic("g", 1, 5.0)]);
     configuration.connections[0].network_interface.clear();
@@ -239,7 +239,7 @@ fn keys() -> SecurityKeys {
 }
 
 #[test]
-fn secured_and_without_keys_silent() {
+fn secured_messages_need_keys() {
     let url = format!("opc.udp://239.1.2.6:{}", port());
     let mut group = WriterGroup::dynamic("g", 1, 5.0);
     group.security.mode = SecurityMode::SignAndEncrypt;
@@ -368,7 +368,7 @@ fn ethernet_frames_where_permitted() {
                 let _publisher = publish(&configuration, PublisherDriverOptions::default());
                 ten_in_order(&got);
             }
-            // Without the right to raw sockets the error says which one is missing.
+            // Without the right to raw sockets, the error names the missing capability.
             Err(error @ PubSubError::Socket { .. }) => {
                 assert!(error.to_string().contains("CAP_NET_RAW"), "{error}");
             }
@@ -378,7 +378,7 @@ fn ethernet_frames_where_permitted() {
 }
 
 #[test]
-fn what_cannot_run_says_why() {
+fn invalid_configurations_report_why() {
     let provider = || Arc::new(AwsPubSubProvider);
     let start = |configuration: Configuration| {
         let options = PublisherDriverOptions::default();
@@ -398,8 +398,8 @@ fn what_cannot_run_says_why() {
     assert!(start(twice).contains("publisher id"));
 }
 
-/// What was recorded is not taken again after a restart of a subscriber that keeps what it has received; one that does not is
-/// taken in.
+/// Recorded messages are not accepted after a restart if the subscriber keeps the received sequence numbers. A
+/// subscriber that does not keep them accepts them.
 #[test]
 fn recorded_messages_are_not_taken_again_after_a_restart() {
     let url = format!("opc.udp://127.0.0.1:{}", port());
@@ -407,7 +407,7 @@ fn recorded_messages_are_not_taken_again_after_a_restart() {
     group.security.mode = SecurityMode::SignAndEncrypt;
     group.security.security_group_id = "plant".to_owned();
     let configuration = configuration(&url, vec![group]);
-    // Somebody who has recorded six messages.
+    // An attacker has recorded six messages.
     let entropy = Box::new(taktwerk_crypto::SeededEntropy::new(5));
     let options = taktwerk_pubsub::PublisherOptions::default();
     let mut engine =
@@ -435,7 +435,7 @@ fn recorded_messages_are_not_taken_again_after_a_restart() {
         options.keys = Some(Box::new(StaticKeys::new().with("plant", keys())));
         options.replay_floor = floor.map(ToOwned::to_owned);
         let started = subscribe(&configuration, options);
-        // Until it has its keys.
+        // Until the subscriber has its keys.
         let end = Instant::now() + Duration::from_secs(20);
         while Instant::now() < end
             && started
@@ -465,12 +465,12 @@ fn recorded_messages_are_not_taken_again_after_a_restart() {
     assert_eq!(counts(&got, 1), [6]);
     assert_eq!(running.ask(|engine, _, _| engine.counters().replays), Some(5));
     drop(running);
-    // Without the file, it could not know.
+    // Without the file, the replay cannot be detected.
     let (running, got) = start(None);
     send(0..6);
     assert_eq!(counts(&got, 6).len(), 6);
     drop(running);
-    // A file that is none is not overlooked.
+    // A corrupt file is reported.
     std::fs::write(&path, "something else").unwrap();
     let mut options = SubscriberDriverOptions::default();
     options.replay_floor = Some(path.clone());

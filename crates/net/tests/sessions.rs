@@ -28,7 +28,7 @@ fn a_blocking_client_reads_and_watches() {
     let response = client.call(&mut read(0..5)).unwrap();
     let values: Vec<_> = response.results.iter().map(|result| result.value.clone()).collect();
     assert_eq!(values[3], Some(Variant::from(4.5)));
-    // More than the server takes at once, in one response of several chunks each.
+    // More than the server's limit, in responses of several chunks each.
     let response = client.operate(read(0..20_001)).unwrap();
     assert_eq!(response.results.len(), 20_001);
     assert!(response.results.iter().all(|result| result.status() == StatusCode::GOOD));
@@ -66,7 +66,7 @@ fn a_busy_polling_pair_answers() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_said_at_once() {
+fn unreachable_servers_are_reported_at_once() {
     let server = start(0, 1, ServerOptions::default());
     let target = server.target();
     server.running.stop(Duration::ZERO);
@@ -74,7 +74,7 @@ fn what_cannot_be_reached_is_said_at_once() {
     assert!(error.to_string().contains("refused"), "{error}");
 }
 
-/// The server goes away for good, and its clients are told to disconnect afterwards.
+/// The server stops for good before its clients disconnect.
 #[test]
 fn a_client_whose_server_is_gone_disconnects_at_once() {
     let server = start(1, 1, ServerOptions::default());
@@ -133,7 +133,7 @@ fn an_async_client_reads_watches_and_ends() {
 }
 
 #[test]
-fn a_client_comes_back_after_the_server_was_restarted() {
+fn a_client_reconnects_after_a_server_restart() {
     let server = start(3, 1, ServerOptions::default());
     let address = server.running.addresses()[0];
     let shared = Arc::clone(server.running.shared());
@@ -160,7 +160,7 @@ fn a_client_comes_back_after_the_server_was_restarted() {
             }
         };
         assert_eq!(restored, taktwerk_client::Restored::NewSession);
-        // The subscription was created anew and reports all values again.
+        // The subscription was created again and reports all values.
         let mut values_again = 0;
         while values_again < 3 {
             if let SubscriptionMessage::DataChanges { values, .. } = messages.next().await.unwrap() {

@@ -1,4 +1,4 @@
-//! A subscription that goes from a session of one shard to a session of another, over loopback.
+//! Transfers a subscription between sessions on different shards, over loopback.
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -15,7 +15,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{StatusCode, Variant};
 
-/// The next values that a client is sent.
+/// The next values delivered to a client.
 fn values(client: &mut BlockingClient) -> Vec<(u32, Option<Variant>)> {
     loop {
         let response = client.call(&mut PublishRequest::default()).unwrap();
@@ -49,9 +49,9 @@ fn transfer(client: &mut BlockingClient, id: u32) {
 }
 
 #[test]
-fn a_subscription_goes_to_another_shard_and_back() {
+fn a_subscription_moves_to_another_shard_and_back() {
     let server = start(3, 2, ServerOptions::default());
-    // Connections are spread, so these are on different shards.
+    // Connections are distributed, so these are on different shards.
     let (mut one, _) = BlockingClient::connect(Arc::default(), server.target()).unwrap();
     let (mut two, _) = BlockingClient::connect(Arc::default(), server.target()).unwrap();
     let subscription_id = subscribe(&mut one);
@@ -68,13 +68,13 @@ fn a_subscription_goes_to_another_shard_and_back() {
         server.variables[number as usize].set_at(value, taktwerk_net::clock::wall());
         let client = if round % 2 == 0 { &mut one } else { &mut two };
         transfer(client, subscription_id);
-        // No other value comes again.
+        // No other value is delivered again.
         assert_eq!(values(client), [(number, Some(Variant::from(value)))]);
     }
     server.running.stop(Duration::ZERO);
 }
 
-/// Collects values of an item with a queue: which one came when, and whether it says that others are missing.
+/// Collects values of an item with a queue: value, and whether the overflow bit is set.
 fn collect(client: &mut BlockingClient, into: &mut Vec<(f64, bool)>) {
     let response = client.call(&mut PublishRequest::default()).unwrap();
     for data in response.notification_message.notification_data {
@@ -87,7 +87,7 @@ fn collect(client: &mut BlockingClient, into: &mut Vec<(f64, bool)>) {
 }
 
 #[test]
-fn nothing_is_lost_silently_while_a_variable_is_written_all_the_time() {
+fn no_value_is_lost_silently_during_transfers() {
     let server = start(1, 2, ServerOptions::default());
     let (mut one, _) = BlockingClient::connect(Arc::default(), server.target()).unwrap();
     let (mut two, _) = BlockingClient::connect(Arc::default(), server.target()).unwrap();
@@ -118,6 +118,6 @@ fn nothing_is_lost_silently_while_a_variable_is_written_all_the_time() {
         assert!(after == before + 1.0 || (after > before && overflow), "{pair:?}");
     }
     let gaps = received.iter().filter(|value| value.1).count();
-    // Each move can miss some values, and says so; in between nothing is missed.
+    // Each transfer may lose some values and sets the overflow bit; otherwise none is lost.
     assert!(gaps < 60, "{gaps}");
 }

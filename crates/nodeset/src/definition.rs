@@ -2,12 +2,12 @@
 
 use taktwerk_types::{LocalizedText, NodeId};
 
-/// The fields that a DataType adds to those of its supertype.
+/// The fields of a DataType, without those of its supertype.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Definition {
     /// The DataType's name.
     pub name: String,
-    /// The name that generated code uses, where it differs.
+    /// The name for generated code, if it differs.
     pub symbolic_name: Option<String>,
     /// Whether at most one field has a value.
     pub is_union: bool,
@@ -15,7 +15,7 @@ pub struct Definition {
     pub is_option_set: bool,
     /// The fields.
     pub fields: Vec<Field>,
-    /// The line.
+    /// The line in the file.
     pub line: u32,
 }
 
@@ -24,11 +24,11 @@ pub struct Definition {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// The name that generated code uses, where it differs.
+    /// The name for generated code, if it differs.
     pub symbolic_name: Option<String>,
-    /// Its name for people (enumerations).
+    /// Its display name (enumerations).
     pub display_name: Option<LocalizedText>,
-    /// What it is for.
+    /// Its description.
     pub description: Option<LocalizedText>,
     /// Its DataType (structures).
     pub data_type: NodeId,
@@ -40,10 +40,10 @@ pub struct Field {
     pub max_string_length: u32,
     /// The number of an enumeration value or of a bit.
     pub value: i64,
-    /// Whether it may be left out (structures).
+    /// Whether it is optional (structures).
     pub is_optional: bool,
     /// Whether it may hold a subtype of its DataType (structures).
     pub allow_sub_types: bool,
-    /// The line.
+    /// The line in the file.
     pub line: u32,
 }

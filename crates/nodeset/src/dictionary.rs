@@ -1,4 +1,4 @@
-//! The data types of all loaded models: what the values of each look like on the wire.
+//! The data types of all loaded models and how their values are encoded.
 
 use crate::definition::{Definition, Field};
 use crate::error::Problem;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{BuiltInType, Encode, ExtensionObject, LocalizedText, NodeId, UaString};
 
-/// Numeric ids of namespace 0 that give types their meaning.
+/// Numeric ids of fundamental types in namespace 0.
 mod ids {
     pub(super) const STRUCTURE: u32 = 22;
     pub(super) const BASE_DATA_TYPE: u32 = 24;
@@ -22,15 +22,15 @@ mod ids {
     pub(super) const ENUM_DEFINITION_BINARY: u32 = 123;
 }
 
-/// Supertype chains are short; a longer one is a circle.
+/// Maximum length of a supertype chain; a longer one is circular.
 const SUPERTYPES_MAX: usize = 64;
 
-/// What a loaded model says about a DataType.
+/// The data of a DataType in the loaded models.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataType {
-    /// The name that code uses: the SymbolicName, or else the BrowseName.
+    /// The name for generated code: the SymbolicName, otherwise the BrowseName.
     pub name: String,
-    /// The DataType it is a subtype of.
+    /// Its supertype.
     pub base: Option<NodeId>,
     /// Whether only its subtypes have values.
     pub is_abstract: bool,
@@ -47,7 +47,7 @@ pub struct DataType {
 /// How values of a DataType are encoded.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DataTypeKind {
-    /// As this built-in type: also subtypes such as Duration, abstract numbers (Variant) and abstract structures
+    /// As this built-in type: includes subtypes such as Duration, abstract numbers (Variant) and abstract structures
     /// (ExtensionObject).
     BuiltIn(BuiltInType),
     /// As Int32.
@@ -65,7 +65,7 @@ pub struct StructureLayout {
     pub name: String,
     /// Whether only one field is encoded, after a switch.
     pub is_union: bool,
-    /// Whether an encoding mask says which fields are there.
+    /// Whether an encoding mask says which fields are present.
     pub has_optional_fields: bool,
     /// Inherited fields first.
     pub fields: Vec<Field>,
@@ -79,7 +79,7 @@ pub struct TypeDictionary {
 }
 
 impl TypeDictionary {
-    /// Takes the data types of a file, which has been remapped to the server's namespace indexes.
+    /// Adds the data types of a file, which was remapped to the server's namespace indexes.
     pub fn add(&mut self, set: &NodeSet) {
         for node in &set.nodes {
             let NodeClass::DataType { is_abstract, definition } = &node.class else { continue };
@@ -89,7 +89,7 @@ impl TypeDictionary {
             entry.is_abstract = *is_abstract;
             entry.definition.clone_from(definition);
         }
-        // A reference may stand at either end, but the name of an encoding stands in its own node only.
+        // A reference may be listed at either end, but the encoding's name is only in its own node.
         let encodings: BTreeMap<&NodeId, &str> = set
             .nodes
             .iter()
@@ -129,7 +129,7 @@ impl TypeDictionary {
         *slot = Some(encoding.clone());
     }
 
-    /// Adds or replaces one type, for callers that know types from elsewhere.
+    /// Adds or replaces one type, for callers with types from other sources.
     pub fn insert(&mut self, id: NodeId, data_type: DataType) {
         let encodings = [&data_type.binary_encoding, &data_type.xml_encoding, &data_type.json_encoding];
         for encoding in encodings.into_iter().flatten() {
@@ -138,7 +138,7 @@ impl TypeDictionary {
         self.types.insert(id, data_type);
     }
 
-    /// Forgets types and their encodings.
+    /// Removes types and their encodings.
     pub fn remove(&mut self, goes: impl Fn(&NodeId) -> bool) {
         self.types.retain(|id, _| !goes(id));
         self.encodings.retain(|encoding, data_type| !goes(encoding) && !goes(data_type));
@@ -155,7 +155,7 @@ impl TypeDictionary {
         self.types.iter()
     }
 
-    /// The DataType of an encoding id, or the id itself if it is a DataType.
+    /// The DataType of an encoding id; returns the id itself if it is a DataType.
     #[must_use]
     pub fn by_encoding(&self, id: &NodeId) -> Option<&NodeId> {
         self.encodings.get(id).or_else(|| self.types.get_key_value(id).map(|(id, _)| id))
@@ -195,8 +195,8 @@ impl TypeDictionary {
         }
     }
 
-    /// How a field of a structure is encoded: like its type, but as ExtensionObject or Variant where subtypes may
-    /// stand (Part 6 §5.2.6).
+    /// How a structure field is encoded: like its type, but as ExtensionObject or Variant if subtypes are allowed (Part
+    /// 6 §5.2.6).
     ///
     /// # Errors
     /// As [`Self::kind`].
@@ -230,17 +230,17 @@ impl TypeDictionary {
             .iter()
             .rev()
             .filter_map(|entry| entry.definition.as_ref())
-            // The fields of an option set are bits; on the wire it has those of its supertype.
+            // The fields of an option set are bits; its encoding is that of its supertype.
             .filter(|definition| !definition.is_option_set)
             .flat_map(|definition| definition.fields.iter().cloned())
             .collect();
-        // A structure may have no fields at all, but some tools leave the definition out of structures that have
-        // them: such values cannot be read.
+        // A structure may have no fields, but some tools omit the definition of structures with fields. Such values
+        // cannot be decoded.
         if chain.iter().all(|entry| entry.definition.is_none())
             && chain.len() == 1
             && entry.binary_encoding.is_none()
         {
-            let reason = "is a structure without fields".to_owned();
+            let reason = "is a structure without a definition".to_owned();
             return Err(Problem::BadDataType { node_id: data_type.clone(), reason });
         }
         let is_union = self.is_subtype_of(data_type, &NodeId::numeric(0, ids::UNION))
@@ -275,7 +275,7 @@ enum Root {
     Structure,
 }
 
-/// What the encoding of a type derives from, by the id of the first supertype that decides it.
+/// The supertype that determines a type's encoding, by its id.
 fn root_kind(id: u32) -> Option<Root> {
     Some(match id {
         ids::STRUCTURE => Root::Structure,
@@ -309,7 +309,7 @@ fn structure_definition(entry: &DataType, layout: &StructureLayout) -> Extension
         field.value_rank.encode(&mut out);
         field.array_dimensions.encode(&mut out);
         field.max_string_length.encode(&mut out);
-        // In structures with subtyped values IsOptional says that subtypes are allowed.
+        // In structures with subtyped values, IsOptional means that subtypes are allowed.
         (field.is_optional || field.allow_sub_types).encode(&mut out);
     }
     ExtensionObject::from_binary(NodeId::numeric(0, ids::STRUCTURE_DEFINITION_BINARY), out)

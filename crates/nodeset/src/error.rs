@@ -1,4 +1,4 @@
-//! What can be wrong with a NodeSet file, where, and what to do about it.
+//! Errors in NodeSet files, with their line and advice.
 
 use taktwerk_types::NodeId;
 
@@ -6,7 +6,7 @@ use taktwerk_types::NodeId;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct NodeSetError {
-    /// The file as the caller named it.
+    /// The file as named by the caller.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -14,7 +14,7 @@ pub struct NodeSetError {
     pub problem: Box<Problem>,
 }
 
-/// What is wrong. Each text ends in what the reader can do.
+/// What is wrong. Each text ends with what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -75,7 +75,13 @@ pub enum Problem {
         /// Where it is first defined.
         first_line: u32,
     },
-    /// A structure or data type no loaded model defines.
+    /// A type that derives from itself.
+    #[error("type {node_id} derives from itself by HasSubtype References; remove one of them")]
+    CircularTypes {
+        /// The type.
+        node_id: NodeId,
+    },
+    /// No loaded model defines a structure or data type.
     #[error(
         "data type {node_id} is not defined by any loaded model; load the NodeSet that defines it as well"
     )]
@@ -83,7 +89,7 @@ pub enum Problem {
         /// The DataType or encoding id.
         node_id: NodeId,
     },
-    /// A data type that no value can have, or a definition that makes no sense.
+    /// A data type that cannot have values, or an inconsistent definition.
     #[error("data type {node_id} {reason}; correct its <Definition>")]
     BadDataType {
         /// The DataType.
@@ -103,10 +109,10 @@ pub enum Problem {
         model: String,
         /// The missing one.
         required: String,
-        /// ` (version …)`, or nothing.
+        /// ` (version …)`, or empty.
         version: String,
     },
-    /// A required model is there in an older publication.
+    /// A required model is loaded, but as an older publication.
     #[error("model {model} requires {required} of {wanted} or later, but the loaded one is of {found}")]
     OutdatedModel {
         /// The model that requires it.
@@ -130,7 +136,7 @@ pub enum Problem {
         other: String,
     },
     /// A namespace is missing in the map given to [`crate::NodeSet::remap`].
-    #[error("namespace {uri:?} has no index in the server; this is a mistake of the caller")]
+    #[error("namespace {uri:?} has no index in the server; the caller of remap must provide one")]
     Unmapped {
         /// The namespace.
         uri: String,

@@ -1,4 +1,5 @@
-//! Nodes of a server as a NodeSet2 file (Part 6 Annex F), which [`NodeSet::parse`](crate::NodeSet::parse) reads again.
+//! Writes nodes of a server as a NodeSet2 file (Part 6 Annex F), which [`NodeSet::parse`](crate::NodeSet::parse) can
+//! read.
 //!
 //! The caller collects the nodes, from an address space or over a connection. Structures are written as ByteStrings with
 //! the id of their binary encoding (Part 6 §5.3.1.16); NodeIds within them keep the server's namespace indexes.
@@ -12,7 +13,7 @@ use taktwerk_types::{
     UtcTime, Variant,
 };
 
-/// The numbers of the attributes (Part 6 Annex A) that [`ExportNode::attributes`] may have.
+/// Ids of the attributes (Part 6 Annex A) in [`ExportNode::attributes`].
 pub mod attribute {
     #![allow(missing_docs)] // the names are the specification's
     pub const IS_ABSTRACT: u32 = 8;
@@ -47,15 +48,15 @@ pub struct ExportNode {
     pub display_name: LocalizedText,
     /// Its Description; null if it has none.
     pub description: LocalizedText,
-    /// The attributes that only some classes have, by their numbers.
+    /// The class-specific attributes, by their ids.
     pub attributes: BTreeMap<u32, Variant>,
     /// Its references in both directions.
     pub references: Vec<ExportReference>,
 }
 
 impl ExportNode {
-    /// From what a client has read and browsed: `attributes` by their numbers, NodeClass, BrowseName, DisplayName and Description
-    /// (2 to 5) among them. `None` without a NodeClass: there is no such node any more.
+    /// From read and browsed data: `attributes` by their ids, including NodeClass, BrowseName, DisplayName and
+    /// Description (2 to 5). `None` without a NodeClass: the node does not exist any more.
     #[must_use]
     pub fn of_client(
         node_id: NodeId,
@@ -89,9 +90,9 @@ impl ExportNode {
 pub struct ExportReference {
     /// The ReferenceType.
     pub reference_type: NodeId,
-    /// Whether that is a hierarchical one.
+    /// Whether the ReferenceType is hierarchical.
     pub is_hierarchical: bool,
-    /// From the node to the target.
+    /// Whether it points from the node to the target.
     pub is_forward: bool,
     /// The other end.
     pub target: ExpandedNodeId,
@@ -99,8 +100,8 @@ pub struct ExportReference {
 
 /// Writes a NodeSet2 file. `namespaces` is the server's NamespaceArray; `time` becomes the models' PublicationDate.
 ///
-/// References to nodes that are not among `nodes` are kept where the importing server is likely to have the other end: to
-/// types and modelling rules, and to the parents of exported nodes. Nodes of namespace 0 are left out.
+/// References to nodes outside `nodes` are kept if the importing server is likely to have the other end: types,
+/// modelling rules, and parents of exported nodes. Nodes of namespace 0 are not written.
 #[must_use]
 pub fn export(namespaces: &[String], nodes: &[ExportNode], time: UtcTime) -> String {
     let mut exporter = Exporter::new(namespaces, nodes);
@@ -118,7 +119,7 @@ struct Exporter<'a> {
     namespaces: &'a [String],
     nodes: &'a [ExportNode],
     exported: BTreeSet<&'a NodeId>,
-    /// The file's index of each of the server's namespaces that occur.
+    /// The file's index for each of the server's namespaces in use.
     indexes: BTreeMap<u16, u16>,
     out: String,
 }
@@ -146,7 +147,7 @@ impl<'a> Exporter<'a> {
         exporter
     }
 
-    /// The references that are written at a node: each one once.
+    /// The references to write at a node, each once.
     fn kept<'b>(&self, node: &'b ExportNode) -> impl Iterator<Item = &'b ExportReference> {
         node.references.iter().filter(|reference| {
             let Some(target) = reference.target.local() else { return false };
@@ -171,7 +172,7 @@ impl<'a> Exporter<'a> {
             let _ = writeln!(out, "    <Model ModelUri=\"{}\" PublicationDate=\"{time}\">", escape(uri));
             out.push_str("      <RequiredModel ModelUri=\"http://opcfoundation.org/UA/\"/>\n");
             for (other, uri) in &uris {
-                // Models of one file that need each other would be a circle.
+                // Models of one file that require each other would be circular.
                 if other != index && !with_nodes.contains(other) {
                     let _ = writeln!(out, "      <RequiredModel ModelUri=\"{}\"/>", escape(uri));
                 }
@@ -345,8 +346,8 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// How many fields a structure has from its supertype: the attribute lists them first, a file leaves them out. Those of
-    /// a supertype that is not exported are not known.
+    /// Number of fields that a structure inherits: the attribute lists them first, but a file omits them. Unknown if
+    /// the supertype is not exported.
     fn inherited_fields(&self, node: &ExportNode) -> usize {
         let supertype = node.references.iter().find(|reference| {
             !reference.is_forward
@@ -373,7 +374,7 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    /// The content of `<Value>`; `None` if it cannot be said in XML.
+    /// The content of `<Value>`; `None` if XML cannot represent it.
     fn variant(&self, value: &Variant, out: &mut String) -> Option<()> {
         let Some(array) = value.as_array() else {
             if value.is_empty() {
@@ -467,7 +468,7 @@ impl<'a> Exporter<'a> {
     }
 }
 
-/// One element of an array; `None` for DataValues and DiagnosticInfos, which no Variable of a model has.
+/// One element of an array; `None` for DataValues and DiagnosticInfos, which model Variables do not contain.
 fn element(values: &ArrayValues, at: usize) -> Option<Variant> {
     macro_rules! element {
         ($($kind:ident)*) => {
@@ -483,7 +484,7 @@ fn element(values: &ArrayValues, at: usize) -> Option<Variant> {
     )
 }
 
-/// The namespaces of ids and names in a value.
+/// Collects the namespaces of ids and names in a value.
 fn collect(value: &Variant, used: &mut BTreeSet<u16>) {
     match value {
         Variant::NodeId(id) => {
@@ -520,7 +521,7 @@ fn text(element: &str, text: &LocalizedText) -> String {
     format!("    <{element}{locale}>{}</{element}>\n", escape(text.text.as_str()))
 }
 
-/// XML Schema spells the special values in its own way.
+/// XML Schema has its own names for special values.
 fn float(value: f64, text: String) -> String {
     if value.is_nan() {
         "NaN".to_owned()
@@ -531,7 +532,7 @@ fn float(value: f64, text: String) -> String {
     }
 }
 
-/// Text for elements and attributes. Characters that XML does not have become U+FFFD.
+/// Escapes text for elements and attributes. Characters that XML does not allow become U+FFFD.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -576,7 +577,7 @@ mod tests {
         }
     }
 
-    /// What is exported is read again with the same values, under the file's own indexes.
+    /// An exported value is read back with the same content, under the file's own indexes.
     fn round_trip(value: Variant) -> Option<Variant> {
         let data_type = u32::from(value.built_in_type().unwrap().number());
         let mut variable = node(NodeId::string(3, "v<&>\""), 2, "a \"name\" & <more>");
@@ -591,7 +592,7 @@ mod tests {
         let mut set = NodeSet::parse("test.xml", &text).unwrap();
         assert_eq!(set.nodes[0].browse_name.name.as_str(), "a \"name\" & <more>");
         assert_eq!(set.nodes[0].references.len(), 2);
-        // Into the indexes of the server that it came from.
+        // Map back to the indexes of the original server.
         set.remap(|uri| namespaces.iter().position(|known| known == uri).map(|at| at as u16)).unwrap();
         assert_eq!(set.nodes[0].node_id, NodeId::string(3, "v<&>\""));
         set.value(&set.nodes[0], &TypeDictionary::namespace_zero()).unwrap()
@@ -623,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_written_once_and_lead_to_what_there_is() {
+    fn references_are_written_once_and_to_known_nodes() {
         let (parent, child) = (NodeId::numeric(3, 1), NodeId::numeric(3, 2));
         let mut one = node(parent.clone(), 1, "one");
         one.references = vec![

@@ -1,7 +1,7 @@
 //! Reads NodeSet2 XML files (Part 6 Annex F, `UANodeSet.xsd`) into a plain model, and writes them.
 //!
-//! The crate does no I/O: it is given the text of a file and the name to print in messages. It serves the generator
-//! of the schema (namespace 0) and the import of companion specifications when a server starts. The order of calls:
+//! The crate does no I/O: it takes the text of a file and the name to print in messages. The schema generator uses it
+//! for namespace 0, and servers import companion specifications with it at startup. The order of calls:
 //!
 //! 1. [`NodeSet::parse`] each file; ids in it use the file's own namespace indexes.
 //! 2. [`order_by_dependencies`]; it names the models that are missing.
@@ -11,9 +11,10 @@
 //!
 //! [`event_types`] writes Rust source for event types.
 //!
-//! Where to look: [`model`] is what a file says; `parse` reads it; [`dictionary`] knows data types across files;
-//! `export` writes files; `value` turns XML values into the binary encoding; [`error`] says what is wrong, in which line, and what to do.
+//! Modules: [`model`]: the content of a file; `parse`: reads it; [`dictionary`]: data types across files; `export`:
+//! writes files; `value`: converts XML values to the binary encoding; [`error`]: errors with line and advice.
 
+mod circle;
 pub mod definition;
 pub mod dictionary;
 pub mod error;

@@ -1,4 +1,4 @@
-//! What a NodeSet2 file says: models and nodes, in the order of the file.
+//! The content of a NodeSet2 file: models and nodes, in file order.
 
 use crate::definition::Definition;
 use crate::xml::Element;
@@ -7,15 +7,15 @@ use taktwerk_types::{LocalizedText, NodeId, QualifiedName, UtcTime};
 /// One NodeSet2 file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSet {
-    /// The file as the caller named it; messages start with it.
+    /// The file as named by the caller; messages start with it.
     pub file: String,
-    /// The namespaces of the file: index 0 is always the one of OPC UA.
+    /// The namespaces of the file: index 0 is always OPC UA.
     pub namespace_uris: Vec<String>,
     /// The models it defines, normally one.
     pub models: Vec<Model>,
     /// Its nodes.
     pub nodes: Vec<Node>,
-    /// Where each file-local namespace index is in the server: what [`NodeSet::remap`] was given.
+    /// The server's index for each file-local namespace index, as given to [`NodeSet::remap`].
     pub(crate) namespace_map: Vec<u16>,
     /// The text, for values of type XmlElement.
     pub(crate) source: Box<str>,
@@ -26,36 +26,36 @@ pub struct NodeSet {
 pub struct Model {
     /// Its namespace.
     pub uri: String,
-    /// Its version, for people.
+    /// Its version, for display.
     pub version: Option<String>,
     /// Its semantic version.
     pub model_version: Option<String>,
-    /// When it was published: what versions are compared by.
+    /// Its publication date, by which versions are compared.
     pub publication_date: Option<UtcTime>,
-    /// The models it builds on.
+    /// The models it requires.
     pub required: Vec<RequiredModel>,
-    /// Permissions of nodes that give none themselves.
+    /// Default permissions of its nodes.
     pub role_permissions: Vec<RolePermission>,
-    /// AccessRestrictions of nodes that give none themselves.
+    /// Default AccessRestrictions of its nodes.
     pub access_restrictions: u16,
     /// Its line.
     pub line: u32,
 }
 
-/// `<RequiredModel>`: a model that another one builds on.
+/// `<RequiredModel>`: a model that another one requires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequiredModel {
     /// Its namespace.
     pub uri: String,
-    /// The version it must at least have, for people.
+    /// The minimum version, for display.
     pub version: Option<String>,
-    /// The publication it must at least have.
+    /// The minimum publication date.
     pub publication_date: Option<UtcTime>,
     /// The line.
     pub line: u32,
 }
 
-/// `<RolePermission>`: what a role may do (Part 3 §8.55).
+/// `<RolePermission>`: the permissions of a role (Part 3 §8.55).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolePermission {
     /// The role.
@@ -86,9 +86,9 @@ pub struct Node {
     pub display_names: Vec<LocalizedText>,
     /// Its Description in each locale of the file.
     pub descriptions: Vec<LocalizedText>,
-    /// The name that generated code uses, where it differs from the BrowseName.
+    /// The name for generated code, if it differs from the BrowseName.
     pub symbolic_name: Option<String>,
-    /// The parent of an instance, a hint for tools.
+    /// The parent of an instance, as a hint for tools.
     pub parent: Option<NodeId>,
     /// The WriteMask attribute.
     pub write_mask: u32,
@@ -98,9 +98,9 @@ pub struct Node {
     pub access_restrictions: Option<u16>,
     /// The RolePermissions attribute; empty means the model's default.
     pub role_permissions: Vec<RolePermission>,
-    /// Its references; each stands at either end or at both.
+    /// Its references; each is listed at one end or at both.
     pub references: Vec<Reference>,
-    /// What only its class has.
+    /// The class-specific attributes.
     pub class: NodeClass,
     /// Its line.
     pub line: u32,
@@ -116,13 +116,13 @@ pub enum NodeClass {
     },
     /// UAVariable.
     Variable {
-        /// What values it can have.
+        /// Type and dimensions of its values.
         shape: ValueShape,
         /// AccessLevelEx bits; the low byte is AccessLevel.
         access_level: u32,
-        /// The fastest sampling in ms; negative is "unknown".
+        /// The fastest sampling interval in ms; negative is unknown.
         minimum_sampling_interval: f64,
-        /// Whether history is collected.
+        /// Whether the server collects history.
         historizing: bool,
         /// Its value.
         value: Option<Element>,
@@ -131,21 +131,21 @@ pub enum NodeClass {
     Method {
         /// Whether it can be called.
         executable: bool,
-        /// The method of the type that it is an instance of.
+        /// The corresponding Method of the type.
         declaration: Option<NodeId>,
     },
     /// UAObjectType.
     ObjectType {
-        /// Whether only subtypes have instances.
+        /// Whether only subtypes can be instantiated.
         is_abstract: bool,
     },
     /// UAVariableType.
     VariableType {
-        /// What values its instances can have.
+        /// Type and dimensions of its instances' values.
         shape: ValueShape,
-        /// Whether only subtypes have instances.
+        /// Whether only subtypes can be instantiated.
         is_abstract: bool,
-        /// The value of new instances.
+        /// Initial value of new instances.
         value: Option<Element>,
     },
     /// UAReferenceType.
@@ -154,7 +154,7 @@ pub enum NodeClass {
         is_abstract: bool,
         /// Whether it reads the same in both directions.
         symmetric: bool,
-        /// Its name read backwards, in each locale of the file.
+        /// Its inverse name, in each locale of the file.
         inverse_names: Vec<LocalizedText>,
     },
     /// UADataType.
@@ -168,7 +168,7 @@ pub enum NodeClass {
     View {
         /// EventNotifier bits.
         event_notifier: u8,
-        /// Whether following its references never comes back to where it started.
+        /// Whether its references contain no loops.
         contains_no_loops: bool,
     },
 }
@@ -180,7 +180,7 @@ pub struct ValueShape {
     pub data_type: NodeId,
     /// Part 3 §5.6.2: −3 scalar or vector, −2 any, −1 scalar, 0 one or more dimensions, n exactly n.
     pub value_rank: i32,
-    /// The length of each dimension; 0 is any length.
+    /// The length of each dimension; 0 is variable.
     pub array_dimensions: Vec<u32>,
 }
 

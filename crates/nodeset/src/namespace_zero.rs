@@ -9,7 +9,7 @@ use taktwerk_schema::ns0::{Ns0, Ns0Node};
 use taktwerk_types::NodeId;
 
 impl TypeDictionary {
-    /// A dictionary that knows namespace 0: what the files of other namespaces are added to.
+    /// A dictionary with namespace 0, to which other files are added.
     #[must_use]
     pub fn namespace_zero() -> Self {
         let mut types = Self::default();
@@ -60,7 +60,7 @@ fn definition(node: &Ns0Node) -> Option<Definition> {
     Some(Definition { name, is_option_set, fields: fields.collect(), ..Definition::default() })
 }
 
-/// How many of a structure's fields its nearest described supertype has; a description lists them all.
+/// Number of fields that a structure inherits from its nearest described supertype; a description lists all fields.
 fn inherited(node: &Ns0Node) -> usize {
     let supertypes = core::iter::successors(node.supertype(), |id| Ns0::get().node(*id)?.supertype());
     let described: Option<&StructureDescription> = supertypes.take(64).find_map(description::structure);

@@ -1,11 +1,11 @@
-//! The order in which files must be loaded.
+//! The load order of files.
 
 use crate::error::{NodeSetError, Problem};
 use crate::model::{Model, NodeSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The indexes of `sets` in an order in which every model comes after those it requires. `present` are the models
-/// that the server already has, at least the one of OPC UA itself.
+/// The indexes of `sets`, ordered so that every model comes after those it requires. `present` are the models that the
+/// server already has, at least that of OPC UA itself.
 ///
 /// # Errors
 /// A required model is in neither list, two files define the same model, or models require each other.
@@ -74,8 +74,8 @@ fn topological(sets: &[NodeSet], needs: &[BTreeSet<usize>]) -> Result<Vec<usize>
     Ok(order)
 }
 
-/// Requirements that are met only by an older publication. They are worth a warning: published models often name a
-/// newer patch of another model than the one they need.
+/// Requirements that only an older publication meets. They deserve a warning only: published models often require a
+/// newer patch of another model than they need.
 #[must_use]
 pub fn outdated_models(sets: &[NodeSet], present: &[Model]) -> Vec<NodeSetError> {
     let all: BTreeMap<&str, &Model> = sets

@@ -1,5 +1,6 @@
-//! From XML to the [`NodeSet`] model.
+//! Parses XML into the [`NodeSet`] model.
 
+use crate::circle;
 use crate::definition::{Definition, Field};
 use crate::error::{NodeSetError, Problem};
 use crate::model::{Model, Node, NodeClass, NodeSet, Reference, RequiredModel, RolePermission, ValueShape};
@@ -19,7 +20,7 @@ impl NodeSet {
     /// # Errors
     /// The first problem, with its line.
     pub fn parse(file: &str, text: &str) -> Result<Self, NodeSetError> {
-        // Some tools write a byte order mark, which the XML parser takes for text.
+        // Some tools write a byte order mark, which the XML parser treats as text.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let source = Source::new(file, text);
         let document = source.document()?;
@@ -43,7 +44,7 @@ impl<'s> Reader<'s> {
         let mut namespace_uris = vec![OPC_UA.to_owned()];
         for uri in children(root, "NamespaceUris").flat_map(|table| children(table, "Uri")) {
             let uri = text(uri);
-            // Index 0 is implied, but some files list it first all the same.
+            // Index 0 is implied, but some files list it anyway.
             if uri != OPC_UA || namespace_uris.len() > 1 {
                 namespace_uris.push(uri.to_owned());
             }
@@ -72,6 +73,10 @@ impl<'s> Reader<'s> {
                 return Err(self.source.error(child, problem));
             }
             nodes.push(node);
+        }
+        if let Some(node) = circle::of_subtypes(&nodes) {
+            let problem = Box::new(Problem::CircularTypes { node_id: node.node_id.clone() });
+            return Err(NodeSetError { file: file.to_owned(), line: node.line, problem });
         }
         let namespace_map = (0..=u16::MAX).take(self.namespace_uris.len()).collect();
         let namespace_uris = self.namespace_uris;

@@ -1,15 +1,16 @@
-//! From the namespace indexes of a file to those of the server.
+//! Maps a file's namespace indexes to the server's.
 
 use crate::error::{NodeSetError, Problem};
 use crate::model::{Node, NodeClass, NodeSet, RolePermission, ValueShape};
 use taktwerk_types::{NodeId, QualifiedName};
 
 impl NodeSet {
-    /// Rewrites every id and name to the namespace indexes of a server. `index_of` gives the server's index of a
-    /// namespace URI. Values follow when [`NodeSet::value`] reads them.
+    /// Changes every id and name to the namespace indexes of a server. `index_of` returns the server's index of a
+    /// namespace URI. Values are mapped when [`NodeSet::value`] reads them.
     ///
     /// # Errors
-    /// [`Problem::Unmapped`] if `index_of` does not know one of [`NodeSet::namespace_uris`]; nothing is changed then.
+    /// [`Problem::Unmapped`] if `index_of` returns `None` for one of [`NodeSet::namespace_uris`]; nothing is changed
+    /// then.
     pub fn remap(&mut self, index_of: impl Fn(&str) -> Option<u16>) -> Result<(), NodeSetError> {
         let mut map = Vec::with_capacity(self.namespace_uris.len());
         for uri in &self.namespace_uris {
@@ -19,7 +20,7 @@ impl NodeSet {
                 problem: Box::new(Problem::Unmapped { uri: uri.clone() }),
             })?);
         }
-        // Ids that were mapped before go from the old server index to the new one.
+        // Ids that were mapped before change from the old server index to the new one.
         let old: Vec<u16> = core::mem::replace(&mut self.namespace_map, map.clone());
         let target = |index: u16| {
             let position = old.iter().position(|mapped| *mapped == index);

@@ -1,11 +1,11 @@
-//! Texts of simple values, as XML Schema writes them.
+//! Parses simple values in XML Schema format.
 
 use taktwerk_types::UtcTime;
 
-/// Reads a DateTime. Times before 1601 are "no time" and times after 9999 the latest one, as Part 6 §5.2.2.5 wants.
+/// Parses a DateTime. Times before 1601 become null and times after 9999 the maximum (Part 6 §5.2.2.5).
 pub(crate) fn date_time(text: &str) -> Option<UtcTime> {
     let text = text.trim();
-    // An offset is a sign, hours and minutes; what is longer is no time, and too large for the arithmetic of one.
+    // An offset is a sign, hours and minutes; longer text is invalid and could overflow.
     let (_, clock) = text.split_once('T').unwrap_or((text, ""));
     if clock.rfind(['+', '-']).is_some_and(|at| clock.len() - at > "+14:00".len()) {
         return None;
@@ -21,7 +21,7 @@ pub(crate) fn date_time(text: &str) -> Option<UtcTime> {
     UtcTime::parse(text)
 }
 
-/// Reads a Boolean.
+/// Parses a Boolean.
 pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "1" | "True" => Some(true),
@@ -30,7 +30,7 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a Float or Double with the names XML Schema gives to the special values.
+/// Parses a Float or Double with XML Schema's names for special values.
 pub(crate) fn float(text: &str) -> Option<f64> {
     match text {
         "INF" => Some(f64::INFINITY),

@@ -1,5 +1,5 @@
-//! XML values (Part 6 §5.3) into the binary encoding, and from there into Variants: one path for values, structure
-//! bodies and whatever they nest.
+//! Converts XML values (Part 6 §5.3) to the binary encoding, and from there to Variants. The same code handles values,
+//! structure bodies and nested values.
 
 use crate::definition::Field;
 use crate::dictionary::{DataTypeKind, StructureLayout, TypeDictionary};
@@ -16,11 +16,11 @@ use taktwerk_types::{
     LocalizedText, NodeId, QualifiedName, StatusCode, UaString, Variant, XmlElement,
 };
 
-/// Deepest nesting of structure types when a value leaves fields out and their defaults are written.
+/// Maximum nesting of structure types when defaults are written for omitted fields.
 const DEFAULT_DEPTH_MAX: usize = 32;
 
 impl NodeSet {
-    /// The value of a Variable or VariableType, its ids in the server's namespace indexes.
+    /// The value of a Variable or VariableType, with ids in the server's namespace indexes.
     ///
     /// # Errors
     /// The value is malformed or a type is unknown; the line is that of the offending element.
@@ -59,7 +59,7 @@ impl Writer<'_> {
         element.text.trim().parse().map_err(|_| self.malformed(element, wanted))
     }
 
-    /// What stands in `<Value>`: the value of a Variant with its type byte.
+    /// The content of `<Value>`: an encoded Variant with its type byte.
     fn variant_content(&self, element: &Element, out: &mut Vec<u8>) -> Written {
         if &*element.name == "Matrix" {
             return self.matrix(element, out);
@@ -77,7 +77,7 @@ impl Writer<'_> {
             }
             None => Err(self.value_error(
                 element,
-                format!("<{}> is no built-in type; write e.g. <Double> or <ListOfInt32>", element.name),
+                format!("<{}> is not a built-in type; write e.g. <Double> or <ListOfInt32>", element.name),
             )),
         }
     }
@@ -210,7 +210,7 @@ impl Writer<'_> {
         let mut id: ExpandedNodeId = text.parse().map_err(|_| self.malformed(element, wanted))?;
         let uri = id.namespace_uri.as_deref().map(str::to_owned);
         if let Some(uri) = uri {
-            // A namespace of the file is known by index in the server too.
+            // A namespace of the file has an index in the server.
             if let Some(at) = self.set.namespace_uris.iter().position(|known| *known == uri) {
                 id.namespace_uri = UaString::NULL;
                 id.node_id.namespace_index = self.set.namespace_map.get(at).copied().unwrap_or(0);
@@ -373,7 +373,7 @@ impl Writer<'_> {
         let mut one = |element: &Element, out: &mut Vec<u8>| self.typed(field, &kind, element, out);
         match field.value_rank {
             rank if rank > 1 => {
-                // Part 6 §5.2.5: the dimensions, then the elements without a count of their own.
+                // Part 6 §5.2.5: the dimensions, then the elements without a count.
                 let dimensions = element.child("Dimensions").map_or(&[][..], |it| &it.children);
                 encode_len(dimensions.len(), out);
                 for length in dimensions {
@@ -393,7 +393,7 @@ impl Writer<'_> {
             DataTypeKind::Structure(layout) => self.structure(layout, element, out),
             DataTypeKind::Enumeration => {
                 let text = element.text.trim();
-                // Part 6 §5.3.1.14: written as Name_Value; a plain number or name is understood too.
+                // Part 6 §5.3.1.14: written as Name_Value; a plain number or name is accepted, too.
                 let number = text.rsplit('_').next().and_then(|number| number.parse::<i32>().ok());
                 let by_name = || {
                     let definition = self.types.get(&field.data_type)?.definition.as_ref()?;
@@ -409,7 +409,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What stands for a field that the XML leaves out.
+    /// The default of a field that the XML omits.
     fn default_field(&self, element: &Element, field: &Field, out: &mut Vec<u8>, depth: usize) -> Written {
         if field.value_rank >= 0 {
             encode_len(0, out);

@@ -1,19 +1,19 @@
-//! XML with line numbers: the part of a document that outlives its text (values), and lookups on the rest.
+//! XML with line numbers: owned elements for values, and lookups on the rest of the document.
 
 use crate::error::{NodeSetError, Problem};
 use roxmltree::{Document, Error, Node, ParsingOptions};
 
-/// Deepest nesting of elements that is followed; values of deeper structures do not occur in practice.
+/// Maximum nesting of elements; real values are not that deep.
 const DEPTH_MAX: usize = 100;
 
-/// An XML element of a value, kept until the types it needs are known.
+/// An XML element of a value, kept until the required types are known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Element {
     /// The local name.
     pub name: Box<str>,
     /// The text directly inside.
     pub text: Box<str>,
-    /// Where the inner XML stands in the file, for values of type XmlElement.
+    /// Range of the inner XML in the file, for values of type XmlElement.
     pub(crate) inner: core::ops::Range<usize>,
     /// The elements inside.
     pub children: Vec<Element>,
@@ -35,7 +35,7 @@ impl Element {
     }
 }
 
-/// A parsed document that can say where things are.
+/// A parsed document with positions.
 pub(crate) struct Source<'t> {
     file: &'t str,
     text: &'t str,
@@ -50,14 +50,14 @@ impl<'t> Source<'t> {
         Self { file, text, line_starts }
     }
 
-    /// Parses the text; document type definitions are refused, because entities can expand without bound.
+    /// Parses the text. Document type definitions are refused, because entities can expand without bound.
     pub(crate) fn document(&self) -> Result<Document<'t>, NodeSetError> {
         self.check_depth()?;
         let options = ParsingOptions { allow_dtd: false, ..ParsingOptions::default() };
         Document::parse_with_options(self.text, options).map_err(|error| {
             let problem = Problem::Xml(error.to_string());
             match error {
-                // The parser gives these no place; what is missing is missing at the end.
+                // The parser reports no position for these; the end of the file is where something is missing.
                 Error::UnclosedRootNode | Error::UnexpectedEndOfStream | Error::NoRootNode => {
                     self.error_at(self.text.len(), problem)
                 }
@@ -66,8 +66,8 @@ impl<'t> Source<'t> {
         })
     }
 
-    /// The parser recurses per element, so nesting is bounded before it runs. Tags inside comments and CDATA count
-    /// too: that can only refuse a document which hides hundreds of unclosed tags there.
+    /// The parser recurses per element, so nesting is limited before it runs. Tags inside comments and CDATA count,
+    /// too, so a document with hundreds of unclosed tags there is refused.
     fn check_depth(&self) -> Result<(), NodeSetError> {
         let bytes = self.text.as_bytes();
         let mut depth = 0usize;

@@ -1,4 +1,4 @@
-//! The generator of typed events. What it writes is compiled in the tests of `taktwerk`.
+//! The generator of typed events. The tests of `taktwerk` compile its output.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn node_set(change: impl Fn(String) -> String) -> NodeSet {
 fn a_node_set_becomes_the_source_that_is_compiled() {
     let mut types = EventTypes::new();
     types.add(&node_set(|text| text));
-    // In any order.
+    // The order does not matter.
     types.add_namespace_zero();
     let source = types.generate(PUMPS).unwrap();
     let golden = file("pump_events.rs");
@@ -28,11 +28,11 @@ fn a_node_set_becomes_the_source_that_is_compiled() {
         std::fs::write(&golden, &source).unwrap();
     }
     let expected = std::fs::read_to_string(&golden).unwrap();
-    assert_eq!(source, expected, "run this test with TAKTWERK_WRITE_GOLDEN=1 to write the file anew");
+    assert_eq!(source, expected, "run this test with TAKTWERK_WRITE_GOLDEN=1 to update the file");
 }
 
 #[test]
-fn what_is_missing_or_has_the_same_name_is_told() {
+fn missing_and_colliding_types_are_reported() {
     let mut types = EventTypes::new();
     types.add(&node_set(|text| text));
     let error = types.generate(PUMPS).unwrap_err();
@@ -47,7 +47,7 @@ fn what_is_missing_or_has_the_same_name_is_told() {
 }
 
 #[test]
-fn text_of_the_file_stays_text() {
+fn text_of_the_file_is_escaped() {
     let mut types = EventTypes::new();
     types.add_namespace_zero();
     let evil = r#"1:Quote&quot;, &quot;)] } fn main() {} //"#;

@@ -1,4 +1,4 @@
-//! Files that are wrong: each is refused with the line and a hint, and none makes the reader panic.
+//! Invalid files: each is refused with its line and a hint, without panics.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -56,7 +56,7 @@ fn with_value(value: &str) -> String {
 
 fn read(text: &str) -> Result<Option<Variant>, NodeSetError> {
     let mut set = NodeSet::parse("a.xml", text)?;
-    // As in a server where the file's namespace 1 is number 4.
+    // As in a server that has the file's namespace 1 at index 4.
     set.remap(|uri| if uri == "urn:a" { Some(4) } else { Some(0) })?;
     order_by_dependencies(std::slice::from_ref(&set), &["http://opcfoundation.org/UA/"])?;
     let mut types = TypeDictionary::default();
@@ -160,7 +160,7 @@ fn attributes_and_definitions() {
     assert!(types.definition_attribute(&"i=6".parse().unwrap()).unwrap().is_none());
 }
 
-/// Reads a file and checks a part of the message, and that the line is the one in which `place` stands.
+/// Parses a file and checks a part of the message, and that its line is the one that contains `place`.
 #[track_caller]
 fn refused(text: &str, place: &str, part: &str) {
     let at = text.find(place).unwrap();
@@ -201,6 +201,16 @@ fn problems_name_their_line() {
     refused(&required, "urn:b", "requires model urn:b (version 2)");
     let itself = change("<Uri>urn:a</Uri>", "");
     refused(&itself, "<Definition Name=\"1:Colour", "add the missing <Uri>");
+    refused(&change(">i=29<", ">ns=1;i=1<"), "\"1:Colour", "derives from itself");
+    // A loop of two types, and one that two References from the supertype make.
+    let loop_of_two = change(">i=29<", ">ns=1;i=2<").replacen(
+        "false\">i=22</Reference></References>\n    <Definition Name=\"1:Point",
+        "false\">ns=1;i=1</Reference></References>\n    <Definition Name=\"1:Point",
+        1,
+    );
+    refused(&loop_of_two, "\"1:Colour", "derives from itself");
+    let forward = loop_of_two.replace("IsForward=\"false\">ns=1;i=", "IsForward=\"true\">ns=1;i=");
+    refused(&forward, "\"1:Colour", "derives from itself");
 }
 
 #[test]
@@ -211,7 +221,7 @@ fn problems_in_values_name_their_line() {
              </ExtensionObject>"
         ))
     };
-    refused(&with_value("\n<Colour>1</Colour>"), "<Colour>", "no built-in type");
+    refused(&with_value("\n<Colour>1</Colour>"), "<Colour>", "not a built-in type");
     refused(&structure("ns=1;i=99", ""), "<ExtensionObject>", "not defined by any loaded model");
     refused(&structure("ns=1;i=20", "<Y>1</Y>"), "<Y>", "no field <Y>");
     refused(&structure("ns=1;i=20", "<X>1</X>\n<Colour>Blue</Colour>"), "<Colour>Blue", "enumeration value");
@@ -263,14 +273,14 @@ fn hostile_files_are_refused() {
     )
     .replace("<Field Name=\"X\" DataType=\"i=6\"/>", "<Field Name=\"X\" DataType=\"ns=1;i=2\"/>");
     refused(&endless, "<Point/>", "contains itself");
-    // A type that is its own supertype ends nowhere.
+    // A type that is its own supertype has no root.
     let circle = with_value(
         "<ExtensionObject><TypeId><Identifier>ns=1;i=20</Identifier></TypeId><Body><Point><X/></Point></Body>\
          </ExtensionObject>",
     )
     .replace("IsForward=\"false\">i=29<", "IsForward=\"false\">ns=1;i=1<")
     .replace("<Field Name=\"X\" DataType=\"i=6\"/>", "<Field Name=\"X\" DataType=\"ns=1;i=1\"/>");
-    refused(&circle, "<X/>", "not defined");
+    refused(&circle, "\"1:Colour", "derives from itself");
 }
 
 proptest! {

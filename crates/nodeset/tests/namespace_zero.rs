@@ -1,4 +1,4 @@
-//! The generated schema and the published file of namespace 0 say the same.
+//! The generated schema matches the published file of namespace 0.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -21,7 +21,7 @@ fn text(texts: &[LocalizedText]) -> Option<&str> {
     texts.first().map(|text| text.text.as_str())
 }
 
-/// The references of every node, read from both ends as the file has them.
+/// The references of every node, collected from both ends as in the file.
 fn references(set: &NodeSet) -> BTreeMap<u32, BTreeSet<(u32, bool, u32)>> {
     let mut all: BTreeMap<u32, BTreeSet<(u32, bool, u32)>> = BTreeMap::new();
     for node in &set.nodes {
@@ -67,7 +67,7 @@ fn the_blob_has_every_node_attribute_and_reference_of_the_file() {
             types.definition_attribute(&node.node_id).unwrap().map(|value| value.encode_to_vec());
         assert_eq!(definition.as_deref(), extras.definition, "{blob:?}");
     }
-    // The deprecated type dictionaries are left out on purpose.
+    // The deprecated type dictionaries are omitted.
     assert_eq!(without_value, [7617, 8252]);
 }
 

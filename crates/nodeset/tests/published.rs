@@ -1,6 +1,6 @@
 //! The published companion specifications: parsed, ordered, remapped, and every value and definition read.
 //!
-//! They are not in the repository; `cargo xtask nodesets` fetches them. TAKTWERK_NODESETS names another directory.
+//! They are not in the repository: `cargo xtask nodesets` fetches them. TAKTWERK_NODESETS sets another directory.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -34,7 +34,7 @@ fn base_dictionary() -> TypeDictionary {
     types
 }
 
-/// Loads files as a server does; panics with the message a user would see. Returns the number of values read.
+/// Loads files like a server; panics with the user's error message. Returns the number of values read.
 fn import(names: &[&str]) -> usize {
     let mut sets: Vec<NodeSet> = names.iter().map(|name| load(name)).collect();
     let order = order_by_dependencies(&sets, &[OPC_UA]).unwrap_or_else(|error| panic!("{error}"));
@@ -65,7 +65,7 @@ fn import(names: &[&str]) -> usize {
     values
 }
 
-/// Structures of namespace 0 that values hold must be readable, to the last byte.
+/// Structures of namespace 0 in values must be decodable to the last byte.
 fn structures_decode(value: &Variant, file: &str) {
     let Variant::Array(array) = value else { return };
     let taktwerk_types::ArrayValues::ExtensionObject(objects) = &array.values else { return };
@@ -138,7 +138,7 @@ fn older_publications_are_reported() {
     assert!(warnings[0].to_string().contains("2001-01-01"), "{}", warnings[0]);
 }
 
-/// The other sets of the package as well, with their values.
+/// The other sets of the package, with their values.
 #[test]
 fn all_published_sets_load_together() {
     let mut names = Vec::new();

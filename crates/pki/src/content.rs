@@ -1,37 +1,37 @@
-//! The bytes of a file: PEM or DER, what is wrong with them, and the private key in them.
+//! Reads the bytes of a file: PEM or DER, what is wrong with them, and the private key in them.
 
 use taktwerk_crypto::certificate::{ChainError, Malformed};
 use zeroize::Zeroizing;
 
-/// What a file held instead of what was expected.
+/// Why the content of a file is not what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentError {
-    /// The PEM armour is broken.
+    /// The PEM text is broken.
     #[error("the PEM text is broken: {0}")]
     Pem(String),
-    /// It is something else; the words say what, and what to do.
+    /// The file is something else. The text says what, and what to do.
     #[error("this file holds no certificate: {0}")]
     Foreign(&'static str),
-    /// There is no block of the kind in the PEM text.
-    #[error("the PEM text holds no {0}")]
+    /// The PEM text has no block of the expected kind.
+    #[error("the PEM text contains no {0}")]
     Absent(&'static str),
-    /// These are not certificates.
+    /// The certificate chain is malformed.
     #[error("{0}")]
     Chain(#[from] ChainError),
-    /// This is not what it should be.
+    /// The content is malformed.
     #[error("{0}")]
     Malformed(#[from] Malformed),
     /// The private key is encrypted.
     #[error("the private key is encrypted; decrypt it with: openssl pkey -in FILE -out PLAIN")]
     Encrypted,
-    /// PKCS#12.
+    /// The file is a PKCS#12 archive.
     #[error(
         "this is a PKCS#12 file; unpack it with: openssl pkcs12 -in FILE -nodes -out PLAIN.pem, \
          and import PLAIN.pem"
     )]
     Pkcs12,
-    /// The private key is of a kind or size that cannot be used.
+    /// The private key has an unsupported kind or size.
     #[error("the private key cannot be used: {0}")]
     Key(&'static str),
 }
@@ -40,7 +40,7 @@ pub enum ContentError {
 const ARMOUR: &[u8] = b"-----BEGIN ";
 
 pub(crate) fn is_pem(bytes: &[u8]) -> bool {
-    // Tools write text before the first block.
+    // Tools write text before the first block, so search the whole file.
     bytes.windows(ARMOUR.len()).any(|window| window == ARMOUR)
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn private_key(bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, ContentErr
     Err(if encrypted { ContentError::Encrypted } else { ContentError::Absent("private key") })
 }
 
-/// Whether a file holds a private key besides other things.
+/// Whether a file contains a private key, possibly among other blocks.
 pub(crate) fn holds_private_key(bytes: &[u8]) -> bool {
     is_pem(bytes) && !matches!(private_key(bytes), Err(ContentError::Absent(_) | ContentError::Pem(_)))
 }

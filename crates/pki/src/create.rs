@@ -1,4 +1,4 @@
-//! Our own certificate: self-signed, or a request for an authority (Part 6 §6.2.2).
+//! Creates our own certificate, self-signed or as a request for an authority (Part 6 §6.2.2).
 
 use crate::content::ContentError;
 use crate::key::PrivateKey;
@@ -10,39 +10,39 @@ use rcgen::{
 use std::time::{Duration, SystemTime};
 use taktwerk_crypto::certificate::{Certificate, CertificateRequest, Malformed};
 
-/// What a certificate of ours shall say.
+/// The content of a certificate for this application.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CertificateSettings {
-    /// The application's name: the common name.
+    /// The application's name, used as common name.
     pub application_name: String,
-    /// The ApplicationUri: exactly what the application calls itself.
+    /// The ApplicationUri, exactly as in the application's configuration.
     pub application_uri: String,
-    /// The organization that runs it.
+    /// The organization that runs the application.
     pub organization: Option<String>,
-    /// The host names and addresses by which clients dial it.
+    /// The host names and addresses by which clients connect.
     pub hosts: Vec<String>,
-    /// For how long it is valid.
+    /// How long the certificate is valid.
     pub lifetime: Duration,
 }
 
-/// Certificates are valid a little before they are made: clocks differ.
+/// Certificates are valid from a little before their creation, because clocks differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 
 /// Why a certificate could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// A name cannot stand in a certificate.
-    #[error("{0:?} cannot stand in a certificate: plain ASCII without spaces is needed")]
+    /// The name contains characters that a certificate cannot hold.
+    #[error("{0:?} cannot be used in a certificate: use ASCII without spaces")]
     Name(String),
-    /// The library failed, or refused the settings.
+    /// The library failed, or rejected the settings.
     #[error("the certificate could not be made: {0}")]
     Library(#[from] rcgen::Error),
-    /// What came out is not a certificate.
+    /// The created certificate cannot be parsed.
     #[error("the certificate could not be made: {0}")]
     Malformed(#[from] Malformed),
-    /// The key could not be made.
+    /// The key cannot be created.
     #[error("{0}")]
     Key(#[from] ContentError),
 }
@@ -92,7 +92,7 @@ impl CertificateSettings {
                 .extend([KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::DataEncipherment]);
         }
         if self_signed {
-            // Stacks that check a self-signed certificate as its own issuer ask for this.
+            // Stacks that check a self-signed certificate as its own issuer require this usage.
             parameters.key_usages.push(KeyUsagePurpose::KeyCertSign);
         }
         parameters.extended_key_usages =
@@ -101,14 +101,14 @@ impl CertificateSettings {
     }
 }
 
-/// The name of this machine; `localhost` if it has none.
+/// The host name of this machine; `localhost` if it has none.
 #[must_use]
 pub fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
-/// Makes a self-signed certificate.
+/// Creates a self-signed certificate.
 ///
 /// # Errors
 /// [`CreateError`].
@@ -119,7 +119,7 @@ pub fn self_signed(settings: &CertificateSettings, key: &PrivateKey) -> Result<C
     parameters.not_after = (now + settings.lifetime).into();
     let mut serial = [0; 16];
     aws_lc_rs::rand::fill(&mut serial).map_err(|_| rcgen::Error::RingUnspecified)?;
-    // Positive, and never with a leading zero byte.
+    // The serial number must be positive, without a leading zero byte.
     if let Some(first) = serial.first_mut() {
         *first = *first & 0x7f | 0x40;
     }
@@ -130,7 +130,7 @@ pub fn self_signed(settings: &CertificateSettings, key: &PrivateKey) -> Result<C
     Ok(Certificate::from_der(certificate.der())?)
 }
 
-/// Makes a request for an authority (PKCS#10).
+/// Creates a certificate request for an authority (PKCS#10).
 ///
 /// # Errors
 /// [`CreateError`].

@@ -1,4 +1,4 @@
-//! What is wrong with a certificate in one sentence, and the command that mends it.
+//! Explains in one sentence what is wrong with a certificate, and names the command that corrects it.
 
 use crate::OwnCertificate;
 use crate::key::NewKey;
@@ -7,35 +7,35 @@ use std::path::Path;
 use taktwerk_crypto::certificate::{Finding, Reason, Step, ValidationReport, thumbprint};
 use taktwerk_types::UtcTime;
 
-/// What a doctor needs to know to name commands that can be copied.
+/// The context that is needed to name a complete command.
 #[derive(Debug, Clone)]
 pub struct Patient<'a> {
-    /// The store's folder as the user wrote it.
+    /// The store's directory as the user wrote it.
     pub store: &'a Path,
-    /// Whether it is the users' trust list.
+    /// Whether the certificate belongs to the users' trust list.
     pub users: bool,
-    /// The file in which the certificate lies, if it lies in one.
+    /// The file of the certificate, if there is one.
     pub file: Option<&'a Path>,
     /// The certificate's thumbprint.
     pub thumbprint: &'a str,
-    /// If the certificate is our own: the kind of key that would take the place of its key.
+    /// For our own certificate: the kind of key that would replace its key.
     pub own: Option<NewKey>,
-    /// Whether an authority has issued it: then only the authority can renew it.
+    /// Whether an authority issued the certificate. Then only the authority can renew it.
     pub is_issued: bool,
 }
 
 /// A diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// One sentence: refused or accepted, and why.
+    /// One sentence: rejected or accepted, and why.
     pub sentence: String,
-    /// The command that mends it; `None` if no command of ours can.
+    /// The command that corrects it; `None` if no `taktwerk` command can.
     pub command: Option<String>,
-    /// What somebody else has to do, where that is what it takes.
+    /// What another person has to do, if necessary.
     pub advice: Option<String>,
 }
 
-/// The diagnosis for a report.
+/// Explains a validation report.
 #[must_use]
 pub fn diagnose(report: &ValidationReport, patient: &Patient<'_>) -> Diagnosis {
     match report.failure() {
@@ -47,8 +47,12 @@ pub fn diagnose(report: &ValidationReport, patient: &Patient<'_>) -> Diagnosis {
 fn accepted(report: &ValidationReport) -> Diagnosis {
     let sentence = match report.findings() {
         [] => "The certificate is accepted.".to_owned(),
-        [only] => format!("The certificate is accepted, although {}.", only.reason),
-        several => format!("The certificate is accepted, although {} things are overlooked.", several.len()),
+        [only] => {
+            format!("The certificate is accepted, with a fault that the options ignore: {}.", only.reason)
+        }
+        several => {
+            format!("The certificate is accepted, with {} faults that the options ignore.", several.len())
+        }
     };
     Diagnosis { sentence, command: None, advice: None }
 }
@@ -61,7 +65,7 @@ fn refused(finding: &Finding, patient: &Patient<'_>) -> Diagnosis {
     };
     let sentence = match finding.step {
         Step::TrustList if patient.own.is_some() => {
-            "Refused here, which does not matter: this is our own certificate. Those we talk to have to trust it."
+            "Not in our own trust list, which is normal: this is our own certificate. The other applications must trust it."
                 .to_owned()
         }
         Step::TrustList => {
@@ -74,7 +78,7 @@ fn refused(finding: &Finding, patient: &Patient<'_>) -> Diagnosis {
     Diagnosis { sentence, command, advice }
 }
 
-/// What helps: a command, somebody else's work, or both.
+/// How to correct a finding: a command, advice for another person, or both.
 fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<String>) {
     let command = |rest: String| Some(format!("taktwerk pki {rest}{}", options(patient)));
     let advice = |text: &str| Some(text.to_owned());
@@ -86,7 +90,7 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
     match &finding.reason {
         Reason::NotTrusted if patient.own.is_some() => {
             let what = patient.file.map_or(patient.thumbprint.to_owned(), |file| file.display().to_string());
-            (None, Some(format!("bring {what} to the other machine and run there: taktwerk pki trust FILE")))
+            (None, Some(format!("copy {what} to the other machine and run there: taktwerk pki trust FILE")))
         }
         Reason::NotTrusted => {
             let what = patient.file.map_or(patient.thumbprint.to_owned(), |file| file.display().to_string());
@@ -105,7 +109,7 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
         ),
         Reason::RevocationListUnusable { .. } => (
             command("import LIST.crl".to_owned()),
-            advice("the revocation list in the store is of no use; get another one from the authority"),
+            advice("the revocation list in the store is unusable; get another one from the authority"),
         ),
         Reason::Expired(_) | Reason::KeyLength { .. } | Reason::HashTooWeak(_) | Reason::KeyKind(_)
             if finding.depth == 0 && patient.own.is_some() =>
@@ -114,9 +118,10 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
         }
         Reason::HostName { host, .. } if patient.own.is_some() => (renew(&format!(" --host {host}")), None),
         Reason::HostName { names, .. } => match names.first() {
-            Some(name) => {
-                (None, Some(format!("dial the server by a name in its certificate, for example {name}")))
-            }
+            Some(name) => (
+                None,
+                Some(format!("connect to the server by a name in its certificate, for example {name}")),
+            ),
             None => (None, advice("the server needs a certificate that names its host")),
         },
         Reason::NotYetValid(_) => (None, advice("compare the clocks of both machines")),
@@ -143,15 +148,13 @@ fn cure(finding: &Finding, patient: &Patient<'_>) -> (Option<String>, Option<Str
                 "the certificate was altered, or another authority has the same name; get a fresh copy of both",
             ),
         ),
-        Reason::Revoked(_) => {
-            (None, advice("its issuer no longer vouches for it; its owner has to get a new one"))
-        }
-        Reason::Chain(_) => (None, advice("this is not what a certificate looks like; get a fresh copy")),
+        Reason::Revoked(_) => (None, advice("its issuer revoked it; its owner has to get a new one")),
+        Reason::Chain(_) => (None, advice("the certificate is malformed; get a fresh copy")),
         _ => (None, advice(ask)),
     }
 }
 
-/// Names the certificate that is meant among several of ours.
+/// The option that selects one of several own certificates.
 fn kind(patient: &Patient<'_>) -> String {
     patient.own.map_or(String::new(), |key| format!(" --key {key}"))
 }
@@ -161,7 +164,7 @@ fn options(patient: &Patient<'_>) -> String {
     format!("{users} --pki {}", patient.store.display())
 }
 
-/// A warning if the certificate will expire within 30 days, and the command that mends it for one of ours.
+/// A warning if the certificate expires within 30 days; for our own certificate with the command that renews it.
 #[must_use]
 pub fn expires_soon(not_after: UtcTime, now: UtcTime, patient: &Patient<'_>) -> Option<Diagnosis> {
     let left = (not_after.unix_nanos() - now.unix_nanos()) / 1_000_000_000;
@@ -175,14 +178,14 @@ pub fn expires_soon(not_after: UtcTime, now: UtcTime, patient: &Patient<'_>) -> 
     });
     let advice = patient.own.filter(|_| patient.is_issued);
     let advice = advice.map(|_| {
-        "the authority that issued it signs the request; bring its answer home with \
+        "the authority that issued it signs the request; import the signed certificate with \
                                  taktwerk pki import --own"
             .to_owned()
     });
     Some(Diagnosis { sentence, command, advice })
 }
 
-/// A warning about a certificate of our own that has expired, or will within 30 days, and the command that mends it.
+/// A warning if our own certificate has expired or expires within 30 days, with the command that renews it.
 #[must_use]
 pub fn own_expiry(own: &OwnCertificate, store: &Path, now: UtcTime) -> Option<Diagnosis> {
     let thumbprint = thumbprint_text(&thumbprint(own.certificate.der()));
@@ -191,7 +194,7 @@ pub fn own_expiry(own: &OwnCertificate, store: &Path, now: UtcTime) -> Option<Di
         users: false,
         file: Some(&own.path),
         thumbprint: &thumbprint,
-        // A key that we would not make is none that we use.
+        // If the kind of key is unsupported, suggest the default.
         own: Some(NewKey::like(own.key.kind()).unwrap_or_default()),
         is_issued: !own.certificate.is_self_issued(),
     };
@@ -199,12 +202,12 @@ pub fn own_expiry(own: &OwnCertificate, store: &Path, now: UtcTime) -> Option<Di
     if end > now {
         return expires_soon(end, now, &patient);
     }
-    // What it says otherwise is for one that is about to.
+    // Only the sentence differs from the warning about a certificate that expires soon.
     let mended = expires_soon(now, now, &patient)?;
     Some(Diagnosis { sentence: format!("It expired at {end}: peers reject it."), ..mended })
 }
 
-/// The command that asks an authority for a new certificate.
+/// The command that creates a request for a new certificate.
 fn request(patient: &Patient<'_>, more: &str) -> Option<String> {
     Some(format!("taktwerk pki csr --out request.csr{}{more}{}", kind(patient), options(patient)))
 }

@@ -1,10 +1,10 @@
-//! PEM or DER: what stands in a file, without trusting its name.
+//! Detects PEM or DER from the content, never from the file name.
 
 use crate::content::{ContentError, blocks, is_pem, is_pkcs12};
 use crate::foreign;
 use taktwerk_crypto::certificate::{Certificate, ChainError, RevocationList, split_chain};
 
-/// The certificates in a file, in their order: one or a chain, in PEM or DER.
+/// The certificates in a file, in file order: one or a chain, in PEM or DER.
 ///
 /// # Errors
 /// [`ContentError`].
@@ -15,7 +15,7 @@ pub fn certificates(bytes: &[u8]) -> Result<Vec<Certificate>, ContentError> {
         }
         return split_chain(bytes).map_err(|error| match (foreign::of_other(bytes), error) {
             (Some(what), _) => ContentError::Foreign(what),
-            // Nobody has sent anything: it lies in a file.
+            // The message about a sent chain would be wrong for a file.
             (None, ChainError::Malformed { number: 1, fault }) => fault.into(),
             (None, error) => error.into(),
         });

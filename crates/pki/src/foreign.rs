@@ -1,4 +1,4 @@
-//! What a file is that holds no certificate: people take the wrong file, and want to hear which one they took.
+//! Identifies files that contain no certificate, so that the message can say which wrong file the user chose.
 
 use crate::key::PrivateKey;
 use taktwerk_crypto::certificate::{CertificateRequest, RevocationList};
@@ -7,15 +7,14 @@ const REQUEST: &str = "this is a request for a certificate (PKCS#10); give it to
                        the certificate that comes back";
 const PRIVATE_KEY: &str =
     "this is a private key; import its certificate, with: taktwerk pki import --own CERTIFICATE --key KEY";
-const PUBLIC_KEY: &str = "this is a public key alone; a certificate says besides whose it is";
+const PUBLIC_KEY: &str = "this is only a public key; a certificate also names its owner";
 const BUNDLE: &str = "this is a PKCS#7 bundle; unpack it with: openssl pkcs7 -inform PEM|DER -in FILE -print_certs \
                       -out PLAIN.pem, and import PLAIN.pem";
-const REVOCATION_LIST: &str =
-    "this is a revocation list; bring it to its place with: taktwerk pki import FILE";
+const REVOCATION_LIST: &str = "this is a revocation list; import it with: taktwerk pki import FILE";
 const UNARMOURED: &str = "this is the inside of a PEM file; put a line -----BEGIN CERTIFICATE----- in front of it \
                           and -----END CERTIFICATE----- behind it";
 
-/// Any number of PEM blocks without a certificate: `tags` are what stands behind BEGIN.
+/// Identifies PEM blocks without a certificate. `tags` are the labels after BEGIN.
 pub(crate) fn of_pem<'a>(tags: impl Iterator<Item = &'a str>) -> &'static str {
     let mut found = None;
     for tag in tags {
@@ -31,11 +30,11 @@ pub(crate) fn of_pem<'a>(tags: impl Iterator<Item = &'a str>) -> &'static str {
     }
     found.unwrap_or(
         "there is no block in it from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----; a file that ends \
-         early was not copied whole",
+         early was not copied completely",
     )
 }
 
-/// Bytes that are neither PEM nor a certificate in DER; `None` if they look like a certificate that is broken.
+/// Identifies bytes that are neither PEM nor a certificate in DER; `None` if they look like a broken certificate.
 pub(crate) fn of_other(bytes: &[u8]) -> Option<&'static str> {
     let trimmed = bytes.trim_ascii();
     if trimmed.is_empty() {
@@ -52,10 +51,10 @@ pub(crate) fn of_other(bytes: &[u8]) -> Option<&'static str> {
         return Some(UNARMOURED);
     }
     if trimmed.starts_with(b"<") {
-        return Some("this is a web page or XML; what was saved is not what the link was meant to give");
+        return Some("this is a web page or XML; check the link from which it was saved");
     }
     if trimmed.starts_with(b"ssh-") || trimmed.starts_with(b"ecdsa-sha2-") {
-        return Some("this is a key for SSH; OPC UA wants an X.509 certificate");
+        return Some("this is a key for SSH; OPC UA needs an X.509 certificate");
     }
     Some(if core::str::from_utf8(bytes).is_ok() {
         "this is text; a certificate is binary (DER), or text from -----BEGIN CERTIFICATE----- to -----END \
@@ -69,9 +68,9 @@ const fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// The content type signedData (RFC 2315 §14).
+/// The object identifier of the content type signedData (RFC 2315 §14).
 const SIGNED_DATA: &[u8] = &[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
-/// Where a content type stands at the latest: behind tag and length.
+/// Largest offset of a content type: after tag and length.
 const CONTENT_TYPE_AT_MAX: usize = 6;
 
 fn of_der(bytes: &[u8]) -> Option<&'static str> {
@@ -86,13 +85,13 @@ fn of_der(bytes: &[u8]) -> Option<&'static str> {
     {
         Some(BUNDLE)
     } else if is_cut_short(bytes) {
-        Some("the file ends before the certificate does; it was not copied whole")
+        Some("the file ends before the certificate does; it was not copied completely")
     } else {
         None
     }
 }
 
-/// Whether the outermost element claims to be longer than what is there.
+/// Whether the outermost element is longer than the file.
 fn is_cut_short(bytes: &[u8]) -> bool {
     let (header_len, len) = match bytes {
         [_, len @ 0..=0x7f, ..] => (2, usize::from(*len)),
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_files_are_called_by_their_names() {
+    fn wrong_files_are_identified() {
         let key = PrivateKey::generate(NewKey::NistP256).unwrap();
         let settings = CertificateSettings::new("Boiler", "urn:example:boiler");
         let asked = request(&settings, &key).unwrap();
@@ -142,8 +141,8 @@ mod tests {
             (key_pem.as_bytes(), "a private key"),
             (public.as_bytes(), "a public key"),
             (&signed_data, "PKCS#7"),
-            (&certificate.der()[..200], "not copied whole"),
-            (&armoured.as_bytes()[..200], "not copied whole"),
+            (&certificate.der()[..200], "not copied completely"),
+            (&armoured.as_bytes()[..200], "not copied completely"),
             (inside.as_bytes(), "the inside of a PEM file"),
             (&utf16, "UTF-16"),
         ];
@@ -153,7 +152,7 @@ mod tests {
             assert!(!told.contains("sent"), "nobody has sent anything: {told}");
         }
         assert_eq!(certificates(certificate.der()).unwrap(), core::slice::from_ref(&certificate));
-        // Whatever is cut or changed, something is said, and what is broken is not called something else.
+        // Whatever is cut or changed, there is a message, and a broken certificate is not taken for another kind of file.
         let mut broken = certificate.der().to_vec();
         broken[30] ^= 0xff;
         if let Err(error) = certificates(&broken) {

@@ -1,47 +1,47 @@
-//! Bringing a file to its place in a store: what is in it decides where.
+//! Imports a file into a store: its content decides where.
 
 use crate::content::{self, ContentError};
 use crate::encoding;
 use crate::key::{NewKey, PrivateKey};
 use crate::layout::Group;
-use crate::store::{OwnCertificate, Store};
+use crate::store::{OwnCertificate, REVOCATION_FILE_LEN_MAX, Store};
 use std::io;
 use std::path::{Path, PathBuf};
-use taktwerk_crypto::certificate::{REVOCATION_LIST_LEN_MAX, RevocationList};
+use taktwerk_crypto::certificate::RevocationList;
 
-/// What the certificates in a file are to be.
+/// The role of the certificates in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Trusted: an application, a user, or an authority of which everybody is trusted.
+    /// Trusted: an application, a user, or an authority whose certificates are all trusted.
     Trusted,
-    /// Authorities that complete chains but are not trusted.
+    /// Authorities that complete chains but are not trusted themselves.
     Issuer,
-    /// Ours: there is a private key, in the file, in another one, or in the store since the request was made.
+    /// Our own: the private key is in the same file, in another one, or in the store since the request was created.
     Own,
 }
 
-/// A file that was written.
+/// An imported item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// What it is, for people.
+    /// A description of the item.
     pub what: String,
-    /// Where it is now.
+    /// The path of the new file.
     pub path: PathBuf,
 }
 
-/// Why nothing was imported.
+/// Why an import failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The file cannot be read, or does not hold what it should.
+    /// The file cannot be read, or has the wrong content.
     #[error("{0}")]
     File(String),
-    /// There is no key for the certificate that is to be ours.
+    /// There is no private key for the own certificate.
     #[error(
-        "there is no private key for {0}: neither in the file nor in own/private; name its file with --key"
+        "there is no private key for {0}: neither in the file nor in own/private. Name its file with --key"
     )]
     NoKey(String),
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     #[error("the private key does not belong to the certificate of {0}")]
     WrongKey(String),
     /// The store cannot be written.
@@ -60,7 +60,7 @@ pub fn import(
     role: Role,
     key: Option<&Path>,
 ) -> Result<Vec<Imported>, ImportError> {
-    let bytes = Store::read_file(path, REVOCATION_LIST_LEN_MAX, |bytes| Ok(bytes.to_vec()))
+    let bytes = Store::read_file(path, REVOCATION_FILE_LEN_MAX, |bytes| Ok(bytes.to_vec()))
         .map_err(ImportError::File)?;
     let chain = match encoding::certificates(&bytes) {
         Ok(chain) => chain,
@@ -69,7 +69,7 @@ pub fn import(
     if role == Role::Own {
         let Some(certificate) = chain.first() else { return Ok(Vec::new()) };
         let who = certificate.subject_text();
-        let read = |path: &Path| Store::read_file(path, REVOCATION_LIST_LEN_MAX, PrivateKey::read);
+        let read = |path: &Path| Store::read_file(path, REVOCATION_FILE_LEN_MAX, PrivateKey::read);
         let key = match key {
             Some(path) => Some(read(path).map_err(ImportError::File)?),
             None if content::holds_private_key(&bytes) => {
@@ -89,8 +89,8 @@ pub fn import(
             Imported { what: format!("own certificate {who}"), path },
             Imported { what: "its private key".to_owned(), path: key_path },
         ];
-        // It takes the place of what served the same policies: of two the one that is valid longer would be used, and
-        // that is often the self-signed one.
+        // Retire the old certificates for the same policies. Otherwise the one that is valid longest is used, and that is often
+        // the self-signed one.
         let takes_the_place = |own: &OwnCertificate| {
             own.certificate != *certificate
                 && NewKey::like(key.kind()).is_some_and(|kind| kind.serves_as(own.key.kind()))
@@ -104,7 +104,7 @@ pub fn import(
     store.create()?;
     let mut done = Vec::new();
     for (at, certificate) in chain.iter().enumerate() {
-        // Behind a trusted certificate stand its issuers: they complete the chain, no more.
+        // The issuers after a trusted certificate only complete the chain.
         let trusted = role == Role::Trusted && at == 0;
         let path =
             if trusted { store.trust(group, certificate)? } else { store.add_issuer(group, certificate)? };
@@ -114,7 +114,7 @@ pub fn import(
     Ok(done)
 }
 
-/// Imports what is no certificate, but may be a revocation list.
+/// Imports a file without certificates that may be a revocation list.
 fn import_lists(
     store: &Store,
     group: Group,
@@ -131,7 +131,7 @@ fn import_lists(
             )));
         }
         Ok(lists) => lists,
-        // A broken list in PEM is a list all the same.
+        // A broken revocation list in PEM is still reported as a list.
         Err(ContentError::Malformed(fault)) if content::is_pem(bytes) => {
             return Err(ImportError::File(format!("{}: {fault}", path.display())));
         }

@@ -1,4 +1,4 @@
-//! Private keys: made, read in the usual encodings, kept as PKCS#8.
+//! Private keys: creates them, reads the usual encodings, stores PKCS#8.
 
 use crate::content::{self, ContentError};
 use aws_lc_rs::encoding::AsDer;
@@ -27,7 +27,7 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// The keys that can be made.
+/// The kinds of key that can be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the names say it
@@ -46,7 +46,7 @@ impl NewKey {
     pub const ALL: [Self; 6] =
         [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096, Self::NistP256, Self::NistP384, Self::Ed25519];
 
-    /// The smallest key whose certificate serves a policy; `None` if we make none such.
+    /// The smallest key whose certificate serves a policy; `None` if no such key can be created.
     #[must_use]
     pub fn for_policy(policy: SecurityPolicy) -> Option<Self> {
         match policy.info().key_exchange {
@@ -58,7 +58,8 @@ impl NewKey {
         }
     }
 
-    /// The kind that takes the place of a key: the same, or of RSA the next longer one; `None` if we make none such.
+    /// The kind of key that replaces a key: the same kind, for RSA the next longer one if needed; `None` if no such key can be
+    /// created.
     #[must_use]
     pub const fn like(found: KeyKind) -> Option<Self> {
         match found {
@@ -72,7 +73,7 @@ impl NewKey {
         }
     }
 
-    /// Whether a key serves the policies that a new one of this kind would serve: RSA of any length, or the same curve.
+    /// Whether a key serves the same policies as a new one of this kind: RSA of any length, or the same curve.
     #[must_use]
     pub const fn serves_as(self, found: KeyKind) -> bool {
         match self {
@@ -117,10 +118,10 @@ impl FromStr for NewKey {
 const FAILED: ContentError = ContentError::Key("the cryptographic library could not make it");
 
 impl PrivateKey {
-    /// Makes a key.
+    /// Creates a key.
     ///
     /// # Errors
-    /// If the library fails.
+    /// The cryptographic library failed.
     pub fn generate(kind: NewKey) -> Result<Self, ContentError> {
         let rsa = |size| {
             let pair = rsa::KeyPair::generate(size).map_err(|_| FAILED)?;
@@ -143,7 +144,7 @@ impl PrivateKey {
     /// Reads a key from the bytes of a file: PEM or DER; PKCS#8, PKCS#1 or SEC 1.
     ///
     /// # Errors
-    /// [`ContentError`] if there is none, or none that can be used.
+    /// [`ContentError`] if there is no key, or an unsupported one.
     pub fn read(bytes: &[u8]) -> Result<Self, ContentError> {
         let der = content::private_key(bytes)?;
         if let Ok(pair) = rsa::KeyPair::from_pkcs8(&der).or_else(|_| rsa::KeyPair::from_der(&der)) {
@@ -183,13 +184,13 @@ impl PrivateKey {
         Ok(Self { pkcs8: Zeroizing::new(der.as_ref().to_vec()), public, kind: KeyKind::Ed25519 })
     }
 
-    /// What it is.
+    /// The kind of key.
     #[must_use]
     pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
-    /// The key in PKCS#8 DER. Handle with care: whoever has it, is us.
+    /// The key in PKCS#8 DER. Keep it secret: with it others can impersonate this application.
     #[must_use]
     pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
@@ -201,13 +202,13 @@ impl PrivateKey {
         Zeroizing::new(pem::encode(&pem::Pem::new("PRIVATE KEY", self.pkcs8.as_slice())))
     }
 
-    /// Whether it is the key of a certificate.
+    /// Whether this is the key of a certificate.
     #[must_use]
     pub fn belongs_to(&self, certificate: &Certificate) -> bool {
         self.kind == certificate.key() && self.public == certificate.public_key()
     }
 
-    /// For rcgen, which signs certificates and requests with it.
+    /// The key for `rcgen`, which signs certificates and requests with it.
     pub(crate) fn signer(&self) -> Result<rcgen::KeyPair, rcgen::Error> {
         let algorithm = match self.kind {
             KeyKind::NistP256 => &rcgen::PKCS_ECDSA_P256_SHA256,

@@ -1,16 +1,16 @@
-//! Where things are: the folders that other OPC UA stacks use too.
+//! The directories of a store. Other OPC UA stacks use the same ones.
 //!
 //! ```text
 //! own/certs  own/private                 our certificates and their keys
-//! trusted/certs  trusted/crl             whom we trust, and what authorities among them revoked
+//! trusted/certs  trusted/crl             trusted certificates, and revocation lists of trusted authorities
 //! issuer/certs  issuer/crl               authorities that complete chains but are not trusted themselves
-//! rejected/certs                         who was refused, to be looked at
+//! rejected/certs                         rejected certificates, for review
 //! users/trusted  users/issuer  users/rejected    the same for users' certificates
 //! ```
 
 use std::path::{Path, PathBuf};
 
-/// Whose certificates: applications and users have separate trust lists (Part 12 §7.8.3).
+/// Applications and users have separate trust lists (Part 12 §7.8.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// Applications that open or accept channels.
@@ -19,7 +19,7 @@ pub enum Group {
     Users,
 }
 
-/// A folder of a [`Group`].
+/// A directory of a [`Group`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Folder {
@@ -31,15 +31,15 @@ pub enum Folder {
     Issuers,
     /// Revocation lists of further authorities.
     IssuerLists,
-    /// Refused certificates.
+    /// Rejected certificates.
     Rejected,
 }
 
 impl Folder {
-    /// The folders that decide: everything but the rejected certificates.
+    /// The directories that decide about trust: all but the rejected certificates.
     pub const DECIDING: [Self; 4] = [Self::Trusted, Self::TrustedLists, Self::Issuers, Self::IssuerLists];
 
-    /// Whether it holds revocation lists.
+    /// Whether the directory contains revocation lists.
     #[must_use]
     pub const fn holds_lists(self) -> bool {
         matches!(self, Self::TrustedLists | Self::IssuerLists)
@@ -56,7 +56,7 @@ impl Folder {
     }
 }
 
-/// The folder of a group below the root of a store.
+/// The directory of a group below the root of a store.
 pub(crate) fn folder(root: &Path, group: Group, folder: Folder) -> PathBuf {
     match group {
         Group::Applications => root.join(folder.name()),
@@ -64,18 +64,17 @@ pub(crate) fn folder(root: &Path, group: Group, folder: Folder) -> PathBuf {
     }
 }
 
-/// Our certificates.
+/// The directory of our certificates.
 pub(crate) fn own_certificates(root: &Path) -> PathBuf {
     root.join("own/certs")
 }
 
-/// Our private keys.
+/// The directory of our private keys.
 pub(crate) fn own_keys(root: &Path) -> PathBuf {
     root.join("own/private")
 }
 
-/// A thumbprint as it is written: the name of every file that we write. Nothing that a peer chose is ever part of a
-/// file name.
+/// A thumbprint as text: the name of every file that is written. No text chosen by a peer becomes part of a file name.
 #[must_use]
 pub fn thumbprint_text(thumbprint: &[u8; 20]) -> String {
     taktwerk_types::hexadecimal::text(thumbprint)

@@ -1,16 +1,16 @@
-//! Certificates, private keys and trust lists in a folder, as OPC UA applications keep them.
+//! Certificates, private keys and trust lists in a directory, in the layout common to OPC UA applications.
 //!
-//! - [`layout`]: the folders; [`Store`]: reading and writing them; [`Problem`]: a file that is broken, torn or foreign
-//!   is reported and never fatal;
-//! - [`StoreValidator`]: decides by a store whether a certificate is trusted, notices when its files change, keeps who
-//!   was refused ([`RejectedStore`], bounded);
-//! - [`PrivateKey`], [`create`]: our own keys, self-signed certificates and requests; [`encoding`]: PEM and DER;
-//! - [`permissions`]: whether others can read or change a file;
-//! - [`import`]: bringing files of any kind to their places;
-//! - [`doctor`]: what is wrong with a certificate in one sentence, and the command that mends it.
+//! - [`layout`]: the directories; [`Store`]: reads and writes them; [`Lists`]: a trust list as four lists; [`Problem`]: reports a broken, truncated or foreign file,
+//!   which is never fatal;
+//! - [`StoreValidator`]: decides from a store whether a certificate is trusted, detects changes of the files, and keeps rejected
+//!   certificates ([`RejectedStore`], bounded);
+//! - [`PrivateKey`], [`create`]: own keys, self-signed certificates and requests; [`encoding`]: PEM and DER;
+//! - [`permissions`]: checks whether other users can read or change a file;
+//! - [`import`]: imports files of any kind;
+//! - [`doctor`]: explains in one sentence what is wrong with a certificate, and names the command that corrects it.
 //!
-//! Files are written beside their place, flushed and renamed, so a crash leaves the old or the new one. They are named
-//! by thumbprints: nothing that a peer chose becomes part of a path. What is decided, and in which order, stands in
+//! Files are written to a temporary file, flushed and renamed, so a crash leaves the old file or the new one. File names are
+//! thumbprints: no text chosen by a peer becomes part of a path. The validation steps and their order are in
 //! [`taktwerk_crypto::certificate`].
 
 #![forbid(unsafe_code)]
@@ -19,11 +19,12 @@ mod content;
 pub mod create;
 pub mod doctor;
 pub mod encoding;
-mod file;
 mod foreign;
 pub mod import;
+mod in_process;
 pub mod key;
 pub mod layout;
+mod lists;
 mod managed;
 pub mod permissions;
 mod rejected;
@@ -33,8 +34,10 @@ mod validator;
 
 pub use content::ContentError;
 pub use create::{CertificateSettings, CreateError};
+pub use in_process::InProcess;
 pub use key::{NewKey, PrivateKey};
 pub use layout::{Folder, Group, thumbprint_text};
+pub use lists::Lists;
 pub use rejected::{REJECTED_MAX, RejectedStore};
 pub use scan::Problem;
 pub use store::{Entry, OwnCertificate, Store};

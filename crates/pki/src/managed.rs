@@ -1,139 +1,78 @@
-//! What push management changes in a store (Part 12 §7.10): whole lists, and keys whose certificates are being asked for.
+//! Changes of own certificates and keys (Part 12 §7.10): keys whose certificates are requested, and certificates that are replaced.
 
-use crate::file::{self, Secrecy};
 use crate::key::PrivateKey;
-use crate::layout::{self, Folder, Group, thumbprint_text};
-use crate::store::{FILE_LEN_MAX, Store};
+use crate::layout;
+use crate::store::{FILE_LEN_MAX, OwnCertificate, Store, name};
 use std::io;
 use std::path::PathBuf;
-use taktwerk_crypto::certificate::{Certificate, RevocationList, thumbprint};
+use taktwerk_crypto::certificate::Certificate;
+use taktwerk_files::PRIVATE;
+
+/// The directory of replaced own certificates and their keys.
+const PREVIOUS: &str = "own/previous";
 
 impl Store {
-    /// Makes the certificates of a folder those of a list. Files whose first certificate is in the list stay as they are. If
-    /// this fails in between, the folder has more certificates than before, and not fewer.
+    /// Moves an own certificate and its key into `own/previous`. Returns the new path of the certificate.
     ///
     /// # Errors
-    /// If the files cannot be written or removed.
-    pub fn replace_certificates(
-        &self,
-        group: Group,
-        folder: Folder,
-        certificates: &[Certificate],
-    ) -> io::Result<()> {
-        self.add_certificates(group, folder, certificates)?;
-        self.keep_only_certificates(group, folder, certificates)
+    /// The files cannot be moved. Then [`Self::take_back`] moves them back.
+    pub fn retire(&self, own: &OwnCertificate) -> io::Result<PathBuf> {
+        let [path, key_path] = self.previous(own);
+        std::fs::create_dir_all(self.root().join(PREVIOUS))?;
+        std::fs::rename(&own.path, &path)?;
+        std::fs::rename(&own.key_path, key_path)?;
+        Ok(path)
     }
 
-    /// The first half of [`Self::replace_certificates`]: adds those that are missing.
+    /// Reverts [`Self::retire`], also if only a part of it was done.
     ///
     /// # Errors
-    /// If the files cannot be written. Some may have been.
-    pub fn add_certificates(
-        &self,
-        group: Group,
-        folder: Folder,
-        certificates: &[Certificate],
-    ) -> io::Result<()> {
-        let known = self.entries(group, folder, &mut Vec::new());
-        for certificate in certificates {
-            if !known.iter().any(|entry| entry.certificate == *certificate) {
-                self.keep(group, folder, certificate)?;
+    /// The files cannot be moved.
+    pub fn take_back(&self, own: &OwnCertificate) -> io::Result<()> {
+        let [path, key_path] = self.previous(own);
+        // The key first: a certificate without key is a problem, a key without certificate is not.
+        for (from, to) in [(key_path, &own.key_path), (path, &own.path)] {
+            if !to.exists() {
+                std::fs::rename(from, to)?;
             }
         }
         Ok(())
     }
 
-    /// The second half of [`Self::replace_certificates`]: removes the others. It needs no space on the disk.
-    ///
-    /// # Errors
-    /// If the files cannot be removed.
-    pub fn keep_only_certificates(
-        &self,
-        group: Group,
-        folder: Folder,
-        certificates: &[Certificate],
-    ) -> io::Result<()> {
-        for entry in self.entries(group, folder, &mut Vec::new()) {
-            if !certificates.contains(&entry.certificate) {
-                file::remove(&entry.path)?;
-            }
-        }
-        Ok(())
+    /// The files of an own certificate and its key after [`Self::retire`].
+    fn previous(&self, own: &OwnCertificate) -> [PathBuf; 2] {
+        let name = name(&own.certificate);
+        ["der", "pem"].map(|kind| self.root().join(PREVIOUS).join(format!("{name}.{kind}")))
     }
 
-    /// Makes the revocation lists of a folder those of a list. If this fails in between, the folder has more lists than
-    /// before, and not fewer.
+    /// Removes the files written by [`Self::keep_own`].
     ///
     /// # Errors
-    /// If the files cannot be written or removed.
-    pub fn replace_revocation_lists(
-        &self,
-        group: Group,
-        folder: Folder,
-        lists: &[RevocationList],
-    ) -> io::Result<()> {
-        self.add_revocation_lists(group, folder, lists)?;
-        self.keep_only_revocation_lists(group, folder, lists)
+    /// A file cannot be removed.
+    pub fn forget_own(&self, (path, key_path): &(PathBuf, PathBuf)) -> io::Result<()> {
+        taktwerk_files::remove(path)?;
+        taktwerk_files::remove(key_path)
     }
 
-    /// The first half of [`Self::replace_revocation_lists`]: adds those that are missing.
+    /// Stores a new key whose certificate is requested. It replaces an earlier key with the same purpose, so that unanswered
+    /// requests do not fill the directory. `purpose` becomes part of the file name.
     ///
     /// # Errors
-    /// If the files cannot be written. Some may have been.
-    pub fn add_revocation_lists(
-        &self,
-        group: Group,
-        folder: Folder,
-        lists: &[RevocationList],
-    ) -> io::Result<()> {
-        let known = self.revocation_lists(group, folder, &mut Vec::new());
-        let at = self.folder(group, folder);
-        std::fs::create_dir_all(&at)?;
-        for list in lists {
-            if !known.iter().any(|(_, other)| other.der() == list.der()) {
-                let path = at.join(format!("{}.crl", thumbprint_text(&thumbprint(list.der()))));
-                file::write(&path, list.der(), Secrecy::Public)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The second half of [`Self::replace_revocation_lists`]: removes the others. It needs no space on the disk.
-    ///
-    /// # Errors
-    /// If the files cannot be removed.
-    pub fn keep_only_revocation_lists(
-        &self,
-        group: Group,
-        folder: Folder,
-        lists: &[RevocationList],
-    ) -> io::Result<()> {
-        for (path, list) in self.revocation_lists(group, folder, &mut Vec::new()) {
-            if !lists.iter().any(|kept| kept.der() == list.der()) {
-                file::remove(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Keeps a new key whose certificate is being asked for. It replaces an earlier one of that purpose, so that requests
-    /// without an answer do not fill the folder. `purpose` becomes part of the file's name.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn keep_requested_key(&self, purpose: u32, key: &PrivateKey) -> io::Result<()> {
         self.create()?;
-        file::write(&self.requested_key(purpose), key.pem().as_bytes(), Secrecy::Private)
+        taktwerk_files::replace(&self.requested_key(purpose), key.pem().as_bytes(), PRIVATE)
     }
 
-    /// Removes the key of [`Self::keep_requested_key`] if it belongs to a certificate, which is kept with its key elsewhere.
+    /// Removes the key of [`Self::keep_requested_key`] if it belongs to `certificate`, because it is now stored with its
+    /// certificate.
     ///
     /// # Errors
-    /// If it cannot be removed.
+    /// The file cannot be removed.
     pub fn remove_requested_key(&self, purpose: u32, certificate: &Certificate) -> io::Result<()> {
         let path = self.requested_key(purpose);
         match Self::read_file(&path, FILE_LEN_MAX, PrivateKey::read) {
-            Ok(key) if key.belongs_to(certificate) => file::remove(&path),
+            Ok(key) if key.belongs_to(certificate) => taktwerk_files::remove(&path),
             _ => Ok(()),
         }
     }

@@ -1,22 +1,22 @@
-//! Whether others can change or read a file that decides about security.
+//! Checks whether other users can change or read a file that matters for security.
 //!
-//! A key that others can read is theirs too, and a configuration that others can write is theirs alone. Such files are
-//! refused, with the command that mends it. Who owns a file is not looked at: that of an administrator who is not root may
-//! configure a server that runs as root.
+//! A key that others can read is compromised, and so is a configuration that others can write. Such files are rejected with the
+//! command that corrects the permissions. The owner of a file is not checked: an administrator who is not root may configure a
+//! server that runs as root.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What others must not be able to do with a file.
+/// What other users must not be able to do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protection {
-    /// Change it: configurations, lists of what is trusted.
+    /// Change it: configurations and trust lists.
     Write,
-    /// Read or change it: keys. As other programs have it, the group may read a key that belongs to root.
+    /// Read or change it: keys. As with other programs, the group may read a key that belongs to root.
     ReadAndWrite,
 }
 
-/// What others can do with a file.
+/// What other users can do with a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Exposure {
     /// They can read it.
@@ -25,16 +25,16 @@ pub enum Exposure {
     /// They can change it.
     #[error("others can change {}; run: chmod go-w {}", .0.display(), .0.display())]
     Write(PathBuf),
-    /// They can put another one into its place.
+    /// They can replace it with another file.
     #[error("others can replace files in the folder {}; run: chmod o-w {}", .0.display(), .0.display())]
     Folder(PathBuf),
 }
 
-/// Looks at a file, and at the folders that it is in: one that everybody can write to, without the sticky bit, lets
-/// everybody replace what is in it.
+/// Checks a file and its parent directories. A directory that everyone can write to, without the sticky bit, lets everyone
+/// replace the files in it.
 ///
 /// # Errors
-/// Bad permissions, as [`io::ErrorKind::PermissionDenied`] with an [`Exposure`]; or nothing can be known about the file.
+/// Bad permissions, as [`io::ErrorKind::PermissionDenied`] with an [`Exposure`]; or the metadata cannot be read.
 pub fn check(path: &Path, protection: Protection) -> io::Result<()> {
     let path = std::fs::canonicalize(path)?;
     match exposure(&path, protection)? {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_do_is_told_with_the_command_that_mends_it() {
+    fn exposure_is_reported_with_the_command_that_corrects_it() {
         let above = std::env::temp_dir().join(format!("taktwerk-permissions-{}", std::process::id()));
         let folder = above.join("inside");
         fs::create_dir_all(&folder).unwrap();
@@ -107,7 +107,7 @@ mod tests {
             assert!(can_read.contains(read), "{mode:o}: {can_read}");
         }
         set(&path, 0o600);
-        // Through a link it is the file that counts.
+        // For a link, the permissions of its target count.
         let link = folder.join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert_eq!(told(&link, Protection::ReadAndWrite), "fine");
@@ -117,7 +117,11 @@ mod tests {
                 assert!(told(path, Protection::Write).contains("chmod o-w"), "{}", path.display());
             }
             set(exposed, 0o1777);
-            assert_eq!(told(&path, Protection::Write), "fine", "only owners replace what is in it");
+            assert_eq!(
+                told(&path, Protection::Write),
+                "fine",
+                "with the sticky bit only owners replace files"
+            );
             set(exposed, 0o755);
         }
         assert_eq!(check(&folder.join("no"), Protection::Write).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -1,7 +1,6 @@
-//! Rejected certificates: kept for the administrator, but never so many or so fast that a stranger could fill the
-//! disk or keep it busy (CVE-2024-45526).
+//! Keeps rejected certificates for the administrator. Number and rate are limited, so that a stranger cannot fill the disk or
+//! keep it busy (CVE-2024-45526).
 
-use crate::file::{self, Secrecy};
 use crate::layout::thumbprint_text;
 use crate::scan;
 use core::net::IpAddr;
@@ -10,20 +9,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use taktwerk_crypto::certificate::{split_chain, thumbprint};
+use taktwerk_files::PUBLIC;
 
-/// Files that are kept.
+/// Most files in the directory.
 pub const REJECTED_MAX: usize = 100;
 /// Files that may be written at once …
 const BURST: u32 = 20;
 /// … and how long it takes until one more may be.
 const REFILL: Duration = Duration::from_millis(200);
-/// Largest file of addresses: a line for each certificate.
-const ADDRESSES_LEN_MAX: usize = REJECTED_MAX * 128;
+/// Largest address file, in bytes: a line for each certificate.
+const ADDRESSES_LEN_MAX: u64 = REJECTED_MAX as u64 * 128;
 
-/// A bounded, rate-limited folder of rejected certificates.
+/// A bounded, rate-limited directory of rejected certificates.
 ///
-/// A peer that shows many certificates displaces its own: when the folder is full, the oldest of the network that has
-/// most in it goes, and networks that have none in it have a rate of their own.
+/// When the directory is full, the oldest certificate of the network with most certificates is evicted, so a peer that shows many
+/// certificates displaces its own. Networks without a certificate in the directory have a separate rate limit.
 #[derive(Debug)]
 pub struct RejectedStore {
     folder: PathBuf,
@@ -32,22 +32,22 @@ pub struct RejectedStore {
 
 #[derive(Debug)]
 struct State {
-    /// The certificates, the oldest first; `None` before the folder was looked at.
+    /// The certificates, the oldest first; `None` before the directory was read.
     kept: Option<Vec<Kept>>,
     limit: Limit,
-    /// For networks that have nothing in the folder.
+    /// For networks without a certificate in the directory.
     newcomers: Limit,
 }
 
-/// A file.
+/// A certificate file.
 #[derive(Debug, PartialEq, Eq)]
 struct Kept {
-    /// Without its ending.
+    /// The file name without its extension.
     thumbprint: String,
     address: Option<IpAddr>,
 }
 
-/// The network that an address counts for: what one host or site is usually given.
+/// The network of an address: /24 for IPv4 and /64 for IPv6, the block that one host or site usually has.
 fn network(address: Option<IpAddr>) -> Option<u128> {
     address.map(|address| match address.to_canonical() {
         IpAddr::V4(address) => u128::from(address.to_bits() >> 8),
@@ -55,7 +55,7 @@ fn network(address: Option<IpAddr>) -> Option<u128> {
     })
 }
 
-/// Where the certificate goes that has to go: the oldest of the network with most of them.
+/// The index of the certificate to evict: the oldest of the network with most certificates.
 fn least_missed(kept: &[Kept]) -> Option<usize> {
     let mut counts: BTreeMap<Option<u128>, usize> = BTreeMap::new();
     for one in kept {
@@ -65,15 +65,15 @@ fn least_missed(kept: &[Kept]) -> Option<usize> {
     kept.iter().position(|one| counts.get(&network(one.address)) == Some(&most))
 }
 
-/// Where rejected certificates came from: lines of thumbprint and address, beside the folder with the certificates, in which
-/// other programs expect nothing else.
+/// The file with the addresses from which certificates came: lines of thumbprint and address. It is next to the certificate
+/// directory, where other programs expect only certificates.
 fn addresses_path(folder: &Path) -> PathBuf {
     folder.with_file_name("addresses.txt")
 }
 
-/// The addresses that rejected certificates in a folder came from, by thumbprint.
+/// The addresses of rejected certificates by thumbprint.
 pub(crate) fn addresses(folder: &Path) -> BTreeMap<String, IpAddr> {
-    let bytes = file::read(&addresses_path(folder), ADDRESSES_LEN_MAX).ok().flatten().unwrap_or_default();
+    let bytes = taktwerk_files::read_bytes(&addresses_path(folder), ADDRESSES_LEN_MAX).unwrap_or_default();
     let line = |line: &str| {
         let (thumbprint, address) = line.split_once(' ')?;
         Some((thumbprint.to_owned(), address.trim().parse().ok()?))
@@ -81,7 +81,7 @@ pub(crate) fn addresses(folder: &Path) -> BTreeMap<String, IpAddr> {
     String::from_utf8_lossy(&bytes).lines().filter_map(line).collect()
 }
 
-/// A limit of how often something may happen: a bucket of tokens.
+/// A rate limit: a token bucket.
 #[derive(Debug)]
 pub(crate) struct Limit {
     tokens: u32,
@@ -94,7 +94,7 @@ impl Limit {
         Self { tokens: BURST, refilled: Instant::now(), passed_over: 0 }
     }
 
-    /// Whether it may happen now; then, how often it might not since it last did.
+    /// `None` if the limit is exceeded. Otherwise the number of calls that exceeded it since the last success.
     pub(crate) fn pass(&mut self, now: Instant) -> Option<u64> {
         let periods = now.saturating_duration_since(self.refilled).as_nanos() / REFILL.as_nanos();
         if periods > 0 {
@@ -112,13 +112,13 @@ impl Limit {
 }
 
 impl RejectedStore {
-    /// The folder need not exist yet.
+    /// The directory need not exist yet.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder, state: Mutex::new(State { kept: None, limit: Limit::new(), newcomers: Limit::new() }) }
     }
 
-    /// Keeps what a peer sent, if it is a certificate and there is not too much of that just now. Returns the file.
+    /// Keeps the chain of a peer if it is a certificate and the rate limit allows it. Returns the file.
     pub fn offer(&self, chain: &[u8], address: Option<IpAddr>) -> Option<PathBuf> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { kept, limit, newcomers } = &mut *state;
@@ -146,7 +146,7 @@ impl RejectedStore {
         let path = self.path(&new.thumbprint);
         let known = kept.iter().position(|one| one.thumbprint == new.thumbprint).map(|at| kept.remove(at));
         if known.is_some() && path.is_file() {
-            // The last one is found by its time.
+            // The latest certificate is identified by its modification time.
             std::fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())?;
             let is_same = known.as_ref() == Some(&new);
             kept.push(new);
@@ -155,9 +155,9 @@ impl RejectedStore {
         std::fs::create_dir_all(&self.folder)?;
         while kept.len() >= REJECTED_MAX {
             let Some(at) = least_missed(kept) else { break };
-            file::remove(&self.path(&kept.remove(at).thumbprint))?;
+            taktwerk_files::remove(&self.path(&kept.remove(at).thumbprint))?;
         }
-        file::write(&path, chain, Secrecy::Public)?;
+        taktwerk_files::replace(&path, chain, PUBLIC)?;
         kept.push(new);
         self.write_addresses(kept)
     }
@@ -165,10 +165,10 @@ impl RejectedStore {
     fn write_addresses(&self, kept: &[Kept]) -> std::io::Result<()> {
         let line = |one: &Kept| Some(format!("{} {}\n", one.thumbprint, one.address?));
         let lines: String = kept.iter().filter_map(line).collect();
-        file::write(&addresses_path(&self.folder), lines.as_bytes(), Secrecy::Public)
+        taktwerk_files::replace(&addresses_path(&self.folder), lines.as_bytes(), PUBLIC)
     }
 
-    /// What is in the folder already, the oldest first.
+    /// Reads the directory, the oldest certificate first.
     fn kept(&self) -> Vec<Kept> {
         let mut files = scan::files(&self.folder, &mut Vec::new());
         files.sort_by_key(|path| std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_shows_most_certificates_displaces_its_own() {
+    fn the_network_with_most_certificates_displaces_its_own() {
         let kept = |thumbprint: &str, address: &str| Kept {
             thumbprint: thumbprint.to_owned(),
             address: address.parse().ok(),

@@ -1,27 +1,26 @@
-//! Looking through a folder: what is there, what is broken, and whether anything has changed.
+//! Reads directories: their files, problems, and whether anything has changed.
 
 use crate::content::ContentError;
-use crate::file;
 use core::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Files that are looked at in one folder.
+/// Most files that are read in one directory.
 const FILES_MAX: usize = 10_000;
 
-/// A file that was passed over, and why. Nothing else suffers from it.
+/// A file that was skipped, and why. It does not affect other files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file or folder.
+    /// The file or directory.
     pub path: PathBuf,
     /// What is wrong with it.
     pub what: String,
 }
 
 impl Problem {
-    /// A problem with a file or folder.
+    /// A problem with a file or directory.
     #[must_use]
     pub fn new(path: &Path, what: impl fmt::Display) -> Self {
         Self { path: path.to_owned(), what: what.to_string() }
@@ -34,8 +33,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The regular files in a folder in the order of their names. Hidden and temporary ones are left out; a folder that
-/// is not there is empty.
+/// The regular files in a directory, sorted by name. Hidden and temporary files are skipped; a missing directory counts as empty.
 pub(crate) fn files(folder: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -68,28 +66,27 @@ fn is_visible(path: &Path) -> bool {
     })
 }
 
-/// Reads every file of a folder with `read`.
+/// Reads every file of a directory with `read`.
 pub(crate) fn each<T>(
     folder: &Path,
-    len_max: usize,
+    len_max: u64,
     problems: &mut Vec<Problem>,
     read: impl Fn(&[u8]) -> Result<T, ContentError>,
 ) -> Vec<(PathBuf, T)> {
     let mut found = Vec::new();
     for path in files(folder, problems) {
-        match file::read(&path, len_max) {
-            Ok(Some(bytes)) => match read(&bytes) {
+        match taktwerk_files::read_bytes(&path, len_max) {
+            Ok(bytes) => match read(&bytes) {
                 Ok(content) => found.push((path, content)),
                 Err(error) => problems.push(Problem::new(&path, error)),
             },
-            Ok(None) => problems.push(Problem::new(&path, format!("longer than {len_max} bytes"))),
             Err(error) => problems.push(Problem::new(&path, error)),
         }
     }
     found
 }
 
-/// When a file in one of the folders was written last, or appeared or disappeared; `None` if there are no such folders.
+/// The time of the last change in the directories: a file was written, created or removed. `None` if no directory exists.
 pub(crate) fn last_modified(folders: impl IntoIterator<Item = PathBuf>) -> Option<SystemTime> {
     let modified = |path: PathBuf| std::fs::metadata(path).ok()?.modified().ok();
     let all = folders.into_iter().flat_map(|folder| {
@@ -99,8 +96,8 @@ pub(crate) fn last_modified(folders: impl IntoIterator<Item = PathBuf>) -> Optio
     all.max()
 }
 
-/// A number that changes when a file in one of the folders appears, disappears or is written. Costs one `stat` per
-/// file; a changed file of the same length within the clock's granularity is the only thing that it can miss.
+/// A number that changes when a file in one of the directories appears, disappears or is written. Costs one `stat` per file. It
+/// misses only a change of a file that keeps its length within the clock's resolution.
 pub(crate) fn fingerprint(folders: impl IntoIterator<Item = PathBuf>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for folder in folders {

@@ -2,7 +2,6 @@
 
 use crate::content::ContentError;
 use crate::encoding;
-use crate::file::{self, Secrecy};
 use crate::key::PrivateKey;
 use crate::layout::{self, Folder, Group, thumbprint_text};
 use crate::permissions::{self, Protection};
@@ -16,25 +15,28 @@ use std::time::SystemTime;
 use taktwerk_crypto::certificate::{
     CHAIN_BYTES_MAX, Certificate, REVOCATION_LIST_LEN_MAX, RevocationList, TrustList, thumbprint,
 };
+use taktwerk_files::{PRIVATE, PUBLIC};
 
-/// Digits of a thumbprint that name a certificate, at least. Fewer are easily made to fit another one.
+/// Shortest prefix of a thumbprint that identifies a certificate. It is easy to create another certificate with a shorter one.
 pub const THUMBPRINT_DIGITS_MIN: usize = 8;
 
-/// PEM is longer than DER, and files may hold a chain.
-pub(crate) const FILE_LEN_MAX: usize = 2 * CHAIN_BYTES_MAX;
+/// Allows for PEM, which is longer than DER, and for chains.
+pub(crate) const FILE_LEN_MAX: u64 = 2 * CHAIN_BYTES_MAX as u64;
+/// The same for files with a revocation list.
+pub(crate) const REVOCATION_FILE_LEN_MAX: u64 = REVOCATION_LIST_LEN_MAX as u64;
 
-/// A store in a folder. Every call looks at the files anew; [`crate::StoreValidator`] keeps what it has read.
+/// A store in a directory. Every call reads the files again; [`crate::StoreValidator`] caches them.
 #[derive(Debug, Clone)]
 pub struct Store {
     root: PathBuf,
 }
 
-/// A certificate of ours with its key.
+/// A certificate of this application with its key.
 #[derive(Debug)]
 pub struct OwnCertificate {
     /// The certificate.
     pub certificate: Certificate,
-    /// The certificate in DER with the authorities behind it that stood in the same file: what we send.
+    /// The certificate in DER, followed by the authorities from the same file: the chain that is sent to peers.
     pub chain: Vec<u8>,
     /// Its key.
     pub key: PrivateKey,
@@ -51,18 +53,18 @@ pub struct Entry {
     pub path: PathBuf,
     /// The certificate.
     pub certificate: Certificate,
-    /// What stood behind it in the file: the issuers that a peer sent along.
+    /// The certificates after the first one in the file: the issuers sent by the peer.
     pub behind: Vec<Certificate>,
 }
 
 impl Entry {
-    /// The certificate's thumbprint: SHA-1, a name and no protection.
+    /// The certificate's thumbprint: its SHA-1, used as a name and not for security.
     #[must_use]
     pub fn thumbprint(&self) -> String {
         thumbprint_text(&thumbprint(self.certificate.der()))
     }
 
-    /// The certificate and what stood behind it, as a peer sends them.
+    /// The certificate and its issuers, encoded as peers send them.
     #[must_use]
     pub fn chain(&self) -> Vec<u8> {
         let mut chain = self.certificate.der().to_vec();
@@ -72,41 +74,42 @@ impl Entry {
 }
 
 impl Store {
-    /// The store in a folder, which need not exist yet.
+    /// The store in a directory, which need not exist yet.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Its folder.
+    /// The directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether the folder exists.
+    /// Whether the directory exists.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.root.is_dir()
     }
 
-    /// A folder of the store.
+    /// A directory of the store.
     #[must_use]
     pub fn folder(&self, group: Group, folder: Folder) -> PathBuf {
         layout::folder(&self.root, group, folder)
     }
 
-    /// Makes all folders; the one with the private keys for us alone. Does nothing where they exist.
+    /// Creates all directories; only the owner may read the one with the private keys. Existing directories are not changed, except
+    /// that temporary files of killed processes are removed.
     ///
     /// # Errors
-    /// If a folder cannot be made.
+    /// A directory cannot be created.
     pub fn create(&self) -> io::Result<()> {
+        let mut folders = vec![layout::own_certificates(&self.root)];
         for group in [Group::Applications, Group::Users] {
-            for folder in Folder::DECIDING.into_iter().chain([Folder::Rejected]) {
-                std::fs::create_dir_all(self.folder(group, folder))?;
-            }
+            let of_group = Folder::DECIDING.into_iter().chain([Folder::Rejected]);
+            folders.extend(of_group.map(|folder| self.folder(group, folder)));
         }
-        std::fs::create_dir_all(layout::own_certificates(&self.root))?;
+        folders.iter().try_for_each(std::fs::create_dir_all)?;
         let keys = layout::own_keys(&self.root);
         if !keys.is_dir() {
             std::fs::create_dir_all(&keys)?;
@@ -116,13 +119,15 @@ impl Store {
                 std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o700))?;
             }
         }
+        folders.push(keys);
+        folders.iter().for_each(|folder| taktwerk_files::remove_leftovers(folder));
         Ok(())
     }
 
-    /// Looks at who can read our keys, and who can change what is trusted.
+    /// Checks who can read the private keys, and who can change the trust lists.
     ///
     /// # Errors
-    /// The first file or folder that others can read or change though they must not, and the command that mends it.
+    /// The first file or directory with wrong permissions, and the command that corrects it.
     pub fn check_permissions(&self) -> Result<(), Problem> {
         let keys = layout::own_keys(&self.root);
         for path in scan::files(&keys, &mut Vec::new()) {
@@ -141,8 +146,8 @@ impl Store {
         Ok(())
     }
 
-    /// Our certificates with their keys, the one that is valid longest first. Certificates without a key, and keys
-    /// without a certificate, are not returned, nor are keys that others can read; these and broken files are reported.
+    /// The own certificates with their keys, the one that is valid longest first. Skipped and reported are certificates without a
+    /// key, keys that others can read, and broken files. Keys without a certificate are skipped silently.
     pub fn own(&self, problems: &mut Vec<Problem>) -> Vec<OwnCertificate> {
         let mut keys = Vec::new();
         for (path, key) in scan::each(&layout::own_keys(&self.root), FILE_LEN_MAX, problems, PrivateKey::read)
@@ -180,10 +185,10 @@ impl Store {
         own
     }
 
-    /// Keeps a certificate of ours and its key. Returns the files.
+    /// Stores an own certificate and its key. Returns the files.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// The files cannot be written.
     pub fn keep_own(&self, chain: &[Certificate], key: &PrivateKey) -> io::Result<(PathBuf, PathBuf)> {
         let certificate = chain.first().ok_or(io::ErrorKind::InvalidInput)?;
         self.create()?;
@@ -191,55 +196,32 @@ impl Store {
         let key_path = layout::own_keys(&self.root).join(format!("{name}.pem"));
         let path = layout::own_certificates(&self.root).join(format!("{name}.der"));
         let is_new = !key_path.exists();
-        // The key first: a certificate without its key would be a problem, a key without one is not.
-        file::write(&key_path, key.pem().as_bytes(), Secrecy::Private)?;
+        // Write the key first: a certificate without key is a problem, a key without certificate is not.
+        taktwerk_files::replace(&key_path, key.pem().as_bytes(), PRIVATE)?;
         let bytes: Vec<u8> = chain.iter().flat_map(|one| one.der()).copied().collect();
-        if let Err(error) = file::write(&path, &bytes, Secrecy::Public) {
+        if let Err(error) = taktwerk_files::replace(&path, &bytes, PUBLIC) {
             if is_new {
-                // Nobody would ever ask for this key. The first error is the one to tell.
-                let _ = file::remove(&key_path);
+                // The key is useless without its certificate. Report the first error.
+                let _ = taktwerk_files::remove(&key_path);
             }
             return Err(error);
         }
         Ok((path, key_path))
     }
 
-    /// Puts a certificate of ours and its key aside, into `own/previous`. Returns the certificate's new place.
+    /// Stores a key whose certificate is requested. Returns the file.
     ///
     /// # Errors
-    /// If they cannot be moved.
-    pub fn retire(&self, own: &OwnCertificate) -> io::Result<PathBuf> {
-        let folder = self.root.join("own/previous");
-        std::fs::create_dir_all(&folder)?;
-        let name = name(&own.certificate);
-        let path = folder.join(format!("{name}.der"));
-        std::fs::rename(&own.path, &path)?;
-        std::fs::rename(&own.key_path, folder.join(format!("{name}.pem")))?;
-        Ok(path)
-    }
-
-    /// Removes what [`Self::keep_own`] has written.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
-    pub fn forget_own(&self, (path, key_path): &(PathBuf, PathBuf)) -> io::Result<()> {
-        file::remove(path)?;
-        file::remove(key_path)
-    }
-
-    /// Keeps a key whose certificate is still being asked for. Returns the file.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn keep_key(&self, key: &PrivateKey, request: &[u8]) -> io::Result<PathBuf> {
         self.create()?;
         let name = thumbprint_text(&thumbprint(request));
         let path = layout::own_keys(&self.root).join(format!("{name}.pem"));
-        file::write(&path, key.pem().as_bytes(), Secrecy::Private)?;
+        taktwerk_files::replace(&path, key.pem().as_bytes(), PRIVATE)?;
         Ok(path)
     }
 
-    /// A key in `own/private` that belongs to a certificate.
+    /// The key in `own/private` that belongs to a certificate.
     pub fn key_of(&self, certificate: &Certificate) -> Option<PrivateKey> {
         let folder = layout::own_keys(&self.root);
         scan::each(&folder, FILE_LEN_MAX, &mut Vec::new(), PrivateKey::read)
@@ -248,10 +230,10 @@ impl Store {
             .find(|key| key.belongs_to(certificate))
     }
 
-    /// The trust list of a group. Broken files are reported and do not count.
+    /// The trust list of a group. Broken files are reported and ignored.
     ///
-    /// Of a file in `trusted/certs` only the first certificate is trusted; what stands behind it completes chains.
-    /// So a file may be moved there from `rejected/certs` by hand.
+    /// Only the first certificate of a file in `trusted/certs` is trusted; the others complete chains. So a file may be moved
+    /// there from `rejected/certs` by hand.
     pub fn trust_list(&self, group: Group, problems: &mut Vec<Problem>) -> TrustList {
         let mut list = TrustList::new();
         for entry in self.entries(group, Folder::Trusted, problems) {
@@ -270,7 +252,7 @@ impl Store {
         list
     }
 
-    /// The certificates in a folder, in the order of their file names.
+    /// The certificates in a directory, sorted by file name.
     pub fn entries(&self, group: Group, folder: Folder, problems: &mut Vec<Problem>) -> Vec<Entry> {
         let folder = self.folder(group, folder);
         scan::each(&folder, FILE_LEN_MAX, problems, encoding::certificates)
@@ -283,7 +265,7 @@ impl Store {
             .collect()
     }
 
-    /// The revocation lists in a folder, in the order of their file names.
+    /// The revocation lists in a directory, sorted by file name.
     pub fn revocation_lists(
         &self,
         group: Group,
@@ -291,19 +273,19 @@ impl Store {
         problems: &mut Vec<Problem>,
     ) -> Vec<(PathBuf, RevocationList)> {
         let folder = self.folder(group, folder);
-        scan::each(&folder, REVOCATION_LIST_LEN_MAX, problems, encoding::revocation_lists)
+        scan::each(&folder, REVOCATION_FILE_LEN_MAX, problems, encoding::revocation_lists)
             .into_iter()
             .flat_map(|(path, lists)| lists.into_iter().map(move |list| (path.clone(), list)))
             .collect()
     }
 
-    /// Where the peers were that have shown rejected certificates last, by thumbprint, as far as that is known.
+    /// The last known addresses of peers with rejected certificates, by thumbprint.
     #[must_use]
     pub fn rejected_addresses(&self, group: Group) -> BTreeMap<String, IpAddr> {
         rejected::addresses(&self.folder(group, Folder::Rejected))
     }
 
-    /// The rejected certificates, the last one first.
+    /// The rejected certificates, the latest first.
     pub fn rejected(&self, group: Group, problems: &mut Vec<Problem>) -> Vec<Entry> {
         let mut entries = self.entries(group, Folder::Rejected, problems);
         let modified =
@@ -312,46 +294,48 @@ impl Store {
         entries
     }
 
-    /// Trusts a certificate, and no longer lists it as rejected. Returns its file.
+    /// Trusts a certificate, and removes it from the rejected ones. Returns its file.
     ///
     /// # Errors
-    /// If the files cannot be written.
+    /// The files cannot be written.
     pub fn trust(&self, group: Group, certificate: &Certificate) -> io::Result<PathBuf> {
         let path = self.keep(group, Folder::Trusted, certificate)?;
-        self.remove(group, Folder::Rejected, certificate)?;
+        self.forget_rejected(group, certificate)?;
         Ok(path)
     }
 
-    /// Keeps an authority that completes chains but is not trusted. Returns its file.
+    /// Stores an authority that completes chains but is not trusted. Returns its file.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn add_issuer(&self, group: Group, certificate: &Certificate) -> io::Result<PathBuf> {
         self.keep(group, Folder::Issuers, certificate)
     }
 
-    /// No longer trusts a certificate, and lists it as rejected. Returns whether it was trusted.
+    /// Stops trusting a certificate, and lists it as rejected. Issuers that completed its chain stay. Returns whether it was trusted.
     ///
     /// # Errors
-    /// If the files cannot be written.
+    /// The files cannot be written.
     pub fn reject(&self, group: Group, certificate: &Certificate) -> io::Result<bool> {
         self.keep(group, Folder::Rejected, certificate)?;
-        self.remove(group, Folder::Trusted, certificate)
+        let mut lists = self.lists(group);
+        let is_trusted = lists.trusted.contains(certificate);
+        if is_trusted {
+            lists.trusted.retain(|other| other != certificate);
+            self.replace_lists(group, &lists)?;
+        }
+        Ok(is_trusted)
     }
 
-    /// Keeps a revocation list, in the place of an older one by the same key. Returns its file.
+    /// Stores a revocation list. It replaces an older one signed by the same key. Returns its file.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn add_revocation_list(&self, group: Group, list: &RevocationList) -> io::Result<PathBuf> {
         let trusted = self.trust_list(group, &mut Vec::new());
         let of_trusted = trusted.trusted().any(|certificate| certificate.subject() == list.issuer());
         let folder = if of_trusted { Folder::TrustedLists } else { Folder::IssuerLists };
-        let name = format!("{}.crl", thumbprint_text(&thumbprint(list.der())));
-        let path = self.folder(group, folder).join(name);
-        std::fs::create_dir_all(self.folder(group, folder))?;
-        file::write(&path, list.der(), Secrecy::Public)?;
-        Ok(path)
+        self.write_entry(group, folder, list.der())
     }
 
     pub(crate) fn keep(
@@ -360,27 +344,21 @@ impl Store {
         folder: Folder,
         certificate: &Certificate,
     ) -> io::Result<PathBuf> {
-        let folder = self.folder(group, folder);
-        std::fs::create_dir_all(&folder)?;
-        let path = folder.join(format!("{}.der", name(certificate)));
-        file::write(&path, certificate.der(), Secrecy::Public)?;
-        Ok(path)
+        self.write_entry(group, folder, certificate.der())
     }
 
-    /// Removes every file of a folder whose first certificate is this one.
-    fn remove(&self, group: Group, folder: Folder, certificate: &Certificate) -> io::Result<bool> {
-        let mut found = false;
-        for entry in self.entries(group, folder, &mut Vec::new()) {
+    /// Removes every file of a rejected certificate.
+    fn forget_rejected(&self, group: Group, certificate: &Certificate) -> io::Result<()> {
+        for entry in self.entries(group, Folder::Rejected, &mut Vec::new()) {
             if entry.certificate == *certificate {
-                file::remove(&entry.path)?;
-                found = true;
+                taktwerk_files::remove(&entry.path)?;
             }
         }
-        Ok(found)
+        Ok(())
     }
 
-    /// Certificates of a group by the beginning of their thumbprints ([`THUMBPRINT_DIGITS_MIN`] at least), in trusted,
-    /// issuers and rejected ones. One that lies in several folders is found once.
+    /// Certificates of a group whose thumbprint begins with a prefix of at least [`THUMBPRINT_DIGITS_MIN`] digits, among trusted,
+    /// issuer and rejected ones. A certificate in several directories is returned once.
     pub fn find(&self, group: Group, thumbprint: &str) -> Vec<(Folder, Entry)> {
         let wanted: String =
             thumbprint.chars().filter(|c| !matches!(c, ':' | ' ')).flat_map(char::to_lowercase).collect();
@@ -399,23 +377,21 @@ impl Store {
         found
     }
 
-    /// Reads the certificates in a file anywhere.
+    /// Reads the certificates in any file.
     ///
     /// # Errors
-    /// What is wrong with the file, for people.
+    /// A message that says what is wrong with the file.
     pub fn read_certificates(path: &Path) -> Result<Vec<Certificate>, String> {
         Self::read_file(path, FILE_LEN_MAX, encoding::certificates)
     }
 
     pub(crate) fn read_file<T>(
         path: &Path,
-        len_max: usize,
+        len_max: u64,
         read: impl Fn(&[u8]) -> Result<T, ContentError>,
     ) -> Result<T, String> {
         let failed = |what: String| format!("{}: {what}", path.display());
-        let bytes = file::read(path, len_max)
-            .map_err(|error| failed(error.to_string()))?
-            .ok_or_else(|| failed(format!("longer than {len_max} bytes")))?;
+        let bytes = taktwerk_files::read_bytes(path, len_max).map_err(|error| failed(error.to_string()))?;
         read(&bytes).map_err(|error| failed(error.to_string()))
     }
 
@@ -425,19 +401,19 @@ impl Store {
         scan::fingerprint(Folder::DECIDING.map(|folder| self.folder(group, folder)))
     }
 
-    /// When the trust list of a group was changed last, by its files; `None` if there are none.
+    /// When the trust list of a group last changed, from the times of its files; `None` if there are none.
     #[must_use]
     pub fn last_update(&self, group: Group) -> Option<SystemTime> {
         scan::last_modified(Folder::DECIDING.map(|folder| self.folder(group, folder)))
     }
 
-    /// A number that changes when one of our certificates or keys changes.
+    /// A number that changes when an own certificate or key changes.
     #[must_use]
     pub fn own_fingerprint(&self) -> u64 {
         scan::fingerprint([layout::own_certificates(&self.root), layout::own_keys(&self.root)])
     }
 }
 
-fn name(certificate: &Certificate) -> String {
+pub(crate) fn name(certificate: &Certificate) -> String {
     thumbprint_text(&thumbprint(certificate.der()))
 }

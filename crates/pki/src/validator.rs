@@ -1,5 +1,6 @@
-//! Decides by the files of a store whether a certificate is trusted, and notices when they change.
+//! Decides from the files of a store whether a certificate is trusted, and detects changes of the files.
 
+use crate::in_process::InProcess;
 use crate::layout::{Folder, Group};
 use crate::rejected::{Limit, RejectedStore};
 use crate::scan::Problem;
@@ -15,23 +16,23 @@ use taktwerk_crypto::certificate::{
 use taktwerk_crypto::{CertificatePurpose, CertificateRefusal, CertificateValidator, CryptoError};
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// How often the files are looked at while certificates are being checked.
+/// Interval between checks of the files while certificates are validated.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Called after a trust list has changed, with the number of the change: certificates that are in use have to be
-/// looked at again (Part 12 §7.8.2.5).
+/// Called after a trust list has changed, with the number of the change: certificates in use must be validated again (Part 12
+/// §7.8.2.5).
 type Hook = Box<dyn Fn(u64) + Send + Sync>;
 
-/// Called whenever the watching thread looks at the files.
+/// Called whenever the watching thread checks the files.
 type LookHook = Box<dyn Fn() + Send + Sync>;
 
-/// Called with a finding that the options overlook, and the certificate's SHA-1 in hexadecimal digits.
+/// Called with a finding that the options suppress, and the certificate's SHA-1 in hexadecimal digits.
 type OverlookedHook = Box<dyn Fn(StatusCode, &str) + Send + Sync>;
 
 /// A [`CertificateValidator`] over a [`Store`].
 ///
-/// Files that change are noticed within a second, at the next check or by [`StoreValidator::watch`]. Who is refused is
-/// kept in `rejected/certs`, and the log says why.
+/// Changes of the files are detected within a second, at the next validation or by [`StoreValidator::watch`]. Rejected
+/// certificates are kept in `rejected/certs`, and the log says why they were rejected.
 pub struct StoreValidator {
     store: Store,
     options: ValidationOptions,
@@ -43,10 +44,12 @@ pub struct StoreValidator {
     looks: Mutex<Vec<LookHook>>,
     overlooked: Mutex<Vec<OverlookedHook>>,
     is_watching: AtomicBool,
+    in_process: Mutex<Vec<Weak<InProcess>>>,
     rejected: RejectedStore,
     rejected_users: RejectedStore,
     log: Mutex<Limit>,
-    /// Apart, so that refusals, which anybody can cause, do not hide what is overlooked.
+    server_log: Mutex<Limit>,
+    /// Separate from `log`: anyone can cause rejections, and they must not hide suppressed findings.
     overlooked_log: Mutex<Limit>,
 }
 
@@ -64,7 +67,7 @@ impl fmt::Debug for StoreValidator {
 }
 
 impl StoreValidator {
-    /// Reads the trust lists. What is broken is logged and does not count.
+    /// Reads the trust lists. Broken files are logged and ignored.
     #[must_use]
     pub fn new(store: Store, options: ValidationOptions) -> Self {
         let lists = Lists::read(&store);
@@ -81,14 +84,16 @@ impl StoreValidator {
             looks: Mutex::new(Vec::new()),
             overlooked: Mutex::new(Vec::new()),
             is_watching: AtomicBool::new(false),
+            in_process: Mutex::default(),
             log: Mutex::new(Limit::new()),
+            server_log: Mutex::new(Limit::new()),
             overlooked_log: Mutex::new(Limit::new()),
             store,
         }
     }
 
-    /// Trusts a server's certificate for good when it is seen for the first time and nothing else is wrong with it.
-    /// A second certificate with the ApplicationUri of one that is trusted already is not a first use.
+    /// Trusts a server's certificate permanently at its first use if nothing else is wrong with it. It is not a first use if
+    /// another certificate with the same ApplicationUri is already trusted.
     #[must_use]
     pub fn trust_on_first_use(mut self, on: bool) -> Self {
         self.first_use = on;
@@ -101,7 +106,7 @@ impl StoreValidator {
         &self.store
     }
 
-    /// The trust list of a group as it was last read.
+    /// The trust list of a group as last read.
     #[must_use]
     pub fn trust_list(&self, group: Group) -> Arc<TrustList> {
         let lists = self.lists.read().unwrap_or_else(PoisonError::into_inner);
@@ -111,18 +116,30 @@ impl StoreValidator {
         })
     }
 
+    /// Trusts the certificates of a client in this process as long as `client` lives, whatever the trust list contains.
+    pub fn trust_in_process(&self, client: &Arc<InProcess>) {
+        let mut all = self.in_process.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(client));
+    }
+
+    fn is_in_process(&self, chain: &[u8], purpose: &CertificatePurpose) -> bool {
+        let all = self.in_process.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).any(|client| client.includes(chain, purpose))
+    }
+
     /// Calls `hook` after every change of a trust list.
     pub fn on_change(&self, hook: impl Fn(u64) + Send + Sync + 'static) {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
     }
 
-    /// Calls `hook` whenever the thread of [`Self::watch`] looks at the files: for those who watch other files of the store.
+    /// Calls `hook` whenever the thread of [`Self::watch`] checks the files, for users of other files of the store.
     pub fn on_look(&self, hook: impl Fn() + Send + Sync + 'static) {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
     }
 
-    /// Calls `hook` with what is wrong with a certificate that is taken nevertheless because the options say so, and with
-    /// the certificate's SHA-1 in hexadecimal digits. Not more often than the log is written.
+    /// Calls `hook` with a finding that was suppressed by the options, and the certificate's SHA-1 in hexadecimal digits. The
+    /// rate limit of the log applies.
     pub fn on_overlooked(&self, hook: impl Fn(StatusCode, &str) + Send + Sync + 'static) {
         self.overlooked.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hook));
     }
@@ -133,13 +150,13 @@ impl StoreValidator {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Counts the changes for others: a server looks at the certificates of its channels again when it moves.
+    /// The counter of changes. A server validates the certificates of its channels again when it increases.
     #[must_use]
     pub fn change_counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.changes)
     }
 
-    /// Looks at the files now, and reads them if they have changed. Returns whether they had.
+    /// Checks the files now, and reads them if they have changed. Returns whether they had.
     pub fn refresh(&self) -> bool {
         *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let fingerprints = fingerprints(&self.store);
@@ -161,11 +178,11 @@ impl StoreValidator {
         }
     }
 
-    /// Looks at the files every `interval` from a thread of its own, until the validator is dropped. There is one such
-    /// thread, however often this is called.
+    /// Checks the files every `interval` on a separate thread until the validator is dropped. Repeated calls start no further
+    /// thread.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// The thread cannot be started.
     pub fn watch(self: &Arc<Self>, interval: Duration) -> std::io::Result<()> {
         if self.is_watching.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -183,7 +200,7 @@ impl StoreValidator {
         Ok(())
     }
 
-    /// Validates without consequences: nothing is logged, kept or trusted.
+    /// Validates without side effects: no logging, no files, no trust.
     #[must_use]
     pub fn report(
         &self,
@@ -198,11 +215,14 @@ impl StoreValidator {
             .run(chain, request)
     }
 
-    /// Validates as [`CertificateValidator::validate`] does, with everything that is known of the peer.
+    /// Validates as [`CertificateValidator::validate`] does, using all information about the peer.
     ///
     /// # Errors
-    /// The refusal.
+    /// The certificate is refused.
     pub fn check(&self, chain: &[u8], request: &ValidationRequest<'_>) -> Result<(), CertificateRefusal> {
+        if self.is_in_process(chain, request.purpose) {
+            return Ok(());
+        }
         self.refresh_if_due();
         let report = self.report(chain, request, false);
         let Err(refusal) = report.outcome() else {
@@ -217,29 +237,26 @@ impl StoreValidator {
             Group::Applications => self.rejected.offer(chain, request.purpose.address()),
             Group::Users => self.rejected_users.offer(chain, request.purpose.address()),
         };
-        if let Some(passed_over) = self.pass_log() {
-            tracing::warn!(
-                status = %refusal.status(),
-                reason = refusal.reason(),
-                kept = kept.map(|path| path.display().to_string()),
-                passed_over,
-                "a certificate was refused"
-            );
+        // A client returns the refusal as its error. A server tells its peer little, so the log must say why. Separate limits:
+        // servers that are rejected repeatedly must not silence the log about clients.
+        let is_of_server = matches!(request.purpose, CertificatePurpose::Server { .. });
+        let limit = if is_of_server { &self.server_log } else { &self.log };
+        if let Some(passed_over) = pass(limit) {
+            let (status, reason) = (refusal.status(), refusal.reason());
+            let kept = kept.map(|path| path.display().to_string());
+            if is_of_server {
+                tracing::info!(%status, reason, kept, passed_over, "a certificate was rejected");
+            } else {
+                tracing::warn!(%status, reason, kept, passed_over, "a certificate was rejected");
+            }
         }
         Err(refusal)
     }
 
-    fn pass_log(&self) -> Option<u64> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).pass(Instant::now())
-    }
-
-    /// What is overlooked of a certificate that is taken is said nevertheless (Part 4 §6.1.3).
+    /// Logs the suppressed findings of an accepted certificate (Part 4 §6.1.3).
     fn audit(&self, report: &ValidationReport) {
         for finding in report.findings().iter().filter(|finding| finding.suppressed) {
-            let mut limit = self.overlooked_log.lock().unwrap_or_else(PoisonError::into_inner);
-            let passes = limit.pass(Instant::now()).is_some();
-            drop(limit);
-            if passes {
+            if pass(&self.overlooked_log).is_some() {
                 let thumbprint = report.chain().first().map(digits).unwrap_or_default();
                 let hooks = self.overlooked.lock().unwrap_or_else(PoisonError::into_inner);
                 hooks.iter().for_each(|hook| hook(finding.status, &thumbprint));
@@ -248,14 +265,13 @@ impl StoreValidator {
                     event = finding.step.audit_event_type(),
                     status = %finding.status,
                     reason = finding.sentence(),
-                    "overlooked as the options say"
+                    "a fault of a certificate was ignored, as the options say"
                 );
             }
         }
     }
 
-    /// Trust on first use: only for servers, only if being unknown is all that is wrong, and only once per
-    /// application.
+    /// Trust on first use: only for servers, only if the missing trust is the only fault, and only once per application.
     fn first_use(
         &self,
         chain: &[u8],
@@ -285,13 +301,13 @@ impl StoreValidator {
                 tracing::warn!(
                     path = %path.display(),
                     subject = certificate.subject_text(),
-                    "a server's certificate is trusted on its first use"
+                    "the server's certificate is now trusted (first use)"
                 );
                 self.refresh();
                 Ok(())
             }
             Err(error) => {
-                let reason = format!("it could not be kept as trusted: {error}");
+                let reason = format!("the certificate could not be added to the trust list: {error}");
                 Err(CertificateRefusal::new(StatusCode::BAD_CERTIFICATE_UNTRUSTED, reason))
             }
         }
@@ -313,13 +329,13 @@ impl CertificateValidator for StoreValidator {
 
 impl Lists {
     fn read(store: &Store) -> Self {
-        // The fingerprint first: a change while we read is noticed the next time.
+        // Compute the fingerprint first: a change during reading is then detected next time.
         let fingerprints = fingerprints(store);
         let mut problems: Vec<Problem> = Vec::new();
         let applications = Arc::new(store.trust_list(Group::Applications, &mut problems));
         let users = Arc::new(store.trust_list(Group::Users, &mut problems));
         for problem in problems {
-            tracing::warn!(path = %problem.path.display(), what = problem.what, "a file of the PKI does not count");
+            tracing::warn!(path = %problem.path.display(), what = problem.what, "a file of the certificate store is ignored");
         }
         Self { applications, users, fingerprints }
     }
@@ -341,12 +357,17 @@ fn digits(certificate: &Certificate) -> String {
     thumbprint(certificate.der()).iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// The time by which certificates are valid: the wall clock's.
+/// Whether a line may be logged, and how many were suppressed since the last one.
+fn pass(limit: &Mutex<Limit>) -> Option<u64> {
+    limit.lock().unwrap_or_else(PoisonError::into_inner).pass(Instant::now())
+}
+
+/// The wall-clock time, against which validity is checked.
 fn now() -> UtcTime {
     UtcTime::from_unix(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
 }
 
-/// The first certificate of what a peer sent, for messages.
+/// The first certificate of a peer's chain, for messages.
 #[must_use]
 pub fn first_certificate(chain: &[u8]) -> Option<Certificate> {
     split_chain(chain).ok()?.into_iter().next()

@@ -1,7 +1,7 @@
-//! What push management changes in a store, also if the process is killed in the middle.
+//! Changes by push management in a store, also if the process is killed during a change.
 
 #![allow(clippy::unwrap_used)] // tests
-#![allow(clippy::print_stdout)] // the child tells its parent how far it is
+#![allow(clippy::print_stdout)] // the child reports its progress to its parent
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use taktwerk_crypto::certificate::Certificate;
 use taktwerk_pki::{CertificateSettings, Folder, Group, NewKey, PrivateKey, Store, create};
 
-/// A folder that goes away with the test.
+/// A directory that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -36,7 +36,13 @@ fn trusted(store: &Store) -> Vec<Certificate> {
     entries.into_iter().map(|entry| entry.certificate).collect()
 }
 
-/// Replaces our certificate by a new one, as ApplyChanges does.
+fn replace_trusted(store: &Store, certificates: &[Certificate]) {
+    let mut lists = store.lists(Group::Applications);
+    lists.trusted = certificates.to_vec();
+    store.replace_lists(Group::Applications, &lists).unwrap();
+}
+
+/// Replaces our certificate, as ApplyChanges does.
 fn renew(store: &Store) -> Certificate {
     let before = store.own(&mut Vec::new()).into_iter().next();
     let (certificate, key) = made("Own");
@@ -50,22 +56,22 @@ fn renew(store: &Store) -> Certificate {
 }
 
 #[test]
-fn lists_are_replaced_and_what_stays_is_not_written_again() {
+fn lists_are_replaced_and_unchanged_files_not_rewritten() {
     let folder = Scratch::new("lists");
     let store = Store::at(folder.0.join("pki"));
     let [first, second, third] = ["First", "Second", "Third"].map(|name| made(name).0);
     let replace = |list: &[Certificate]| {
-        store.replace_certificates(Group::Applications, Folder::Trusted, list).unwrap();
+        replace_trusted(&store, list);
         trusted(&store)
     };
     assert_eq!(replace(core::slice::from_ref(&first)), core::slice::from_ref(&first));
-    // A name that an administrator has given stays.
+    // A file name chosen by an administrator stays.
     let path = store.folder(Group::Applications, Folder::Trusted).join("boiler.der");
     std::fs::write(&path, second.der()).unwrap();
     let both = replace(&[second.clone(), third.clone(), second.clone()]);
     assert_eq!(both.len(), 2);
     assert!(both.contains(&second) && both.contains(&third) && path.exists());
-    // What is no certificate is left alone.
+    // Files that are not certificates are not touched.
     let note = store.folder(Group::Applications, Folder::Trusted).join("note.txt");
     std::fs::write(&note, "not a certificate").unwrap();
     assert!(replace(&[]).is_empty() && note.exists());
@@ -73,7 +79,7 @@ fn lists_are_replaced_and_what_stays_is_not_written_again() {
 }
 
 #[test]
-fn one_key_waits_for_its_certificate() {
+fn only_one_requested_key_is_kept() {
     let folder = Scratch::new("requested");
     let store = Store::at(folder.0.join("pki"));
     let ((own, key), (other, other_key)) = (made("Own"), made("Other"));
@@ -89,9 +95,29 @@ fn one_key_waits_for_its_certificate() {
     assert!(store.key_of(&own).is_none());
 }
 
+#[test]
+fn a_certificate_that_was_put_aside_can_be_taken_back() {
+    let folder = Scratch::new("back");
+    let store = Store::at(folder.0.join("pki"));
+    let certificate = renew(&store);
+    let own = store.own(&mut Vec::new()).remove(0);
+    // Nothing to do; the certificate without the key; both.
+    for is_key_back in [None, Some(true), Some(false)] {
+        if let Some(is_key_back) = is_key_back {
+            let path = store.retire(&own).unwrap();
+            assert!(store.own(&mut Vec::new()).is_empty());
+            if is_key_back {
+                std::fs::rename(path.with_extension("pem"), &own.key_path).unwrap();
+            }
+        }
+        store.take_back(&own).unwrap();
+        assert_eq!(store.own(&mut Vec::new()).remove(0).certificate, certificate);
+    }
+}
+
 const CHILD: &str = "TAKTWERK_MANAGED_CHILD";
 
-/// Changes the store without end, in a process of its own.
+/// Changes the store in an endless loop, in a separate process.
 #[test]
 fn child() {
     let Some(root) = std::env::var_os(CHILD) else { return };
@@ -103,12 +129,12 @@ fn child() {
         renew(&store);
         println!("round {round}");
         let (new, _) = made("Sometimes");
-        store.replace_certificates(Group::Applications, Folder::Trusted, &[always.clone(), new]).unwrap();
+        replace_trusted(&store, &[always.clone(), new]);
         println!("round {round}");
     }
 }
 
-/// At whatever moment it is killed, there is a certificate with its key, and who stays in the trust list is trusted.
+/// Whenever the process is killed, there is a certificate with its key, and certificates that stay in the trust list are trusted.
 #[test]
 fn a_killed_process_leaves_a_certificate_and_its_trust_list() {
     let folder = Scratch::new("killed");
@@ -123,7 +149,7 @@ fn a_killed_process_leaves_a_certificate_and_its_trust_list() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // So many steps, and whatever it has begun meanwhile.
+        // The child reports its steps; it may have begun one more.
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let rounds = lines.filter(|line| line.contains("round")).take(1 + attempt % 4).count();
         child.kill().unwrap();
@@ -135,7 +161,7 @@ fn a_killed_process_leaves_a_certificate_and_its_trust_list() {
         assert!(trusted(&store).contains(&always), "attempt {attempt}");
         assert!(trusted(&store).len() <= 3, "attempt {attempt}");
     }
-    // What the killed ones have left does not stand in the way.
+    // Files left by the killed process are harmless.
     let new = renew(&store);
     assert!(store.own(&mut Vec::new()).iter().any(|own| own.certificate == new));
 }

@@ -1,4 +1,4 @@
-//! The store on a disk: what it writes, what it reads, what it survives, and when it notices a change.
+//! The store on disk: writing, reading, damage, and detection of changes.
 
 #![allow(clippy::unwrap_used)] // tests
 
@@ -15,7 +15,7 @@ use taktwerk_pki::{
 };
 use taktwerk_types::StatusCode;
 
-/// A folder that goes away with the test.
+/// A directory that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -68,7 +68,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Every kind of key: made, kept, read again, in a certificate that passes its own check.
+/// Every kind of key: created, stored, read again, in a certificate that passes validation.
 #[test]
 fn own_certificates_of_every_kind() {
     let folder = Scratch::new("own");
@@ -122,7 +122,7 @@ fn private_keys_are_private() {
     assert!(!format!("{key:?}").contains("pkcs8"), "keys are not printed");
 }
 
-/// Nothing that a peer chose becomes part of a path (a common name with `../` would trust itself).
+/// No text chosen by a peer becomes part of a path (a common name with `../` could otherwise make the certificate trusted).
 #[test]
 fn files_are_named_by_thumbprints() {
     let folder = Scratch::new("names");
@@ -141,7 +141,7 @@ fn files_are_named_by_thumbprints() {
 }
 
 #[test]
-fn broken_and_foreign_files_are_reported_and_do_not_count() {
+fn broken_and_foreign_files_are_reported_and_ignored() {
     let folder = Scratch::new("broken");
     let store = folder.store();
     let (good, _) = made("good");
@@ -164,14 +164,14 @@ fn broken_and_foreign_files_are_reported_and_do_not_count() {
         problems.iter().map(|it| it.path.file_name().unwrap().to_str().unwrap()).collect();
     reported.sort_unstable();
     assert_eq!(reported, ["README.txt", "broken.pem", "empty.der", "huge.der", "torn.crl", "torn.der"]);
-    // A store that is not there is empty.
+    // A missing store is empty.
     let nowhere = Store::at(folder.0.join("nowhere"));
     let mut problems = Vec::new();
     assert_eq!(nowhere.trust_list(Group::Users, &mut problems).trusted_len(), 0);
     assert!(problems.is_empty() && !nowhere.exists());
 }
 
-/// A file from `rejected/certs` may be moved to `trusted/certs`: the issuers behind it are not trusted by that.
+/// A file may be moved from `rejected/certs` to `trusted/certs`: the issuers in it do not become trusted.
 #[test]
 fn only_the_first_certificate_of_a_file_is_trusted() {
     let folder = Scratch::new("first");
@@ -204,7 +204,7 @@ fn trust_and_rejection() {
         status(validator.validate(certificate.der(), &server())),
         StatusCode::BAD_CERTIFICATE_UNTRUSTED
     );
-    // Who was refused lies in rejected/certs; trusting moves it.
+    // Rejected certificates are in rejected/certs; trusting moves them.
     let rejected = store.rejected(Group::Applications, &mut Vec::new());
     assert_eq!(rejected[0].certificate, certificate);
     assert_eq!(store.find(Group::Applications, &rejected[0].thumbprint()[..8]).len(), 1);
@@ -219,7 +219,7 @@ fn trust_and_rejection() {
     assert!(!validator.refresh());
     assert_eq!((validator.changes(), changes.load(Ordering::Relaxed)), (1, 1));
     assert_eq!(status(validator.validate(certificate.der(), &server())), StatusCode::GOOD);
-    // Users have their own list.
+    // Users have a separate list.
     let user = status(validator.validate(certificate.der(), &CertificatePurpose::User { address: None }));
     assert_eq!(user, StatusCode::BAD_CERTIFICATE_UNTRUSTED);
     assert_eq!(store.rejected(Group::Users, &mut Vec::new()).len(), 1);
@@ -233,7 +233,7 @@ fn trust_and_rejection() {
     assert_eq!(validator.changes(), 2);
 }
 
-/// Changes made by other programs are noticed too, and torn ones change nothing that was trusted.
+/// Changes by other programs are detected; truncated files do not affect trusted ones.
 #[test]
 fn changes_from_outside_are_noticed() {
     let folder = Scratch::new("outside");
@@ -252,7 +252,7 @@ fn changes_from_outside_are_noticed() {
     assert!(!validator.trust_list(Group::Applications).is_trusted(&certificate));
 }
 
-/// At most so many files, the oldest go first, and a flood does not write at its own speed (CVE-2024-45526).
+/// The number of files is limited, the oldest are deleted first, and a flood cannot exceed the write rate (CVE-2024-45526).
 #[test]
 fn rejected_certificates_are_bounded() {
     let folder = Scratch::new("rejected");
@@ -269,7 +269,7 @@ fn rejected_certificates_are_bounded() {
     assert!(kept.is_file());
     assert_eq!(names(&path).len(), REJECTED_MAX);
     assert!(!path.join(format!("{:040x}.der", 0)).exists(), "the oldest is gone");
-    // Junk is not kept, and the same certificate takes no second place.
+    // Junk is not kept, and the same certificate is kept once.
     assert!(rejected.offer(b"junk", None).is_none());
     assert_eq!(rejected.offer(first.der(), None), Some(kept));
     let mut written = 0;
@@ -281,8 +281,8 @@ fn rejected_certificates_are_bounded() {
     assert!(names(&path).len() <= REJECTED_MAX);
 }
 
-/// Strangers on one network displace their own certificates, not those that came from elsewhere, and an administrator sees
-/// where each came from, also after a restart.
+/// Strangers on one network displace their own certificates, not those from other networks. An administrator sees the address of
+/// each, also after a restart.
 #[test]
 fn a_flood_of_strangers_does_not_displace_an_honest_client() {
     let folder = Scratch::new("rejected-flood");
@@ -301,7 +301,7 @@ fn a_flood_of_strangers_does_not_displace_an_honest_client() {
     }
     assert_eq!(names(&path).len(), REJECTED_MAX);
     assert!(honest.is_file());
-    // Nor does it use up the rate of those who come from elsewhere.
+    // The flood does not use up the rate of other networks.
     for _ in 0..40 {
         rejected.offer(made("flood").0.der(), address("198.51.100.1"));
     }
@@ -332,7 +332,7 @@ fn trust_on_first_use_is_once_and_for_servers_only() {
     assert_eq!(refused, StatusCode::BAD_CERTIFICATE_HOST_NAME_INVALID);
     assert_eq!(status(trusting.validate(first.der(), &server())), StatusCode::GOOD);
     assert!(store.trust_list(Group::Applications, &mut Vec::new()).is_trusted(&first));
-    // Another key for the same application is not a first use.
+    // Another key of the same application is not a first use.
     assert_eq!(status(trusting.validate(second.der(), &server())), StatusCode::BAD_CERTIFICATE_UNTRUSTED);
     assert_eq!(status(trusting.validate(first.der(), &server())), StatusCode::GOOD);
 }
@@ -341,7 +341,7 @@ fn trust_on_first_use_is_once_and_for_servers_only() {
 fn requests_and_imports() {
     let folder = Scratch::new("import");
     let store = folder.store();
-    // A request: its key waits for the certificate.
+    // A request: its key is stored until the certificate arrives.
     let settings = CertificateSettings::new("Boiler", "urn:test:boiler");
     let key = PrivateKey::generate(NewKey::NistP384).unwrap();
     let request = create::request(&settings, &key).unwrap();
@@ -355,7 +355,7 @@ fn requests_and_imports() {
     let done = import(&store, Group::Applications, &file, Role::Own, None).unwrap();
     assert_eq!(done.len(), 2);
     assert_eq!(store.own(&mut Vec::new())[0].certificate, certificate);
-    // Somebody else's key.
+    // The key of another certificate.
     let (other, other_key) = made("other");
     fs::write(&file, encoding::certificate_pem(&other)).unwrap();
     let missing = import(&store, Group::Applications, &file, Role::Own, None);
@@ -368,7 +368,7 @@ fn requests_and_imports() {
     fs::write(&file, encoding::certificate_pem(&other) + &other_key.pem()).unwrap();
     import(&store, Group::Applications, &file, Role::Own, None).unwrap();
     assert_eq!(store.own(&mut Vec::new()).len(), 2);
-    // A chain to be trusted: its first is, the others complete chains.
+    // A trusted chain: the first certificate is trusted, the others complete chains.
     let chain = encoding::certificate_pem(&other) + &encoding::certificate_pem(&certificate);
     fs::write(&file, chain).unwrap();
     import(&store, Group::Applications, &file, Role::Trusted, None).unwrap();
@@ -385,7 +385,7 @@ fn requests_and_imports() {
     assert!(error.contains("openssl pkey"), "{error}");
 }
 
-/// Keys as other tools write them.
+/// Keys in the encodings of other tools.
 #[test]
 fn keys_in_every_encoding() {
     for kind in NewKey::ALL {
@@ -414,7 +414,7 @@ fn names_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn what_is_overlooked_is_told_however_many_are_refused() {
+fn suppressed_findings_are_logged_despite_many_rejections() {
     let scratch = Scratch::new("overlooked");
     let store = scratch.store();
     let (peer, _) = made("peer");
@@ -428,7 +428,7 @@ fn what_is_overlooked_is_told_however_many_are_refused() {
     validator.on_overlooked(move |status, thumbprint| {
         hook.lock().unwrap().push((status, thumbprint.to_owned()));
     });
-    // Strangers have the same fault, and are refused.
+    // Strangers have the same fault, and are rejected.
     let elsewhere = CertificatePurpose::Server { host_name: "other.example".to_owned() };
     for _ in 0..1000 {
         let refused = status(validator.validate(stranger.der(), &elsewhere));

@@ -4,7 +4,7 @@
 //! cargo run --release -p taktwerk-pubsub --example key_rotation [MESSAGES [MESSAGES_PER_KEY [SEED]]]
 //! ```
 //!
-//! Prints what happened and exits with 99 if a promise was not kept.
+//! Prints a report and exits with 99 if a guarantee was violated.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // that is what it is for
 
 #[path = "../tests/endurance/mod.rs"]
@@ -21,15 +21,15 @@ fn main() -> ExitCode {
         match text.parse() {
             Ok(given) if given > 0 => *number = given,
             _ => {
-                eprintln!("{text:?} is no number: key_rotation [MESSAGES [MESSAGES_PER_KEY [SEED]]]");
+                eprintln!("{text:?} is not a number: key_rotation [MESSAGES [MESSAGES_PER_KEY [SEED]]]");
                 return ExitCode::from(2);
             }
         }
     }
     let [messages, messages_per_key, seed] = numbers;
-    // A key has to live longer than its service allows at least, 100 ms, and than the link may delay.
+    // A key must live longer than the service's minimum of 100 ms and than the maximum delay of the link.
     if messages_per_key < 400 {
-        eprintln!("{messages_per_key} messages per key are too few: give 400 at least");
+        eprintln!("{messages_per_key} messages per key are too few: the minimum is 400");
         return ExitCode::from(2);
     }
     let mut told = 0;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     for (name, count) in [
         ("messages sent", report.sent),
         ("keys used", report.keys),
-        ("publishers started again", report.restarts),
+        ("publisher restarts", report.restarts),
         ("calls of GetSecurityKeys", report.key_requests),
         ("  of these not answered", report.key_requests_failed),
         ("dropped by the link", report.dropped),
@@ -50,11 +50,11 @@ fn main() -> ExitCode {
         ("copies and old messages offered", report.replays_offered),
         ("forged messages offered", report.forged_offered),
         ("refused as replays", report.replays_refused),
-        ("refused by security in all", report.refused_by_security),
+        ("refused by security, total", report.refused_by_security),
         ("nonces", report.nonces),
         ("nonces used twice", report.nonces_repeated),
         ("valid messages lost", report.lost),
-        ("forged or replayed messages taken", report.wrong),
+        ("forged or replayed messages accepted", report.wrong),
     ] {
         println!("{name:<36} {count:>12}");
     }

@@ -1,13 +1,13 @@
-//! A publisher and a subscriber over plain UDP sockets for comparison with other stacks (`interop/pubsub.sh`). It has the
-//! flags, the data set and the output of `o6-pubsub`:
+//! A publisher and a subscriber over plain UDP sockets, for comparison with other stacks (`interop/pubsub.sh`). Flags,
+//! data set and output are the same as those of `o6-pubsub`:
 //!
 //! ```text
 //! udp_peer publish|subscribe --url opc.udp://HOST:PORT [--layout dynamic|fixed|full] [--mode none|sign|encrypt]
 //!          [--policy aes128|aes256] [--interval MS] [--count N] [--seconds S] [--hex]
 //! ```
 //!
-//! With `--hex` the subscriber prints every datagram it receives instead of its values. Applications use
-//! the crate `taktwerk`; this shows how a driver of their own would call the engines.
+//! With `--hex` the subscriber prints every received datagram instead of its values. Applications use the crate
+//! `taktwerk`; this shows how a custom driver calls the engines.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // that is what it is for
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // it is a driver
 #![allow(clippy::unwrap_used)] // it ends when something is not there
@@ -139,7 +139,7 @@ fn publish(options: &Options, clock: &Clock) {
     println!("PUBLISHED {count}");
 }
 
-/// Prints what arrives.
+/// Prints received values.
 struct Printer {
     last: u32,
 }

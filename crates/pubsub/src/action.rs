@@ -1,7 +1,7 @@
-//! Actions (Part 14 §5.4.3, §6.2.11.2): a [`Requestor`] asks a [`Responder`] to do something and gets its results, over
-//! transports that lose, repeat and reorder.
+//! Actions (Part 14 §5.4.3, §6.2.11.2): a [`Requestor`] asks a [`Responder`] to execute something and gets the results,
+//! over transports that lose, repeat and reorder messages.
 //!
-//! Both say in every publishing interval where they are, until the other one agrees:
+//! Both send their state in every publishing interval until the other side agrees:
 //!
 //! ```text
 //! requestor   Executing ──────────────► Idle ───► (forgotten)
@@ -10,22 +10,22 @@
 //! responder   Executing ──► Done ─────► Idle
 //! ```
 //!
-//! An execution is known by its requestor, the requestor's correlation data and the RequestId; a request that comes twice
-//! does not execute twice, also not for a while after it was done. Both engines are driven like the others: datagrams in,
-//! [`Transmit`](crate::Transmit) out.
+//! An execution is identified by its requestor, the requestor's correlation data and the RequestId. A repeated request
+//! is not executed again, also not for some time after the execution has ended. Both engines are driven like the
+//! others: datagrams in, [`Transmit`](crate::Transmit) out.
 //!
-//! A responder that has descriptions ([`Responder::describe`]) announces them and answers probes; a requestor asks with
-//! [`Requestor::discover`].
+//! A responder with descriptions ([`Responder::describe`]) announces them and answers probes; a requestor requests them
+//! with [`Requestor::discover`].
 //!
-//! Over a transport that repeats by itself until a message has arrived (brokers: `reliable`), each says what it has to say
-//! once, and the responder only that it is done.
+//! Over a transport with its own retransmission (brokers: `reliable`), each message is sent once, and the responder
+//! sends only the state Done.
 //!
-//! Messages are UADP or, over brokers, JSON ([`ActionMapping`]); fields are Variants or RawData, as the
-//! DataSetFieldContentMask of the responder's DataSetWriter has it. What needs names or types, JSON and RawData, is asked for
-//! once the responder's ActionMetaData is there.
+//! Messages are UADP or, over brokers, JSON ([`ActionMapping`]). Fields are Variants or RawData, according to the
+//! DataSetFieldContentMask of the responder's DataSetWriter. JSON and RawData need names or types, so such requests
+//! wait for the responder's ActionMetaData.
 //!
-//! Actions do something in the world, so they are secured: an engine without message security has to be asked for. JSON
-//! has none at all.
+//! Actions change the real world, so security is the default: an engine without message security must be explicitly
+//! allowed. JSON has no message security.
 
 mod describe;
 mod form;

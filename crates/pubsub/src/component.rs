@@ -1,9 +1,9 @@
-//! All components of a configuration and their states (Part 14 §6.2.1, §9.1.10): what a server shows of PubSub and
-//! what its Enable and Disable Methods do.
+//! The components of a configuration and their states (Part 14 §6.2.1, §9.1.10): what a server shows of PubSub, and the
+//! effect of its Enable and Disable Methods.
 //!
-//! WriterGroups and DataSetReaders run in the engines, which report what becomes of them; everything else is
-//! operational as soon as it is enabled and what it belongs to is. [`Components`] says which engine parts have to be
-//! started and stopped when something above them changes.
+//! The engines run WriterGroups and DataSetReaders and report their states. All other components are operational as
+//! soon as they and their parents are enabled. [`Components`] determines which engine parts have to be started and
+//! stopped when a parent changes.
 
 use crate::config::{Configuration, Element};
 use crate::index::{GroupIndex, ReaderIndex};
@@ -36,8 +36,8 @@ impl Component {
         matches!(self, Self::WriterGroup(_) | Self::DataSetReader(_))
     }
 
-    /// Whether the engine has it switched on in a state; `None` if there is nothing to switch. A DataSetWriter
-    /// follows its group without being told.
+    /// Whether the engine should have it switched on in a state; `None` if there is nothing to switch. A DataSetWriter
+    /// follows its group automatically.
     const fn is_on(self, state: PubSubState) -> Option<bool> {
         let is_disabled = state.0 == PubSubState::DISABLED.0;
         match self {
@@ -58,31 +58,31 @@ pub struct StateCounters {
     pub error: u32,
     /// It became operational because it was enabled.
     pub operational_by_method: u32,
-    /// It became operational because what it belongs to did.
+    /// It became operational because its parent did.
     pub operational_by_parent: u32,
     /// It became operational again after an error.
     pub operational_from_error: u32,
-    /// It was paused because what it belongs to stopped.
+    /// It was paused because its parent stopped.
     pub paused_by_parent: u32,
     /// It was disabled.
     pub disabled_by_method: u32,
 }
 
-/// Something to do in an engine: start or stop a WriterGroup, DataSetWriter or DataSetReader.
+/// An action for an engine: start or stop a WriterGroup, DataSetWriter or DataSetReader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switch {
-    /// Which one.
+    /// The component.
     pub component: Component,
     /// On or off.
     pub on: bool,
 }
 
-/// What came of a change.
+/// The effects of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// Components that have another state now.
+    /// Components with a new state.
     pub states: Vec<(Component, PubSubState)>,
-    /// What is to be done in the engines.
+    /// Actions for the engines.
     pub switches: Vec<Switch>,
 }
 
@@ -91,21 +91,21 @@ struct Entry {
     component: Component,
     parent: Option<usize>,
     state: PubSubState,
-    /// Why it will be operational, when it will be.
+    /// The counter to use when it becomes operational: by method or by parent.
     by_method: bool,
     cannot_run: bool,
     counters: StateCounters,
 }
 
-/// The states of everything.
+/// The states of all components.
 #[derive(Debug)]
 pub struct Components {
-    /// Parents stand in front of their children.
+    /// Parents precede their children.
     entries: Vec<Entry>,
 }
 
 impl Components {
-    /// Everything as configured, started: what is enabled is operational or waits for its engine.
+    /// The initial states of a configuration: enabled components are operational or wait for their engine.
     #[must_use]
     pub fn new(configuration: &Configuration) -> Self {
         let mut components = Self { entries: Vec::new() };
@@ -134,9 +134,9 @@ impl Components {
         components
     }
 
-    /// The configuration has changed: what has kept its name keeps its state and counters, as far as the new
-    /// configuration has it enabled. What else has changed about a part that an engine runs is waited for again: the
-    /// engine says when it is there. Gives the components that have another state now.
+    /// The configuration has changed. Components with the same name keep their state and counters if they are still
+    /// enabled. If other settings of a part that an engine runs have changed, it waits for the engine's report again.
+    /// Returns the components with a new state.
     pub fn reconfigure(&mut self, old: &Configuration, new: &Configuration) -> Changes {
         let mut next = Self::new(new);
         let mut changes = Changes::default();
@@ -166,7 +166,7 @@ impl Components {
             entry.state = match was {
                 _ if !is_enabled => PubSubState::DISABLED,
                 _ if !parent_runs => PubSubState::PAUSED,
-                // What could not run runs now, or this would not be the configuration.
+                // A component that could not run can run now; otherwise the configuration would be invalid.
                 PubSubState::ERROR if !component.is_run() => PubSubState::OPERATIONAL,
                 PubSubState::OPERATIONAL | PubSubState::ERROR | PubSubState::PRE_OPERATIONAL
                     if is_same || !component.is_run() =>
@@ -205,12 +205,12 @@ impl Components {
         self.entries.iter().position(|entry| entry.component == component)
     }
 
-    /// All components with their states, parents in front of their children.
+    /// All components with their states; parents precede their children.
     pub fn iter(&self) -> impl Iterator<Item = (Component, PubSubState)> {
         self.entries.iter().map(|entry| (entry.component, entry.state))
     }
 
-    /// The state of a component; Disabled if there is none.
+    /// The state of a component; Disabled if it does not exist.
     #[must_use]
     pub fn state(&self, component: Component) -> PubSubState {
         self.entries
@@ -229,12 +229,12 @@ impl Components {
             .unwrap_or_default()
     }
 
-    /// Sets all counters back (the Reset Method).
+    /// Resets all counters (the Reset Method).
     pub fn reset_counters(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.counters = StateCounters::default());
     }
 
-    /// Sets the counters of one component back.
+    /// Resets the counters of one component.
     pub fn reset_counters_of(&mut self, component: Component) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.component == component) {
             entry.counters = StateCounters::default();
@@ -244,7 +244,7 @@ impl Components {
     /// The Enable and Disable Methods (Part 14 §9.1.10.2, §9.1.10.3).
     ///
     /// # Errors
-    /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component.
+    /// Bad_InvalidState if it is already enabled or disabled, Bad_NodeIdUnknown if it does not exist.
     pub fn set_enabled(&mut self, component: Component, enabled: bool) -> Result<Changes, StatusCode> {
         let at = self.position(component).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         let entry = self.entries.get_mut(at).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
@@ -259,8 +259,7 @@ impl Components {
         Ok(changes)
     }
 
-    /// A component cannot run, whatever its engine says, until there is another configuration: where it would be
-    /// operational, it is in error.
+    /// A component cannot run until the configuration changes: it is in error instead of operational.
     pub fn cannot_run(&mut self, component: Component) -> Changes {
         let mut changes = Changes::default();
         let Some(at) = self.position(component) else { return changes };
@@ -271,27 +270,27 @@ impl Components {
         changes
     }
 
-    /// What kept a component from running is over.
+    /// The component can run again.
     pub fn can_run_again(&mut self, component: Component) -> Changes {
         let mut changes = Changes::default();
         let Some(at) = self.position(component) else { return changes };
         let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.cannot_run) else { return changes };
         entry.cannot_run = false;
-        // What an engine runs says by itself that it runs again.
+        // Parts that an engine runs report this themselves.
         if !component.is_run() {
             self.trigger(at, Trigger::Ready, true, &mut changes);
         }
         changes
     }
 
-    /// An engine says what became of a WriterGroup or DataSetReader.
+    /// Takes an engine's report about a WriterGroup or DataSetReader.
     pub fn report(&mut self, component: Component, state: PubSubState) -> Changes {
         let mut changes = Changes::default();
         let Some(at) = self.position(component).filter(|_| component.is_run()) else { return changes };
         let trigger = match state {
             PubSubState::OPERATIONAL => Trigger::Ready,
             PubSubState::ERROR => Trigger::Fault,
-            // Off and waiting are what we told it to be.
+            // Disabled and paused are the states that we have set.
             _ => return changes,
         };
         self.trigger(at, trigger, true, &mut changes);
@@ -303,7 +302,7 @@ impl Components {
         let before = entry.state;
         let mut state = next(before, trigger, parent_runs);
         if state == PubSubState::PRE_OPERATIONAL && !entry.component.is_run() {
-            // Nothing to wait for.
+            // There is nothing to wait for.
             state = PubSubState::OPERATIONAL;
         }
         if entry.cannot_run && state == PubSubState::OPERATIONAL {
@@ -347,7 +346,7 @@ impl Components {
     }
 }
 
-/// Whether the engine has nothing to do anew for a WriterGroup or DataSetReader.
+/// Whether the engine need not restart a WriterGroup or DataSetReader.
 fn same_settings(before: Component, old: &Configuration, after: Component, new: &Configuration) -> bool {
     match (before, after) {
         (Component::WriterGroup(before), Component::WriterGroup(after)) => {
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_runs_waits_for_it() {
+    fn parts_that_an_engine_runs_wait_for_it() {
         let mut components = components();
         assert_eq!(components.state(Component::WriterGroup(GROUP)), PubSubState::PRE_OPERATIONAL);
         assert_eq!(components.state(WRITER), PubSubState::PAUSED);
@@ -406,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_is_in_error_until_the_configuration_is_another() {
+    fn components_that_cannot_run_are_in_error_until_reconfigured() {
         let mut components = components();
         components.cannot_run(WRITER);
         components.cannot_run(READER);
@@ -445,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn disabling_something_pauses_all_below_and_stops_the_engines() {
+    fn disabling_pauses_all_children_and_stops_the_engines() {
         let mut components = components();
         components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
         components.report(READER, PubSubState::OPERATIONAL);
@@ -457,7 +456,7 @@ mod tests {
             assert_eq!(components.state(component), PubSubState::PAUSED, "{component:?}");
         }
         assert_eq!(components.set_enabled(CONNECTION, false), Err(StatusCode::BAD_INVALID_STATE));
-        // What is disabled below stays so.
+        // A disabled child stays disabled.
         components.set_enabled(READER, false).unwrap();
         let changes = components.set_enabled(CONNECTION, true).unwrap();
         let on = Switch { component: Component::WriterGroup(GROUP), on: true };
@@ -465,7 +464,7 @@ mod tests {
         assert_eq!(components.state(READER), PubSubState::DISABLED);
         assert_eq!(components.state(Component::WriterGroup(GROUP)), PubSubState::PRE_OPERATIONAL);
         assert_eq!(components.counters(CONNECTION).operational_by_method, 1);
-        // A report that comes too late does not wake what was disabled.
+        // A late report does not enable what was disabled.
         assert_eq!(components.report(READER, PubSubState::OPERATIONAL), Changes::default());
         assert_eq!(components.set_enabled(READER, true).unwrap().switches.len(), 1);
         let unknown = Component::Connection { connection: 9 };
@@ -492,18 +491,18 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_configuration_keeps_what_has_kept_its_name() {
+    fn reconfiguration_keeps_components_with_the_same_name() {
         let mut components = components();
         let old = configuration();
         components.report(Component::WriterGroup(GROUP), PubSubState::OPERATIONAL);
         components.report(READER, PubSubState::OPERATIONAL);
-        // Another connection in front of it, the reader with another timeout, the writer disabled.
+        // Another connection before it, another timeout for the reader, and a disabled writer.
         let mut new = old.clone();
         new.connections.insert(0, Connection::new("first", None, "opc.udp://239.0.0.1:4841"));
         new.connections[1].reader_groups[0].readers[0].message_receive_timeout = 77.0;
         new.connections[1].writer_groups[0].writers[0].enabled = false;
         let changes = components.reconfigure(&old, &new);
-        assert!(changes.switches.is_empty(), "the engines look for themselves");
+        assert!(changes.switches.is_empty(), "the engines detect the change themselves");
         let group = GroupIndex { connection: 1, group: 0 };
         let reader = ReaderIndex { connection: 1, group: 0, reader: 0 };
         for (component, expected) in [
@@ -517,7 +516,7 @@ mod tests {
         }
         assert_eq!(components.counters(Component::WriterGroup(group)).operational_by_parent, 1);
         components.report(Component::DataSetReader(reader), PubSubState::OPERATIONAL);
-        // And back again, everything off.
+        // And back again, everything disabled.
         let off = Configuration { enabled: false, ..old.clone() };
         components.reconfigure(&new, &off);
         assert_eq!(components.state(Component::Root), PubSubState::DISABLED);

@@ -1,8 +1,8 @@
-//! The configuration of PubSub, typed: what Part 14 §6.2 hides in ExtensionObjects are enums here.
+//! The typed PubSub configuration: enums for what Part 14 §6.2 puts into ExtensionObjects.
 //!
 //! It converts without loss from and to the standard structures ([`Configuration::from_schema`],
-//! [`Configuration::to_schema`]) and the standard binary file ([`binary_file`]), and with the feature `serde` from
-//! and to TOML (`toml`). [`validate`] says what is wrong with it.
+//! [`Configuration::to_schema`]) and the standard binary file ([`binary_file`]), and with the feature `serde` from and
+//! to TOML (`toml`). [`validate`] reports its problems.
 
 use crate::publisher_id::PublisherId;
 use crate::uadp::SecurityMode;
@@ -46,7 +46,7 @@ pub const TRANSPORT_MQTT_UADP: &str = "http://opcfoundation.org/UA-Profile/Trans
 /// JSON over MQTT.
 pub const TRANSPORT_MQTT_JSON: &str = "http://opcfoundation.org/UA-Profile/Transport/pubsub-mqtt-json";
 
-/// A URL as others may see it: without the user and the password of a broker that may be in it.
+/// A URL without the user and password of a broker, for display.
 #[must_use]
 pub fn without_credentials(url: &str) -> String {
     match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
@@ -55,21 +55,22 @@ pub fn without_credentials(url: &str) -> String {
     }
 }
 
-/// A broker's URL with the password of the user that it names.
+/// A broker's URL with the password of the user in it.
 ///
 /// # Errors
-/// It names no user, has a password already, or is no broker's; the password would end it.
+/// It contains no user, contains a password already, or is not a broker's, or the password would end the user part of
+/// the URL.
 pub fn with_password(url: &str, password: &str) -> Result<String, &'static str> {
     let rest = url.split_once("://").filter(|(scheme, _)| scheme.starts_with("mqtt"));
     let Some((scheme, rest)) = rest else { return Err("a password is for brokers: mqtts://user@host") };
     let Some((user, host)) = rest.rsplit_once('@').filter(|(user, _)| !user.is_empty()) else {
-        return Err("a password was given, and the URL names no user: write mqtts://user@host");
+        return Err("a password was given, but the URL names no user: write mqtts://user@host");
     };
     if user.contains(':') {
-        return Err("the URL has a password already: leave out one of both");
+        return Err("the URL has a password already: remove one of the two");
     }
     if password.is_empty() || password.contains(['/', '\n', '\r']) {
-        return Err("the password is empty, or has a / in it, which ends what a URL says of the user");
+        return Err("the password is empty or contains a /, which would end the user part of the URL");
     }
     Ok(format!("{scheme}://{user}:{password}@{host}"))
 }
@@ -77,25 +78,25 @@ pub fn with_password(url: &str, password: &str) -> Result<String, &'static str> 
 /// A whole PubSub configuration (PubSubConfiguration2DataType, Part 14 §6.2.12.2).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Configuration {
-    /// Whether anything runs.
+    /// Whether PubSub runs.
     pub enabled: bool,
-    /// What is published.
+    /// Published data sets.
     pub data_sets: Vec<PublishedDataSet>,
-    /// Where and how it is sent and received.
+    /// Connections, with everything that is sent and received on them.
     pub connections: Vec<Connection>,
-    /// Subscribed data sets that stand for themselves.
+    /// Standalone subscribed data sets.
     pub subscribed_data_sets: Vec<StandaloneSubscribedDataSetDataType>,
-    /// DataSetClasses the application knows.
+    /// DataSetClasses that the application knows.
     pub data_set_classes: Vec<DataSetMetaDataType>,
-    /// Key services for groups that name none.
+    /// Key services for groups without their own.
     pub default_security_key_services: Vec<EndpointDescription>,
-    /// Groups whose keys are managed here.
+    /// Groups whose keys this server manages.
     pub security_groups: Vec<SecurityGroupDataType>,
-    /// Where keys are pushed to.
+    /// Servers that keys are pushed to.
     pub key_push_targets: Vec<PubSubKeyPushTargetDataType>,
     /// VersionTime of the last change.
     pub configuration_version: u32,
-    /// Anything else.
+    /// Other properties.
     pub properties: Vec<KeyValuePair>,
 }
 
@@ -104,17 +105,17 @@ pub struct Configuration {
 pub struct PublishedDataSet {
     /// Unique name.
     pub name: String,
-    /// Folders it is shown in.
+    /// Folders that contain it.
     pub folder: Vec<String>,
     /// Its fields.
     pub meta_data: DataSetMetaDataType,
     /// Constant fields.
     pub extension_fields: Vec<KeyValuePair>,
-    /// Where the values come from.
+    /// Source of its values.
     pub source: DataSetSource,
 }
 
-/// Where the values of a PublishedDataSet come from.
+/// Source of a PublishedDataSet's values.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum DataSetSource {
@@ -124,7 +125,7 @@ pub enum DataSetSource {
     Events(Box<PublishedEventsDataType>),
     /// The application itself.
     Custom {
-        /// Values are sent in every cycle; else when the application has some.
+        /// Values are sent in every cycle; otherwise when the application provides some.
         cyclic: bool,
     },
     /// Actions of the application.
@@ -146,26 +147,26 @@ pub struct Connection {
     pub name: String,
     /// Whether it runs.
     pub enabled: bool,
-    /// Who we are when we publish on it.
+    /// PublisherId for publishing.
     pub publisher_id: Option<PublisherId>,
     /// The transport: one of the `TRANSPORT_` constants.
     pub transport_profile_uri: String,
     /// Network interface; empty for the default one.
     pub network_interface: String,
-    /// Where to: `opc.udp://239.0.0.1:4840`, `opc.eth://01-00-5E-00-00-01`, `mqtt://broker:1883`.
+    /// Address: `opc.udp://239.0.0.1:4840`, `opc.eth://01-00-5E-00-00-01`, `mqtt://broker:1883`.
     pub url: String,
     /// Settings of the transport.
     pub transport: ConnectionTransport,
-    /// Anything else.
+    /// Other properties.
     pub properties: Vec<KeyValuePair>,
-    /// What is sent.
+    /// WriterGroups.
     pub writer_groups: Vec<WriterGroup>,
-    /// What is received.
+    /// ReaderGroups.
     pub reader_groups: Vec<ReaderGroup>,
 }
 
 impl core::fmt::Debug for Connection {
-    /// Everything but the password in the URL.
+    /// Prints everything except the password in the URL.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Connection")
             .field("name", &self.name)
@@ -192,23 +193,23 @@ pub enum ConnectionTransport {
     Datagram(DatagramConnectionTransportDataType),
     Datagram2(DatagramConnectionTransport2DataType),
     Broker(BrokerConnectionTransportDataType),
-    /// Of a kind we do not know.
+    /// An unknown kind.
     Other(ExtensionObject),
 }
 
 /// Message security of a group or reader.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GroupSecurity {
-    /// What is done to messages; received ones with less are refused.
+    /// Required security; received messages with less are refused.
     pub mode: SecurityMode,
-    /// Whose keys are used.
+    /// The SecurityGroup of the keys.
     pub security_group_id: String,
-    /// Who hands out the keys.
+    /// Servers that provide the keys.
     pub security_key_services: Vec<EndpointDescription>,
 }
 
 impl GroupSecurity {
-    /// Makes it at least as strong as `mode`; a SecurityGroup that it names stays.
+    /// Raises the security to at least `mode`; an existing SecurityGroup stays.
     pub fn strengthen(&mut self, mode: SecurityMode, security_group_id: &str) {
         self.mode = self.mode.max(mode);
         if self.security_group_id.is_empty() && mode != SecurityMode::None {
@@ -218,14 +219,13 @@ impl GroupSecurity {
 }
 
 impl Configuration {
-    /// Makes the message security of all WriterGroups at least as strong as `mode`; those without a SecurityGroup get this
-    /// one.
+    /// Raises the message security of all WriterGroups to at least `mode`; those without a SecurityGroup get this one.
     pub fn strengthen_writers(&mut self, mode: SecurityMode, security_group_id: &str) {
         let groups = self.connections.iter_mut().flat_map(|connection| &mut connection.writer_groups);
         groups.for_each(|group| group.security.strengthen(mode, security_group_id));
     }
 
-    /// The same for all ReaderGroups, and DataSetReaders that have settings of their own.
+    /// The same for all ReaderGroups, and for DataSetReaders with their own settings.
     pub fn strengthen_readers(&mut self, mode: SecurityMode, security_group_id: &str) {
         for group in self.connections.iter_mut().flat_map(|connection| &mut connection.reader_groups) {
             group.security.strengthen(mode, security_group_id);
@@ -246,7 +246,7 @@ pub struct WriterGroup {
     pub writer_group_id: u16,
     /// Message security.
     pub security: GroupSecurity,
-    /// Largest NetworkMessage in bytes; 0: what the transport takes.
+    /// Maximum NetworkMessage in bytes; 0 uses the transport's limit.
     pub max_network_message_size: u32,
     /// Milliseconds between cycles.
     pub publishing_interval: f64,
@@ -256,15 +256,15 @@ pub struct WriterGroup {
     pub priority: u8,
     /// Preferred locales.
     pub locale_ids: Vec<String>,
-    /// The layout of headers, if it is one of Annex A.
+    /// URI of the header layout, if it is one of Annex A.
     pub header_layout_uri: String,
     /// Settings of the transport.
     pub transport: WriterGroupTransport,
     /// The message mapping.
     pub message: WriterGroupMessage,
-    /// Anything else.
+    /// Other properties.
     pub properties: Vec<KeyValuePair>,
-    /// What it sends.
+    /// DataSetWriters.
     pub writers: Vec<DataSetWriter>,
 }
 
@@ -278,7 +278,7 @@ pub enum WriterGroupTransport {
     Datagram(DatagramWriterGroupTransportDataType),
     Datagram2(DatagramWriterGroupTransport2DataType),
     Broker(BrokerWriterGroupTransportDataType),
-    /// Of a kind we do not know.
+    /// An unknown kind.
     Other(ExtensionObject),
 }
 
@@ -289,7 +289,7 @@ pub enum WriterGroupTransport {
 pub enum WriterGroupMessage {
     Uadp(UadpWriterGroupMessageDataType),
     Json(JsonWriterGroupMessageDataType),
-    /// Of a kind we do not know.
+    /// An unknown kind.
     Other(ExtensionObject),
 }
 
@@ -308,9 +308,9 @@ pub struct DataSetWriter {
     pub enabled: bool,
     /// Its id within the publisher; not 0.
     pub data_set_writer_id: u16,
-    /// What is sent of each field.
+    /// What to send of each field.
     pub field_content_mask: DataSetFieldContentMask,
-    /// A key frame in so many messages; 1: always, 0: for events.
+    /// Every n-th message is a key frame; 1: all, 0: for events.
     pub key_frame_count: u32,
     /// The name of its PublishedDataSet; empty for a heartbeat.
     pub data_set_name: String,
@@ -318,7 +318,7 @@ pub struct DataSetWriter {
     pub transport: DataSetWriterTransport,
     /// Settings of the message mapping.
     pub message: DataSetWriterMessage,
-    /// Anything else.
+    /// Other properties.
     pub properties: Vec<KeyValuePair>,
 }
 
@@ -330,18 +330,18 @@ pub enum DataSetWriterTransport {
     #[default]
     None,
     Broker(BrokerDataSetWriterTransportDataType),
-    /// Of a kind we do not know.
+    /// An unknown kind.
     Other(ExtensionObject),
 }
 
-/// The message mapping of a DataSetWriter: the one of its group.
+/// The message mapping of a DataSetWriter, the same as its group's.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // each is the structure it holds
 pub enum DataSetWriterMessage {
     Uadp(UadpDataSetWriterMessageDataType),
     Json(JsonDataSetWriterMessageDataType),
-    /// Of a kind we do not know.
+    /// An unknown kind.
     Other(ExtensionObject),
 }
 
@@ -360,30 +360,30 @@ pub struct ReaderGroup {
     pub enabled: bool,
     /// Message security of its readers.
     pub security: GroupSecurity,
-    /// Largest NetworkMessage in bytes; 0: what the transport takes.
+    /// Maximum NetworkMessage in bytes; 0 uses the transport's limit.
     pub max_network_message_size: u32,
     /// Settings of the transport.
     pub transport: ExtensionObject,
     /// Settings of the message mapping.
     pub message: ExtensionObject,
-    /// Anything else.
+    /// Other properties.
     pub properties: Vec<KeyValuePair>,
-    /// What it receives.
+    /// DataSetReaders.
     pub readers: Vec<DataSetReader>,
 }
 
-/// A DataSetReader (Part 14 §6.2.9): which DataSetMessages, and what they mean.
+/// A DataSetReader (Part 14 §6.2.9): selects DataSetMessages and describes their fields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataSetReader {
     /// Unique name within the group.
     pub name: String,
     /// Whether it runs.
     pub enabled: bool,
-    /// From whom; `None`: from anybody.
+    /// PublisherId to receive from; `None`: any.
     pub publisher_id: Option<PublisherId>,
-    /// From which WriterGroup; 0: any.
+    /// WriterGroup to receive from; 0: any.
     pub writer_group_id: u16,
-    /// From which DataSetWriter; 0: any.
+    /// DataSetWriter to receive from; 0: any.
     pub data_set_writer_id: u16,
     /// The fields.
     pub meta_data: DataSetMetaDataType,
@@ -393,17 +393,17 @@ pub struct DataSetReader {
     pub message_receive_timeout: f64,
     /// The writer's KeyFrameCount.
     pub key_frame_count: u32,
-    /// The layout of headers, if it is one of Annex A.
+    /// URI of the header layout, if it is one of Annex A.
     pub header_layout_uri: String,
-    /// Message security, if it is not the group's.
+    /// Message security, if it differs from the group's.
     pub security: Option<GroupSecurity>,
     /// Settings of the transport.
     pub transport: DataSetReaderTransport,
     /// Settings of the message mapping.
     pub message: DataSetReaderMessage,
-    /// What is done with the values.
+    /// Use of the values.
     pub subscribed_data_set: SubscribedDataSet,
-    /// Anything else.
+    /// Other properties.
     pub properties: Vec<KeyValuePair>,
 }
 
@@ -416,7 +416,7 @@ pub enum DataSetReaderTransport {
     None,
     Datagram(DatagramDataSetReaderTransportDataType),
     Broker(BrokerDataSetReaderTransportDataType),
-    /// Of a kind we do not know.
+    /// An unknown kind.
     Other(ExtensionObject),
 }
 
@@ -427,7 +427,7 @@ pub enum DataSetReaderTransport {
 pub enum DataSetReaderMessage {
     Uadp(UadpDataSetReaderMessageDataType),
     Json(JsonDataSetReaderMessageDataType),
-    /// Of a kind we do not know.
+    /// An unknown kind.
     Other(ExtensionObject),
 }
 
@@ -437,17 +437,17 @@ impl Default for DataSetReaderMessage {
     }
 }
 
-/// What is done with received values (Part 14 §6.2.10).
+/// Use of received values (Part 14 §6.2.10).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum SubscribedDataSet {
-    /// The application takes them.
+    /// The application receives them.
     #[default]
     None,
     /// They are written to Variables of a server.
     TargetVariables(TargetVariablesDataType),
-    /// A server shows them as Variables made for them.
+    /// A server shows them as new Variables.
     Mirror(SubscribedDataSetMirrorDataType),
-    /// Of a kind we do not know, or the name of a standalone one.
+    /// An unknown kind, or the name of a standalone data set.
     Other(ExtensionObject),
 }

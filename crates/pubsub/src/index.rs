@@ -1,4 +1,4 @@
-//! Where the engines' parts stand in a configuration.
+//! Positions of the engines' parts in a configuration.
 
 /// A WriterGroup: positions in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,12 +15,12 @@ pub mod status;
 pub mod structure;
 pub(crate) mod value;
 
-/// How fields are written (Part 14 Table 112).
+/// The encoding of fields (Part 14 Table 112).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JsonFieldEncoding {
-    /// Values without their types where the metadata says them; defaults are written.
+    /// Values without types if the metadata has them; default values are written.
     Verbose,
-    /// Values with their types; defaults are left out.
+    /// Values with types; default values are omitted.
     Compact,
     /// Of 1.04, deprecated: `Type` and `Body`.
     Reversible,
@@ -29,7 +29,7 @@ pub enum JsonFieldEncoding {
 }
 
 impl JsonFieldEncoding {
-    /// What a mask asks for.
+    /// The encoding that a mask selects.
     #[must_use]
     pub const fn of(mask: MessageMask) -> Self {
         match (mask.contains(MessageMask::FIELD_ENCODING1), mask.contains(MessageMask::FIELD_ENCODING2)) {
@@ -44,11 +44,11 @@ impl JsonFieldEncoding {
 /// Writes the fields of a DataSetMessage into its Payload.
 type Payload<'a> = &'a mut dyn FnMut(&mut Members, &JsonContext<'_>, &mut Vec<u8>);
 
-/// What the configuration says about a writer's DataSetMessages.
+/// Settings of a writer's DataSetMessages.
 #[derive(Debug)]
 pub(crate) struct WriterSpec {
     mask: MessageMask,
-    /// There are headers at all.
+    /// Whether there is a header.
     has_header: bool,
     encoding: JsonFieldEncoding,
     fields: DataSetFieldContentMask,
@@ -88,7 +88,7 @@ impl WriterSpec {
         }
     }
 
-    /// Appends a DataSetMessage around what `payload` writes into its object.
+    /// Appends a DataSetMessage with the payload that `payload` writes.
     fn message(&self, kind: &str, number: u32, now: Now, out: &mut Vec<u8>, payload: Option<Payload<'_>>) {
         let namespaces: Vec<&str> = core::iter::once("http://opcfoundation.org/UA/")
             .chain(self.namespaces.iter().map(String::as_str))
@@ -210,7 +210,7 @@ impl WriterSpec {
         if with_more {
             return self.data_value(field, context, out);
         }
-        // Status stands for the value, or beside it, with their types: nobody takes them for a value.
+        // A status instead of or beside a value is written with its type, so that it is not mistaken for a value.
         if status.is_bad() {
             return Variant::from(status).encode_json(context, out);
         }
@@ -277,13 +277,13 @@ impl WriterSpec {
     }
 }
 
-/// What is the same in all NetworkMessages of a group.
+/// The common properties of a group's NetworkMessages.
 #[derive(Debug)]
 pub(crate) struct GroupSpec {
     mask: NetworkMask,
     publisher_id: String,
     group_name: String,
-    /// Makes MessageIds unique together with a random number.
+    /// Makes MessageIds unique, together with a random number.
     count: u64,
 }
 
@@ -300,7 +300,7 @@ impl GroupSpec {
         }
     }
 
-    /// Appends the NetworkMessage around DataSetMessages.
+    /// Appends a NetworkMessage with DataSetMessages.
     pub(crate) fn wrap<'a>(
         &mut self,
         random: u64,

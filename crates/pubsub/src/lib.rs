@@ -1,14 +1,14 @@
 //! OPC UA PubSub (Part 14) without I/O.
 //!
-//! - [`uadp`]: binary NetworkMessages of every form, borrowed when read;
+//! - [`uadp`]: binary NetworkMessages in all forms, borrowed when decoded;
 //! - `json` (feature `json`): JSON NetworkMessages;
 //! - [`publisher`], [`subscriber`]: the engines;
-//! - [`config`]: the configuration, typed; from and to the standard structures, the standard file, TOML;
+//! - [`config`]: the typed configuration; conversion to the standard structures, the standard file, and TOML;
 //! - [`security`]: message security, key rings, the key service and its clients;
-//! - [`action`]: requestors and responders of Actions;
-//! - [`component`]: all components with their states, as a server shows and switches them;
-//! - `index`, `network_message`, [`transmit`]: positions and messages, which engines share;
-//! - [`state`], [`sequence`], [`publisher_id`], [`time`]: what both engines need.
+//! - [`action`]: Action requestors and responders;
+//! - [`component`]: all components with their states, which a server shows and switches;
+//! - `index`, `network_message`, [`transmit`]: positions and messages, shared by the engines;
+//! - [`state`], [`sequence`], [`publisher_id`], [`time`]: common types.
 
 #![forbid(unsafe_code)]
 

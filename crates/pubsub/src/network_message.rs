@@ -1,4 +1,4 @@
-//! NetworkMessages that are written whole: probes, announcements, Actions, and the last step of data.
+//! Writes complete NetworkMessages: probes, announcements, Actions, and the last step of data messages.
 
 use crate::publisher_id::PublisherId;
 use crate::security::{KeyStore, SecurityError, seal};
@@ -16,15 +16,15 @@ use taktwerk_types::Encode;
 const SECURITY_HEADER_LEN: usize = 6 + MESSAGE_NONCE_LEN;
 /// Bytes of a signature.
 const SIGNATURE_LEN: usize = 32;
-/// Bytes that security adds to a message.
+/// Overhead of security per message, in bytes.
 pub(crate) const SECURED_LEN: usize = SECURITY_HEADER_LEN + SIGNATURE_LEN;
 
-/// The SecurityGroup and mode that an announcement is secured with.
+/// The SecurityGroup and mode of an announcement.
 pub(crate) type Security<'a> = Option<(&'a str, SecurityMode)>;
 
-/// Appends a NetworkMessage to the list of those to send, secured if `security` says so.
+/// Appends a NetworkMessage to the list of messages to send, secured according to `security`.
 ///
-/// `payload` is given the buffer and where the message starts in it.
+/// `payload` gets the buffer and the start of the message in it.
 #[allow(clippy::too_many_arguments)] // what a message is made of
 pub(crate) fn write_message(
     keys: &mut KeyStore,
@@ -77,7 +77,7 @@ pub(crate) fn write_announcement(
     let header = NetworkMessageHeader {
         publisher_id: publisher_id.map(PublisherId::as_ref),
         message_type: NetworkMessageType::DiscoveryAnnouncement,
-        // Its header is there in any case (Part 14 §7.2.4.6.3).
+        // The security header is always present (Part 14 §7.2.4.6.3).
         security: Some(SecurityHeader::default()),
         ..NetworkMessageHeader::default()
     };

@@ -1,5 +1,4 @@
-//! What is said when somebody wants to know it, but not more often than so, however often it is asked
-//! (Part 14 §7.2.4.6.12.2).
+//! Limits the rate of messages sent on request, however often they are requested (Part 14 §7.2.4.6.12.2).
 
 use std::collections::BTreeMap;
 use taktwerk_types::Instant;
@@ -10,7 +9,7 @@ struct Waiting {
     wanted: bool,
 }
 
-/// Keeps things apart in time. Its keys come from our own configuration, so there are only so many.
+/// Enforces a pause per key. The keys come from the configuration, so their number is bounded.
 #[derive(Debug)]
 pub(crate) struct Pauses<K>(BTreeMap<K, Waiting>);
 
@@ -21,14 +20,14 @@ impl<K> Default for Pauses<K> {
 }
 
 impl<K: Ord + Clone> Pauses<K> {
-    /// It is wanted: now, or when its pause is over.
+    /// Requests a message: due now, or after the pause.
     pub(crate) fn want(&mut self, key: K, now: Instant) {
         let waiting = self.0.entry(key).or_insert(Waiting { due: now, wanted: false });
         waiting.due = waiting.due.max(now);
         waiting.wanted = true;
     }
 
-    /// Something that is due. It is not again before `pause` nanoseconds have passed.
+    /// A key that is due. It will not be due again before `pause` nanoseconds have passed.
     pub(crate) fn take(&mut self, now: Instant, pause: u64) -> Option<K> {
         let (key, waiting) = self.0.iter_mut().find(|(_, waiting)| waiting.wanted && waiting.due <= now)?;
         waiting.wanted = false;
@@ -36,7 +35,7 @@ impl<K: Ord + Clone> Pauses<K> {
         Some(key.clone())
     }
 
-    /// It was not said: it is wanted still, but not before then.
+    /// The message was not sent: it is due again at `until`.
     pub(crate) fn postpone(&mut self, key: &K, until: Instant) {
         if let Some(waiting) = self.0.get_mut(key) {
             waiting.wanted = true;
@@ -49,7 +48,7 @@ impl<K: Ord + Clone> Pauses<K> {
         self.0.values().filter(|waiting| waiting.wanted).map(|waiting| waiting.due).min()
     }
 
-    /// The keys have other names; `None`: what it was about is gone.
+    /// Renames the keys; `None` removes one.
     pub(crate) fn rename(&mut self, name: impl Fn(K) -> Option<K>) {
         let old = core::mem::take(&mut self.0);
         self.0 = old.into_iter().filter_map(|(key, waiting)| Some((name(key)?, waiting))).collect();
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn once_in_a_pause() {
+    fn each_key_is_due_once_per_pause() {
         let mut pauses = Pauses::default();
         pauses.want("a", at(5));
         pauses.want("a", at(6));

@@ -1,10 +1,11 @@
 //! The publisher engine: WriterGroups on their schedules (Part 14 §5.4.1.2, §6.2.4, §6.2.6).
 //!
-//! A driver calls [`Publisher::poll`] when [`Publisher::poll_timeout`] is due and sends what is in the [`Transmit`];
-//! it hands received datagrams to [`Publisher::receive`] and makes the calls of [`Publisher::poll_key_request`].
+//! A driver calls [`Publisher::poll`] when [`Publisher::poll_timeout`] is due and sends the messages in the
+//! [`Transmit`]. It passes received datagrams to [`Publisher::receive`] and makes the calls from
+//! [`Publisher::poll_key_request`].
 //!
-//! Cycles are at `start + n × PublishingInterval` whatever the driver does: lateness never adds up. A cycle that was
-//! missed altogether is counted and skipped.
+//! Cycles are at `start + n × PublishingInterval` whatever the driver does, so lateness does not accumulate. Missed
+//! cycles are counted and skipped.
 
 use crate::config::{self, Configuration, Problem, WriterGroupMessage};
 use crate::index::GroupIndex;
@@ -37,24 +38,23 @@ use group::Group;
 pub use in_place::{FieldWriter, Number};
 pub use values::{InPlace, Values};
 
-/// What a publisher is given besides its configuration.
+/// Options of a publisher besides its configuration.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PublisherOptions {
-    /// How keys are asked for.
+    /// Options of key requests.
     pub key_store: KeyStoreOptions,
-    /// Largest NetworkMessage where the configuration does not say, in bytes: what a UDP datagram of one Ethernet
-    /// frame takes.
+    /// Maximum NetworkMessage in bytes if not configured. Default: the payload of a UDP datagram in one Ethernet frame.
     pub message_len_max: usize,
-    /// Most events of a DataSetWriter in one cycle; the rest follows in the next.
+    /// Maximum events per DataSetWriter and cycle; the rest follows in the next cycle.
     pub events_max: usize,
-    /// Nanoseconds between two announcements of the same thing at least (Part 14 §7.2.4.6.12.2).
+    /// Minimum nanoseconds between two announcements of the same kind (Part 14 §7.2.4.6.12.2).
     pub announcement_pause_nanos: u64,
-    /// What is said about the application behind the publisher.
+    /// The application behind the publisher, for announcements.
     pub application: taktwerk_schema::ApplicationDescription,
-    /// Its capabilities, in the identifiers of Part 12.
+    /// Its capability identifiers (Part 12).
     pub capabilities: Vec<taktwerk_types::UaString>,
-    /// The endpoints of its server, if it is one.
+    /// Endpoints of its server, if it has one.
     pub endpoints: Vec<taktwerk_schema::EndpointDescription>,
 }
 
@@ -72,37 +72,37 @@ impl Default for PublisherOptions {
     }
 }
 
-/// Something that happened.
+/// An event of a publisher.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum PublisherEvent {
-    /// A WriterGroup has another state.
+    /// The state of a WriterGroup has changed.
     GroupState {
-        /// Which one.
+        /// The group.
         group: GroupIndex,
         /// Its new state.
         state: PubSubState,
-        /// Why, if it is an error.
+        /// The reason of an error.
         reason: Option<SecurityError>,
     },
-    /// It has another configuration: positions in all events that follow are those of it.
+    /// The configuration has changed: positions in all following events refer to it.
     Reconfigured(Arc<Configuration>),
-    /// Cycles were missed: the driver came too late.
+    /// Cycles were missed because the driver called too late.
     Missed {
-        /// Which group.
+        /// The group.
         group: GroupIndex,
-        /// How many.
+        /// Number of missed cycles.
         cycles: u64,
     },
-    /// A DataSetMessage does not fit its ConfiguredSize or the largest NetworkMessage and was not sent.
+    /// A DataSetMessage exceeds its ConfiguredSize or the maximum NetworkMessage and was not sent.
     TooLarge {
-        /// Which group.
+        /// The group.
         group: GroupIndex,
-        /// Position of the writer in it.
+        /// Position of the writer in the group.
         writer: usize,
-        /// Bytes it has.
+        /// Length of the message in bytes.
         len: usize,
-        /// Bytes it may have.
+        /// Maximum length in bytes.
         limit: usize,
     },
 }
@@ -115,23 +115,23 @@ pub struct GroupCounters {
     pub cycles: u64,
     /// Cycles missed.
     pub missed: u64,
-    /// NetworkMessages made.
+    /// NetworkMessages created.
     pub network_messages: u64,
     /// DataSetMessages in them.
     pub data_set_messages: u64,
-    /// Of these, keep-alives.
+    /// Keep-alives among them.
     pub keep_alives: u64,
-    /// NetworkMessages sent again (MessageRepeatCount), not counted above.
+    /// Repeated NetworkMessages (MessageRepeatCount), not counted above.
     pub repeated: u64,
-    /// Repetitions that were given up because too much waited.
+    /// Repetitions dropped because too many were waiting.
     pub repeats_dropped: u64,
-    /// NetworkMessages that the transport did not take.
+    /// NetworkMessages that the transport did not accept.
     pub failed_transmissions: u64,
-    /// NetworkMessages not made because of their security.
+    /// NetworkMessages not created because of their security.
     pub security_errors: u64,
     /// DataSetMessages not sent because of their size.
     pub too_large: u64,
-    /// Times a DataSetMessage could not be patched and was laid out anew.
+    /// Number of DataSetMessages that could not be patched and were laid out again.
     pub layouts: u64,
 }
 
@@ -141,11 +141,11 @@ pub struct GroupCounters {
 pub struct WriterCounters {
     /// DataSetMessages not sent because of their size.
     pub failed: u64,
-    /// The number of the last DataSetMessage with data; 0 before the first.
+    /// Sequence number of the last DataSetMessage with data; 0 before the first.
     pub sequence_number: u32,
 }
 
-/// Events kept for the driver; more than these overwrite the oldest.
+/// Maximum events kept for the driver; further ones replace the oldest.
 const EVENTS_KEPT: usize = 256;
 
 /// All WriterGroups of a configuration.
@@ -168,7 +168,7 @@ impl core::fmt::Debug for Publisher {
     }
 }
 
-/// What the parts of an engine use of it during a turn.
+/// The parts of an engine that are used during a turn.
 struct Turn<'a> {
     now: Now,
     options: &'a PublisherOptions,
@@ -188,10 +188,10 @@ impl Turn<'_> {
 }
 
 impl Publisher {
-    /// A publisher that does not run yet.
+    /// Creates a stopped publisher.
     ///
     /// # Errors
-    /// All that is wrong with the configuration.
+    /// All problems of the configuration.
     pub fn new(
         configuration: Configuration,
         options: PublisherOptions,
@@ -285,7 +285,7 @@ impl Publisher {
         self.groups.iter().find(|group| group.index == index)
     }
 
-    /// Groups become operational when their keys are there, and fail when these have expired.
+    /// Groups become operational when their keys are available, and fail when their keys have expired.
     fn look_for_keys(&mut self, now: Now) {
         for position in 0..self.groups.len() {
             let Some(group) = self.groups.get(position) else { continue };
@@ -304,7 +304,7 @@ impl Publisher {
                         group.resume(now.instant);
                     }
                 }
-                // Without keys it goes on waiting; a group that ran and has lost them fails.
+                // Without keys it keeps waiting; a running group that has lost its keys fails.
                 (PubSubState::OPERATIONAL, Err(error))
                 | (PubSubState::PRE_OPERATIONAL, Err(error @ SecurityError::KeysExpired)) => {
                     self.trigger(index, Trigger::Fault, Some(error));
@@ -325,7 +325,7 @@ impl Publisher {
         groups.chain(changes).chain(self.announcer.poll_timeout()).min()
     }
 
-    /// Does all that is due: samples values, makes messages, moves on to other keys.
+    /// Processes all that is due: samples values, creates messages, changes keys.
     pub fn poll(&mut self, now: Now, values: &mut dyn Values, out: &mut Transmit) {
         self.look_for_keys(now);
         let mut turn = Turn {
@@ -336,7 +336,7 @@ impl Publisher {
             events: &mut self.events,
             out,
         };
-        // Groups of higher priority are sent first (Part 14 §6.2.6.4); they are sorted so.
+        // Groups with higher priority are sent first (Part 14 §6.2.6.4); the list is sorted accordingly.
         for group in &mut self.groups {
             if group.runs() {
                 group.poll(&mut turn, &self.configuration, values);
@@ -346,15 +346,14 @@ impl Publisher {
         self.announcer.poll(&mut turn, &self.configuration);
     }
 
-    /// Takes a received datagram: answers discovery probes. Other messages are not a publisher's business and are
-    /// ignored, as are malformed ones.
+    /// Processes a received datagram: answers discovery probes. Other and malformed messages are ignored.
     pub fn receive(&mut self, connection: usize, datagram: &[u8], now: Now) {
         let keys = &mut self.keys;
         self.announcer.receive(&self.configuration, &self.options, keys, connection, datagram, now);
     }
 
-    /// Announces metadata and configuration of a connection's writers without being asked: at the start on a broker,
-    /// and after changes.
+    /// Announces metadata and configuration of a connection's writers without a probe: at startup on a broker, and
+    /// after changes.
     pub fn announce(&mut self, connection: usize, now: Now) {
         self.announcer.announce_all(&self.configuration, connection, now);
     }
@@ -370,7 +369,7 @@ impl Publisher {
         self.keys.poll_timeout()
     }
 
-    /// The outcome of such a call, or keys that were pushed.
+    /// Takes the result of such a call, or keys that were pushed.
     ///
     /// # Errors
     /// The group is not known, or the keys cannot be used.
@@ -385,13 +384,13 @@ impl Publisher {
         result
     }
 
-    /// The keys of a group are known to be others now, because the key service has invalidated them or changed to the next:
-    /// they are asked for at once.
+    /// The keys of a group have changed, because the key service has invalidated them or moved to the next: fetch them
+    /// at once.
     pub fn refresh_keys(&mut self, security_group_id: &str, now: Now) {
         self.keys.refresh(security_group_id, now.instant);
     }
 
-    /// The next thing that happened.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<PublisherEvent> {
         self.events.pop_front()
     }
@@ -408,14 +407,14 @@ impl Publisher {
         self.group(index).map(|group| group.counters).unwrap_or_default()
     }
 
-    /// The transport did not take messages of a group: only the driver knows.
+    /// Reports that the transport did not accept messages of a group.
     pub fn transmission_failed(&mut self, index: GroupIndex, messages: u64) {
         if let Some(group) = self.groups.iter_mut().find(|group| group.index == index) {
             group.counters.failed_transmissions += messages;
         }
     }
 
-    /// The counters of the DataSetWriters of a group, in their order.
+    /// The counters of a group's DataSetWriters, in order.
     pub fn writer_counters(&self, index: GroupIndex) -> impl Iterator<Item = WriterCounters> {
         self.group(index).into_iter().flat_map(Group::writer_counters)
     }
@@ -437,5 +436,5 @@ fn is_json(message: &WriterGroupMessage) -> bool {
     matches!(message, WriterGroupMessage::Json(_))
 }
 
-/// Data unless the message is a keep-alive only: brokers do not care, and neither do we.
+/// Also for messages that contain only a keep-alive: brokers need no distinction.
 const DATA: DatagramKind = DatagramKind::Data;

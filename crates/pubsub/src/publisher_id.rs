@@ -1,4 +1,4 @@
-//! PublisherId (Part 14 §6.2.7.1): who sends.
+//! PublisherId (Part 14 §6.2.7.1): the identity of a sender.
 
 use core::fmt;
 use taktwerk_types::{DecodeError, Decoder, Encode, UaString, Variant};
@@ -26,7 +26,7 @@ pub enum PublisherIdRef<'a> {
 }
 
 impl PublisherId {
-    /// Without copying the text.
+    /// A borrowed copy.
     #[must_use]
     pub fn as_ref(&self) -> PublisherIdRef<'_> {
         match self {
@@ -51,7 +51,7 @@ impl PublisherId {
         })
     }
 
-    /// As the value of a PubSubConnection's PublisherId.
+    /// Converts to the value of a PubSubConnection's PublisherId.
     #[must_use]
     pub fn to_variant(&self) -> Variant {
         match self {
@@ -119,7 +119,7 @@ impl<'a> PublisherIdRef<'a> {
             1 => Self::UInt16(u16::from_le_bytes(decoder.take_array()?)),
             2 => Self::UInt32(u32::from_le_bytes(decoder.take_array()?)),
             3 => Self::UInt64(u64::from_le_bytes(decoder.take_array()?)),
-            // A null String is no identity.
+            // A null String is not a valid id.
             4 => Self::String(decoder.str()?.ok_or(DecodeError::Invalid("PublisherId: null String"))?),
             _ => return Err(DecodeError::Invalid("PublisherId type: reserved")),
         })
@@ -144,7 +144,7 @@ impl fmt::Display for PublisherIdRef<'_> {
     }
 }
 
-/// Without its type: how JSON messages and topics carry it.
+/// Without its type, as in JSON messages and topics.
 impl fmt::Display for PublisherId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_ref().fmt(f)

@@ -1,14 +1,14 @@
 //! Message security of UADP NetworkMessages (Part 14 §7.2.4.4.3) and its keys (Part 14 §8).
 //!
 //! - [`seal`](fn@seal) and [`verify`], [`decrypt`]: one message;
-//! - [`KeyRing`]: past, current and future keys of a SecurityGroup, and the nonces of what we send;
-//! - [`ReplayGuard`]: what was received before; [`ReplayFloor`]: the same, for after a restart;
-//! - [`KeyStore`]: the rings an engine uses, and when it wants new keys (the pull client);
-//! - [`KeyService`]: the other side, which makes the keys (SKS).
+//! - [`KeyRing`]: past, current and future keys of a SecurityGroup, and nonces for sending;
+//! - [`ReplayGuard`]: replay detection; [`ReplayFloor`]: its state, kept across restarts;
+//! - [`KeyStore`]: the rings of an engine, and when it needs new keys (the pull client);
+//! - [`KeyService`]: the server side, which creates the keys (SKS).
 //!
-//! A key is used until its time is up, then the next one; when there is none, the group is in error. Nothing is ever
-//! sent in clear because a key is missing. Keys that the key service has invalidated are not used and not accepted any more
-//! as soon as that is known.
+//! A key is used until its lifetime ends, then the next one. If there is none, the group is in error. A missing key
+//! never leads to sending in clear. Keys that the key service has invalidated are neither used nor accepted once that
+//! is known.
 
 mod floor;
 mod message;

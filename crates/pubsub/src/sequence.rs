@@ -1,20 +1,20 @@
-//! Sequence numbers (Part 14 §7.2.3): what is newer, what is old, and what cannot be.
+//! Comparison of sequence numbers (Part 14 §7.2.3).
 
-/// How a received sequence number stands to the last one processed.
+/// A received sequence number compared with the last one processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sequence {
-    /// The successor, or further on by so many messages that did not arrive.
+    /// The successor, or a later number if messages are missing.
     Newer {
-        /// Messages that are missing in between.
+        /// Number of missing messages in between.
         missing: u32,
     },
     /// The same number or an older one: ignore the message.
     Older,
-    /// Neither: the sender has started again, or this is nonsense.
+    /// Neither: the sender has restarted, or the number is invalid.
     Invalid,
 }
 
-/// Compares 16-bit sequence numbers, of NetworkMessages and DataSetMessages.
+/// Compares 16-bit sequence numbers of NetworkMessages and DataSetMessages.
 #[must_use]
 pub const fn compare16(received: u16, last: u16) -> Sequence {
     match received.wrapping_sub(last).wrapping_sub(1) {
@@ -24,7 +24,7 @@ pub const fn compare16(received: u16, last: u16) -> Sequence {
     }
 }
 
-/// Compares 32-bit sequence numbers, of security nonces and JSON DataSetMessages.
+/// Compares 32-bit sequence numbers of security nonces and JSON DataSetMessages.
 #[must_use]
 pub const fn compare32(received: u32, last: u32) -> Sequence {
     match received.wrapping_sub(last).wrapping_sub(1) {

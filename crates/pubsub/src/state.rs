@@ -1,29 +1,29 @@
-//! The state of connections, groups, writers and readers (Part 14 §6.2.1).
+//! The states of connections, groups, writers and readers (Part 14 §6.2.1).
 
 pub use taktwerk_schema::PubSubState;
 
-/// What makes a component change its state.
+/// A trigger of a state change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Trigger {
     /// It was enabled.
     Enable,
     /// It was disabled.
     Disable,
-    /// What it belongs to became operational.
+    /// Its parent became operational.
     ParentOperational,
-    /// What it belongs to is no longer operational.
+    /// Its parent is no longer operational.
     ParentStopped,
-    /// All that it waited for is there: keys, a first message.
+    /// Everything it waits for is available: keys, a first message.
     Ready,
-    /// Something failed: keys expired, messages stay out.
+    /// A fault: keys expired, messages missing.
     Fault,
-    /// The fault is gone, and nothing has to be waited for.
+    /// The fault is gone, and there is nothing to wait for.
     Recovered,
 }
 
-/// The next state; the same if the trigger does not matter in this one.
+/// The next state; unchanged if the trigger has no effect.
 ///
-/// `parent` is whether what the component belongs to is operational.
+/// `parent` is whether the component's parent is operational.
 #[must_use]
 pub const fn next(state: PubSubState, trigger: Trigger, parent: bool) -> PubSubState {
     const DISABLED: i32 = PubSubState::DISABLED.0;
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(next(S::PRE_OPERATIONAL, Trigger::Ready, true), S::OPERATIONAL);
         assert_eq!(next(S::OPERATIONAL, Trigger::Fault, true), S::ERROR);
         assert_eq!(next(S::ERROR, Trigger::Recovered, true), S::OPERATIONAL);
-        // A component that is disabled or paused does not wake up by itself.
+        // A disabled or paused component does not change by itself.
         for trigger in [Trigger::Ready, Trigger::Fault, Trigger::Recovered, Trigger::ParentOperational] {
             assert_eq!(next(S::DISABLED, trigger, true), S::DISABLED);
         }

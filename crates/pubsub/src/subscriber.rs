@@ -1,10 +1,10 @@
 //! The subscriber engine: ReaderGroups and DataSetReaders (Part 14 §5.4.2.2, §6.2.8, §6.2.9).
 //!
-//! A driver hands every received datagram to [`Subscriber::receive`] and calls [`Subscriber::poll`] when
-//! [`Subscriber::poll_timeout`] is due. Values and events come through a [`Sink`] during these calls.
+//! A driver passes every received datagram to [`Subscriber::receive`] and calls [`Subscriber::poll`] when
+//! [`Subscriber::poll_timeout`] is due. Values and events are delivered to a [`Sink`] during these calls.
 //!
-//! What is received is looked at in this order: header, signature, replay, payload. Whatever fails is counted and
-//! dropped; nothing that is not verified changes any state.
+//! Received messages are checked in this order: header, signature, replay, payload. Failures are counted and the
+//! message is dropped. Unverified messages do not change any state.
 
 use crate::config::{self, Configuration, Problem};
 use crate::index::ReaderIndex;
@@ -39,24 +39,24 @@ use group::GroupCount;
 pub use group::{ReaderGroupCounters, ReaderGroupIndex};
 use reader::Reader;
 
-/// What a subscriber is given besides its configuration.
+/// Options of a subscriber besides its configuration.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct SubscriberOptions {
-    /// How keys are asked for.
+    /// Options of key requests.
     pub key_store: KeyStoreOptions,
-    /// What chunked messages may cost.
+    /// Limits for chunked messages.
     pub reassembly: ReassemblyLimits,
-    /// Nanoseconds without an accepted message after which sequence numbers may start again, for readers without a
-    /// MessageReceiveTimeout: a publisher that was restarted.
+    /// Nanoseconds without an accepted message after which sequence numbers may restart, for readers without a
+    /// MessageReceiveTimeout: the publisher was restarted.
     pub sequence_reset_nanos: u64,
-    /// Ask publishers for metadata that is missing or has another MajorVersion.
+    /// Request metadata from publishers if it is missing or the MajorVersion differs.
     pub ask_for_meta_data: bool,
-    /// Senders whose sequence numbers a reader without fixed ids keeps apart.
+    /// Maximum senders whose sequence numbers a reader without fixed ids tracks.
     pub senders_max: usize,
-    /// Nanoseconds that the timestamp of a secured message with data may differ from now; others are dropped, and those
-    /// without a timestamp. What was recorded before we were started cannot be played to us then for longer than this. Needs
-    /// clocks that agree so far. `None`: any age.
+    /// Maximum difference between the timestamp of a secured data message and now, in nanoseconds; others are dropped,
+    /// and messages without timestamp. After a start, older recordings can then not be replayed. Requires sufficiently
+    /// synchronized clocks. `None`: any age.
     pub message_age_max_nanos: Option<u64>,
 }
 
@@ -77,75 +77,75 @@ impl Default for SubscriberOptions {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct DataSetMessage<'a> {
-    /// Who it is for.
+    /// The reader.
     pub reader: ReaderIndex,
-    /// Who sent it.
+    /// The sender.
     pub publisher_id: Option<PublisherIdRef<'a>>,
-    /// From which WriterGroup, if it says so.
+    /// Its WriterGroup, if sent.
     pub writer_group_id: Option<u16>,
-    /// From which DataSetWriter, if it says so.
+    /// Its DataSetWriter, if sent.
     pub data_set_writer_id: Option<u16>,
     /// Key frame, delta frame, event or keep-alive.
     pub kind: DataSetMessageKind,
-    /// Its number in the writer's sequence.
+    /// Its sequence number.
     pub sequence_number: Option<u32>,
-    /// Messages of the writer that did not arrive before this one.
+    /// Number of the writer's messages missing before this one.
     pub missing: u32,
-    /// When the values were sampled; of the NetworkMessage if the DataSetMessage does not say.
+    /// Sampling time of the values; that of the NetworkMessage if the DataSetMessage has none.
     pub timestamp: Option<UtcTime>,
-    /// The overall status; Good if it is not sent.
+    /// The overall status; Good if not sent.
     pub status: StatusCode,
-    /// The version of the metadata the fields belong to, as far as it is sent.
+    /// The MajorVersion of the fields' metadata, if sent.
     pub major_version: Option<u32>,
     /// The fields.
     pub fields: &'a [ReceivedField],
-    /// What the message itself calls its fields, by their index: of JSON without metadata, otherwise empty.
+    /// The field names in the message, by index: for JSON without metadata, otherwise empty.
     pub names: &'a [&'a str],
-    /// What the fields mean.
+    /// Metadata of the fields.
     pub meta_data: &'a DataSetMetaDataType,
 }
 
-/// Something else that happened.
+/// An event of a subscriber.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum SubscriberEvent {
-    /// A reader has another state.
+    /// The state of a reader has changed.
     State {
-        /// Which one.
+        /// The reader.
         reader: ReaderIndex,
         /// Its new state.
         state: PubSubState,
     },
-    /// It has another configuration: positions in all events that follow are those of it.
+    /// The configuration has changed: positions in all following events refer to it.
     Reconfigured(Arc<Configuration>),
-    /// The writer uses metadata with another MajorVersion: its fields are not read until the new metadata is there.
+    /// The writer uses another MajorVersion: its fields are not read until the new metadata is available.
     MetaDataChanged {
-        /// Which reader.
+        /// The reader.
         reader: ReaderIndex,
-        /// The version that was sent.
+        /// The received version.
         major_version: u32,
     },
-    /// A reader has new metadata, from the publisher.
+    /// A reader has received metadata from the publisher.
     MetaDataReceived {
-        /// Which reader.
+        /// The reader.
         reader: ReaderIndex,
         /// Its version.
         version: ConfigurationVersionDataType,
     },
     /// A publisher announced something.
     Announcement {
-        /// On which connection.
+        /// The connection.
         connection: usize,
-        /// Who.
+        /// The publisher.
         publisher_id: Option<crate::PublisherId>,
-        /// What.
+        /// The announcement.
         announcement: Box<NumberedAnnouncement>,
     },
     /// A message was dropped.
     Dropped {
-        /// On which connection.
+        /// The connection.
         connection: usize,
-        /// Why.
+        /// The reason.
         reason: Drop,
     },
 }
@@ -154,21 +154,21 @@ pub enum SubscriberEvent {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Drop {
-    /// It is malformed.
+    /// The message is malformed.
     #[error("malformed: {0}")]
     Malformed(#[from] DecodeError),
-    /// It is not secured as it must be, forged, or a replay.
+    /// The message is not secured as required, forged, or replayed.
     #[error("security: {0}")]
     Security(#[from] SecurityError),
-    /// The fields of a DataSetMessage cannot be read.
+    /// The fields of a DataSetMessage cannot be decoded.
     #[error("fields: {0}")]
     Fields(#[from] FieldsError),
-    /// A JSON message that is none.
+    /// An invalid JSON message.
     #[error("JSON: {0}")]
     Json(String),
 }
 
-/// Where everything goes.
+/// Receives everything that a subscriber delivers.
 pub trait Sink {
     /// Takes a DataSetMessage.
     fn message(&mut self, message: &DataSetMessage<'_>);
@@ -178,7 +178,7 @@ pub trait Sink {
         let _ = event;
     }
 
-    /// The sink itself, for who changes it while the subscriber runs.
+    /// The concrete sink, to be changed while the subscriber runs.
     fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
         None
     }
@@ -197,27 +197,27 @@ impl<F: FnMut(&DataSetMessage<'_>)> Sink for F {
 pub struct SubscriberCounters {
     /// NetworkMessages received.
     pub network_messages: u64,
-    /// DataSetMessages given to readers.
+    /// DataSetMessages delivered to readers.
     pub data_set_messages: u64,
     /// DataSetMessages that did not arrive.
     pub missing: u64,
-    /// DataSetMessages that came twice or too late.
+    /// DataSetMessages received twice or too late.
     pub duplicates: u64,
-    /// DataSetMessages whose sequence number made no sense.
+    /// DataSetMessages with an invalid sequence number.
     pub out_of_sequence: u64,
     /// Malformed messages.
     pub malformed: u64,
     /// Messages dropped because of their security.
     pub security_errors: u64,
-    /// Of these, replays.
+    /// Replays among them.
     pub replays: u64,
-    /// Messages that no reader wants.
+    /// Messages for no reader.
     pub unwanted: u64,
-    /// Of these, secured ones that a reader without message security, and so without keys, would have wanted.
+    /// Secured messages among them that a reader without message security, and so without keys, would have accepted.
     pub unwanted_secured: u64,
     /// Chunks received.
     pub chunks: u64,
-    /// Chunked messages given up.
+    /// Chunked messages that were incomplete.
     pub chunked_dropped: u64,
 }
 
@@ -227,17 +227,17 @@ pub struct SubscriberCounters {
 pub struct ReaderCounters {
     /// DataSetMessages that were delivered.
     pub messages: u64,
-    /// DataSetMessages for it that could not be read.
+    /// DataSetMessages for it that could not be decoded.
     pub failed: u64,
     /// NetworkMessages that may have been for it and were dropped because of their security.
     pub security_errors: u64,
     /// DataSetMessages that did not arrive.
     pub missing: u64,
-    /// The number of the last DataSetMessage that had one.
+    /// Sequence number of the last DataSetMessage that had one.
     pub sequence_number: Option<u32>,
 }
 
-/// Security of a group or reader, as the receiving side needs it.
+/// Required security of a group or reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Required {
     pub(crate) group_id: String,
@@ -254,9 +254,9 @@ pub struct Subscriber {
     reassembler: Reassembler,
     pub(crate) asker: Asker,
     pub(crate) counters: SubscriberCounters,
-    /// Fields of the message that is being delivered: memory that is used again.
+    /// Fields of the message being delivered; the buffer is reused.
     pub(crate) fields: Vec<ReceivedField>,
-    /// What nonces of secured probes are made of; without it, probes are not secured.
+    /// Randomness for nonces of secured probes; without it, probes are not secured.
     entropy: Option<Box<dyn Entropy>>,
 }
 
@@ -271,10 +271,10 @@ impl core::fmt::Debug for Subscriber {
 }
 
 impl Subscriber {
-    /// A subscriber that does not run yet.
+    /// Creates a stopped subscriber.
     ///
     /// # Errors
-    /// All that is wrong with the configuration.
+    /// All problems of the configuration.
     pub fn new(
         configuration: Configuration,
         options: SubscriberOptions,
@@ -325,8 +325,8 @@ impl Subscriber {
         })
     }
 
-    /// Secures the probes about data that is secured, in turns with probes that are not: many publishers understand only
-    /// these. Without this, none is secured.
+    /// Secures probes about secured data, alternating with unsecured ones, because many publishers support only these.
+    /// Without this option, no probe is secured.
     #[must_use]
     pub fn securing_probes(mut self, entropy: Box<dyn Entropy>) -> Self {
         self.entropy = Some(entropy);
@@ -339,7 +339,7 @@ impl Subscriber {
         &self.configuration
     }
 
-    /// Starts all enabled readers: from now on they wait for messages.
+    /// Starts all enabled readers.
     pub fn start(&mut self, now: Now, sink: &mut dyn Sink) {
         for reader in &mut self.readers {
             if reader.enabled {
@@ -367,7 +367,7 @@ impl Subscriber {
         self.readers.iter().filter_map(Reader::deadline).chain(self.asker.poll_timeout()).min()
     }
 
-    /// Does all that is due: readers whose messages stay out are in error; questions to publishers.
+    /// Processes all that is due: timeouts of readers, and requests to publishers.
     pub fn poll(&mut self, now: Now, sink: &mut dyn Sink, out: &mut Transmit) {
         for reader in &mut self.readers {
             reader.check_timeout(now.instant, sink);
@@ -384,7 +384,7 @@ impl Subscriber {
         });
     }
 
-    /// Asks publishers on a connection; the answers come as [`SubscriberEvent::Announcement`].
+    /// Sends a probe on a connection; answers arrive as [`SubscriberEvent::Announcement`].
     pub fn probe(
         &mut self,
         connection: usize,
@@ -406,7 +406,7 @@ impl Subscriber {
         self.keys.poll_timeout()
     }
 
-    /// The outcome of such a call, or keys that were pushed.
+    /// Takes the result of such a call, or keys that were pushed.
     ///
     /// # Errors
     /// The group is not known, or the keys cannot be used.
@@ -419,22 +419,22 @@ impl Subscriber {
         self.keys.answer(security_group_id, outcome, now.instant)
     }
 
-    /// Goes on from what another one had received, which runs no more: nothing that it has taken is taken again. To be called
-    /// before there are keys.
+    /// Continues from the replay state of a previous subscriber: messages that it has accepted are not accepted again.
+    /// Call it before there are keys.
     #[must_use]
     pub fn not_below(mut self, floor: ReplayFloor) -> Self {
         self.keys.restore(floor);
         self
     }
 
-    /// What was received so far, for [`Self::not_below`] of the next one.
+    /// The replay state, for [`Self::not_below`] of the next subscriber.
     #[must_use]
     pub fn replay_floor(&self) -> ReplayFloor {
         self.keys.replay_floor()
     }
 
-    /// The keys of a group are known to be others now, because the key service has invalidated them or changed to the next:
-    /// they are asked for at once.
+    /// The keys of a group have changed, because the key service has invalidated them or moved to the next: fetch them
+    /// at once.
     pub fn refresh_keys(&mut self, security_group_id: &str, now: Now) {
         self.keys.refresh(security_group_id, now.instant);
     }
@@ -452,14 +452,14 @@ impl Subscriber {
         self.readers.iter().find(|reader| reader.index == index).map(|reader| &reader.meta_data)
     }
 
-    /// Gives a reader metadata: from a configuration file, a retained broker message, a server.
+    /// Sets the metadata of a reader: from a configuration file, a retained broker message, or a server.
     pub fn set_meta_data(&mut self, index: ReaderIndex, meta_data: DataSetMetaDataType, sink: &mut dyn Sink) {
         if let Some(reader) = self.readers.iter_mut().find(|reader| reader.index == index) {
             reader.set_meta_data(meta_data, sink);
         }
     }
 
-    /// What was received so far.
+    /// Counters of received messages.
     #[must_use]
     pub fn counters(&self) -> SubscriberCounters {
         self.counters

@@ -1,8 +1,8 @@
-//! Time as an argument.
+//! Time as a parameter.
 
 use taktwerk_types::{Instant, UtcTime};
 
-/// The time of a turn: read once by the driver, passed to everything.
+/// The time of a turn: read once by the driver and passed to all functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Now {
     /// Monotonic time, for deadlines.
@@ -11,7 +11,7 @@ pub struct Now {
     pub utc: UtcTime,
 }
 
-/// Nanoseconds of a Duration in milliseconds; negative and not-a-number are zero.
+/// Converts milliseconds to nanoseconds; negative values and NaN become zero.
 pub(crate) fn nanos(milliseconds: f64) -> u64 {
     taktwerk_types::time::nanos_from_millis(milliseconds)
 }

@@ -1,9 +1,9 @@
-//! What an engine wants to have sent.
+//! Messages that an engine wants to send.
 
 use core::ops::Range;
 use taktwerk_types::Instant;
 
-/// What a datagram is for: brokers have a topic for each.
+/// The kind of a datagram, which determines its topic on brokers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DatagramKind {
@@ -15,13 +15,13 @@ pub enum DatagramKind {
     Announcement,
     /// A discovery probe.
     Probe,
-    /// Requests of Actions.
+    /// Action requests.
     ActionRequest,
-    /// Responses to Actions.
+    /// Action responses.
     ActionResponse,
-    /// What requests and responses of Actions are made of; brokers retain it.
+    /// The fields of Action requests and responses; brokers retain it.
     ActionMetaData,
-    /// What there is of a responder of Actions; brokers retain it.
+    /// The connections of an Action responder; brokers retain it.
     ActionResponder,
 }
 
@@ -34,11 +34,11 @@ pub struct Datagram<'a> {
     pub writer_group: Option<usize>,
     /// Position of the DataSetWriter in the group, if the message is about one writer only.
     pub writer: Option<usize>,
-    /// What it is for.
+    /// Its kind.
     pub kind: DatagramKind,
-    /// When the timetable wants it on the wire: lateness counts from here.
+    /// Scheduled send time, from which lateness is measured.
     pub due: Instant,
-    /// Where to, if not to the address of the connection or group: the ResponseAddress of an Action.
+    /// The address, if not that of the connection or group: the ResponseAddress of an Action.
     pub address: Option<&'a str>,
     /// The NetworkMessage.
     pub bytes: &'a [u8],
@@ -55,7 +55,7 @@ struct Item {
     bytes: Range<usize>,
 }
 
-/// What a datagram is about, without its bytes.
+/// Metadata of a datagram, without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct About<'a> {
     pub(crate) connection: usize,
@@ -66,7 +66,7 @@ pub(crate) struct About<'a> {
     pub(crate) address: Option<&'a str>,
 }
 
-/// A list of datagrams in one buffer, which is used again after [`Transmit::clear`].
+/// A list of datagrams in one buffer, which is reused after [`Transmit::clear`].
 #[derive(Debug, Default)]
 pub struct Transmit {
     bytes: Vec<u8>,
@@ -80,25 +80,25 @@ impl Transmit {
         Self::default()
     }
 
-    /// Forgets the datagrams and keeps the memory.
+    /// Removes the datagrams and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.items.clear();
     }
 
-    /// How many datagrams there are.
+    /// Number of datagrams.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The datagrams in the order in which they are to be sent.
+    /// The datagrams in send order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Datagram<'_>> {
         self.items.iter().map(|item| Datagram {
             connection: item.connection,
@@ -111,7 +111,7 @@ impl Transmit {
         })
     }
 
-    /// Appends a datagram that `write` writes behind what is there; if it fails, nothing is appended.
+    /// Appends a datagram that `write` writes after the existing bytes; if it fails, nothing is appended.
     pub(crate) fn push<E>(
         &mut self,
         about: About<'_>,

@@ -1,9 +1,9 @@
 //! The UADP message mapping (Part 14 §7.2.4): binary NetworkMessages.
 //!
-//! - [`header`]: everything in front of the payload; [`security_header`]: how it is protected;
-//! - [`payload`]: where the DataSetMessages lie; [`data_set_message`]: their headers; [`fields`]: their fields;
-//! - [`raw`]: the RawData encoding with its fixed offsets;
-//! - [`chunk`]: payloads in several NetworkMessages;
+//! - [`header`]: everything before the payload; [`security_header`]: its protection;
+//! - [`payload`]: locating the DataSetMessages; [`data_set_message`]: their headers; [`fields`]: their fields;
+//! - [`raw`]: the RawData encoding with fixed offsets;
+//! - [`chunk`]: payloads split over several NetworkMessages;
 //! - [`action`], [`probe`], [`announcement`]: the other kinds of payload.
 //!
 //! Decoders borrow from the received bytes, check every count against the bytes present, and never panic.

@@ -1,4 +1,4 @@
-//! What publishers say of themselves without being asked (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3, §6.4.1.3.7).
+//! Cyclic announcements of publishers (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3, §6.4.1.3.7).
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -13,7 +13,7 @@ use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_pubsub::{DatagramKind, Publisher, SubscriberEvent, Transmit};
 use taktwerk_schema::BrokerDataSetWriterTransportDataType;
 
-/// Announcements of a publisher from one time to before another, as a subscriber hears them.
+/// Announcements of a publisher in a time range, as a subscriber receives them.
 fn heard(sending: &mut Publisher, reading: &Configuration, from: u64, to: u64) -> Vec<(u64, Announcement)> {
     let mut receiving = subscriber(reading.clone());
     let (mut got, mut out, mut all) = (Got::default(), Transmit::new(), Vec::new());
@@ -48,7 +48,7 @@ fn a_publisher_announces_itself_as_often_as_it_is_configured() {
             _ => None,
         })
         .collect();
-    // At once, and then every two seconds; each says when the next one comes.
+    // At once, and then every two seconds; each contains the time of the next one.
     assert_eq!(status.iter().map(|(millis, ..)| *millis).collect::<Vec<_>>(), [100, 2_100, 4_100]);
     for (millis, state, (next, sent)) in status {
         assert_eq!((state, sent, next), (PubSubState::OPERATIONAL, at(millis).utc, at(millis + 2_000).utc));
@@ -62,11 +62,11 @@ fn a_publisher_announces_itself_as_often_as_it_is_configured() {
     assert_eq!(count(|one| matches!(one, Announcement::DataSetWriters { .. })), 3);
     assert_eq!(count(|one| matches!(one, Announcement::PubSubConnections(_))), 3);
     sending.stop(at(4_200));
-    assert!(heard(&mut sending, &reading, 4_200, 9_000).is_empty(), "its silence says that it is gone");
+    assert!(heard(&mut sending, &reading, 4_200, 9_000).is_empty(), "a stopped publisher sends nothing");
 }
 
 #[test]
-fn what_is_disabled_is_not_announced_and_another_interval_holds_at_once() {
+fn disabled_parts_are_not_announced_and_intervals_apply_at_once() {
     let mut configuration = configuration(WriterGroup::dynamic("g", 1, 100.0), 1, DataSetWriter::dynamic);
     let reading = Configuration::subscriber_of(&configuration);
     let mut sending = publisher(configuration.clone());
@@ -82,9 +82,9 @@ fn what_is_disabled_is_not_announced_and_another_interval_holds_at_once() {
     assert!(heard(&mut sending, &reading, 4_500, 6_500).is_empty());
 }
 
-/// DiscoveryMaxMessageSize (Part 14 §6.4.1.2.4): what is longer comes in chunks, and is put together again.
+/// DiscoveryMaxMessageSize (Part 14 §6.4.1.2.4): longer announcements are sent in chunks and reassembled.
 #[test]
-fn announcements_are_as_small_as_the_configuration_wants() {
+fn announcements_respect_the_configured_size() {
     let told = |len_max: u32| {
         let mut configuration = configuration(WriterGroup::dynamic("g", 1, 100.0), 2, DataSetWriter::dynamic);
         configuration.connections[0].announce_every(2);
@@ -114,7 +114,7 @@ fn announcements_are_as_small_as_the_configuration_wants() {
     assert!(pieces.iter().all(|len| *len <= 150) && pieces.len() > whole.len(), "{pieces:?}");
 }
 
-/// MetaDataUpdateTime (Part 14 §6.4.2.5.6): at that interval over a broker; zero and less say when it changes only.
+/// MetaDataUpdateTime (Part 14 §6.4.2.5.6): the interval on brokers; zero and negative values: only on changes.
 #[test]
 fn metadata_is_sent_to_a_broker_as_often_as_configured() {
     let mut configuration = configuration(WriterGroup::dynamic("g", 1, 100.0), 3, DataSetWriter::dynamic);
@@ -133,7 +133,7 @@ fn metadata_is_sent_to_a_broker_as_often_as_configured() {
     let reading = Configuration::subscriber_of(&configuration);
     let mut sending = publisher(configuration.clone());
     sending.start(at(100).instant, at(100));
-    // What the driver does when there is a connection.
+    // As the driver does after connecting.
     sending.announce(0, at(150));
     let told = |all: Vec<(u64, Announcement)>| -> Vec<(u64, u16)> {
         let meta_data = |(millis, one)| match one {
@@ -149,9 +149,9 @@ fn metadata_is_sent_to_a_broker_as_often_as_configured() {
         "once each"
     );
     let first: Vec<u64> = all.iter().filter(|(_, id)| *id == 1).map(|(millis, _)| *millis).collect();
-    // With the others when the connection is there, and then by the timetable from the start on.
+    // With the others after connecting, and then by the schedule.
     assert_eq!(first, [150, 2_100, 4_100]);
-    // Another interval holds at once.
+    // Another interval applies at once.
     configuration.connections[0].writer_groups[0].writers[0].transport = every(0.0);
     sending.reconfigure(configuration, at(6_000)).unwrap();
     assert_eq!(told(heard(&mut sending, &reading, 6_000, 12_000)), []);

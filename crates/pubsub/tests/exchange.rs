@@ -1,4 +1,4 @@
-//! A publisher and a subscriber made from its configuration understand each other, in every layout.
+//! A publisher and a subscriber derived from its configuration understand each other, in every layout.
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -26,7 +26,7 @@ use taktwerk_types::{DataValue, Decoder, Encode, StatusCode, Variant};
 
 const GROUP: GroupIndex = GroupIndex { connection: 0, group: 0 };
 
-/// Runs one cycle and gives the datagrams.
+/// Runs one cycle and returns the datagrams.
 fn cycle(
     publisher: &mut taktwerk_pubsub::Publisher,
     now: taktwerk_pubsub::Now,
@@ -79,7 +79,7 @@ fn check(configuration: Configuration, expected: usize) -> usize {
     let of_group: Vec<_> = subscriber.group_counters().map(|(_, counters)| counters).collect();
     assert_eq!(of_group.len(), 1);
     let of_group = of_group[0];
-    // A message with something for several readers is one.
+    // A message for several readers counts once.
     assert_eq!((of_group.network_messages, of_group.malformed), (counters.network_messages, 0));
     subscriber.receive(0, &mut [0xf1, 1], at(60), &mut got);
     let of_group = subscriber.group_counters().next().unwrap().1;
@@ -89,7 +89,7 @@ fn check(configuration: Configuration, expected: usize) -> usize {
         .iter()
         .filter(|event| matches!(event, SubscriberEvent::State { state: PubSubState::OPERATIONAL, .. }));
     assert_eq!(states.count(), writers);
-    // Once laid out, values are only patched: nothing has another size here.
+    // After the first layout, values are only patched: no size changes here.
     assert_eq!(publisher.counters(GROUP).layouts, writers as u64);
     datagrams
 }
@@ -119,7 +119,7 @@ fn secured_layouts() {
     }
 }
 
-/// Every combination of the bits of the two content masks and of the field encodings.
+/// Every combination of the bits of both content masks and of the field encodings.
 #[test]
 fn every_header_combination() {
     let mut combinations = 0;
@@ -136,7 +136,7 @@ fn every_header_combination() {
         if invalid {
             continue;
         }
-        // The other masks take turns, so that each meets many of these.
+        // The other masks rotate, so that each is combined with many of these.
         let message = UadpDataSetMessageContentMask(combinations % 64);
         let fields = match combinations % 3 {
             0 => DataSetFieldContentMask::EMPTY,
@@ -150,7 +150,7 @@ fn every_header_combination() {
             uadp.network_message_content_mask = network;
             uadp.group_version = 5;
         }
-        // Without a PayloadHeader only one message can be told from another without sizes.
+        // Without a PayloadHeader only one message per NetworkMessage can be identified without sizes.
         let writers = if has(UadpNetworkMessageContentMask::PAYLOAD_HEADER) { 2 } else { 1 };
         let mut configuration = configuration(group, writers, DataSetWriter::dynamic);
         let promoted = has(UadpNetworkMessageContentMask::PROMOTED_FIELDS);
@@ -185,7 +185,7 @@ fn one_message_for_each_writer_and_limits_on_size() {
 }
 
 #[test]
-fn chunks_are_made_and_put_together() {
+fn chunks_are_split_and_reassembled() {
     for mode in [SecurityMode::None, SecurityMode::SignAndEncrypt] {
         let mut group = WriterGroup::dynamic("g", 1, 10.0);
         group.max_network_message_size = if mode == SecurityMode::None { 40 } else { 80 };
@@ -252,7 +252,7 @@ fn delta_frames_keep_alives_and_loss() {
 }
 
 #[test]
-fn silence_is_an_error_and_the_next_message_ends_it() {
+fn a_timeout_is_an_error_until_the_next_message() {
     let configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic);
     let reading = Configuration::subscriber_of(&configuration);
     assert_eq!(reading.connections[0].reader_groups[0].readers[0].message_receive_timeout, 300.0);
@@ -274,7 +274,7 @@ fn silence_is_an_error_and_the_next_message_ends_it() {
     assert_eq!(receiving.state(index), PubSubState::OPERATIONAL);
     receiving.poll(at(390), &mut got, &mut out);
     assert_eq!(receiving.state(index), PubSubState::ERROR);
-    // A publisher that starts again begins with lower numbers: after the silence they are taken.
+    // A restarted publisher begins with lower numbers: after the timeout they are accepted.
     let mut again = publisher(configuration);
     again.start(at(400).instant, at(400));
     for mut datagram in cycle(&mut again, at(400), &mut values(1)) {
@@ -326,7 +326,7 @@ fn less_security_forged_and_replayed_messages_are_refused() {
         }
     }
     let sent = cycle(&mut sending, at(0), &mut values(1));
-    // Every bit counts, and a forged message does not use up the number of the real one.
+    // Every bit matters, and a forged message does not consume the number of the genuine one.
     for index in 0..sent[0].len() {
         let mut forged = sent[0].clone();
         forged[index] ^= 0x10;
@@ -369,7 +369,7 @@ fn without_keys_nothing_is_sent_and_expiry_is_an_error() {
 }
 
 #[test]
-fn metadata_is_asked_for_and_announced() {
+fn metadata_is_requested_and_announced() {
     let mut configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic);
     let writer = &mut configuration.connections[0].writer_groups[0].writers[0];
     writer.field_content_mask = DataSetFieldContentMask::RAW_DATA;
@@ -389,14 +389,14 @@ fn metadata_is_asked_for_and_announced() {
     assert!(now >= at(100) && now <= at(501));
     let probes: Vec<_> = out.iter().map(|datagram| datagram.bytes.to_vec()).collect();
     assert_eq!(probes.len(), 1);
-    // However often it is asked, it is answered once.
+    // Repeated requests are answered once.
     for _ in 0..3 {
         sending.receive(0, &probes[0], now);
     }
     out.clear();
     sending.poll(now, &mut values(3), &mut out);
     let answers: Vec<_> = out.iter().map(|datagram| datagram.bytes.to_vec()).collect();
-    // A late cycle, that of now, and one announcement.
+    // A late cycle, the current one, and one announcement.
     assert_eq!(answers.len(), 3);
     for mut answer in answers {
         receiving.receive(0, &mut answer, now, &mut got);
@@ -410,7 +410,7 @@ fn metadata_is_asked_for_and_announced() {
     assert_eq!(got.messages.last().unwrap().status, StatusCode::GOOD);
 }
 
-/// What is said about a secured group is secured: who has its keys learns it, who has not learns nothing.
+/// Announcements about a secured group are secured: only key holders can read them.
 #[test]
 fn metadata_of_a_secured_group_is_secured() {
     let mut group = WriterGroup::dynamic("g", 1, 10.0);
@@ -438,7 +438,7 @@ fn metadata_of_a_secured_group_is_secured() {
         message_type: NetworkMessageType::DiscoveryProbe,
         ..NetworkMessageHeader::default()
     };
-    // Without keys there is nothing that may be said yet.
+    // Without keys nothing may be announced.
     let all = Probe::PubSubConnections { include_writer_groups: true, include_data_set_writers: true };
     for asked in [Probe::DataSetMetaData(vec![1]), all] {
         sending.receive(0, &probe(header, &asked), at(1));
@@ -462,7 +462,7 @@ fn metadata_of_a_secured_group_is_secured() {
     let is_learned = |event: &SubscriberEvent| matches!(event, SubscriberEvent::MetaDataReceived { .. });
     assert!(learned.events.iter().any(is_learned), "{:?}", learned.events);
     assert!(!overheard.events.iter().any(is_learned));
-    // A forged announcement without security is not believed.
+    // A forged announcement without security is ignored.
     let forged = NumberedAnnouncement {
         sequence_number: 9,
         announcement: Announcement::DataSetMetaData {
@@ -480,10 +480,10 @@ fn metadata_of_a_secured_group_is_secured() {
     assert!(!learned.events.iter().any(is_learned));
 }
 
-/// A subscriber with the keys asks with them, so that nobody else learns what it looks for; a publisher that understands
-/// only probes without hears the next one.
+/// A subscriber with keys sends secured probes, so that others do not learn what it looks for; a publisher that
+/// supports only unsecured ones receives the next one.
 #[test]
-fn what_is_asked_about_a_secured_group_is_secured() {
+fn probes_about_secured_groups_are_secured() {
     let configuration = secured(SecurityMode::SignAndEncrypt);
     let mut reading = Configuration::subscriber_of(&configuration);
     reading.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
@@ -495,7 +495,7 @@ fn what_is_asked_about_a_secured_group_is_secured() {
     sending.start(at(0).instant, at(0));
     receiving.start(at(0), &mut got);
     another.start(at(0), &mut got);
-    // Without keys nothing is asked: the answer could not be read.
+    // Without keys no probe is sent: the answer could not be read.
     for millis in (0..2_000).step_by(10) {
         receiving.poll(at(millis), &mut got, &mut out);
     }
@@ -515,7 +515,7 @@ fn what_is_asked_about_a_secured_group_is_secured() {
     let modes: Vec<_> = probes.iter().map(mode).collect();
     let (secured, open) = (SecurityMode::SignAndEncrypt, SecurityMode::None);
     assert_eq!(modes, [secured, open, secured], "500 ms between them, then a second");
-    // Others that ask the same hear it, and it is none of the publisher's messages for them.
+    // Other subscribers with the same question overhear it, and do not count it as a message of the publisher.
     another.receive(0, &mut probes[0].clone(), at(4_000), &mut got);
     assert!(
         !got.events.iter().any(|event| matches!(event, SubscriberEvent::Dropped { .. })),
@@ -539,9 +539,9 @@ fn what_is_asked_about_a_secured_group_is_secured() {
     );
 }
 
-/// For how long at most a recording can be played to a subscriber that is started: where publishers date what they send.
+/// Limits how long a recording can be replayed to a restarted subscriber, if publishers send timestamps.
 #[test]
-fn old_and_undated_messages_are_refused_where_that_is_asked_for() {
+fn old_and_undated_messages_are_refused_if_configured() {
     use taktwerk_pubsub::{Subscriber, SubscriberOptions};
     let dated = |network: bool, message: bool| {
         let mut configuration = secured(SecurityMode::SignAndEncrypt);
@@ -598,7 +598,7 @@ fn old_and_undated_messages_are_refused_where_that_is_asked_for() {
             assert_eq!(got.events.contains(&refused), !is_taken, "{case}");
             assert_eq!(receiving.counters().security_errors, u64::from(!is_taken), "{case}");
         }
-        // A clock that is ahead is no better.
+        // A clock that is ahead is refused, too.
         let (mut receiving, mut got) = fresh(Some(500_000_000));
         receiving.receive(0, &mut recorded.clone(), at(400), &mut got);
         assert!(got.messages.is_empty());

@@ -1,4 +1,4 @@
-//! Messages that other stacks have sent, byte by byte as they came over the wire (`udp_peer --hex`, `interop/pubsub.sh`).
+//! Messages of other stacks, recorded from the network (`udp_peer --hex`, `interop/pubsub.sh`).
 #![allow(clippy::unwrap_used)] // a test may
 
 mod common;
@@ -45,7 +45,7 @@ fn check(text: &str) -> usize {
             receiving.set_keys("group", Ok(&peers::keys(policy)), at(0)).unwrap();
         }
         for (number, datagram) in (1u32..).zip(datagrams) {
-            // Changed anywhere it is refused, if it is secured; then as it came it is taken, once.
+            // A changed secured message is refused; the unchanged one is accepted once.
             if mode != SecurityMode::None {
                 for place in 0..datagram.len() {
                     let mut forged = datagram.clone();

@@ -1,4 +1,4 @@
-//! A source that writes into the message sends the same bytes as one that is sampled.
+//! A source that writes in place sends the same bytes as one that is sampled.
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -12,12 +12,12 @@ use taktwerk_pubsub::{FieldWriter, InPlace, Now, Transmit, Values};
 use taktwerk_schema::DataSetFieldContentMask;
 use taktwerk_types::{BuiltInType, DataValue, StatusCode, Variant};
 
-/// Gives the values of one cycle, in one of two ways.
+/// Provides the values of a cycle in one of two ways.
 #[derive(Default)]
 struct Source {
     values: Vec<DataValue>,
     in_place: bool,
-    /// Leaves out the last field, which no source may.
+    /// Omits the last field, which is not allowed.
     short: bool,
     sampled: usize,
     written: usize,
@@ -95,7 +95,7 @@ proptest! {
                 prop_assert_eq!(expected.len(), 1);
                 prop_assert_eq!(cycle(&mut two, now, &mut written), expected);
             }
-            // The first message has to be laid out, and then those with a field of another size.
+            // The first message has to be laid out, and all with a changed field size.
             prop_assert_eq!(written.written, cycles.len() - 1);
             prop_assert!(written.sampled >= 1);
         }
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_written_whole_is_sampled() {
+fn incomplete_writes_are_sampled() {
     let configuration =
         configuration(WriterGroup::periodic_fixed("g", 1, 10.0), 1, DataSetWriter::periodic_fixed);
     let mut publisher = publisher(configuration);
@@ -116,7 +116,7 @@ fn what_is_not_written_whole_is_sampled() {
     assert_eq!((source.written, source.sampled), (2, 3));
 }
 
-/// Delta frames compare values with what was sent last: they are always sampled.
+/// Delta frames compare with the values sent last, so they are always sampled.
 #[test]
 fn delta_frames_are_sampled() {
     let mut configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic);
@@ -149,12 +149,12 @@ impl Numbers {
         fields.numbers([self.0, self.0 + 1.0, self.0 + 2.0]);
         fields.number(self.0 > 3.0);
         fields.numbers([1u8, 2]);
-        // The first two are what the fields are; the third is not.
+        // The first two match the fields; the third does not.
         fields.numbers([-5i64, -6, -7]);
     }
 }
 
-/// Variants of numbers, over what was bad the last time too.
+/// Variants of numbers, including fields that were bad before.
 #[test]
 fn numbers_as_variants() {
     let mut configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), 1, DataSetWriter::dynamic);
@@ -184,7 +184,7 @@ fn numbers_as_variants() {
 }
 
 #[test]
-fn numbers_lie_where_they_belong() {
+fn numbers_are_at_their_offsets() {
     let kinds = [
         BuiltInType::Float,
         BuiltInType::Float,

@@ -1,4 +1,4 @@
-//! What becomes of keys that the key service has invalidated (Part 14 §8.4.2, §7.2.4.4.2), in virtual time.
+//! Keys that the key service has invalidated (Part 14 §8.4.2, §7.2.4.4.2), in virtual time.
 #![allow(clippy::unwrap_used)] // a test may
 
 mod common;
@@ -18,12 +18,12 @@ use taktwerk_pubsub::{
 use taktwerk_schema::SecurityGroupDataType;
 use taktwerk_types::Decoder;
 
-/// Milliseconds that a key is used.
+/// Lifetime of a key in milliseconds.
 const LIFETIME: u64 = 10_000;
 /// When the keys are invalidated.
 const INVALIDATED: u64 = 3_000;
 
-/// A key service, a publisher and a subscriber, and somebody who has got hold of the keys of the beginning.
+/// A key service, a publisher, a subscriber, and an attacker who has the initial keys.
 struct World {
     service: KeyService,
     entropy: SeededEntropy,
@@ -31,11 +31,11 @@ struct World {
     subscriber: Subscriber,
     thief: Publisher,
     got: Got,
-    /// Requests of the subscriber to the key service.
+    /// Times of the subscriber's key requests.
     asked: Vec<u64>,
-    /// When the publisher asked.
+    /// Times of the publisher's key requests.
     publisher_asked: Vec<u64>,
-    /// Honest messages sent, and those of them that announce other keys.
+    /// Genuine messages sent, and those that announce new keys.
     sent: u64,
     announced: u64,
 }
@@ -50,7 +50,7 @@ impl World {
         key_store.invalidated_nanos = invalidated_nanos;
         let sender = |seed, publisher_id| {
             let mut configuration = configuration.clone();
-            // Of its own, so that its numbers do not push the windows of the honest one on.
+            // With its own id, so that its numbers do not move the window of the genuine one.
             configuration.connections[0].publisher_id = Some(PublisherId::UInt16(publisher_id));
             let mut options = PublisherOptions::default();
             options.key_store = key_store;
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// One millisecond. Gives how many honest and how many forged messages were taken.
+    /// Runs one millisecond. Returns how many genuine and forged messages were accepted.
     fn turn(&mut self, millis: u64) -> (usize, usize) {
         let now = at(millis);
         let Self { service, entropy, publisher, subscriber, thief, got, .. } = self;
@@ -108,14 +108,14 @@ impl World {
             self.asked.push(millis);
             subscriber.set_keys("group", Ok(&get(request.requested_key_count)), now).unwrap();
         }
-        // The keys of the beginning only.
+        // Only the initial keys.
         if millis == 0 {
             thief.set_keys("group", Ok(&get(5)), now).unwrap();
         }
         let mut out = Transmit::new();
         let mut taken = [0, 0];
         for (who, sender) in [publisher, thief].into_iter().enumerate() {
-            // The thief sends in between.
+            // The attacker sends in between.
             let now = at(millis + 5 * who as u64);
             if sender.poll_timeout().is_none_or(|due| due > now.instant) {
                 continue;
@@ -143,10 +143,10 @@ impl World {
     }
 }
 
-/// The publisher hears of it at once (its own key service, or keys that are pushed): the subscriber learns it from the next
-/// message, and nothing that was secured with the old keys is taken from then on.
+/// The publisher learns of it at once (local key service, or pushed keys): the subscriber learns of it from the next
+/// message, and accepts nothing secured with the old keys from then on.
 #[test]
-fn what_was_secured_with_invalidated_keys_is_refused_once_that_is_known() {
+fn messages_with_invalidated_keys_are_refused_once_known() {
     let mut world = World::new(0);
     let (mut honest, mut forged_after, mut lost) = (0, 0, 0);
     let mut forged_before = 0;
@@ -156,7 +156,7 @@ fn what_was_secured_with_invalidated_keys_is_refused_once_that_is_known() {
         forged_before += other;
     }
     assert_eq!(honest as u64, world.sent, "nothing is lost");
-    assert!(forged_before > 0, "who has the keys can forge: that is what invalidating is for");
+    assert!(forged_before > 0, "with the keys, messages can be forged");
     world.invalidate(INVALIDATED);
     world.publisher.refresh_keys("group", at(INVALIDATED));
     let sent_before = world.sent;
@@ -166,7 +166,7 @@ fn what_was_secured_with_invalidated_keys_is_refused_once_that_is_known() {
         lost += (world.sent - before) as usize - one;
         forged_after += other;
     }
-    // The first message has an id that the subscriber does not know: it asks, and knows in the next millisecond.
+    // The first message has an unknown id: the subscriber requests keys and has them in the next millisecond.
     assert_eq!((lost, forged_after), (1, 0));
     assert_eq!(world.sent - sent_before, 200);
     assert_eq!(world.publisher_asked, [0, INVALIDATED]);
@@ -177,9 +177,9 @@ fn what_was_secured_with_invalidated_keys_is_refused_once_that_is_known() {
     assert_eq!(world.announced, 0);
 }
 
-/// The window of who is not told: half of a key's life.
+/// The exposure without notification: half of a key's lifetime.
 #[test]
-fn who_is_not_told_learns_it_at_half_of_a_lifetime() {
+fn without_notification_keys_are_refreshed_at_half_the_lifetime() {
     let mut world = World::new(0);
     let mut last_forged = 0;
     for millis in 0..LIFETIME {
@@ -194,9 +194,9 @@ fn who_is_not_told_learns_it_at_half_of_a_lifetime() {
     assert_eq!(world.publisher_asked.get(1), Some(&(LIFETIME / 2)));
 }
 
-/// A subscriber that knows while the publisher does not: what this one sends is refused, and nobody is asked for it.
+/// The subscriber knows before the publisher: the publisher's messages are refused, without key requests.
 #[test]
-fn who_knows_first_does_not_ask_again_and_again() {
+fn invalidated_keys_cause_no_repeated_requests() {
     let mut world = World::new(0);
     for millis in 0..LIFETIME / 2 {
         if millis == INVALIDATED {
@@ -212,10 +212,10 @@ fn who_knows_first_does_not_ask_again_and_again() {
     let (honest, _) = (LIFETIME / 2..LIFETIME / 2 + 20)
         .map(|millis| world.turn(millis))
         .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    assert_eq!(honest, 2, "and then it goes on");
+    assert_eq!(honest, 2, "then messages are accepted again");
 }
 
-/// Who chooses continuity: the publisher announces it with ForceKeyReset for so long, and nothing is lost.
+/// With a grace period, the publisher announces the change with ForceKeyReset, and no message is lost.
 #[test]
 fn announced_key_resets_lose_nothing() {
     let mut world = World::new(500_000_000);
@@ -233,7 +233,7 @@ fn announced_key_resets_lose_nothing() {
     }
     assert_eq!(honest as u64, world.sent);
     assert_eq!(world.announced, 50, "500 ms, a message each 10 ms");
-    // The subscriber has asked because of the first of them.
+    // The first of them caused the subscriber's request.
     assert_eq!(world.asked, [0, INVALIDATED + 1]);
     assert!((INVALIDATED + 490..=INVALIDATED + 501).contains(&last_forged), "{last_forged}");
 }

@@ -64,7 +64,7 @@ fn verbose_text() {
     assert_eq!(rest, expected);
 }
 
-/// The layout JSON-Minimal (Part 14 §A.3.2): nothing but the values.
+/// The layout JSON-Minimal (Part 14 §A.3.2): only the values.
 #[test]
 fn minimal_layout() {
     let network = NetworkMask::SINGLE_DATA_SET_MESSAGE;
@@ -91,7 +91,7 @@ fn minimal_layout() {
 }
 
 #[test]
-fn every_mask_comes_back() {
+fn every_mask_round_trips() {
     let mut checked = 0;
     for network_bits in 0..128u32 {
         for message_bits in (0..4096u32).step_by(151) {
@@ -146,7 +146,7 @@ fn metadata_messages() {
     assert_eq!(message.meta_data, meta_data);
     let mut reading = Configuration::subscriber_of(&configuration);
     reading.connections[0].reader_groups[0].readers[0].meta_data = Default::default();
-    // A publisher announces it in the same form.
+    // A publisher announces metadata in the same form.
     let mut sending = publisher(configuration);
     sending.announce(0, at(0));
     let mut out = Transmit::new();
@@ -186,7 +186,7 @@ fn without_metadata_values_are_guessed() {
     assert_eq!(receiving.counters().malformed, 1);
 }
 
-/// Whoever asks for signed messages is told that nobody signs JSON (Part 14 §7.2.5), instead of being given what comes.
+/// A reader that requires signatures refuses JSON, which is never signed (Part 14 §7.2.5), instead of accepting it.
 #[test]
 fn a_secured_reader_takes_no_json() {
     let network = NetworkMask::NETWORK_MESSAGE_HEADER

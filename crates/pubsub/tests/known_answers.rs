@@ -1,4 +1,4 @@
-//! Messages written by hand from the tables of Part 14: the layouts of Annex A and the headers around them.
+//! Messages written by hand from the tables of Part 14: the layouts of Annex A and their headers.
 #![allow(clippy::unwrap_used)] // a test may
 
 mod common;
@@ -92,7 +92,7 @@ fn dynamic_layout() {
     assert_eq!(first_message(configuration), expected);
 }
 
-/// A secured message up to its nonce's random part, and from behind the nonce's random part to the signature.
+/// A secured message without the random part of its nonce and without its signature.
 fn secured(group: WriterGroup, mode: SecurityMode, make: fn(&str, u16, &str) -> DataSetWriter) -> Vec<u8> {
     let mut configuration = configuration(group, make);
     let group = &mut configuration.connections[0].writer_groups[0];
@@ -190,8 +190,8 @@ fn other_kinds_of_data_set_messages_are_understood() {
     assert_eq!(got.messages[1].fields[1].value, DataValue::new(42i32));
 }
 
-/// A probe for metadata and what answers it (§7.2.4.6.3, §7.2.4.6.12): flags as the clauses demand, with the header of
-/// a security that is none.
+/// A probe for metadata and its answer (§7.2.4.6.3, §7.2.4.6.12): flags as the clauses require, with a security header
+/// for no security.
 #[test]
 fn discovery_messages() {
     let mut configuration = configuration(WriterGroup::dynamic("g", 1, 10.0), DataSetWriter::dynamic);
@@ -227,7 +227,7 @@ fn discovery_messages() {
     assert!(announced.ends_with(&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]), "version and Good: {announced:02x?}");
 }
 
-/// A header with everything, in the order of Table 154.
+/// A header with all fields, in the order of Table 154.
 #[test]
 fn header_with_everything() {
     let promoted = [Variant::from(7u8)];
@@ -272,7 +272,7 @@ fn header_with_everything() {
     assert_eq!(decoder.remaining(), 0);
 }
 
-/// Reserved values are skipped, as the tables ask.
+/// Messages with reserved values are skipped, as the tables require.
 #[test]
 fn reserved_values_are_refused() {
     for bytes in
@@ -287,7 +287,7 @@ fn reserved_values_are_refused() {
     assert!(NetworkMessageHeader::decode(&mut Decoder::new(&bytes, Default::default())).is_err());
 }
 
-/// A message as it is usually sent by others: UInt16 publisher, group header with id only, one writer, delta frame.
+/// A common message of other stacks: UInt16 publisher, group header with id only, one writer, delta frame.
 #[test]
 fn a_foreign_message_is_understood() {
     let mut group = WriterGroup::dynamic("g", 100, 10.0);

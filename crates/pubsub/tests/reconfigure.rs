@@ -1,4 +1,4 @@
-//! A configuration that changes while publisher and subscriber run: what is not touched goes on without a gap.
+//! Reconfiguration of running publishers and subscribers: unchanged parts continue without a gap.
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -34,7 +34,7 @@ fn start() -> (Configuration, taktwerk_pubsub::Publisher, taktwerk_pubsub::Subsc
     (configuration, sending, receiving, got)
 }
 
-/// Runs cycles from one time to before another; nothing is lost.
+/// Runs cycles in a time range, without loss.
 fn run(
     sending: &mut taktwerk_pubsub::Publisher,
     receiving: &mut taktwerk_pubsub::Subscriber,
@@ -65,12 +65,12 @@ fn numbers(got: &Got, reader: usize) -> Vec<u32> {
 }
 
 #[test]
-fn groups_that_are_not_touched_go_on_without_a_gap() {
+fn unchanged_groups_continue_without_a_gap() {
     let (old, mut sending, mut receiving, mut got) = start();
     run(&mut sending, &mut receiving, &mut got, 0, 50);
     let cycles = sending.counters(GROUP).cycles;
     assert_eq!((got.messages.len(), cycles), (10, 5));
-    // Another connection in front of it and another data set in front of its own: all positions move.
+    // Another connection before it and another data set before its own: all positions change.
     let mut new = old.clone();
     let mut other = common::connection();
     other.name = "other".into();
@@ -97,12 +97,12 @@ fn groups_that_are_not_touched_go_on_without_a_gap() {
     assert_eq!((numbers(&got, 0), numbers(&got, 1)), (vec![6, 7, 8, 9, 10], vec![6, 7, 8, 9, 10]));
     let dropped = got.events.iter().any(|event| matches!(event, SubscriberEvent::Dropped { .. }));
     assert!(!dropped, "{:?}", got.events);
-    // A configuration that cannot run changes nothing.
+    // An invalid configuration changes nothing.
     let mut broken = new.clone();
     broken.connections[1].writer_groups[0].publishing_interval = -1.0;
     assert!(sending.reconfigure(broken, at(100)).is_err());
     assert_eq!(**sending.configuration(), new);
-    // The connection goes, and with it its group.
+    // The connection is removed with its group.
     sending.reconfigure(old, at(100)).unwrap();
     assert_eq!(sending.groups().collect::<Vec<_>>(), [GROUP]);
     assert_eq!(sending.counters(GROUP).cycles, cycles + 5);
@@ -123,25 +123,25 @@ fn a_group_that_changes_keeps_its_numbers_and_announces_its_metadata() {
     assert_eq!(sending.poll_key_request(at(50)), None, "it has its keys");
     got.messages.clear();
     run(&mut sending, &mut receiving, &mut got, 50, 75);
-    // Every 5 ms now, on with the numbers, the keys and the nonces; the writer that is off says nothing.
+    // Every 5 ms now, with continued numbers, keys and nonces; the disabled writer sends nothing.
     assert_eq!(numbers(&got, 0), [6, 7, 8, 9, 10]);
     assert_eq!(numbers(&got, 1), []);
     assert!(got.messages.iter().all(|message| message.fields.len() == 4));
     let announced = got.events.iter().any(|event| matches!(event, SubscriberEvent::Announcement { .. }));
     assert!(announced, "{:?}", got.events);
-    // On again, without another configuration.
+    // Enabled again without another configuration.
     got.messages.clear();
     sending.set_writer_enabled(GROUP, 1, true);
     run(&mut sending, &mut receiving, &mut got, 75, 80);
     assert_eq!(numbers(&got, 1), [6]);
-    // Off as a whole.
+    // The whole configuration is disabled.
     let state = sending.state(GROUP);
     sending.reconfigure(Configuration { enabled: false, ..old }, at(80)).unwrap();
     assert_eq!((state, sending.state(GROUP)), (PubSubState::OPERATIONAL, PubSubState::DISABLED));
 }
 
 #[test]
-fn readers_that_are_not_touched_stay_and_others_start_anew() {
+fn unchanged_readers_continue_and_others_restart() {
     let (old, mut sending, mut receiving, mut got) = start();
     run(&mut sending, &mut receiving, &mut got, 0, 50);
     let mut new = Configuration::subscriber_of(&old);
@@ -172,7 +172,7 @@ fn readers_that_are_not_touched_stay_and_others_start_anew() {
     assert_eq!(receiving.readers().count(), 0);
 }
 
-/// Whatever a client asks for: what comes out is in order, and engines that run go on with it.
+/// Whatever a client requests: the result is valid, and running engines accept it.
 #[test]
 fn any_update_leaves_a_configuration_that_runs() {
     let mut written =
@@ -193,7 +193,7 @@ fn any_update_leaves_a_configuration_that_runs() {
             let references: Vec<_> = (0..1 + random.below(8))
                 .map(|_| {
                     let (operation, element) = (1 << random.below(4), 1 << (4 + random.below(9)));
-                    // Now and then nothing that makes sense.
+                    // Sometimes random bits.
                     let noise = if random.below(20) == 0 { random.below(1 << 13) as u32 } else { 0 };
                     PubSubConfigurationRefDataType {
                         configuration_mask: Mask(operation | element | noise),

@@ -1,4 +1,4 @@
-//! docs/pubsub-configuration.md says what there is, and nothing else.
+//! docs/pubsub-configuration.md documents exactly the existing keys.
 
 #![cfg(feature = "serde")]
 #![allow(clippy::unwrap_used)] // a test may
@@ -12,7 +12,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The blocks of TOML that are PubSub configurations.
+/// The TOML blocks that are PubSub configurations.
 fn examples(page: &str) -> Vec<&str> {
     let blocks = page.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
     blocks.filter(|block| block.contains("[[connection]]")).collect()
@@ -35,14 +35,14 @@ fn the_examples_are_configurations() {
     assert_eq!(first.connections[1].transport_profile_uri, TRANSPORT_MQTT_JSON);
 }
 
-/// The keys that the parser knows at a place, as it says them of one that it does not know.
+/// The keys that the parser knows at a place, from its error for an unknown key.
 fn known(place: &str) -> Vec<String> {
     let error = from_toml(&place.replace('?', "bogus = 1")).unwrap_err().to_string();
     let (_, list) = error.split_once("unknown field `bogus`, expected").unwrap_or_else(|| panic!("{error}"));
     list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The keys of the table that begins after some words of the page.
+/// The keys of the table that follows some words of the page.
 fn documented(page: &str, after: &str) -> Vec<String> {
     let (_, rest) = page.split_once(after).unwrap_or_else(|| panic!("{after}"));
     let rows =
@@ -51,7 +51,7 @@ fn documented(page: &str, after: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_key_is_there() {
+fn every_key_is_documented() {
     let page = page("pubsub-configuration.md");
     let set = "[[data-set]]\nname = \"d\"\n";
     let connection = "[[connection]]\nname = \"c\"\nurl = \"opc.udp://b\"\n";

@@ -1,4 +1,4 @@
-//! Many messages over many keys: no nonce twice, nothing valid lost, nothing forged or replayed taken
+//! Many messages over many keys: no repeated nonce, no valid message lost, no forged or replayed message accepted
 //! (security acceptance 34). 10^5 messages here; `examples/key_rotation.rs` sends 10^7.
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -15,7 +15,7 @@ fn check(plan: Plan, provider: Arc<dyn PubSubProvider>) {
     assert!(report.holds(), "{report:#?}");
     assert_eq!((report.sent, report.nonces), (plan.messages, plan.messages));
     let keys = plan.messages / plan.messages_per_key;
-    // While publishers start again the time of the keys goes on.
+    // The lifetime of keys continues while publishers restart.
     assert!((keys..keys + keys / 10 + 2).contains(&report.keys), "{report:#?}");
     assert!(report.restarts > 0 && report.key_requests_failed > 0, "{report:#?}");
     assert!(report.refused_by_security > report.replays_refused, "{report:#?}");

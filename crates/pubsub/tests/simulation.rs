@@ -1,4 +1,4 @@
-//! A link that loses, doubles and reorders, replayed from a seed: what the receive state machines promise holds.
+//! A link that loses, duplicates and reorders, reproducible by seed: the guarantees of the receive state machines hold.
 #![allow(clippy::unwrap_used)] // a test may
 
 mod common;
@@ -13,7 +13,7 @@ use taktwerk_pubsub::{SubscriberEvent, Transmit};
 use taktwerk_schema::{DataSetFieldContentMask, DatagramWriterGroupTransportDataType, SecurityGroupDataType};
 use taktwerk_types::{BuiltInType, DataValue, Variant};
 
-/// One run: gives what was delivered as text, for comparison.
+/// One run; returns the deliveries as text, for comparison.
 fn run(seed: u64, mode: SecurityMode, chunked: bool, key_frame_count: u32) -> String {
     let mut group = WriterGroup::dynamic("g", 1, 10.0);
     group.security.mode = mode;
@@ -59,7 +59,7 @@ fn run(seed: u64, mode: SecurityMode, chunked: bool, key_frame_count: u32) -> St
                     _ => 1,
                 };
                 for _ in 0..copies {
-                    // Most are quick, some are overtaken by several others.
+                    // Most are fast; some are overtaken by several others.
                     let delay = if random.below(10) == 0 { random.below(60) } else { 1 };
                     wire.push((millis + delay, datagram.bytes.to_vec()));
                 }
@@ -71,7 +71,7 @@ fn run(seed: u64, mode: SecurityMode, chunked: bool, key_frame_count: u32) -> St
             due
         };
         for (_, mut datagram) in due {
-            // Noise: bits flip on the way.
+            // Noise: flipped bits.
             if random.below(50) == 0 {
                 let at = random.below(datagram.len() as u64) as usize;
                 let mut noise = datagram.clone();
@@ -97,9 +97,9 @@ fn run(seed: u64, mode: SecurityMode, chunked: bool, key_frame_count: u32) -> St
             .map(|message| message.sequence_number.unwrap())
             .collect();
         assert!(numbers.len() > 150, "{}", numbers.len());
-        // Never twice, never backwards.
+        // Never twice, and always in order.
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
-        // What is missing is told: the numbers that were seen and those that were told missing are all there were.
+        // Missing messages are reported: received and missing numbers together are complete.
         let missing: u32 = got
             .messages
             .iter()
@@ -108,7 +108,7 @@ fn run(seed: u64, mode: SecurityMode, chunked: bool, key_frame_count: u32) -> St
             .sum();
         let span = numbers.last().unwrap() - numbers.first().unwrap() + 1;
         assert_eq!(span, numbers.len() as u32 + missing);
-        // The values of a message belong together.
+        // The values of a message are consistent.
         for message in got.messages.iter().filter(|message| message.reader.reader == reader) {
             let word = message.fields.iter().find(|field| field.index == 2);
             let float = message.fields.iter().find(|field| field.index == 0);
@@ -120,7 +120,7 @@ fn run(seed: u64, mode: SecurityMode, chunked: bool, key_frame_count: u32) -> St
     }
     let counters = receiving.counters();
     if chunked {
-        // Pieces that came twice were seen by reassembly already; payloads that lost one were given up.
+        // Reassembly has seen duplicate chunks, and has dropped incomplete payloads.
         assert!(counters.chunks > 500 && counters.chunked_dropped > 0);
     } else {
         assert!(counters.duplicates + counters.replays > 0);
@@ -150,7 +150,7 @@ fn chunks_on_a_bad_link() {
     }
 }
 
-/// A link in one direction that loses, doubles and delays.
+/// A link in one direction that loses, duplicates and delays.
 struct Link {
     random: SeededEntropy,
     wire: Vec<(u64, Vec<u8>)>,
@@ -183,8 +183,8 @@ impl Link {
     }
 }
 
-/// Keys change every 300 ms, the data set in the middle, the subscriber knows nothing about it in the beginning, and
-/// everything goes over bad links in chunks: metadata is learned twice, under message security, and no valid message is
+/// Keys change every 300 ms, the data set changes in the middle, the subscriber starts without metadata, and everything
+/// is sent in chunks over bad links: metadata is learned twice, under message security, and no valid message is
 /// refused.
 fn rotation_and_discovery(seed: u64, message_size: u32) -> String {
     let mut group = WriterGroup::dynamic("g", 1, 10.0);
@@ -230,7 +230,7 @@ fn rotation_and_discovery(seed: u64, message_size: u32) -> String {
             receiving.set_keys("group", Ok(&keys), now).unwrap();
         }
         if millis == 2_000 {
-            // Another field in front: a major change.
+            // A new first field: a major change.
             let meta_data = &mut sending_now.data_sets[0].meta_data;
             meta_data.fields.insert(0, field("first", BuiltInType::UInt32));
             meta_data.configuration_version.major_version = 2;
@@ -279,7 +279,7 @@ fn rotation_and_discovery(seed: u64, message_size: u32) -> String {
         let Some(Variant::UInt16(word)) = word.value.value else { panic!("{word:?}") };
         assert_eq!(float.value.value, Some(f32::from(word).into()), "values belong together");
     }
-    // Nothing was refused for its security but what came twice.
+    // Only duplicates were refused by security.
     let counters = receiving.counters();
     assert_eq!(counters.security_errors, counters.replays);
     assert!(counters.replays > 20);
@@ -295,8 +295,8 @@ fn keys_change_and_metadata_is_learned_on_a_bad_link() {
     }
 }
 
-/// MessageRepeatCount and MessageRepeatDelay (Part 14 §6.4.1.3.1, §6.4.1.3.2) on a link that loses a third of all: gives when
-/// datagrams were sent, how many DataSetMessages were delivered and how many there were.
+/// MessageRepeatCount and MessageRepeatDelay (Part 14 §6.4.1.3.1, §6.4.1.3.2) on a link that loses a third of all
+/// datagrams. Returns the send times of datagrams, and the numbers of delivered and of sent DataSetMessages.
 fn repeated(seed: u64, mode: SecurityMode, count: u8, delay: f64) -> (Vec<u64>, usize, usize) {
     let mut group = WriterGroup::dynamic("g", 1, 10.0);
     group.security.mode = mode;
@@ -337,7 +337,7 @@ fn repeated(seed: u64, mode: SecurityMode, count: u8, delay: f64) -> (Vec<u64>, 
     let counters = sending.counters(taktwerk_pubsub::GroupIndex { connection: 0, group: 0 });
     assert_eq!(counters.network_messages + counters.repeated, when.len() as u64);
     assert_eq!(counters.repeats_dropped, 0);
-    // A repetition is the same message: no nonce is used for another one.
+    // A repetition is the same message: no nonce is reused for another one.
     bytes.sort();
     bytes.dedup();
     assert_eq!(bytes.len() as u64, counters.network_messages);
@@ -356,27 +356,27 @@ fn messages_are_repeated_as_configured() {
         assert_eq!((when.len(), made), (100, 100));
         assert!((50..85).contains(&delivered), "{delivered}");
         let (when, delivered, made) = repeated(7, mode, 2, 3.0);
-        // Each cycle's message, and again after 3 and 6 ms.
+        // Each cycle's message, repeated after 3 and 6 ms.
         let expected: Vec<u64> =
             (0..100u64).flat_map(|cycle| [0, 3, 6].map(|after| cycle * 10 + after)).collect();
         assert_eq!((when, made), (expected, 100));
         assert!(delivered > 90, "one in 27 is lost: {delivered}");
-        // Longer than a cycle: they come between those of later cycles.
+        // Longer than a cycle: repetitions come between messages of later cycles.
         let (when, _, _) = repeated(7, mode, 1, 25.0);
         let mut expected: Vec<u64> = (0..100u64).flat_map(|cycle| [cycle * 10, cycle * 10 + 25]).collect();
         expected.retain(|millis| *millis < 1_000);
         expected.sort_unstable();
         assert_eq!(when, expected);
-        // Without a delay, at once.
+        // Without a delay, repeated at once.
         let (when, _, _) = repeated(7, mode, 1, 0.0);
         let expected: Vec<u64> = (0..100u64).flat_map(|cycle| [cycle * 10; 2]).collect();
         assert_eq!(when, expected);
     }
 }
 
-/// What has stopped repeats nothing.
+/// A stopped publisher repeats nothing.
 #[test]
-fn nothing_is_repeated_after_the_end() {
+fn nothing_is_repeated_after_a_stop() {
     let mut group = WriterGroup::dynamic("g", 1, 10.0);
     group.transport = WriterGroupTransport::Datagram(DatagramWriterGroupTransportDataType {
         message_repeat_count: 3,

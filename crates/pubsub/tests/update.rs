@@ -1,4 +1,4 @@
-//! Whatever references an update names: a configuration that was in order stays so, or stays as it was.
+//! For any references of an update, a valid configuration stays valid or unchanged.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{BuiltInType, NodeId, StatusCode};
 
-/// Few names and ids, so that they meet: the first is none.
+/// Few names and ids, so that they collide; the first is empty.
 const NAMES: [&str; 4] = ["", "a", "b", "WriterGroup1"];
 const IDS: [u16; 4] = [0, 1, 0x8000, 0x8001];
 const URLS: [&str; 3] = ["opc.udp://239.0.0.1:4840", "opc.udp://239.0.0.2:4840", ""];
@@ -128,7 +128,7 @@ fn reference() -> impl Strategy<Value = PubSubConfigurationRefDataType> {
     )
 }
 
-/// What holds of every update.
+/// Invariants of every update.
 fn check(
     before: &Configuration,
     references: &[PubSubConfigurationRefDataType],
@@ -164,7 +164,7 @@ fn check(
         let at = references.iter().position(|reference| *reference == value.configuration_element);
         prop_assert!(at.is_some() && !value.name.is_empty());
     }
-    // What cannot be told apart afterwards was not let in.
+    // Ambiguous elements were refused.
     let mut names: Vec<_> = after.subscribed_data_sets.iter().map(|set| set.name.as_str()).collect();
     names.sort_unstable();
     prop_assert!(names.windows(2).all(|two| two[0] != two[1]));
@@ -178,7 +178,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_configuration_in_order_stays_in_order(
+    fn a_valid_configuration_stays_valid(
         updates in vec((configuration(), vec(reference(), 1..12), any::<bool>()), 1..5),
         permits_security in any::<bool>(),
     ) {
@@ -197,11 +197,11 @@ proptest! {
             let is_security = |reference: &PubSubConfigurationRefDataType| {
                 reference.configuration_mask.contains(Mask::REFERENCE_SECURITY_GROUP)
             };
-            // Keys are for those who may.
+            // Keys need permission.
             for (reference, status) in references.iter().zip(&update.results) {
                 prop_assert!(permits_security || !is_security(reference) || *status != StatusCode::GOOD);
             }
-            // Ids that others have reserved are theirs.
+            // Ids reserved by others are not used.
             let groups = update.configuration.connections.iter().flat_map(|one| &one.writer_groups);
             prop_assert!(groups.clone().all(|group| group.writer_group_id != 0x8000));
             let mut writers = groups.flat_map(|group| &group.writers);

@@ -1,5 +1,5 @@
-//! What the data types of namespace 0 look like, at run time: for printing values and for decoding structures that
-//! the program does not name.
+//! Run-time descriptions of namespace 0's data types: for printing values and for decoding structures that the program
+//! does not know.
 
 use crate::generated::{ENUMERATIONS, SIMPLE_TYPES, STRUCTURES};
 use taktwerk_types::BuiltInType;
@@ -9,7 +9,7 @@ use taktwerk_types::BuiltInType;
 pub enum StructureKind {
     /// All fields, one after the other.
     Plain,
-    /// A mask, then the fields that are there.
+    /// A mask, then the present fields.
     WithOptionalFields,
     /// A switch, then one field.
     Union,
@@ -43,7 +43,7 @@ pub struct FieldDescription {
     pub type_id: u32,
     /// −1 for a scalar, 1 for an array.
     pub value_rank: i32,
-    /// The field may be missing; in kinds with subtyped values, the field may hold a subtype.
+    /// The field is optional; in kinds with subtyped values, subtypes are allowed.
     pub is_optional: bool,
 }
 
@@ -90,7 +90,7 @@ pub fn structure(data_type_id: u32) -> Option<&'static StructureDescription> {
 /// The structure with a binary encoding id.
 #[must_use]
 pub fn structure_by_encoding(binary_encoding_id: u32) -> Option<&'static StructureDescription> {
-    // The table is small and this is for people and tools: no second index.
+    // A linear search: the table is small and only tools need this.
     STRUCTURES.iter().find(|entry| entry.binary_encoding_id == binary_encoding_id && binary_encoding_id != 0)
 }
 

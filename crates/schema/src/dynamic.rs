@@ -1,9 +1,9 @@
-//! Structures that are known only at run time, from the DataTypeDefinition attribute of their DataType nodes
-//! (Part 3 §8.48 to §8.53, Part 6 §5.2.5 to §5.2.8).
+//! Structures known only at run time, from the DataTypeDefinition attribute of their DataType nodes (Part 3 §8.48 to
+//! §8.53, Part 6 §5.2.5 to §5.2.8).
 //!
-//! A [`TypeRegistry`] is given the definitions as they are read from a server; namespace 0 is known already. It turns
-//! ExtensionObjects into [`DynamicStructure`]s and back, and prints values with names. Decoding has the limits of the
-//! codec and one more: the number of values, because a dynamic value takes more memory than its encoding.
+//! A [`TypeRegistry`] contains namespace 0; definitions read from a server are added to it. It converts
+//! ExtensionObjects to [`DynamicStructure`]s and back, and prints values with names. Besides the limits of the codec,
+//! decoding limits the number of values, because a dynamic value takes more memory than its encoding.
 
 use std::sync::Arc;
 use taktwerk_types::{DecodeError, NodeId, Variant};
@@ -16,11 +16,11 @@ mod registry;
 pub use print::Printed;
 pub use registry::{EnumType, FieldType, StructureType, TypeRegistry};
 
-/// A value of a type that is known only at run time.
+/// A value of a type known only at run time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DynamicValue {
-    /// A built-in type, or an array or matrix of one. Fields that may hold any structure are ExtensionObjects here;
-    /// [`TypeRegistry::decode`] takes them apart.
+    /// A built-in type, or an array or matrix of one. Fields that allow any structure are ExtensionObjects;
+    /// [`TypeRegistry::decode`] decodes them.
     Variant(Variant),
     /// A value of an enumeration.
     Enumeration {
@@ -33,7 +33,7 @@ pub enum DynamicValue {
     Structure(DynamicStructure),
     /// An array or matrix of structures or enumeration values.
     Array {
-        /// The elements; of a matrix, the last dimension varies fastest.
+        /// The elements; in a matrix, the last dimension varies fastest.
         values: Vec<DynamicValue>,
         /// The lengths of the dimensions; empty for a one-dimensional array.
         dimensions: Vec<u32>,
@@ -47,8 +47,7 @@ pub struct DynamicStructure {
     pub data_type: NodeId,
     /// The DataType's name.
     pub type_name: Arc<str>,
-    /// Its fields in the order of the definition. Optional fields without a value are left out; a union has at most
-    /// one.
+    /// Its fields in the order of the definition. Optional fields without a value are omitted; a union has at most one.
     pub fields: Vec<(Arc<str>, DynamicValue)>,
 }
 
@@ -93,20 +92,20 @@ impl DynamicValue {
     }
 }
 
-/// Why a value and its definition do not go together.
+/// Why a value and its definition do not match.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DynamicError {
     /// No definition for a type.
     #[error("no definition of data type {0} is known; read its DataTypeDefinition attribute first")]
     UnknownType(NodeId),
-    /// The bytes are no encoding of the type.
+    /// The bytes do not decode as the type.
     #[error("{0}")]
     Decode(#[from] DecodeError),
     /// An ExtensionObject without a binary body.
     #[error("the ExtensionObject of type {0} has no binary body")]
     NoBinaryBody(NodeId),
-    /// A definition that no type can have.
+    /// An invalid definition.
     #[error("the definition of {data_type} is wrong: {reason}")]
     BadDefinition {
         /// The DataType.
@@ -114,7 +113,7 @@ pub enum DynamicError {
         /// Why.
         reason: &'static str,
     },
-    /// A field that the definition does not have.
+    /// A field that is not in the definition.
     #[error("{type_name} has no field {field}")]
     UnknownField {
         /// The structure.
@@ -122,22 +121,22 @@ pub enum DynamicError {
         /// The field.
         field: Arc<str>,
     },
-    /// A value of another type than the definition says.
+    /// A value whose type differs from the definition.
     #[error("{type_name}.{field} is {wanted}, not {found}")]
     WrongType {
         /// The structure.
         type_name: Arc<str>,
         /// The field.
         field: Arc<str>,
-        /// What the definition says.
+        /// The type in the definition.
         wanted: String,
-        /// What the value is.
+        /// The type of the value.
         found: String,
     },
     /// A union with more than one field.
     #[error("the union {0} has more than one field")]
     NotOneField(Arc<str>),
-    /// The structure of a type is nested too deeply to have default values.
-    #[error("{0} contains itself without end")]
+    /// The structure contains itself, so it has no default value.
+    #[error("{0} contains itself, so it has no default value")]
     Endless(Arc<str>),
 }

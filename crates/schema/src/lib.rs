@@ -1,12 +1,12 @@
 //! OPC UA service messages, structures, enumerations, numeric ids and namespace 0 (1.05.07).
 //!
-//! Almost everything here is written by `cargo xtask codegen` from the published NodeSet; nothing does I/O. The map:
+//! `cargo xtask codegen` generates almost everything here from the published NodeSet. The crate does no I/O. Modules:
 //!
-//! - the structures, enumerations and option sets stand at the root: [`ReadRequest`], [`NodeClass`], …;
-//! - [`ids`]: numeric ids by node class, [`message_name`]: what a message on the wire is called;
-//! - [`service`]: which response answers which request, and access to their headers;
-//! - [`description`]: what each type looks like, at run time;
-//! - [`dynamic`]: decodes and encodes structures that are known only at run time;
+//! - at the root: structures, enumerations and option sets: [`ReadRequest`], [`NodeClass`], …;
+//! - [`ids`]: numeric ids by node class, [`message_name`]: the name of a message on the wire;
+//! - [`service`]: request and response pairs, and access to their headers;
+//! - [`description`]: run-time descriptions of all types;
+//! - [`dynamic`]: decodes and encodes structures known only at run time;
 //! - [`ns0`]: all nodes of namespace 0, read from a blob without heap.
 
 #[macro_use]

@@ -1,7 +1,7 @@
-//! The shapes that generated types share. The generator writes names, ids and fields; the code stands here once.
+//! The common code of generated types. The generator only writes names, ids and fields.
 
-/// A structure: its fields one after the other (Part 6 §5.2.6). Behind the name stand the DataType id and, if there
-/// is one, the id of its binary encoding.
+/// A structure: its fields one after the other (Part 6 §5.2.6). After the name follow the DataType id and, if there is
+/// one, the id of its binary encoding.
 macro_rules! structure {
     ($(#[$meta:meta])* pub struct $name:ident = $data_type:literal $(, $encoding:literal)? {
         $($field:ident: $type:ty),* $(,)?
@@ -36,7 +36,7 @@ macro_rules! structure {
     };
 }
 
-/// A structure with optional fields: a mask says which of them follow (Part 6 §5.2.7).
+/// A structure with optional fields: a mask says which fields are present (Part 6 §5.2.7).
 macro_rules! structure_with_optional_fields {
     ($(#[$meta:meta])* pub struct $name:ident = $data_type:literal $(, $encoding:literal)? {
         $($presence:ident $field:ident: $type:ty),* $(,)?
@@ -63,7 +63,7 @@ macro_rules! structure_with_optional_fields {
                 let mask = <u32 as taktwerk_types::Decode>::decode(decoder)?;
                 let mut bit = 1u32;
                 let value = Self { $($field: decode_field!($presence, decoder, mask, bit)),* };
-                // Bits beyond the fields announce data that nobody could skip (Part 6 §5.2.7).
+                // Bits beyond the fields announce data that cannot be skipped (Part 6 §5.2.7).
                 if mask & !(bit - 1) != 0 {
                     return Err(taktwerk_types::DecodeError::Invalid("encoding mask: unknown bits"));
                 }
@@ -171,7 +171,7 @@ macro_rules! enumeration {
     };
 }
 
-/// An option set: an unsigned integer whose bits have names (Part 3 §8.40). Behind `=` stand bit numbers.
+/// An option set: an unsigned integer whose bits have names (Part 3 §8.40). The bit number follows `=`.
 macro_rules! option_set {
     ($(#[$meta:meta])* pub struct $name:ident($bits:ty) = $data_type:literal {
         $($constant:ident = $bit:literal $text:literal),* $(,)?
@@ -298,7 +298,7 @@ where
     }
 }
 
-/// What enumerations and option sets have in common: they are numbers on the wire and in Variants.
+/// Common code of enumerations and option sets: numbers in the encoding and in Variants.
 macro_rules! newtype_codec {
     ($name:ident($number:ty)) => {
         impl taktwerk_types::Encode for $name {
@@ -346,7 +346,7 @@ macro_rules! newtype_codec {
     };
 }
 
-/// A request message and the message that answers it.
+/// A request message and its response message.
 macro_rules! request {
     ($request:ident -> $response:ident) => {
         impl $crate::service::Request for $request {

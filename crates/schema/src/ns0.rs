@@ -1,7 +1,7 @@
 //! Namespace 0: every node, attribute, value and reference of the NodeSet, read in place from a blob.
 //!
-//! Nothing is parsed at start and nothing is on the heap: a node is a view of a record in the program's read-only
-//! data, of which the operating system loads only the pages that are used.
+//! There is no parsing at startup and no heap: a node is a view of a record in the program's read-only data, of which
+//! the operating system loads only the used pages.
 //!
 //! # Format of the blob
 //!
@@ -41,7 +41,7 @@ const RECORD_LEN: usize = 24;
 const REFERENCE_LEN: usize = 3;
 
 static BLOB: &[u8] = include_bytes!("generated/ns0.bin");
-// Read when the program is built: a blob with another layout does not compile.
+// Evaluated at compile time: a blob with another layout does not compile.
 static NS0: Ns0 = Ns0::from_blob(BLOB);
 
 /// Namespace 0.
@@ -75,7 +75,7 @@ pub struct Ns0Reference {
 }
 
 impl Ns0 {
-    /// The one namespace 0.
+    /// The shared instance.
     #[must_use]
     #[inline]
     pub fn get() -> &'static Self {
@@ -97,12 +97,12 @@ impl Ns0 {
             (sections[section], rest) = rest.split_at(len);
             section += 1;
         }
-        assert!(rest.is_empty(), "ns0.bin has bytes behind its sections");
+        assert!(rest.is_empty(), "ns0.bin has bytes after its sections");
         let [index, records, references, reference_types, string_offsets, strings, extras] = sections;
         Self { index, records, references, reference_types, string_offsets, strings, extras }
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.records.len() / RECORD_LEN
@@ -172,7 +172,7 @@ impl Ns0 {
         }
     }
 
-    /// How many references there are, each counted at both of its ends.
+    /// Number of references, each counted at both ends.
     #[must_use]
     pub const fn reference_count(&self) -> usize {
         self.references.len() / REFERENCE_LEN
@@ -182,7 +182,7 @@ impl Ns0 {
     #[must_use]
     pub fn is_subtype_of(&'static self, id: u32, ancestor: u32) -> bool {
         let mut current = id;
-        // The bound guards against a circle, which a test shows not to exist.
+        // The bound protects against circles, which a test excludes.
         for _ in 0..64 {
             if current == ancestor {
                 return self.contains(current);
@@ -354,7 +354,7 @@ impl Ns0Node {
         if matches!(self.class(), NodeClass::OBJECT | NodeClass::VIEW) { self.record[5] } else { 0 }
     }
 
-    /// What only some nodes have: value, definition, dimensions, permissions.
+    /// The attributes that only some nodes have: value, definition, dimensions, permissions.
     #[must_use]
     pub fn extras(&self) -> Extras {
         Extras::read(self.record[3], NS0.extras.get(u32_at(self.record, 20) as usize..).unwrap_or(&[]))

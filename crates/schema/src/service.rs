@@ -5,21 +5,21 @@ use taktwerk_types::Structure;
 
 /// A request message.
 pub trait Request: Structure {
-    /// The message that answers it.
+    /// Its response message.
     type Response: Response;
 
-    /// What every request starts with.
+    /// The RequestHeader.
     fn header(&self) -> &RequestHeader;
 
-    /// What every request starts with.
+    /// The RequestHeader.
     fn header_mut(&mut self) -> &mut RequestHeader;
 }
 
 /// A response message.
 pub trait Response: Structure {
-    /// What every response starts with.
+    /// The ResponseHeader.
     fn header(&self) -> &ResponseHeader;
 
-    /// What every response starts with.
+    /// The ResponseHeader.
     fn header_mut(&mut self) -> &mut ResponseHeader;
 }

@@ -1,5 +1,5 @@
-//! Structures that are known only at run time: round trips through made-up definitions, and agreement with the
-//! generated types.
+//! Structures known only at run time: round trips with generated definitions, and agreement with the generated Rust
+//! types.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -216,7 +216,7 @@ fn types_that_contain_themselves() {
         matches!(error, DynamicError::Decode(DecodeError::Limit { what: "nesting depth", .. })),
         "{error}"
     );
-    // A tree is fine: its arrays end.
+    // A tree is valid: its arrays end the recursion.
     register(&mut types, 3, StructureType::STRUCTURE, vec![field("Children", id(3), 1, false)]);
     let leaf = || DynamicStructure::new(id(3), "T3").with("Children", DynamicValue::structures(vec![]));
     let tree =
@@ -225,7 +225,7 @@ fn types_that_contain_themselves() {
 }
 
 #[test]
-fn what_has_not_arrived_is_not_allocated() {
+fn claimed_values_are_not_allocated() {
     let mut types = TypeRegistry::new();
     register(&mut types, 2, StructureType::STRUCTURE, vec![]);
     register(&mut types, 3, StructureType::STRUCTURE, vec![field("Empties", id(2), 1, false)]);
@@ -278,7 +278,7 @@ fn known_structures_print() {
     );
 }
 
-/// A made-up definition: for each field its data type (built-in, or an earlier type), rank and flag.
+/// A random definition: for each field its data type (built-in, or an earlier type), rank and flag.
 #[derive(Debug, Clone)]
 struct MadeUp {
     kind: i32,
@@ -299,7 +299,7 @@ fn registry(made_up: &[MadeUp]) -> TypeRegistry {
             let data_type = match kind {
                 1..=25 => NodeId::numeric(0, *kind),
                 26..=29 => NodeId::numeric(0, [884, 257, 290, 12755][(*kind - 26) as usize]),
-                // An earlier type, if there is one: so no type contains itself.
+                // Use an earlier type, so that no type contains itself.
                 _ if number > 1 => id(1 + kind % (number - 1)),
                 _ => NodeId::from(6),
             };
@@ -310,7 +310,7 @@ fn registry(made_up: &[MadeUp]) -> TypeRegistry {
     types
 }
 
-/// Bytes that are likely to decode: small numbers, so that lengths, switches and masks stay plausible.
+/// Bytes that are likely to decode: small numbers, so that lengths, switches and masks are plausible.
 fn plausible() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => (0i32..3).prop_map(|number| number.to_le_bytes().to_vec()),
@@ -327,7 +327,7 @@ proptest! {
     fn made_up_types_round_trip(made_up in made_up(), bytes in plausible(), tail in 0usize..4000) {
         let types = registry(&made_up);
         let number = u32::try_from(made_up.len()).unwrap();
-        // Zeros behind the bytes let most decodings come to an end.
+        // Trailing zeros let most decodings finish.
         let mut body = bytes;
         body.resize(body.len() + tail, 0);
         let object = ExtensionObject::from_binary(id(number + 1000), body);
@@ -337,7 +337,7 @@ proptest! {
             prop_assert_eq!(types.encode(&back).unwrap().encode_to_vec(), again.encode_to_vec());
             let _ = types.print(&Variant::from(again)).to_string();
         }
-        // Default values need no bytes to come from.
+        // Default values can be encoded without input bytes.
         let default = types.encode(&DynamicStructure::new(id(number), "T")).unwrap();
         prop_assert!(types.decode(&default, LIMITS).is_ok());
     }
@@ -345,7 +345,7 @@ proptest! {
 
 #[test]
 fn most_made_up_values_are_decoded() {
-    // Guards the test above: were nothing to decode, it would show nothing.
+    // Guards the test above, which would show nothing if no value decoded.
     let types = plant();
     let object = ExtensionObject::from_binary(id(1004), vec![0; 200]);
     let value = types.decode(&object, LIMITS).unwrap();

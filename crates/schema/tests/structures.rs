@@ -1,4 +1,4 @@
-//! Every generated structure through the codec: default values, filled values, and bytes that are no values.
+//! Every generated structure through the codec: default values, random values, and invalid bytes.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -15,7 +15,7 @@ fn decode_all<'a, T: Decode<'a>>(bytes: &'a [u8]) -> Option<(T, usize)> {
     Some((value, bytes.len() - decoder.remaining()))
 }
 
-/// Encodes, decodes and encodes again; then cuts the bytes short.
+/// Encodes, decodes and encodes again; then truncates the bytes.
 fn survives<T>(value: &T, name: &str)
 where
     T: Encode + for<'a> Decode<'a> + PartialEq + std::fmt::Debug,
@@ -39,7 +39,7 @@ where
     }
 }
 
-/// Sends made-up values around; the bytes are written from the description of the type.
+/// Round-trips random values, encoded from the type's description.
 fn filled<T>(name: &str)
 where
     T: Encode + for<'a> Decode<'a> + PartialEq + std::fmt::Debug,

@@ -1,12 +1,12 @@
-//! What a changing address space costs those who use it, without sockets: `cargo bench -p taktwerk-server --bench nodes`.
+//! The cost of a changing address space for its users, without sockets: `cargo bench -p taktwerk-server --bench nodes`.
 //!
-//! - A NodeSet is replaced by another thread while the subscriptions of many clients go on: how long each turn of their shard
-//!   takes, and whether values of nodes that stay are lost.
-//! - A client of one shard adds nodes while a client of another shard reads: nodes per second, and the reader's latencies.
+//! - Another thread replaces a NodeSet while subscriptions of many clients run: the duration of each turn of their
+//!   shard, and whether values of unchanged nodes are lost.
+//! - A client of one shard adds nodes while a client of another shard reads: nodes per second, and read latencies.
 //! - The same client deletes them.
 //!
-//! Calm figures stand beside the others. A turn's time is that of the clock and contains what other programs, the host and
-//! waiting for a lock took; its CPU time does not.
+//! Baseline figures without changes are printed as well. A turn's elapsed time includes other programs, the host and
+//! waiting for locks; its CPU time does not.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used)] // a program, not the core
 
@@ -38,14 +38,14 @@ use taktwerk_types::{
 const URL: &str = "opc.tcp://host:4840";
 const NODES: u32 = 20_000;
 const CLIENTS: usize = 100;
-/// Items of each client, on nodes that stay.
+/// Items of each client, on unchanged nodes.
 const ITEMS: u32 = 50;
-/// More than is written between two messages, also if the machine is busy.
+/// More than is written between two messages, even on a busy machine.
 const QUEUE: u32 = 500;
 const ADDED: u32 = 100_000;
 const PER_REQUEST: u32 = 1_000;
 
-/// A shard, its time, and what its turns took.
+/// A shard with its clock and the durations of its turns.
 struct Host {
     shard: Shard,
     begun: Clock,
@@ -53,7 +53,7 @@ struct Host {
     turns: Vec<Turn>,
 }
 
-/// What one call of the shard took.
+/// The duration of one call of the shard.
 #[derive(Clone, Copy)]
 struct Turn {
     /// By the clock.
@@ -93,7 +93,7 @@ impl Host {
         self.turns.push(Turn { cpu: thread_cpu() - cpu, elapsed: start.elapsed() });
     }
 
-    /// What is due.
+    /// Handles due deadlines.
     fn due(&mut self) {
         while self.shard.poll_timeout().is_some_and(|(at, _)| at <= self.now().instant) {
             self.turn(|shard, now| shard.timer(now));
@@ -146,7 +146,7 @@ impl Host {
         client
     }
 
-    /// A request and its answer, with all turns that it takes.
+    /// Sends a request and receives its response, with all turns in between.
     fn call<R: Request>(
         &mut self,
         client: &mut Client,
@@ -164,7 +164,7 @@ impl Host {
                 assert_eq!(kind.ns0(), Some(R::Response::BINARY_ENCODING_ID), "the service failed");
                 return R::Response::decode(&mut decoder).unwrap();
             }
-            // Long requests take turns.
+            // Long requests need several turns.
             self.due();
         }
     }
@@ -185,7 +185,7 @@ impl Client {
         out
     }
 
-    /// The bodies of the messages that have come.
+    /// The bodies of received messages.
     fn receive(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut bodies = Vec::new();
         let mut at = 0;
@@ -204,7 +204,8 @@ impl Client {
     }
 }
 
-/// A model of so many variables in one folder. `edition` is the value of those that differ between editions: every second.
+/// A model with variables in one folder. `edition` is the value of every second variable, which differs between
+/// editions.
 fn model(edition: u32) -> String {
     let mut text = String::from(
         r#"<UANodeSet xmlns="http://opcfoundation.org/UA/2011/03/UANodeSet.xsd"><NamespaceUris><Uri>urn:line</Uri></NamespaceUris>
@@ -247,8 +248,8 @@ fn shown(name: &str, turns: &[Turn]) {
     }
 }
 
-/// Publishing goes on for `CLIENTS` clients until `stop`. Writes each variable that stays, again and again, and says how many
-/// notifications came, and how many values are missing.
+/// Publishing for `CLIENTS` clients until `stop`. Repeatedly writes each unchanged variable, and counts notifications
+/// and missing values.
 struct Plant {
     host: Host,
     clients: Vec<Client>,
@@ -296,7 +297,7 @@ impl Plant {
                 ..CreateMonitoredItemsRequest::default()
             };
             let results = host.call(&mut client, items, |it, header| it.request_header = header).results;
-            // A queue that the server has made shorter would lose values, with the Overflow bit.
+            // If the server had revised the queue size, values would be lost, with the Overflow bit.
             assert!(
                 results
                     .iter()
@@ -312,7 +313,7 @@ impl Plant {
         Self { host, clients, subscriptions, variables, written: 0, received }
     }
 
-    /// Goes on until `is_over`, and gives the turns. No value may be missing.
+    /// Runs until `is_over`. Returns the turns. No value may be missing.
     fn run(&mut self, is_over: impl Fn() -> bool) -> Vec<Turn> {
         self.host.turns.clear();
         let mut next_write = Clock::now();
@@ -354,7 +355,7 @@ impl Plant {
         }
     }
 
-    /// Takes what is still on its way, and says how many values came to each item.
+    /// Receives the remaining messages. Returns how many values each item got.
     fn finish(mut self) -> u32 {
         let end = Clock::now() + Duration::from_secs(10);
         let wanted = f64::from(self.written);
@@ -386,7 +387,7 @@ fn server(change: impl FnOnce(&mut ServerConfig)) -> (Arc<ServerShared>, UtcTime
     (ServerShared::new(config, space, 2, utc), utc)
 }
 
-/// A NodeSet is replaced.
+/// Replaces a NodeSet.
 fn replacing() {
     let (shared, utc) = server(|_| {});
     let space = Arc::clone(shared.space());
@@ -422,7 +423,7 @@ fn replacing() {
     println!("nodes that stayed: {values} values to each of {} items, none lost", CLIENTS * ITEMS as usize);
 }
 
-/// Reads again and again until `stop`, and gives the turns.
+/// Reads repeatedly until `stop`. Returns the turns.
 fn reading(host: &mut Host, client: &mut Client, id: &NodeId, is_over: impl Fn() -> bool) -> Vec<Turn> {
     host.turns.clear();
     while !is_over() {
@@ -441,7 +442,7 @@ fn reading(host: &mut Host, client: &mut Client, id: &NodeId, is_over: impl Fn()
     core::mem::take(&mut host.turns)
 }
 
-/// A client adds and deletes nodes, another one reads.
+/// A client adds and deletes nodes while another one reads.
 fn adding() {
     let (shared, utc) = server(|config| {
         config.node_management = true;

@@ -1,7 +1,7 @@
-//! What a request costs the server, without sockets: `cargo bench -p taktwerk-server`.
+//! The cost of a request in the server, without sockets: `cargo bench -p taktwerk-server`.
 //!
-//! A client's chunk goes into a shard and the response is taken out; only that is timed. Medians of batches, and the
-//! heap allocations of the last batch.
+//! Only the processing of a client's chunk in the shard, up to its response, is timed. Results are medians of batches,
+//! and the heap allocations of the last batch.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used)] // a program, not the core
 
@@ -120,7 +120,7 @@ impl Bench {
     /// Median nanoseconds per request.
     fn time<T: Structure>(&mut self, name: &str, per: u32, request: &T) {
         const BATCH: usize = 200;
-        // `cargo bench -- read` runs what has that in its name.
+        // `cargo bench -- read` runs the benchmarks with that text in their names.
         let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
         if wanted.is_some_and(|wanted| !name.contains(&wanted)) {
             return;
@@ -130,7 +130,7 @@ impl Bench {
             let mut requests: Vec<Vec<u8>> = (0..BATCH).map(|_| self.encode(request)).collect();
             let start = Clock::now();
             for bytes in &mut requests {
-                // A turn each, as the driver has them.
+                // One turn each, as with the driver.
                 self.now.instant = self.now.instant + Duration::from_nanos(1);
                 let used = self.shard.received(self.connection, bytes, self.now);
                 assert_eq!(used, bytes.len());

@@ -1,9 +1,9 @@
-//! Who may connect and shake hands, and how often (Part 2 §5.1.2): by address, by network and by who has logged on from
-//! there before, before anything is allocated for a connection.
+//! Admission control for connections and handshakes (Part 2 §5.1.2): rates by address, by network and by earlier
+//! logins. It is applied before anything is allocated for a connection.
 //!
-//! A rate that all share lets a flood keep everybody else out. So behind the shared part of each rate there are reserves,
-//! which a flood does not get: for addresses from which somebody has logged on with a credential, and for addresses and
-//! networks that have asked for little of late. What is remembered of addresses is bounded.
+//! With a single shared rate, a flood would lock out all other clients. Each rate therefore has reserves beyond its
+//! shared part that a flood cannot use: one for addresses with an earlier login by credential, and others for addresses
+//! and networks with few recent arrivals. The number of remembered addresses is bounded.
 
 use crate::limits::{ENTRIES_MAX, FAMILIAR_MAX, Limits, Rate};
 use crate::origin::{Network, Origin};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_types::Instant;
 
-/// A token bucket, kept as the time at which it will be full again.
+/// A token bucket, stored as the time at which it is full again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bucket {
     full_at: Instant,
@@ -21,14 +21,14 @@ pub(crate) struct Bucket {
 impl Bucket {
     pub(crate) const FULL: Self = Self { full_at: Instant::ZERO };
 
-    /// Whether one could be taken now.
+    /// Whether a token is available now.
     fn has_one(self, now: Instant, rate: Rate) -> bool {
         let burst = u64::from(rate.burst.max(1));
         let ahead = self.full_at.as_nanos().saturating_sub(now.as_nanos());
         ahead <= rate.cost().saturating_mul(burst - 1)
     }
 
-    /// Takes one.
+    /// Takes a token.
     pub(crate) fn take(&mut self, now: Instant, rate: Rate) -> bool {
         if !self.has_one(now, rate) {
             return false;
@@ -58,15 +58,15 @@ pub enum Refusal {
     ServerRate,
 }
 
-/// What an address or network with few arrivals of late may take from a reserve: four or eight at once,
-/// then one per 30 s or 4 s. A client that looks for endpoints, connects and tries again stays below.
+/// What an address or network with few recent arrivals may take from a reserve: four or eight at once, then one per 30
+/// s or 4 s. A client that looks for endpoints, connects and retries stays below.
 const FEW_OF_ADDRESS: Rate = Rate::new(1.0 / 30.0, 4);
 const FEW_OF_NETWORK: Rate = Rate::new(0.25, 8);
-/// The same of handshakes, of which a client needs one.
+/// The same for handshakes; a client needs one.
 const FEW_HANDSHAKES: Rate = Rate::new(0.25, 2);
 
-/// A rate that no flood uses up for the others: a part that all share, and reserves beyond it for addresses from which
-/// somebody has logged on, for networks with few arrivals of late and for addresses with few of late.
+/// A rate that a flood cannot exhaust for other clients. It has a shared part and three reserves beyond it: for
+/// addresses with an earlier login, for networks with few recent arrivals, and for addresses with few recent arrivals.
 #[derive(Debug)]
 struct FairRate {
     shared: Rate,
@@ -77,7 +77,7 @@ struct FairRate {
     addresses: Bucket,
 }
 
-/// Which reserves somebody may use.
+/// The reserves that a client may use.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
     is_familiar: bool,
@@ -120,21 +120,21 @@ impl Entry {
         used: Instant::ZERO,
     };
 
-    /// Whether forgetting it changes nothing.
+    /// Whether the entry can be dropped without any effect.
     fn is_idle(&self, now: Instant) -> bool {
         let buckets = [self.arrivals, self.discovery, self.few_connections, self.few_handshakes];
         self.connections == 0 && buckets.iter().all(|bucket| bucket.is_full(now))
     }
 }
 
-/// Addresses or networks that are or were lately connected. Ordered by what they are: nobody can choose addresses that
-/// collide.
+/// Addresses or networks with current or recent connections. An ordered map, so that clients cannot choose addresses
+/// that collide.
 #[derive(Debug)]
 struct Entries<K> {
     map: BTreeMap<K, Entry>,
-    /// How many there are when the idle ones are looked for.
+    /// Number of entries at which idle ones are removed.
     tidy_at: usize,
-    /// When they were looked for last.
+    /// When idle entries were last removed.
     tidied: Instant,
 }
 
@@ -153,7 +153,7 @@ impl<K: Ord + Copy> Entries<K> {
         entry
     }
 
-    /// Forgets those that are idle, and if too many are left, those that are not connected and were not heard of for longest.
+    /// Removes idle entries. If too many remain, also removes the least recently seen ones without a connection.
     #[cold]
     fn tidy(&mut self, now: Instant) {
         self.map.retain(|_, entry| !entry.is_idle(now));
@@ -175,7 +175,7 @@ impl<K: Ord + Copy> Entries<K> {
     }
 }
 
-/// The addresses that are or were lately connected.
+/// Addresses with current or recent connections.
 #[derive(Debug)]
 pub(crate) struct Admission {
     per_address_max: usize,
@@ -191,11 +191,11 @@ struct State {
     networks: Entries<Network>,
     arrivals: FairRate,
     handshakes: FairRate,
-    /// From where somebody has logged on with a credential, and when last.
+    /// Origins of logins with a credential, with the time of the last one.
     familiar: BTreeMap<Origin, Instant>,
 }
 
-/// Fewest entries at which it is worth to look for idle ones, and how often that is done in any case.
+/// Number of entries from which idle ones are removed, and how often this happens in any case.
 const TIDY_MIN: usize = 1024;
 const TIDY_EVERY_MS: f64 = 60_000.0;
 
@@ -221,7 +221,7 @@ impl Admission {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection in, or says why it may not come.
+    /// Counts a connection, or returns why it is refused.
     pub(crate) fn admit(&self, address: IpAddr, now: Instant) -> Result<(), Refusal> {
         let mut state = self.state();
         let State { addresses, networks, arrivals, familiar, .. } = &mut *state;
@@ -237,7 +237,7 @@ impl Admission {
         } else if !entry.arrivals.has_one(now, self.per_address) {
             Err(Refusal::AddressRate)
         } else if !arrivals.take(now, standing) {
-            // Who is refused for its own sake does not use up what the others have.
+            // Taken last, so that a refusal by the address's own limits does not use up the shared rate.
             Err(Refusal::ServerRate)
         } else {
             entry.arrivals.take(now, self.per_address);
@@ -246,21 +246,21 @@ impl Admission {
         }
     }
 
-    /// A connection that was admitted has ended.
+    /// An admitted connection has ended.
     pub(crate) fn leave(&self, address: IpAddr) {
         if let Some(entry) = self.state().addresses.map.get_mut(&Origin::from(address)) {
             entry.connections = entry.connections.saturating_sub(1);
         }
     }
 
-    /// Whether an address may ask for endpoints or servers again.
+    /// Whether an address may call a discovery service again.
     pub(crate) fn may_discover(&self, address: IpAddr, now: Instant) -> bool {
         self.state().addresses.at(address.into(), now).discovery.take(now, self.discovery)
     }
 
-    /// Whether a handshake from an address may be computed now, while `under_way` others are. `is_signed` says that the
-    /// channel is open and gets new keys: its certificate is trusted already.
-    pub(crate) fn may_shake_hands(
+    /// Whether a handshake from an address may be computed now, while `under_way` others are. `is_signed` means a
+    /// renewal on an open channel, whose certificate is trusted already.
+    pub(crate) fn may_handshake(
         &self,
         address: Option<IpAddr>,
         is_signed: bool,
@@ -278,15 +278,15 @@ impl Admission {
             let entry = addresses.at(address.into(), now);
             standing.address_is_quiet = entry.few_handshakes.take(now, FEW_HANDSHAKES);
         }
-        // A quarter of the places is for those who have shown something, or have asked for little.
+        // A quarter of the handshakes is reserved for familiar clients and for clients with few requests.
         let has_place = standing.is_familiar
             || standing.network_is_quiet
             || under_way < self.handshakes_max - self.handshakes_max / 4;
         has_place && handshakes.take(now, standing)
     }
 
-    /// Somebody has logged on from an address, as a user with a credential or with a trusted certificate.
-    pub(crate) fn has_logged_on(&self, address: IpAddr, now: Instant) {
+    /// Records a login from an address, by a user with a credential or with a trusted certificate.
+    pub(crate) fn record_login(&self, address: IpAddr, now: Instant) {
         let familiar = &mut self.state().familiar;
         if familiar.insert(address.into(), now).is_none() && familiar.len() > FAMILIAR_MAX {
             let mut times: Vec<Instant> = familiar.values().copied().collect();
@@ -300,12 +300,12 @@ impl Admission {
         }
     }
 
-    /// Whether somebody has logged on from an address before.
+    /// Whether there was a login from an address before.
     pub(crate) fn is_familiar(&self, address: IpAddr) -> bool {
         self.state().familiar.contains_key(&address.into())
     }
 
-    /// How many addresses are known, for tests of what is kept.
+    /// Number of known addresses, for tests.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.state().addresses.map.len()
@@ -326,7 +326,7 @@ mod tests {
         Ipv4Addr::new(127, 0, 0, last).into()
     }
 
-    /// Lets one pass.
+    /// Admits a single one.
     const NONE: Rate = Rate::new(0.0, 1);
 
     fn admission(change: impl FnOnce(&mut Limits)) -> Admission {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_gives_its_burst_and_then_its_rate() {
+    fn a_bucket_allows_its_burst_and_then_its_rate() {
         let rate = Rate::new(10.0, 3);
         let mut bucket = Bucket::FULL;
         let taken = (0..5).filter(|_| bucket.take(at(0), rate)).count();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_rates_let_nothing_pass_but_one() {
+    fn invalid_rates_admit_only_one() {
         for rate in [Rate::new(0.0, 0), Rate::new(f64::NAN, 1), Rate::new(-1.0, 1)] {
             let mut bucket = Bucket::FULL;
             assert!(bucket.take(at(0), rate), "{rate:?}");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_does_not_take_the_places_of_the_others() {
+    fn one_address_cannot_use_up_all_connections() {
         let admission = admission(|limits| {
             limits.connections_per_address_max = 2;
             limits.connection_rate_per_address = Rate::new(1000.0, 1000);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_address_is_slowed_down_and_costs_the_others_nothing() {
+    fn a_fast_address_is_limited_without_affecting_others() {
         let admission = admission(|limits| {
             limits.connection_rate_per_address = Rate::new(10.0, 5);
             limits.connection_rate = Rate::new(10.0, 20);
@@ -379,7 +379,7 @@ mod tests {
         });
         let admitted = (0..1000).filter(|_| admission.admit(address(1), at(0)).is_ok()).count();
         assert_eq!(admitted, 5);
-        // 15 are left for all others, and one of each reserve.
+        // 15 are left for all other addresses, plus one from each reserve.
         let others = (10..40).filter(|last| admission.admit(address(*last), at(0)).is_ok()).count();
         assert_eq!(others, 15 + 1);
         assert_eq!(admission.admit(address(200), at(0)), Err(Refusal::ServerRate));
@@ -388,21 +388,21 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_origin() {
+    fn an_ipv6_network_is_one_origin() {
         let admission = admission(|limits| limits.connections_per_address_max = 1);
         let of =
             |network: u16, host: u16| IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0, network, 0, 0, 0, host));
         assert_eq!(admission.admit(of(1, 1), at(0)), Ok(()));
         assert_eq!(admission.admit(of(1, 2), at(0)), Err(Refusal::AddressFull));
         assert_eq!(admission.admit(of(2, 1), at(0)), Ok(()));
-        // An IPv4 address is the same in either notation.
+        // An IPv4 address counts the same in IPv4-mapped notation.
         let mapped = Ipv4Addr::new(127, 0, 0, 1).to_ipv6_mapped();
         assert_eq!(admission.admit(mapped.into(), at(0)), Ok(()));
         assert_eq!(admission.admit(address(1), at(0)), Err(Refusal::AddressFull));
     }
 
     #[test]
-    fn addresses_are_forgotten() {
+    fn idle_addresses_are_removed() {
         let admission = admission(|limits| limits.connection_rate = Rate::new(1e6, 1_000_000));
         for number in 0u32..100_000 {
             let address = IpAddr::from(Ipv4Addr::from(0x0a00_0000 + number));
@@ -415,12 +415,12 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_many_addresses_keeps_no_newcomer_out() {
+    fn a_flood_from_many_addresses_does_not_lock_out_new_clients() {
         let admission = Admission::new(&Limits::default());
         // 18 000 connections per second from 60 000 addresses in 235 networks, for 20 s.
         let flood = |number: u64| {
             let address = 0x7f01_0001 + (number * 7919 % 60_000) as u32;
-            // One host of each network takes no part.
+            // One host of each network does not take part.
             IpAddr::from(Ipv4Addr::from(if address & 0xff == 7 { address + 1 } else { address }))
         };
         let mut refused = 0;
@@ -429,13 +429,13 @@ mod tests {
                 refused += u64::from(admission.admit(flood(18 * millis + step), at(millis)).is_err());
             }
             if millis % 500 == 499 {
-                // Elsewhere, and in a network that takes part in the flood. There a newcomer is like all the others until those
-                // have used up what is for newcomers.
+                // New clients from other networks, and from a network of the flood. The latter compete with the flood
+                // until it has used up the reserve for new addresses.
                 let number = (millis / 500) as u8;
                 let are_known = millis > 15_000;
                 for newcomer in [Some([10, 0, number, 1]), are_known.then_some([127, 1, number, 7])] {
                     let Some(newcomer) = newcomer.map(IpAddr::from) else { continue };
-                    // It looks for endpoints, then it connects.
+                    // It looks for endpoints, then connects.
                     assert_eq!(admission.admit(newcomer, at(millis)), Ok(()), "{newcomer} at {millis} ms");
                     assert_eq!(admission.admit(newcomer, at(millis)), Ok(()), "{newcomer} at {millis} ms");
                     admission.leave(newcomer);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_one_network_keeps_no_newcomer_of_that_network_out() {
+    fn a_flood_from_one_network_does_not_lock_out_its_other_hosts() {
         let admission = Admission::new(&Limits::default());
         for millis in 0..10_000u64 {
             for step in 0..18u64 {
@@ -466,50 +466,50 @@ mod tests {
     }
 
     #[test]
-    fn an_address_from_which_somebody_has_logged_on_is_not_kept_out() {
+    fn an_address_with_an_earlier_login_is_not_locked_out() {
         let admission = admission(|limits| {
             limits.connection_rate = Rate::new(10.0, 20);
             limits.connection_rate_reserved = NONE;
             limits.handshake_rate = Rate::new(10.0, 20);
             limits.handshake_rate_reserved = NONE;
         });
-        admission.has_logged_on(address(1), at(0));
+        admission.record_login(address(1), at(0));
         for number in 0..10_000u32 {
             let stranger = IpAddr::from(Ipv4Addr::from(0x0a00_0000 + number));
             let _ = admission.admit(stranger, at(1));
-            let _ = admission.may_shake_hands(Some(stranger), false, 0, at(1));
+            let _ = admission.may_handshake(Some(stranger), false, 0, at(1));
         }
         assert_eq!(admission.admit(address(2), at(2)), Err(Refusal::ServerRate));
-        assert!(!admission.may_shake_hands(Some(address(2)), false, 0, at(2)));
+        assert!(!admission.may_handshake(Some(address(2)), false, 0, at(2)));
         assert_eq!(admission.admit(address(1), at(2)), Ok(()));
-        assert!(admission.may_shake_hands(Some(address(1)), false, 0, at(2)));
-        // Its own rate holds for it as for everybody.
+        assert!(admission.may_handshake(Some(address(1)), false, 0, at(2)));
+        // The limit per address still applies to it.
         let admitted = (0..1_000).filter(|_| admission.admit(address(1), at(2)).is_ok()).count();
         assert!(admitted < 20, "{admitted}");
     }
 
     #[test]
-    fn places_for_handshakes_are_left_for_those_who_ask_for_few() {
+    fn handshakes_are_reserved_for_clients_with_few_requests() {
         let admission = admission(|limits| limits.handshakes_max = 64);
         let flooder = IpAddr::from([10, 0, 0, 1]);
-        let granted = (0..1_000).filter(|_| admission.may_shake_hands(Some(flooder), false, 48, at(0)));
+        let granted = (0..1_000).filter(|_| admission.may_handshake(Some(flooder), false, 48, at(0)));
         assert_eq!(granted.count(), 2, "as many as a quiet network has");
-        assert!(admission.may_shake_hands(Some(flooder), false, 47, at(0)));
+        assert!(admission.may_handshake(Some(flooder), false, 47, at(0)));
         let newcomer = IpAddr::from([10, 0, 1, 1]);
-        assert!(admission.may_shake_hands(Some(newcomer), false, 63, at(0)));
-        assert!(admission.may_shake_hands(Some(flooder), true, 63, at(0)), "an open channel gets new keys");
+        assert!(admission.may_handshake(Some(newcomer), false, 63, at(0)));
+        assert!(admission.may_handshake(Some(flooder), true, 63, at(0)), "an open channel gets new keys");
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_number_of_remembered_addresses_is_bounded() {
         let admission = admission(|limits| limits.connection_rate = Rate::new(1e9, 1_000_000_000));
         for number in 0u32..200_000 {
             let address = IpAddr::from(Ipv4Addr::from(0x0a00_0000 + number * 256));
-            // Never long enough for anything to become idle.
+            // The interval is too short for anything to become idle.
             let now = Instant::from_nanos(u64::from(number) * 1_000);
             let _ = admission.admit(address, now);
             admission.leave(address);
-            admission.has_logged_on(address, now);
+            admission.record_login(address, now);
         }
         let state = admission.state();
         assert!(state.addresses.map.len() <= ENTRIES_MAX, "{}", state.addresses.map.len());

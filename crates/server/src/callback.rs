@@ -1,9 +1,10 @@
-//! What applications plug into the address space: value sources, write handlers and methods.
+//! Extension points for applications: value sources, write handlers and methods.
 //!
-//! Callbacks marked slow run as [`Effect`](crate::Effect)s outside the shard, so no device or database can hold up
+//! Slow callbacks run as [`Effect`](crate::Effect)s outside the shard, so that a device or database does not delay
 //! other clients.
 
 use crate::account::{Account, Category, Charge};
+use core::any::Any;
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
@@ -11,7 +12,7 @@ use core::time::Duration;
 use std::sync::{Arc, Weak};
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
-/// Who calls: for methods and write handlers that decide by user or session.
+/// The caller, for methods and write handlers that decide by user or session.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CallContext {
@@ -19,22 +20,25 @@ pub struct CallContext {
     pub session_id: NodeId,
     /// The user's name, `None` for Anonymous.
     pub user: Option<Box<str>>,
-    /// The user's name if the password has to be changed before anything else (Part 18 §5.2.8); `user` is `None` then.
+    /// The user's name if the password must be changed first (Part 18 §5.2.8); `user` is `None` then.
     pub user_to_change: Option<Box<str>>,
     /// The Object the method is called on; null for reads and writes.
     pub object_id: NodeId,
-    /// The roles of the session, in the order of their ids.
+    /// The roles of the session, sorted by id.
     pub roles: Arc<[NodeId]>,
-    /// Whether the channel encrypts: what hands out secrets asks for it.
+    /// Whether the channel is encrypted. Methods that return secrets require it.
     pub encrypted: bool,
-    /// Whether the session is still there: for what is kept for it.
+    /// Tells whether the session still exists.
     pub session_life: SessionLife,
-    /// What is kept for the session is charged here.
+    /// Account for data kept on behalf of the session.
     pub session_account: SessionAccount,
+    /// The audit record of the call. Methods whose changes have their own EventType record them with
+    /// [`AuditRecord::of_change`](crate::audit::AuditRecord::of_change).
+    pub noted: NotedCall,
 }
 
 impl CallContext {
-    /// Somebody without a session who calls a Method on an Object, with the rights of some roles.
+    /// A caller without a session that calls a Method on an Object with the rights of some roles.
     #[must_use]
     pub fn in_process(object_id: NodeId, roles: &[NodeId], encrypted: bool) -> Self {
         let mut roles = roles.to_vec();
@@ -42,11 +46,40 @@ impl CallContext {
         Self { object_id, roles: roles.into(), encrypted, ..Self::default() }
     }
 
-    /// The ApplicationName of the client, as it has given it for the session; `None` without a session, or if it is over.
+    /// The client's ApplicationName in the session; `None` without a session or after it has ended.
     #[must_use]
     pub fn client_name(&self) -> Option<String> {
         let session = self.session_life.0.as_ref()?.upgrade()?;
         Some(session.client_name().to_owned())
+    }
+
+    /// The certificate of the client's application in DER, possibly with its issuers; `None` without one or without a
+    /// session.
+    #[must_use]
+    pub fn client_certificate(&self) -> Option<Arc<[u8]>> {
+        self.session_life.0.as_ref()?.upgrade()?.client_certificate()
+    }
+}
+
+/// The audit record of a Method call; empty (the default) if calls are not audited. Opaque here: the audit module,
+/// which is above this one, knows its type.
+#[derive(Clone, Default)]
+pub struct NotedCall(Option<Arc<dyn Any + Send + Sync>>);
+
+impl NotedCall {
+    pub(crate) fn of<T: Any + Send + Sync>(record: &Arc<T>) -> Self {
+        let record: Arc<T> = Arc::clone(record);
+        Self(Some(record))
+    }
+
+    pub(crate) fn get<T: Any>(&self) -> Option<&T> {
+        self.0.as_deref()?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for NotedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NotedCall")
     }
 }
 
@@ -54,23 +87,46 @@ impl CallContext {
 #[derive(Clone, Default)]
 pub struct SessionLife(Option<Weak<dyn ClientOf>>);
 
-/// What is known of the client as long as its session is there.
+/// Data about the client while its session exists.
 pub(crate) trait ClientOf: Send + Sync {
     /// Its ApplicationName.
     fn client_name(&self) -> &str;
+    /// The client certificate of its channel, in DER.
+    fn client_certificate(&self) -> Option<Arc<[u8]>>;
+    /// Whether it has a connection.
+    fn is_connected(&self) -> bool;
+    /// A number that changes with every request.
+    fn requests(&self) -> u64;
+}
+
+/// The activity of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionActivity {
+    /// Whether it has a connection. A session without one can be resumed until it times out.
+    pub is_connected: bool,
+    /// A number that changes with every request of the client.
+    pub requests: u64,
 }
 
 impl SessionLife {
-    /// Lives as long as something that the session keeps.
+    /// Refers to a session, which it does not keep alive.
     pub(crate) fn of<T: ClientOf + 'static>(session: &Arc<T>) -> Self {
         let session: Weak<T> = Arc::downgrade(session);
         Self(Some(session))
     }
 
-    /// Whether the session has ended. What is nobody's (the default) does not end.
+    /// Whether the session has ended. The default, which refers to no session, never ends.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.as_ref().is_some_and(|session| session.strong_count() == 0)
+    }
+
+    /// The session's activity; `None` if it has ended or there is none.
+    #[must_use]
+    pub fn activity(&self) -> Option<SessionActivity> {
+        let session = self.0.as_ref()?.upgrade()?;
+        Some(SessionActivity { is_connected: session.is_connected(), requests: session.requests() })
     }
 }
 
@@ -80,7 +136,7 @@ impl fmt::Debug for SessionLife {
     }
 }
 
-/// The account of a session, for what a method keeps for it: open files, for example.
+/// The account of a session, for what a method keeps on its behalf, such as open files.
 #[derive(Clone, Default)]
 pub struct SessionAccount(Option<Arc<Account>>);
 
@@ -89,10 +145,10 @@ impl SessionAccount {
         Self(Some(Arc::clone(account)))
     }
 
-    /// Charges bytes until the charge is dropped. Callers without a session have no account: nothing is charged.
+    /// Charges bytes until the charge is dropped. Callers without a session have no account and are not charged.
     ///
     /// # Errors
-    /// Bad_OutOfMemory if the session, its address or the server may not keep more.
+    /// Bad_OutOfMemory if the limit of the session, its address or the server is reached.
     pub fn charge(&self, bytes: usize) -> Result<Option<Charge>, StatusCode> {
         let charge = |account: &Arc<Account>| account.charge(Category::Sessions, bytes);
         self.0.as_ref().map(charge).transpose().map_err(|exhausted| exhausted.status())
@@ -108,15 +164,15 @@ impl fmt::Debug for SessionAccount {
 /// A future that a driver runs on its executor.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// How long a source may take to answer, unless it says otherwise.
+/// Default time limit for a source's answer.
 pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
 
-/// Produces a Variable's value when somebody asks (Part 4 §5.11.2) or at each sampling.
+/// Provides a Variable's value on each Read (Part 4 §5.11.2) and at each sampling.
 pub trait ValueSource: Send + Sync {
-    /// How the value is made.
+    /// Starts reading the value.
     fn read(&self) -> SourceRead;
 
-    /// How long that may take, if it is not made at once. Default: [`DEADLINE_DEFAULT`].
+    /// Time limit if the value is not available at once. Default: [`DEADLINE_DEFAULT`].
     fn deadline(&self) -> Duration {
         DEADLINE_DEFAULT
     }
@@ -125,81 +181,81 @@ pub trait ValueSource: Send + Sync {
 /// A source's answer.
 #[non_exhaustive]
 pub enum SourceRead {
-    /// The value, at once. Missing timestamps are filled in by the server.
+    /// The value, available at once. The server fills in missing timestamps.
     Now(DataValue),
-    /// The value comes from something that may block: the function runs on a worker thread.
+    /// Reading may block: the function runs on a worker thread.
     Blocking(Box<dyn FnOnce() -> DataValue + Send>),
-    /// The value comes later: the future runs on the driver's executor.
+    /// The value arrives later: the future runs on the driver's executor.
     Later(BoxFuture<DataValue>),
 }
 
-/// Decides on a client's write before the value is stored, and can replace the value or refuse.
+/// Checks a client's write before the value is stored. It can replace the value or refuse the write.
 pub trait WriteHandler: Send + Sync {
     /// Returns the value to store, or the status that the client gets.
     ///
     /// # Errors
-    /// Whatever status the application wants the client to see.
+    /// Any status that the application wants the client to see.
     fn write(&self, context: &CallContext, value: DataValue) -> Result<DataValue, StatusCode>;
 
-    /// What the server calls: [`Self::write`], unless that takes its time.
+    /// Called by the server. Default: [`Self::write`] at once.
     fn begin_write(&self, context: &CallContext, value: DataValue) -> WriteCall {
         WriteCall::Now(self.write(context, value))
     }
 
-    /// Whether [`Self::begin_write`] may answer [`WriteCall::Blocking`]. If true, it is only called while there is room for
-    /// work on a worker thread; otherwise the client gets Bad_ServerTooBusy. If false, the function in `Blocking` may be
+    /// Whether [`Self::begin_write`] may return [`WriteCall::Blocking`]. If true, it is only called while a worker
+    /// thread can accept work; otherwise the client gets Bad_ServerTooBusy. If false, the function in `Blocking` may be
     /// dropped without having run. Default: false.
     fn may_block(&self) -> bool {
         false
     }
 }
 
-/// What becomes of a client's write.
+/// The result of a client's write.
 #[non_exhaustive]
 pub enum WriteCall {
     /// The value to store, or the status that the client gets.
     Now(Result<DataValue, StatusCode>),
-    /// The handler may block: the function runs on a worker thread, and the client gets its status then. The function stores
-    /// the value, because it may end when no client waits for it any more. It does not run if the client gives the request up
-    /// before a thread is free. Unlike after [`Self::Now`], values of the
-    /// variable that this one describes get no SemanticsChanged bit.
+    /// The handler may block: the function runs on a worker thread, and the client gets its status afterwards. The
+    /// function must store the value itself, because it may finish after the client has stopped waiting. It does not
+    /// run if the client cancels the request before a thread is free. Unlike [`Self::Now`], it does not set the
+    /// SemanticsChanged bit on the variables that this one describes.
     Blocking(Box<dyn FnOnce() -> Result<(), StatusCode> + Send>),
 }
 
 /// The implementation of a Method (Part 4 §5.12.2).
 pub trait MethodHandler: Send + Sync {
-    /// Runs the method; the server has checked number and types of `inputs` against InputArguments.
+    /// Runs the method. The server has checked number and types of `inputs` against InputArguments.
     fn call(&self, context: &CallContext, inputs: Vec<Variant>) -> MethodCall;
 
-    /// Whether [`Self::call`] may answer something else than [`MethodCall::Now`]. If true, it is only called while there is
-    /// room for work on a worker thread; otherwise the client gets Bad_ServerTooBusy. If false, what it answers may be
-    /// dropped without having run. Default: false.
+    /// Whether [`Self::call`] may return anything but [`MethodCall::Now`]. If true, it is only called while a worker
+    /// thread can accept work; otherwise the client gets Bad_ServerTooBusy. If false, the returned work may be dropped
+    /// without having run. Default: false.
     fn may_block(&self) -> bool {
         false
     }
 }
 
-/// Deletes an Object that the application has made when a client asks for it with DeleteNodes (Part 4 §5.8.4).
+/// Deletes an Object that the application created, when a client requests it with DeleteNodes (Part 4 §5.8.4).
 pub trait DeleteHandler: Send + Sync {
     /// Deletes the Object with its parts. The server has checked the permission DeleteNode. Must not block.
     ///
     /// # Errors
-    /// Why it stays.
+    /// Why the Object cannot be deleted.
     fn delete(&self, context: &CallContext) -> Result<(), StatusCode>;
 }
 
-/// The outputs of a method or the status that the client gets.
+/// The outputs of a method, or the status for the client.
 pub type MethodResult = Result<Vec<Variant>, StatusCode>;
 
-/// A method's answer.
+/// A method's result.
 #[non_exhaustive]
 pub enum MethodCall {
-    /// The result, at once.
+    /// The result, available at once.
     Now(MethodResult),
-    /// The method may block: the function runs on a worker thread. It does not run if the client gives the request up before
-    /// a thread is free.
+    /// The method may block: the function runs on a worker thread. It does not run if the client cancels the request
+    /// before a thread is free.
     Blocking(Box<dyn FnOnce() -> MethodResult + Send>),
-    /// The result comes later: the future runs on the driver's executor.
+    /// The result arrives later: the future runs on the driver's executor.
     Later(BoxFuture<MethodResult>),
 }
 

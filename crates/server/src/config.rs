@@ -1,4 +1,4 @@
-//! What a server is told before it starts.
+//! The configuration of a server.
 
 use crate::audit::AuditConfig;
 use crate::authorization::Authorization;
@@ -17,52 +17,52 @@ use taktwerk_types::UtcTime;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// ApplicationName that clients show to people.
+    /// ApplicationName, shown to users of clients.
     pub application_name: String,
     /// ApplicationUri: globally unique for the instance, and the ServerUri. Also the name of namespace 1.
     pub application_uri: String,
     /// ProductUri: unique for the product.
     pub product_uri: String,
-    /// What is offered, the preferred one first. The first URL is the default for clients that do not say how they
+    /// The endpoints, the preferred one first. The first URL is the default for clients that do not say how they
     /// reached the server.
     pub endpoints: Vec<EndpointConfig>,
-    /// What the BuildInfo structure says.
+    /// Contents of the BuildInfo structure.
     pub build_info: BuildInfo,
     /// LocaleIdArray: the locales of the texts, the default first.
     pub locale_ids: Vec<String>,
     /// ServerProfileArray.
     pub profiles: Vec<String>,
-    /// Roles, who has them, and what they may do where nodes do not say it themselves.
+    /// Roles, the rules for granting them, and their default permissions.
     pub authorization: Authorization,
-    /// What is noted of what clients do.
+    /// What is audited.
     pub audit: AuditConfig,
-    /// Who decides on users; without it, only Anonymous can be offered.
+    /// Verifies user identities. Without it, only Anonymous can be offered.
     pub verifier: Option<Arc<dyn IdentityVerifier>>,
-    /// Passwords and tokens may cross the network readably: where an endpoint neither encrypts messages nor asks for
-    /// encrypted secrets. Default false; [`Self::check`] refuses such endpoints.
+    /// Allows passwords and tokens to cross the network unencrypted, on endpoints that encrypt neither messages nor
+    /// secrets. Default false; [`Self::check`] refuses such endpoints.
     pub allow_clear_passwords: bool,
     /// Certificates, keys and algorithms.
     pub provider: Arc<dyn Provider>,
-    /// Counts the changes of the provider's trust lists, by whoever notices them: when it moves, the certificates of
-    /// all channels are looked at again, and channels that are no longer trusted are closed (Part 12 §7.8.2.5).
+    /// Counts the changes of the provider's trust lists. After each change, the certificates of all channels are
+    /// validated again, and channels that are no longer trusted are closed (Part 12 §7.8.2.5).
     pub trust_list_changes: Arc<AtomicU64>,
-    /// Counts how often the provider's own certificates were replaced: when it moves, all secured channels are closed, because
-    /// they belong to the old ones (Part 12 §7.10.9).
+    /// Counts the replacements of the provider's own certificates. After each, all secured channels are closed, because
+    /// they use the old certificates (Part 12 §7.10.9).
     pub certificate_changes: Arc<AtomicU64>,
-    /// Is told the keys of all channels, as far as the provider discloses them: whoever reads it reads everything.
-    /// Default: nobody is.
+    /// Receives the keys of all channels, as far as the provider discloses them. These keys decrypt all traffic.
+    /// Default: none.
     pub key_log: Option<Arc<dyn KeyLog>>,
     /// Whether clients may change the structure of the address space: AddNodes, DeleteNodes, AddReferences and
-    /// DeleteReferences (Part 4 §5.8). The permissions AddNode, DeleteNode, AddReference and RemoveReference apply. Default
-    /// false: the services answer Bad_ServiceUnsupported.
+    /// DeleteReferences (Part 4 §5.8). The permissions AddNode, DeleteNode, AddReference and RemoveReference apply.
+    /// Default false: the services return Bad_ServiceUnsupported.
     pub node_management: bool,
-    /// What clients that monitor events hear of changed nodes, and of values with another meaning.
+    /// Which events report model changes and semantic changes.
     pub model_changes: ModelChangeEvents,
-    /// Whether clients may have durable subscriptions (Part 4 §6.8), and where they are kept. Default: they may not.
+    /// Durable subscriptions (Part 4 §6.8) and their store. Default: none.
     pub durable: Option<DurableConfig>,
     /// Limits of sessions, services and subscriptions.
     pub limits: Limits,
-    /// Predicts the CPU of what clients ask for; `None` costs nothing.
+    /// Predicts the CPU load of what clients request. `None` costs nothing.
     pub headroom: Option<Arc<Headroom>>,
     /// Limits of connections and channels.
     pub channel: ChannelLimits,
@@ -100,8 +100,8 @@ impl ServerConfig {
         }
     }
 
-    /// Refuses what cannot be meant: see [`ConfigProblem`]. What passes here is checked again where it matters, so a
-    /// configuration that nobody has checked is merely useless.
+    /// Rejects invalid settings: see [`ConfigProblem`]. The server also checks these settings where it uses them, so an
+    /// unchecked configuration is useless but not unsafe.
     ///
     /// # Errors
     /// The first problem.
@@ -140,7 +140,7 @@ impl ServerConfig {
             }
             _ => {}
         }
-        // Anybody may take part in a key agreement; without a channel nobody knows with whom (Part 6 §6.8.2).
+        // A key agreement works with anyone. Without a secure channel, the peer is not authenticated (Part 6 §6.8.2).
         if !endpoint.policy.is_secure() && effective.info().is_ecc() {
             return Err(ConfigProblem::EccWithoutChannel(effective));
         }
@@ -154,25 +154,27 @@ impl ServerConfig {
     }
 }
 
-/// Why a configuration is refused.
+/// Why a configuration is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigProblem {
-    /// Policy None goes with mode None, and every other policy with another mode.
-    #[error("{policy} does not go with mode {mode}: None goes with None only")]
+    /// Policy None requires mode None, and every other policy requires another mode.
+    #[error(
+        "{policy} cannot be used with mode {mode}: policy None requires mode None, every other policy Sign or SignAndEncrypt"
+    )]
     Mode {
         /// The policy.
         policy: SecurityPolicy,
         /// The mode.
         mode: MessageSecurityMode,
     },
-    /// The provider does not carry the policy.
-    #[error("the cryptographic library does not carry {0}; give the server a provider that does")]
+    /// The provider does not support the policy.
+    #[error("the cryptographic library does not support {0}; use a provider that does")]
     Unsupported(SecurityPolicy),
-    /// There is no own certificate.
-    #[error("there is no certificate of the server for {0}; make one, for example with `taktwerk pki init`")]
+    /// The server has no certificate for the policy.
+    #[error("the server has no certificate for {0}; create one, for example with `taktwerk pki init`")]
     NoCertificate(SecurityPolicy),
-    /// Passwords would cross the network readably.
+    /// Passwords would cross the network unencrypted.
     #[error(
         "with mode {mode}, passwords would be sent unencrypted: give the user tokens a policy, use SignAndEncrypt, \
          or allow clear passwords on a trusted network"
@@ -181,37 +183,41 @@ pub enum ConfigProblem {
         /// The endpoint's mode.
         mode: MessageSecurityMode,
     },
-    /// A certificate proves nothing without a signature algorithm (Part 4 §7.40.5).
+    /// Without a signature algorithm, a user certificate proves nothing (Part 4 §7.40.5).
     #[error(
         "user certificates need a SecurityPolicy: without one, users do not prove that they own the certificate"
     )]
     CertificateWithoutPolicy,
-    /// Elliptic curves agree on keys with whoever answers (Part 6 §6.8.2).
-    #[error("{0} cannot protect the secrets of users on a channel without security")]
+    /// A key agreement with elliptic curves does not authenticate the peer (Part 6 §6.8.2).
+    #[error(
+        "{0} cannot protect user secrets on a channel without security: choose an RSA policy for the user tokens or secure the channel"
+    )]
     EccWithoutChannel(SecurityPolicy),
-    /// No kind of user is let in.
+    /// No user identity is accepted.
     #[error("no client can log on: configure users, or allow anonymous clients")]
     NobodyCanLogOn,
-    /// Neither a policy nor None was asked for on a network.
+    /// There are neither secured endpoints nor an explicit permission for None.
     #[error(
         "no endpoint is offered: give the server certificates, or allow SecurityPolicy None on a trusted network"
     )]
     NothingOffered,
-    /// Nobody decides on users.
-    #[error("users other than Anonymous are offered, but there is no verifier that knows them")]
+    /// There is no identity verifier.
+    #[error(
+        "endpoints offer users other than Anonymous, but there is no verifier: set `verifier`, or offer only Anonymous"
+    )]
     NoVerifier,
 }
 
-/// One way to reach the server (an EndpointDescription, Part 4 §7.14).
+/// An endpoint of the server (EndpointDescription, Part 4 §7.14).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointConfig {
-    /// `opc.tcp://host:port/path`. The host is replaced by the one that a client used to reach the server.
+    /// `opc.tcp://host:port/path`. Clients see the host that they used to reach the server instead.
     pub url: String,
-    /// The algorithms.
+    /// The security policy.
     pub policy: SecurityPolicy,
-    /// What is done to messages.
+    /// The security mode.
     pub mode: MessageSecurityMode,
-    /// How users may identify themselves.
+    /// Accepted kinds of user identity.
     pub user_tokens: Vec<UserTokenConfig>,
 }
 
@@ -231,13 +237,13 @@ impl EndpointConfig {
 /// A UserTokenPolicy (Part 4 §7.41).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserTokenConfig {
-    /// Names the policy; unique within the endpoint.
+    /// PolicyId, unique within the endpoint.
     pub policy_id: String,
-    /// What identifies the user.
+    /// The kind of user identity.
     pub kind: UserTokenKind,
-    /// The algorithms that protect the secret; `None` takes the channel's.
+    /// The policy that protects the secret; `None` uses the channel's.
     pub policy: Option<SecurityPolicy>,
-    /// For issued tokens, where clients get one: the JSON object of Part 6 §6.5.3 (issuerEndpointUrl).
+    /// For issued tokens: where clients get one, as the JSON object of Part 6 §6.5.3 (issuerEndpointUrl).
     pub issuer: Option<String>,
 }
 
@@ -252,29 +258,29 @@ impl UserTokenConfig {
         Self::new("anonymous", UserTokenKind::Anonymous)
     }
 
-    /// User name and password, protected as the channel is. On a channel without encryption the password crosses the
-    /// network readably: the configuration has to want that.
+    /// User name and password, protected like the channel. Without encryption the password crosses the network in clear
+    /// text, which the configuration must allow.
     #[must_use]
     pub fn user_name() -> Self {
         Self::new("username", UserTokenKind::UserName)
     }
 
-    /// Certificates whose key the client proves to hold with the channel's algorithm.
+    /// Certificates. The client proves possession of the key with the channel's algorithm.
     #[must_use]
     pub fn certificate() -> Self {
         Self::new("certificate", UserTokenKind::Certificate)
     }
 
-    /// JSON Web Tokens of an authorization service; `issuer` tells clients where to get one (Part 6 §6.5.3).
+    /// JSON Web Tokens of an authorization service. `issuer` tells clients where to get one (Part 6 §6.5.3).
     #[must_use]
     pub fn issued_token(issuer: &str) -> Self {
         Self { issuer: Some(issuer.to_owned()), ..Self::new("jwt", UserTokenKind::IssuedToken) }
     }
 
-    /// Protects the secret, or makes the signature, with a policy of its own.
+    /// Protects the secret, or creates the signature, with its own policy.
     #[must_use]
     pub fn with_policy(mut self, policy: SecurityPolicy) -> Self {
-        // Names of policies are unique among all endpoints of a server.
+        // PolicyIds are unique among all endpoints of a server.
         self.policy_id = format!("{}-{}", self.policy_id, policy.name());
         self.policy = Some(policy);
         self
@@ -284,7 +290,7 @@ impl UserTokenConfig {
 /// UserTokenType (Part 4 §7.42).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserTokenKind {
-    /// No identity.
+    /// No user identity.
     Anonymous,
     /// Name and password.
     UserName,
@@ -295,7 +301,7 @@ pub enum UserTokenKind {
 }
 
 impl UserTokenKind {
-    /// The number on the wire.
+    /// The value on the wire.
     pub(crate) const fn number(self) -> i32 {
         match self {
             Self::Anonymous => 0,
@@ -305,7 +311,7 @@ impl UserTokenKind {
         }
     }
 
-    /// What an issued token is (Part 6 §6.5.3.2); nothing for the other kinds.
+    /// The type of an issued token (Part 6 §6.5.3.2); `None` for the other kinds.
     pub(crate) const fn issued_token_type(self) -> Option<&'static str> {
         match self {
             Self::IssuedToken => Some("http://opcfoundation.org/UA/UserToken#JWT"),
@@ -314,17 +320,17 @@ impl UserTokenKind {
     }
 }
 
-/// The BuildInfo structure (Part 5 §12.4) but its ProductUri, which the configuration has.
+/// The BuildInfo structure (Part 5 §12.4) without its ProductUri, which is part of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BuildInfo {
-    /// Who made the software.
+    /// The manufacturer.
     pub manufacturer_name: String,
     /// The software's name.
     pub product_name: String,
     /// The software's version.
     pub software_version: String,
-    /// The build's number.
+    /// The build number.
     pub build_number: String,
-    /// When it was built.
+    /// The build date.
     pub build_date: UtcTime,
 }

@@ -1,4 +1,4 @@
-//! How the server describes itself and its endpoints (Part 4 §7.2, §7.14), and the encoded answers of discovery.
+//! Descriptions of the server and its endpoints (Part 4 §7.2, §7.14), and the encoded discovery responses.
 
 use crate::config::{EndpointConfig, ServerConfig};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use taktwerk_types::{ByteString, Encode, Instant, LocalizedText, UaString};
 pub(crate) const TRANSPORT_PROFILE: &str =
     "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
 
-/// What discovery answers, encoded once for each host by which clients reach the server.
+/// Discovery responses, encoded once for each host name by which clients reach the server.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryCache {
     known: Mutex<Vec<Arc<Known>>>,
     has_warned: AtomicBool,
 }
 
-/// The answers for one host.
+/// The responses for one host.
 #[derive(Debug)]
 pub(crate) struct Known {
     host: Box<str>,
@@ -34,9 +34,9 @@ pub(crate) struct Known {
     pub(crate) servers: Vec<u8>,
 }
 
-/// Hosts that are remembered. Who makes more of them up pays with an encoding each.
+/// Maximum number of cached hosts. A client that invents more costs one encoding each.
 const KNOWN_MAX: usize = 16;
-/// How long an answer is given again: certificates change while a server runs.
+/// How long a response is cached. Certificates can change while a server runs.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 
 impl DiscoveryCache {
@@ -53,11 +53,11 @@ impl DiscoveryCache {
         let (told, endpoints) = bounded_endpoints(config, used_url);
         let told = told.len();
         if told < config.endpoints.len() && !self.has_warned.swap(true, Ordering::Relaxed) {
-            // Once: strangers decide how often this happens.
+            // Logged once: unauthenticated clients decide how often this happens.
             tracing::error!(
                 told,
                 of = config.endpoints.len(),
-                "the list of endpoints is longer than discovery_response_len_max: clients get only the first"
+                "the list of endpoints exceeds discovery_response_len_max: clients get only the first endpoints; raise the limit or offer fewer endpoints"
             );
         }
         let new = Arc::new(Known { host: host.into(), made: now, endpoints, servers });
@@ -69,7 +69,7 @@ impl DiscoveryCache {
     }
 }
 
-/// The endpoints that are within the limit of an answer to strangers, and how they are encoded.
+/// The endpoints that fit into a response to unauthenticated clients, and their encoding.
 pub(crate) fn bounded_endpoints(
     config: &ServerConfig,
     used_url: &str,
@@ -82,7 +82,7 @@ pub(crate) fn bounded_endpoints(
         tracing::debug!(
             len = out.len(),
             max,
-            "the list of endpoints is too long without its issuers left out"
+            "the list of endpoints is too long: issuer certificates are left out"
         );
         for endpoint in &mut all {
             let leaf = leaf(endpoint.server_certificate.as_bytes());
@@ -98,7 +98,7 @@ pub(crate) fn bounded_endpoints(
     (all, out)
 }
 
-/// The first certificate of a chain: one DER SEQUENCE (X.690 §8.1). What does not look like one is left as it is.
+/// The first certificate of a chain: one DER SEQUENCE (X.690 §8.1). Other data is returned unchanged.
 fn leaf(chain: &[u8]) -> &[u8] {
     let len = match *chain {
         [0x30, short @ 0..=0x7f, ..] => 2 + usize::from(short),
@@ -109,11 +109,11 @@ fn leaf(chain: &[u8]) -> &[u8] {
     chain.get(..len).unwrap_or(chain)
 }
 
-/// All endpoints, with the host that the client used.
+/// All endpoints, with the host name that the client used.
 fn endpoints(config: &ServerConfig, used_url: &str) -> Vec<EndpointDescription> {
     let server = application(config, used_url);
     let mut all: Vec<EndpointDescription> = Vec::with_capacity(config.endpoints.len());
-    // Many clients take the first one and know no policies with elliptic curves.
+    // Many clients take the first endpoint and do not support elliptic-curve policies.
     let mut in_order: Vec<&EndpointConfig> = config.endpoints.iter().collect();
     in_order.sort_by_key(|endpoint| match endpoint.policy {
         SecurityPolicy::None => 2,
@@ -121,7 +121,7 @@ fn endpoints(config: &ServerConfig, used_url: &str) -> Vec<EndpointDescription> 
     });
     for endpoint in in_order {
         let described = description(config, endpoint, &server, used_url);
-        // Addresses of one server become the same one when each is replaced by the host that the client used.
+        // Several addresses of one server become equal when their host is replaced by the one that the client used.
         if !all.contains(&described) {
             all.push(described);
         }
@@ -161,8 +161,8 @@ fn description(
     }
 }
 
-/// The certificate that belongs to an endpoint. One without security has the certificate that secrets of users are
-/// encrypted for (Part 4 §5.5.4.1).
+/// The certificate of an endpoint. An endpoint without security has the certificate that user secrets are encrypted for
+/// (Part 4 §5.5.4.1).
 pub(crate) fn server_certificate<'a>(
     config: &'a ServerConfig,
     endpoint: &EndpointConfig,
@@ -173,7 +173,7 @@ pub(crate) fn server_certificate<'a>(
     config.provider.own_certificate(policy?)
 }
 
-/// How the server describes itself.
+/// The server's ApplicationDescription.
 pub(crate) fn application(config: &ServerConfig, used_url: &str) -> ApplicationDescription {
     let mut urls: Vec<UaString> = Vec::new();
     for endpoint in &config.endpoints {
@@ -193,8 +193,8 @@ pub(crate) fn application(config: &ServerConfig, used_url: &str) -> ApplicationD
     }
 }
 
-/// An endpoint's URL with the host by which the client reached the server: behind address translation, or with
-/// several network cards, the configured name may mean nothing to it (Part 4 §5.5.4.2).
+/// An endpoint's URL with the host name by which the client reached the server. Behind address translation, or with
+/// several network interfaces, the configured name may not resolve for the client (Part 4 §5.5.4.2).
 fn reachable(url: &str, used: &str) -> String {
     let (Some((scheme, own)), Some(("opc.tcp", used))) = (url.split_once("://"), used.split_once("://"))
     else {
@@ -205,12 +205,12 @@ fn reachable(url: &str, used: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// The host and port of a URL that a client used, if they are taken over into answers.
+/// Host and port of a client's URL, if they may be echoed.
 fn plain_host(used_url: &str) -> Option<&str> {
     plain(authority(used_url.strip_prefix("opc.tcp://")?))
 }
 
-/// Echoed text comes from the network: only what can be a host and a port is taken over.
+/// Echoed text comes from the network, so only a valid host and port are echoed.
 fn plain(host: &str) -> Option<&str> {
     let is_plain = !host.is_empty()
         && host.len() <= 255
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_the_client_is_echoed_and_nothing_else() {
+    fn only_the_host_of_the_client_is_echoed() {
         for (used, expected) in [
             ("opc.tcp://10.0.0.7:4841/other", "opc.tcp://10.0.0.7:4841/path"),
             ("opc.tcp://[::1]:4840", "opc.tcp://[::1]:4840/path"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_cut_behind_its_first_certificate() {
+    fn a_chain_is_cut_after_its_first_certificate() {
         let one = [&[0x30, 0x82, 0x01, 0x00][..], &[7; 256]].concat();
         let chain = [&one[..], &[0x30, 0x03, 1, 2, 3]].concat();
         assert_eq!(leaf(&chain), one);

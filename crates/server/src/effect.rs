@@ -1,8 +1,9 @@
-//! Work that a shard does not do itself: it may block, or it is not pure.
+//! Work that a shard does not do itself because it may block or has side effects.
 
 use crate::account::Charge;
 use crate::callback::{BoxFuture, MethodResult};
 use crate::durable::work::Written;
+use crate::history::HistoryValue;
 use crate::identity::Verdict;
 use crate::job_kind::JobKind;
 use crate::session::proof::{Introduced, Proved, Refusal};
@@ -13,28 +14,28 @@ use taktwerk_crypto::{CryptoError, JobOutput};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{DataValue, StatusCode};
 
-/// Names an effect; its result is given back with it.
+/// Identifies an effect. Return it with the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token {
     pub(crate) index: u32,
     pub(crate) generation: u32,
-    /// Which of a request's effects.
+    /// Which of the request's effects.
     pub(crate) part: u32,
 }
 
-/// Work for the driver. Every effect is to be answered with [`Shard::done`](crate::Shard::done), in any order;
-/// how many can be outstanding is bounded by [`Limits::effects_max`](crate::Limits::effects_max).
+/// Work for the driver. Answer every effect with [`Shard::done`](crate::Shard::done), in any order. The number of
+/// outstanding effects is limited by [`Limits::effects_max`](crate::Limits::effects_max).
 #[derive(Debug)]
 pub struct Effect {
-    /// What to answer with.
+    /// Identifies the effect in the answer.
     pub token: Token,
-    /// What it costs, and on which threads it had better run, depends on this.
+    /// The kind of work. Its cost and the suitable threads depend on it.
     pub kind: JobKind,
-    /// What to do.
+    /// The work.
     pub job: Job,
 }
 
-/// A job and what kind it is.
+/// A job and its kind.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) kind: JobKind,
@@ -51,12 +52,12 @@ impl Task {
         Self { kind, job: Job::Blocking(Box::new(run)) }
     }
 
-    /// Lets the work own the charge for what it works on: it can outlive the request that asked for it.
+    /// Attaches the charge for the data that the work uses: the work can outlive its request.
     pub(crate) fn charged(self, charge: Charge) -> Self {
         Self { kind: self.kind, job: self.job.charged(charge) }
     }
 
-    /// Does nothing if the request is abandoned before the work begins.
+    /// Skips the work if the request is abandoned before it begins.
     pub(crate) fn unless(self, is_abandoned: &Arc<AtomicBool>) -> Self {
         Self { kind: self.kind, job: self.job.unless(Arc::clone(is_abandoned)) }
     }
@@ -80,12 +81,12 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    /// Wraps a blocking function and says what its result is.
+    /// Wraps a blocking function and the conversion of its result.
     pub(crate) fn blocking<T: 'static>(run: Box<dyn FnOnce() -> T + Send>, wrap: fn(T) -> JobResult) -> Self {
         Self::Blocking(Box::new(move || wrap(run())))
     }
 
-    /// Lets the work own the charge for what it works on: it can outlive the request that asked for it.
+    /// Attaches the charge for the data that the work uses: the work can outlive its request.
     pub(crate) fn charged(self, charge: Charge) -> Self {
         match self {
             Self::Blocking(run) => Self::Blocking(Box::new(move || {
@@ -112,7 +113,7 @@ impl Job {
         }
     }
 
-    /// Wraps a future and says what its result is.
+    /// Wraps a future and the conversion of its result.
     pub(crate) fn future<T: Send + 'static>(future: BoxFuture<T>, wrap: fn(T) -> JobResult) -> Self {
         Self::Future(Box::pin(async move { wrap(future.await) }))
     }
@@ -121,39 +122,41 @@ impl Job {
 /// The result of an effect.
 #[derive(Debug)]
 pub enum JobResult {
-    /// Of a value source.
+    /// Result of a value source.
     Value(DataValue),
-    /// Of a method.
+    /// Result of a method.
     Method(MethodResult),
-    /// Of a write.
+    /// Result of a write.
     Written(StatusCode),
-    /// Of the checks around a session.
+    /// Result of the checks for a session.
     Session(SessionResult),
-    /// Of a HistoryRead or HistoryUpdate.
+    /// Result of a HistoryRead or HistoryUpdate.
     History(HistoryResult),
-    /// Of a write of durable subscriptions.
+    /// Result of a write of durable subscriptions.
     Durable(DurableResult),
-    /// Of a cryptographic job.
+    /// Result of a cryptographic job.
     Crypto(Result<JobOutput, CryptoError>),
     /// The effect could not be run, or its function panicked.
     Failed,
 }
 
-/// What came of the work for CreateSession or ActivateSession.
+/// The result of the work for CreateSession or ActivateSession.
 #[derive(Debug)]
 pub struct SessionResult(pub(crate) SessionWork);
 
-/// What came of a write of durable subscriptions.
+/// The result of a write of durable subscriptions.
 #[derive(Debug)]
 pub struct DurableResult(pub(crate) Written);
 
-/// What came of a HistoryRead or HistoryUpdate.
+/// The result of a HistoryRead or HistoryUpdate.
 #[derive(Debug)]
 pub struct HistoryResult {
-    /// The results as the response carries them.
+    /// The encoded results for the response.
     pub(crate) encoded: Vec<u8>,
     /// For the audit: the status of each operation of a HistoryUpdate.
     pub(crate) statuses: Vec<StatusCode>,
+    /// For the audit: some of the values before each operation.
+    pub(crate) old: Vec<Vec<HistoryValue>>,
 }
 
 impl HistoryResult {
@@ -165,7 +168,7 @@ impl HistoryResult {
             failure(status, &mut encoded);
         }
         encode_len(0, &mut encoded);
-        Self { encoded, statuses: vec![status; count] }
+        Self { encoded, statuses: vec![status; count], old: Vec::new() }
     }
 }
 
@@ -175,6 +178,6 @@ pub(crate) enum SessionWork {
     Introduced(Result<Introduced, StatusCode>),
     /// Signatures and secrets.
     Proved(Result<Proved, Refusal>),
-    /// What the application says of a user.
+    /// The application's verdict on a user.
     Verified(Verdict),
 }

@@ -1,45 +1,45 @@
-//! Why a request fails, by blame, and what the peer gets to see of it.
+//! Failures of requests by cause, and the status that the peer receives.
 
 use core::fmt;
 use taktwerk_types::{DecodeError, StatusCode};
 
-/// Why a whole request fails. Single operations of a request fail with a bare [`StatusCode`] instead.
+/// Why a whole request fails. Single operations of a request fail with a plain [`StatusCode`] instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The client broke a rule.
     Peer {
-        /// What it is told.
+        /// The status for the client.
         status: StatusCode,
-        /// The clause that it broke.
+        /// The clause that the client violated.
         clause: &'static str,
     },
-    /// A limit of this server was met.
+    /// A limit of this server was reached.
     Limit {
-        /// What the client is told.
+        /// The status for the client.
         status: StatusCode,
         /// The field of [`Limits`](crate::Limits).
         limit: &'static str,
     },
-    /// The server cannot or will not.
+    /// The server cannot or may not do it.
     Local {
-        /// What the client is told.
+        /// The status for the client.
         status: StatusCode,
-        /// Why, for the log.
+        /// The reason, for the log.
         why: &'static str,
     },
-    /// A signature, certificate or secret did not hold.
+    /// A signature, certificate or secret is invalid.
     Crypto {
-        /// What the client is told.
+        /// The status for the client.
         status: StatusCode,
     },
 }
 
-/// How far a fault reaches.
+/// The consequences of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
     /// The request is answered with a ServiceFault.
     Reply,
-    /// And the session is closed.
+    /// The request is answered with a ServiceFault, and the session is closed.
     CloseSession,
 }
 
@@ -56,7 +56,7 @@ impl Fault {
         Self::Local { status, why }
     }
 
-    /// What the ServiceFault carries.
+    /// The status of the ServiceFault.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
@@ -67,7 +67,7 @@ impl Fault {
         }
     }
 
-    /// How far the fault reaches: the only place that decides it.
+    /// The consequences of the fault. This is the only place that decides them.
     pub(crate) fn severity(self) -> Severity {
         // Part 4 §5.7.2.1: a request before activation ends the session.
         if self.status() == StatusCode::BAD_SESSION_NOT_ACTIVATED {

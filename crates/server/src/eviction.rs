@@ -1,20 +1,18 @@
-//! Which session or connection the server evicts when it is full: sessions that were never activated (Part 4 §5.7.2.1),
-//! and connections without an activated session (Part 4 §5.6.2.1).
+//! Selects the session or connection to evict when the server is full: sessions that were never activated (Part 4
+//! §5.7.2.1), and connections without an activated session (Part 4 §5.6.2.1).
 //!
-//! Members are grouped by class, then by where they come from. The victim is a member of whoever holds most, so a flood
-//! evicts itself:
-//! 1. the least trusted class that holds more than a quarter of what can be evicted;
-//! 2. in it the network that holds most, in that the address, in that the connection; among equals the one that is there
-//!    for longest;
-//! 3. of that connection the oldest member.
+//! Members are grouped by class, then by origin. The victim belongs to the largest holder, so a flood evicts itself:
+//! 1. the least trusted class that holds more than a quarter of all evictable members;
+//! 2. in it, the network with most members, in that the address, in that the connection; among equals the oldest one;
+//! 3. the oldest member of that connection.
 //!
-//! Applications with a trusted certificate are grouped by certificate instead of by network: whoever has one is known.
-//! A newcomer evicts a more trusted class only if that class holds more than its share of the whole limit: half for trusted
-//! certificates, an eighth for known addresses.
+//! Applications with a trusted certificate are grouped by certificate instead of by network. A newcomer evicts a more
+//! trusted class only if that class holds more than its share of the whole limit: half for trusted certificates, an
+//! eighth for known addresses.
 //!
-//! Limits hold for all shards, members live on one. A shard that has to evict a member of another shard counts the new one
-//! at once and tells the other shard. Until that shard has acted, the server is over its limit; [`CLAIMS_MAX`] bounds by how
-//! much.
+//! Limits apply to all shards together, but each member lives on one shard. A shard that evicts a member of another
+//! shard counts the newcomer at once and notifies the other shard. Until that shard has acted, the server exceeds its
+//! limit, by at most [`CLAIMS_MAX`].
 
 use crate::limits::Limits;
 use crate::origin::{Network, Origin};
@@ -22,10 +20,10 @@ use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Evictions that other shards have not carried out yet, of each kind.
+/// Maximum number of evictions that other shards have not carried out yet, of each kind.
 const CLAIMS_MAX: usize = 64;
 
-/// What is evicted.
+/// What can be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A session that was never activated.
@@ -34,21 +32,21 @@ pub(crate) enum Kind {
     Connection,
 }
 
-/// How far a peer is trusted. Less trusted classes are evicted first.
+/// The trust in a peer. Less trusted classes are evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// Nothing is known of it.
+    /// No certificate and no earlier login.
     Unsigned,
-    /// Without a certificate, but somebody has logged on from its address with a credential before.
+    /// No certificate, but an earlier login with a credential from its address.
     Familiar,
-    /// Its channel was opened with a certificate that is trusted.
+    /// Its channel was opened with a trusted certificate.
     Signed,
 }
 
 impl Class {
     const ALL: [Self; 3] = [Self::Unsigned, Self::Familiar, Self::Signed];
 
-    /// Sessions that the server keeps altogether for a newcomer of the class.
+    /// Maximum number of sessions, in total, for a newcomer of this class.
     pub(crate) fn sessions_max(self, limits: &Limits) -> usize {
         match self {
             Self::Unsigned => limits.sessions_max - limits.sessions_reserved.min(limits.sessions_max / 10),
@@ -56,7 +54,7 @@ impl Class {
         }
     }
 
-    /// How many of a class no less trusted newcomer evicts.
+    /// The number of members of this class that a less trusted newcomer cannot evict.
     const fn share(self, max: usize) -> usize {
         match self {
             Self::Unsigned => 0,
@@ -66,7 +64,7 @@ impl Class {
     }
 }
 
-/// Who holds a member: a path from the largest group to the smallest.
+/// The holder of a member: a path from the largest group to the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) class: Class,
@@ -75,7 +73,7 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// `application` is the thumbprint of a trusted certificate, `connection` a number that is unique in the server.
+    /// `application` is the thumbprint of a trusted certificate; `connection` is a number unique on the server.
     pub(crate) fn new(
         address: Option<core::net::IpAddr>,
         is_familiar: bool,
@@ -96,7 +94,7 @@ impl Holder {
     }
 }
 
-/// A member: its shard and its place there.
+/// A member: its shard and its slot there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Member {
     pub(crate) shard: usize,
@@ -104,13 +102,13 @@ pub(crate) struct Member {
     pub(crate) generation: u32,
 }
 
-/// The members of one group's parent, by how many each child holds.
+/// Identifies the parent of a group.
 type Parent = [u64; 2];
 
 /// Groups on one level of the path, ordered by size.
 #[derive(Debug, Default)]
 struct Level {
-    /// How many members a group has, and since when it has any.
+    /// Number of members of a group, and since when it has any.
     groups: BTreeMap<(Parent, u64), (usize, u64)>,
     order: BTreeSet<(Parent, usize, Reverse<u64>, u64)>,
 }
@@ -146,12 +144,12 @@ impl Level {
 struct Members {
     count: usize,
     levels: [Level; 3],
-    /// By path, then by age.
+    /// Sorted by path, then by age.
     leaves: BTreeSet<([u64; 3], u64, Member)>,
 }
 
 impl Members {
-    /// The parent of the group on a level.
+    /// The parent of a group on a level.
     fn parent([first, second, _]: [u64; 3], level: usize) -> Parent {
         match level {
             0 => [0, 0],
@@ -195,7 +193,7 @@ impl Members {
 struct Pool {
     classes: [Members; 3],
     held: BTreeMap<Member, (Holder, u64)>,
-    /// Counts up; it only orders.
+    /// Increments on each addition; used only for ordering.
     clock: u64,
     claims: usize,
 }
@@ -236,7 +234,7 @@ impl Pool {
     }
 }
 
-/// What can be evicted, of all shards.
+/// The evictable members of all shards.
 #[derive(Debug, Default)]
 pub(crate) struct Evictable {
     sessions: Mutex<Pool>,
@@ -252,23 +250,23 @@ impl Evictable {
         pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A member can be evicted from now on, or belongs to somebody else from now on.
+    /// Registers a member as evictable, or changes its holder.
     pub(crate) fn add(&self, kind: Kind, member: Member, holder: Holder) {
         self.pool(kind).add(member, holder);
     }
 
-    /// A member is gone, or can no longer be evicted.
+    /// Removes a member that no longer exists or is no longer evictable.
     pub(crate) fn remove(&self, kind: Kind, member: Member) {
         self.pool(kind).remove(member);
     }
 
-    /// Whether [`Self::evict`] would find something.
+    /// Whether [`Self::evict`] would find a victim.
     pub(crate) fn is_there(&self, kind: Kind, newcomer: Class, max: usize) -> bool {
         self.pool(kind).victim(newcomer, max).is_some()
     }
 
-    /// Chooses a member to evict for a newcomer to shard `here`. It is not chosen again. If it lives on another shard, that
-    /// one has to be told, and has to say [`Self::carried_out`].
+    /// Chooses a member to evict for a newcomer on shard `here`, and removes it from the pool. If it lives on another
+    /// shard, notify that shard, which then calls [`Self::carried_out`].
     pub(crate) fn evict(&self, kind: Kind, newcomer: Class, here: usize, max: usize) -> Option<Member> {
         let mut pool = self.pool(kind);
         let victim = pool.victim(newcomer, max)?;
@@ -282,13 +280,13 @@ impl Evictable {
         Some(victim)
     }
 
-    /// A shard has done what another one asked for.
+    /// A shard has carried out an eviction for another shard.
     pub(crate) fn carried_out(&self, kind: Kind) {
         let mut pool = self.pool(kind);
         pool.claims = pool.claims.saturating_sub(1);
     }
 
-    /// Members of a kind and a class, for tests.
+    /// Number of members of a kind and class, for tests.
     #[cfg(test)]
     pub(crate) fn count(&self, kind: Kind, class: Class) -> usize {
         self.pool(kind).class(class).count
@@ -342,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_that_holds_most_is_evicted_before_one_in_the_same_network() {
+    fn the_address_with_most_members_is_evicted_first_within_a_network() {
         let all = Evictable::default();
         all.add(Kind::Session, member(0), from([10, 0, 0, 7], 0));
         all.add(Kind::Session, member(1), from([10, 0, 1, 7], 1));
@@ -378,12 +376,12 @@ mod tests {
                 assert!(evict(&all, Class::Signed).is_some_and(|victim| victim.index >= 2));
             }
         }
-        // It holds more than half of everything: others get in as well.
+        // It holds more than half of the limit, so other clients get in as well.
         assert!(evict(&all, Class::Unsigned).is_some_and(|victim| victim.index >= 2));
     }
 
     #[test]
-    fn a_newcomer_does_not_evict_who_is_trusted_more() {
+    fn a_newcomer_does_not_evict_more_trusted_members() {
         let all = Evictable::default();
         for number in 0..MAX / 2 {
             all.add(Kind::Session, member(number), signed(number as u8, number as u64));
@@ -394,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_a_known_address_keeps_no_stranger_out() {
+    fn a_flood_from_a_known_address_does_not_lock_out_new_clients() {
         let all = Evictable::default();
         for number in 0..30 {
             let known = Holder::new(Some(IpAddr::from([127, 0, 0, 1])), true, None, number as u64 % 3);
@@ -444,10 +442,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Whoever is evicted belongs to the largest group of its class, and no class above the newcomer's loses anything
-        /// unless it holds more than its share of the limit.
+        /// The victim belongs to the largest group of its class, and more trusted classes lose members only above their
+        /// share of the limit.
         #[test]
-        fn the_victim_is_of_the_largest_group(newcomers in newcomers()) {
+        fn the_victim_belongs_to_the_largest_group(newcomers in newcomers()) {
             let max = 60;
             let all = Evictable::default();
             let mut there: BTreeMap<Member, Holder> = BTreeMap::new();

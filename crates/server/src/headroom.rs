@@ -1,18 +1,21 @@
-//! What clients have asked for, what that will cost, and what is left.
+//! Admission by predicted CPU load: what clients have requested, what it will cost, and what is left.
 //!
-//! Subscriptions say what they will make the server do: messages and values per second. Prices turn that into CPU. They come
-//! from a cost model that was measured on this machine; this crate only multiplies. The demand is the most that can come: each
-//! item changes in every interval. A server without a [`Headroom`] has one branch more per change of a subscription.
+//! Subscriptions report their demand: messages and values per second. [`Prices`] convert demand into CPU. They come
+//! from a cost model measured on this machine; this crate only multiplies. The demand is the maximum: every item
+//! changes all the time and delivers as many values per publishing interval as its queue and its sampling interval
+//! allow ([`values_per_cycle`]). A server without a [`Headroom`] pays one branch per subscription change and per
+//! message.
 //!
-//! A machine is not always as fast as it was when it was measured: a busy neighbour of a virtual machine or of a hyperthread makes
-//! the same work dearer. A server that uses more CPU than predicted therefore raises its prices, slowly and by at most
-//! [`FACTOR_MAX`]. It does not lower them below the calibration: values that do not change now may change later.
+//! The speed of a machine varies, for example because of other virtual machines or hyperthreads. The server therefore
+//! compares its CPU use with the predicted cost of the messages it has sent, and adjusts its prices within seconds,
+//! from [`FACTOR_MIN`] to [`FACTOR_MAX`]. Requested but unsent values do not count for that: values that do not change
+//! now may change later.
 
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-/// What things cost on this machine. CPU is in seconds of one core.
+/// The cost of operations on this machine, in CPU seconds of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
     /// Per second, without clients.
@@ -26,7 +29,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// CPU of a load in cores.
+    /// CPU of a load, in cores.
     #[must_use]
     pub fn cpu(&self, values_per_s: f64, messages_per_s: f64, subscriptions: f64) -> f64 {
         self.idle + values_per_s * self.of_value(subscriptions) + messages_per_s * self.message
@@ -37,73 +40,81 @@ impl Prices {
     }
 }
 
-/// What becomes of requests that would not fit.
+/// How to handle requests that would not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Admit {
-    /// They are granted: the headroom is only shown.
+    /// They are granted: the headroom is only reported.
     #[default]
     Always,
     /// Publishing intervals are revised upward, and items are refused with Bad_TooManyMonitoredItems.
     Headroom,
 }
 
-/// The load that clients have asked for, against what this machine can take. Shared by all shards.
+/// The requested load and the capacity of this machine. Shared by all shards.
 #[derive(Debug)]
 pub struct Headroom {
     prices: Prices,
-    /// Most CPU, in cores.
+    /// CPU limit, in cores.
     limit: f64,
     admit: Admit,
-    /// In millionths, so that what was added is taken off exactly.
+    /// In millionths, so that additions and subtractions cancel exactly.
     values: AtomicI64,
     messages: AtomicI64,
     items: AtomicI64,
     subscriptions: AtomicI64,
-    /// Requests that were revised or refused.
+    /// Number of revised or refused requests.
     revised: AtomicU64,
     refused: AtomicU64,
-    /// The CPU that the driver measured last, in millionths of a core.
+    /// The last CPU measurement from the driver, in millionths of a core.
     actual: AtomicU64,
     has_actual: AtomicBool,
-    /// By how much everything is dearer than in the calibration, in millionths.
+    /// Current prices relative to the calibration, in millionths.
     factor: AtomicU64,
-    /// The values that were asked for when the CPU was measured last.
+    /// The requested values per second at the last CPU measurement.
     before: AtomicI64,
+    /// Values and messages sent since then.
+    sent_values: AtomicU64,
+    sent_messages: AtomicU64,
 }
 
 const MILLIONTHS: f64 = 1e6;
-/// Prices are raised by at most this factor.
+/// Upper bound of the price factor.
 pub const FACTOR_MAX: f64 = 2.0;
-/// Time in which about two thirds of a difference to the prediction go into the prices: longer than a disturbance.
-const LEARNING: Duration = Duration::from_secs(15);
-/// With less predicted CPU, in cores, nothing is learnt: what else the server does counts for too much.
+/// Lower bound of the price factor.
+pub const FACTOR_MIN: f64 = 0.7;
+/// Time constant of the price adjustment (about two thirds of a difference): longer than a short disturbance.
+const LEARNING: Duration = Duration::from_secs(5);
+/// Minimum share of the demand that must be sent for an adjustment.
+const LEARNING_SHARE: f64 = 0.5;
+/// Minimum predicted CPU of the sent messages for an adjustment, as a share of the CPU limit. Below it, the server's
+/// other work would dominate the measurement.
 const LEARNING_MIN: f64 = 0.05;
 
-/// What is left and what is used, at one moment. CPU is in cores.
+/// Used and remaining capacity at one moment. CPU is in cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
-    /// CPU of what clients have asked for.
+    /// Predicted CPU of the requested load.
     pub predicted: f64,
-    /// CPU that was measured last; `None` before that.
+    /// CPU at the last measurement; `None` before the first.
     pub actual: Option<f64>,
-    /// Most CPU.
+    /// CPU limit.
     pub limit: f64,
-    /// Values per second that clients have asked for.
+    /// Requested values per second.
     pub values_per_s: f64,
-    /// Messages per second that clients have asked for.
+    /// Requested messages per second.
     pub messages_per_s: f64,
     /// Monitored items that are not disabled.
     pub items: u64,
     /// Subscriptions.
     pub subscriptions: u64,
-    /// Values per second that still fit.
+    /// Further values per second that fit.
     pub remaining_values_per_s: f64,
-    /// Items that still fit, if they are like the present ones: one value per second without any.
+    /// Further items that fit, if they are like the present ones. Without any: one value per second each.
     pub remaining_items: f64,
-    /// Sessions with one subscription each that still fit, if they are like the present ones: one item and one message per
-    /// second without any.
+    /// Further sessions with one subscription each that fit, if they are like the present ones. Without any: one item
+    /// and one message per second each.
     pub remaining_sessions: f64,
-    /// By how much work is dearer than in the calibration: 1 or more.
+    /// Current prices relative to the calibration: [`FACTOR_MIN`] to [`FACTOR_MAX`].
     pub factor: f64,
     /// Publishing intervals that were revised upward.
     pub revised: u64,
@@ -112,7 +123,7 @@ pub struct Report {
 }
 
 impl Headroom {
-    /// `limit` is the most CPU in cores.
+    /// `limit` is the CPU limit in cores.
     #[must_use]
     pub fn new(prices: Prices, limit: f64, admit: Admit) -> Arc<Self> {
         Arc::new(Self {
@@ -129,11 +140,16 @@ impl Headroom {
             has_actual: AtomicBool::new(false),
             factor: AtomicU64::new(MILLIONTHS as u64),
             before: AtomicI64::new(0),
+            sent_values: AtomicU64::new(0),
+            sent_messages: AtomicU64::new(0),
         })
     }
 
-    /// Takes over what the driver has measured: CPU in cores, over the last `span`. Only one thread calls this.
+    /// Records a measurement from the driver: CPU in cores over the last `span`. Call it from one thread only.
     pub fn measured(&self, cores: f64, span: Duration) {
+        if !cores.is_finite() || span.is_zero() {
+            return;
+        }
         // `as` saturates.
         self.actual.store((cores.max(0.0) * MILLIONTHS) as u64, Ordering::Relaxed);
         self.has_actual.store(true, Ordering::Relaxed);
@@ -141,20 +157,26 @@ impl Headroom {
     }
 
     fn learn(&self, cores: f64, span: Duration) {
-        let values = self.values.load(Ordering::Relaxed);
-        // Making subscriptions costs too, and the time was part of both loads.
-        if self.before.swap(values, Ordering::Relaxed) != values {
+        let seconds = span.as_secs_f64();
+        let rate = |sent: &AtomicU64| sent.swap(0, Ordering::Relaxed) as f64 / seconds.max(1e-3);
+        let (values, messages) = (rate(&self.sent_values), rate(&self.sent_messages));
+        let asked = self.values.load(Ordering::Relaxed);
+        // Creating subscriptions costs CPU too.
+        if self.before.swap(asked, Ordering::Relaxed) != asked {
             return;
         }
-        let of = |counter: &AtomicI64| counter.load(Ordering::Relaxed).max(0) as f64;
-        let (values, messages) = (of(&self.values) / MILLIONTHS, of(&self.messages) / MILLIONTHS);
+        let subscriptions = self.subscriptions.load(Ordering::Relaxed).max(0) as f64;
         let idle = self.prices.idle;
-        let calibrated = self.prices.cpu(values, messages, of(&self.subscriptions)) - idle;
-        if calibrated < LEARNING_MIN {
+        let calibrated = self.prices.cpu(values, messages, subscriptions) - idle;
+        // If little of the requested load was sent, the CPU was mostly used for other work: reads, history, handshakes.
+        // That must not raise the prices of items.
+        let messages_asked = self.messages.load(Ordering::Relaxed).max(0) as f64 / MILLIONTHS;
+        let demand = self.prices.cpu(asked.max(0) as f64 / MILLIONTHS, messages_asked, subscriptions) - idle;
+        if calibrated < LEARNING_MIN * self.limit.max(1.0) || calibrated < demand * LEARNING_SHARE {
             return;
         }
-        let seen = ((cores - idle) / calibrated).clamp(1.0, FACTOR_MAX);
-        let share = 1.0 - (-span.as_secs_f64() / LEARNING.as_secs_f64()).exp();
+        let seen = ((cores - idle) / calibrated).clamp(FACTOR_MIN, FACTOR_MAX);
+        let share = 1.0 - (-seconds / LEARNING.as_secs_f64()).exp();
         let factor = self.factor();
         self.factor.store(((factor + (seen - factor) * share) * MILLIONTHS) as u64, Ordering::Relaxed);
     }
@@ -163,7 +185,7 @@ impl Headroom {
         self.factor.load(Ordering::Relaxed) as f64 / MILLIONTHS
     }
 
-    /// The prices of today.
+    /// The current prices.
     #[must_use]
     pub fn prices(&self) -> Prices {
         let (factor, prices) = (self.factor(), self.prices);
@@ -175,7 +197,13 @@ impl Headroom {
         }
     }
 
-    /// What is used and what is left.
+    /// The prices for admission. They do not fall below the calibration: admitted load stays, and the machine may
+    /// become slower again.
+    fn admission(&self) -> Prices {
+        if self.factor() < 1.0 { self.prices } else { self.prices() }
+    }
+
+    /// Used and remaining capacity.
     #[must_use]
     pub fn report(&self) -> Report {
         let of = |counter: &AtomicI64| counter.load(Ordering::Relaxed).max(0) as f64;
@@ -183,7 +211,9 @@ impl Headroom {
         let (items, subscriptions) = (of(&self.items), of(&self.subscriptions));
         let prices = self.prices();
         let predicted = prices.cpu(values, messages, subscriptions);
-        let left = (self.limit - predicted).max(0.0);
+        // The remaining capacity is what would be admitted.
+        let prices = self.admission();
+        let left = (self.limit - prices.cpu(values, messages, subscriptions)).max(0.0);
         let price = prices.of_value(subscriptions);
         let per = |cost: f64| if cost > 0.0 { left / cost } else { f64::MAX };
         let mean = |sum: f64, count: f64| if count > 0.0 { sum / count } else { 1.0 };
@@ -211,7 +241,49 @@ impl Headroom {
     }
 }
 
-/// What one subscription asks for.
+/// Unit of [`Load::values`]: one value.
+pub(crate) const VALUE: u64 = 1_000;
+
+/// Most values that an item delivers per publishing interval, in thousandths: one per sampling interval, but no more
+/// than its queue holds, and at least one. Both intervals in ms.
+pub(crate) fn values_per_cycle(queue_size: u32, sampling_ms: f64, interval_ms: f64) -> u64 {
+    let queue = f64::from(queue_size.max(1));
+    // Without a sampling interval, the queue is the limit.
+    let samples = if sampling_ms > 0.0 { interval_ms / sampling_ms } else { queue };
+    // `as` saturates.
+    (samples.clamp(1.0, queue) * VALUE as f64) as u64
+}
+
+/// The enabled items of a subscription, and what they deliver at most per publishing interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Load {
+    pub(crate) items: u32,
+    /// In thousandths, so that additions and subtractions cancel exactly.
+    pub(crate) values: u64,
+}
+
+/// The enabled items of a subscription, for its load at other publishing intervals.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    /// Items that deliver one value per publishing interval, whatever it is.
+    pub(crate) single: u32,
+    /// Queue size and sampling interval (ms) of the others.
+    pub(crate) queued: Vec<(u32, f64)>,
+}
+
+impl Items {
+    /// Their load at a publishing interval in ms.
+    pub(crate) fn load(&self, interval_ms: f64) -> Load {
+        let queued =
+            self.queued.iter().map(|(queue, sampling)| values_per_cycle(*queue, *sampling, interval_ms));
+        Load {
+            items: self.single.saturating_add(u32::try_from(self.queued.len()).unwrap_or(u32::MAX)),
+            values: queued.fold(u64::from(self.single) * VALUE, u64::saturating_add),
+        }
+    }
+}
+
+/// The demand of one subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Demand {
     /// Millionths per second.
@@ -221,33 +293,35 @@ struct Demand {
 }
 
 impl Demand {
-    fn new(items: u32, interval_ms: f64) -> Self {
+    fn new(load: Load, interval_ms: f64) -> Self {
         let cycles = 1e3 / interval_ms.max(1e-3) * MILLIONTHS;
         // `as` saturates. Without items there are keep-alives only.
         Self {
-            values: (f64::from(items) * cycles) as i64,
-            messages: if items > 0 { cycles as i64 } else { 0 },
-            items: i64::from(items),
+            values: (load.values as f64 / VALUE as f64 * cycles) as i64,
+            messages: if load.items > 0 { cycles as i64 } else { 0 },
+            items: i64::from(load.items),
         }
     }
 }
 
-/// A subscription's part of the demand. It is taken off when this is dropped.
+/// A subscription's share of the demand. Dropping it removes the share.
 #[derive(Debug)]
 pub(crate) struct Share {
     headroom: Arc<Headroom>,
     demand: Demand,
+    /// What its enabled items deliver at most per publishing interval, in thousandths; see [`values_per_cycle`].
+    pub(crate) values: u64,
 }
 
 impl Share {
     pub(crate) fn new(headroom: &Arc<Headroom>) -> Self {
         headroom.subscriptions.fetch_add(1, Ordering::Relaxed);
-        Self { headroom: Arc::clone(headroom), demand: Demand::default() }
+        Self { headroom: Arc::clone(headroom), demand: Demand::default(), values: 0 }
     }
 
-    /// The subscription has so many items that are not disabled, and publishes so often.
-    pub(crate) fn set(&mut self, items: u32, interval_ms: f64, is_publishing: bool) {
-        let demand = Demand::new(if is_publishing { items } else { 0 }, interval_ms);
+    /// Sets the subscription's load and its publishing interval.
+    pub(crate) fn set(&mut self, load: Load, interval_ms: f64, is_publishing: bool) {
+        let demand = Demand::new(if is_publishing { load } else { Load::default() }, interval_ms);
         let add = |counter: &AtomicI64, after: i64, before: i64| {
             counter.fetch_add(after.saturating_sub(before), Ordering::Relaxed);
         };
@@ -257,33 +331,63 @@ impl Share {
         self.demand = demand;
     }
 
-    /// Whether the server can take so many items in all of this subscription.
-    pub(crate) fn admits(&self, items: u32, interval_ms: f64) -> bool {
-        let fits = self.headroom.admit == Admit::Always
-            || self.with(Demand::new(items, interval_ms)) <= self.headroom.limit;
+    /// Counts a message with `values` values.
+    pub(crate) fn sent(&self, values: u32) {
+        self.headroom.sent_values.fetch_add(u64::from(values), Ordering::Relaxed);
+        self.headroom.sent_messages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the server can accept this subscription with this load in total. A refusal is counted.
+    pub(crate) fn admits(&self, load: Load, interval_ms: f64) -> bool {
+        let fits = self.fits(load, interval_ms);
         if !fits {
             self.headroom.refused.fetch_add(1, Ordering::Relaxed);
         }
         fits
     }
 
-    /// The interval nearest to `interval_ms`, and not shorter, with which the items of this subscription fit. At most `longest`.
-    pub(crate) fn revise(&self, items: u32, interval_ms: f64, longest: f64) -> f64 {
-        if self.headroom.admit == Admit::Always
-            || self.with(Demand::new(items, interval_ms)) <= self.headroom.limit
-        {
+    /// Whether anything can be refused or revised.
+    pub(crate) fn can_refuse(&self) -> bool {
+        self.headroom.admit != Admit::Always
+    }
+
+    fn fits(&self, load: Load, interval_ms: f64) -> bool {
+        !self.can_refuse() || self.with(Demand::new(load, interval_ms)) <= self.headroom.limit
+    }
+
+    /// The shortest interval, at least `interval_ms` and at most `longest`, with which the items of this subscription
+    /// fit.
+    pub(crate) fn revise(&self, items: &Items, interval_ms: f64, longest: f64) -> f64 {
+        if self.fits(items.load(interval_ms), interval_ms) {
             return interval_ms;
         }
-        // A little longer than exact: both are rounded later.
-        let left = (self.headroom.limit - self.with(Demand::default())) * 0.999;
-        let prices = self.headroom.prices();
-        let cycle = f64::from(items) * prices.of_value(self.subscriptions()) + prices.message;
-        let fitting = if left > 0.0 { cycle / left * 1e3 } else { f64::MAX };
-        let revised = fitting.max(interval_ms).min(longest.max(interval_ms));
+        let longest = longest.max(interval_ms);
+        let revised = if self.fits(items.load(longest), longest) {
+            self.bisect(items, interval_ms, longest)
+        } else {
+            longest
+        };
         if revised > interval_ms {
             self.headroom.revised.fetch_add(1, Ordering::Relaxed);
         }
         revised
+    }
+
+    /// Between an interval that is too short and one that is long enough. The demand never rises with the interval.
+    fn bisect(&self, items: &Items, mut short: f64, mut long: f64) -> f64 {
+        // Intervals are rounded to whole microseconds later, so the result is slightly longer than necessary.
+        while long > short * 1.0005 {
+            let middle = (short.max(1e-3) * long).sqrt();
+            if middle <= short || middle >= long {
+                break;
+            }
+            if self.fits(items.load(middle), middle) {
+                long = middle;
+            } else {
+                short = middle;
+            }
+        }
+        (long * 1e3).ceil() / 1e3
     }
 
     fn subscriptions(&self) -> f64 {
@@ -298,13 +402,13 @@ impl Share {
         };
         let values = of(&self.headroom.values, self.demand.values, demand.values);
         let messages = of(&self.headroom.messages, self.demand.messages, demand.messages);
-        self.headroom.prices().cpu(values, messages, self.subscriptions())
+        self.headroom.admission().cpu(values, messages, self.subscriptions())
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.set(0, 1e3, false);
+        self.set(Load::default(), 1e3, false);
         self.headroom.subscriptions.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -313,22 +417,59 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
-    /// 1 % at rest, 1 µs per value, 20 µs per message.
+    /// Idle 1 %, 1 µs per value, 20 µs per message.
     const PRICES: Prices = Prices { idle: 0.01, value: 1e-6, value_growth: 0.0, message: 20e-6 };
 
+    fn items(single: u32) -> Items {
+        Items { single, queued: Vec::new() }
+    }
+
+    /// Items that deliver one value per interval.
+    fn single(count: u32) -> Load {
+        items(count).load(1.0)
+    }
+
+    /// Part 4 §5.13.1.2 and §5.13.1.5: an item delivers up to its queue per interval, one value per sampling.
     #[test]
-    fn demand_becomes_cpu_and_is_given_back() {
+    fn values_per_interval_follow_queue_and_sampling() {
+        let values = |queue, sampling, interval| values_per_cycle(queue, sampling, interval) as f64 / 1e3;
+        assert_eq!(values(100, 10.0, 1_000.0), 100.0);
+        assert_eq!(values(10, 10.0, 1_000.0), 10.0);
+        assert_eq!(values(1, 10.0, 1_000.0), 1.0);
+        assert_eq!(values(100, 400.0, 1_000.0), 2.5);
+        assert_eq!(values(100, 5_000.0, 1_000.0), 1.0);
+        // Every write: the queue is the limit.
+        assert_eq!(values(100, 0.0, 1_000.0), 100.0);
+        assert_eq!(values(0, f64::NAN, 1_000.0), 1.0);
+        let mixed = Items { single: 3, queued: vec![(100, 10.0), (5, 0.0)] };
+        assert_eq!(mixed.load(200.0), Load { items: 5, values: 28_000 });
+    }
+
+    /// With a queue, a longer interval helps only as far as the queue overflows or messages become fewer.
+    #[test]
+    fn revised_intervals_fit_items_with_queues() {
+        let headroom = Headroom::new(PRICES, 0.06, Admit::Headroom);
+        let share = Share::new(&headroom);
+        // 0.05 are left. Up to 100 ms, an item delivers 1 000 values/s; then 100 per interval.
+        let items = Items { single: 0, queued: vec![(100, 1.0); 100] };
+        let revised = share.revise(&items, 100.0, 60_000.0);
+        assert!((200.0..201.0).contains(&revised), "{revised}");
+        assert_eq!(headroom.report().revised, 1);
+    }
+
+    #[test]
+    fn demand_is_converted_to_cpu_and_returned() {
         let headroom = Headroom::new(PRICES, 0.8, Admit::Always);
         let mut share = Share::new(&headroom);
-        share.set(1_000, 100.0, true);
+        share.set(single(1_000), 100.0, true);
         let report = headroom.report();
         // 10 000 values and 10 messages per second.
         assert!((report.predicted - (0.01 + 0.01 + 0.0002)).abs() < 1e-9, "{report:?}");
         assert_eq!((report.items, report.subscriptions, report.actual), (1_000, 1, None));
         assert!((report.remaining_values_per_s - 779_800.0).abs() < 1.0, "{report:?}");
-        // Each item costs 10 µs a second, each session a thousand of them and ten messages.
+        // Each item costs 10 µs per second; each session has a thousand of them and ten messages.
         assert_eq!((report.remaining_items, report.remaining_sessions), (77_980.0, 76.0));
-        share.set(1_000, 100.0, false);
+        share.set(single(1_000), 100.0, false);
         assert_eq!(headroom.report().values_per_s, 0.0);
         headroom.measured(0.25, Duration::from_secs(1));
         drop(share);
@@ -337,57 +478,77 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_or_slowed_down() {
+    fn excess_demand_is_refused_or_slowed_down() {
         let headroom = Headroom::new(PRICES, 0.5, Admit::Headroom);
         let mut others = Share::new(&headroom);
-        others.set(4_000, 10.0, true);
-        // 0.412 of 0.5 are used. 1000 items at 10 ms would be 0.102 more.
+        others.set(single(4_000), 10.0, true);
+        // 0.412 of 0.5 are used. 1000 items at 10 ms would add 0.102.
         let mut share = Share::new(&headroom);
-        assert!(share.admits(500, 10.0) && !share.admits(1_000, 10.0));
-        let revised = share.revise(1_000, 10.0, 60_000.0);
+        assert!(share.admits(single(500), 10.0) && !share.admits(single(1_000), 10.0));
+        let revised = share.revise(&items(1_000), 10.0, 60_000.0);
         assert!((11.5..12.0).contains(&revised), "{revised}");
-        share.set(1_000, revised, true);
+        share.set(single(1_000), revised, true);
         assert!(headroom.report().predicted <= 0.5);
         assert_eq!((headroom.report().refused, headroom.report().revised), (1, 1));
-        others.set(6_000, 10.0, true);
-        assert_eq!(share.revise(1_000, 10.0, 60_000.0), 60_000.0);
-        assert_eq!(share.revise(1_000, 90_000.0, 60_000.0), 90_000.0);
-        // Nothing is refused if the headroom is only shown.
+        others.set(single(6_000), 10.0, true);
+        assert_eq!(share.revise(&items(1_000), 10.0, 60_000.0), 60_000.0);
+        assert_eq!(share.revise(&items(1_000), 90_000.0, 60_000.0), 90_000.0);
+        // If the headroom is only reported, nothing is refused.
         let open = Headroom::new(PRICES, 0.001, Admit::Always);
         let share = Share::new(&open);
-        assert!(share.admits(1_000, 1.0));
-        assert_eq!(share.revise(1_000, 1.0, 60_000.0), 1.0);
+        assert!(share.admits(single(1_000), 1.0));
+        assert_eq!(share.revise(&items(1_000), 1.0, 60_000.0), 1.0);
     }
 
     #[test]
-    fn a_server_that_uses_more_than_predicted_raises_its_prices() {
+    fn prices_follow_measured_costs() {
         let headroom = Headroom::new(PRICES, 0.8, Admit::Headroom);
         let mut share = Share::new(&headroom);
         // 0.2 cores, and 0.0002 for messages.
-        share.set(20_000, 100.0, true);
+        share.set(single(20_000), 100.0, true);
         let second = Duration::from_secs(1);
-        let after = |cores: f64, seconds: usize| {
-            (0..seconds).for_each(|_| headroom.measured(cores, second));
+        let after = |share: &Share, values: u32, cores: f64, seconds: usize| {
+            for _ in 0..seconds {
+                (0..10).for_each(|_| share.sent(values / 10));
+                headroom.measured(cores, second);
+            }
             headroom.report()
         };
-        // The first second may be part of another load.
-        assert_eq!(after(0.3, 1).factor, 1.0);
+        // The first second may still include another load.
+        assert_eq!(after(&share, 200_000, 0.3, 1).factor, 1.0);
         let left = headroom.report().remaining_values_per_s;
-        let slow = after(0.3, 15);
+        let slow = after(&share, 200_000, 0.3, 5);
         assert!((1.2..1.35).contains(&slow.factor) && slow.predicted < 0.3, "{slow:?}");
-        assert!((after(0.3, 100).predicted - 0.3).abs() < 0.001);
+        assert!((after(&share, 200_000, 0.3, 100).predicted - 0.3).abs() < 0.001);
         assert!(headroom.report().remaining_values_per_s < left * 0.62, "{:?}", headroom.report());
         // 0.545 cores by the calibration.
-        assert!(!share.admits(55_000, 100.0) && share.admits(54_000, 100.0));
-        assert!(share.revise(60_000, 100.0, 1e6) > 110.0);
-        // Somebody else's work is not taken for that of clients without end.
-        assert!((after(9.0, 200).factor - FACTOR_MAX).abs() < 0.001);
-        // What costs less than predicted has only not changed yet.
-        let cheap = after(0.05, 200);
-        assert!((cheap.factor - 1.0).abs() < 0.001 && (cheap.predicted - 0.2102).abs() < 0.001, "{cheap:?}");
-        // With little to do, the rest counts for too much.
-        share.set(2_000, 100.0, true);
-        assert!((after(0.5, 100).factor - 1.0).abs() < 0.001);
+        assert!(!share.admits(single(55_000), 100.0) && share.admits(single(54_000), 100.0));
+        assert!(share.revise(&items(60_000), 100.0, 1e6) > 110.0);
+        // The factor is bounded, because other work may use the CPU.
+        assert!((after(&share, 200_000, 9.0, 200).factor - FACTOR_MAX).abs() < 0.001);
+        // Slightly more than half of the values change, at their calibrated price: the others may change later.
+        let calm = after(&share, 110_000, 0.1202, 200);
+        assert!((calm.factor - 1.0).abs() < 0.001 && (calm.predicted - 0.2102).abs() < 0.001, "{calm:?}");
+        // A faster machine has more capacity, but the factor has a lower bound.
+        let fast = after(&share, 200_000, 0.17, 200);
+        assert!((fast.factor - 0.8).abs() < 0.002 && (fast.predicted - 0.17).abs() < 0.001, "{fast:?}");
+        assert!((after(&share, 200_000, 0.02, 200).factor - FACTOR_MIN).abs() < 0.001);
+        // Admission does not use the lower price.
+        assert!(!share.admits(single(80_000), 100.0) && share.admits(single(78_000), 100.0));
+        // With little load, other work dominates: nothing changes.
+        let before = headroom.report().factor;
+        assert_eq!(after(&share, 20_000, 0.5, 100).factor, before);
+        // The same if little of the requested load is sent: the CPU was used for reads or other clients.
+        share.set(single(200_000), 100.0, true);
+        after(&share, 0, 0.5, 1);
+        assert_eq!(after(&share, 900_000, 9.0, 100).factor, before);
+        // A zero span or a non-finite value is not a measurement.
+        share.set(single(20_000), 100.0, true);
+        after(&share, 0, 0.5, 1);
+        for (cores, span) in [(f64::NAN, second), (0.5, Duration::ZERO), (f64::INFINITY, second)] {
+            headroom.measured(cores, span);
+            assert_eq!(headroom.report().factor, before, "{cores} {span:?}");
+        }
     }
 
     #[test]

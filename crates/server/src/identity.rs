@@ -1,7 +1,7 @@
-//! Who uses a session, and who decides on it (Part 4 §7.40).
+//! User identities and the interface for verifying them (Part 4 §7.40).
 //!
-//! The core takes identity tokens apart: it decrypts secrets, checks their nonces, and has users prove that a
-//! certificate is theirs. What is left is a [`Credential`], which the application's [`IdentityVerifier`] looks at.
+//! The core processes identity tokens: it decrypts secrets, checks nonces, and verifies that users possess the key of
+//! their certificate. The result is a [`Credential`], which the application's [`IdentityVerifier`] checks.
 
 use crate::callback::BoxFuture;
 use core::fmt;
@@ -9,28 +9,28 @@ use std::sync::Arc;
 use taktwerk_crypto::Secret;
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Who uses a session.
+/// The user of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum User {
-    /// Nobody in particular.
+    /// No user identity.
     Anonymous,
-    /// Somebody with a name and a password.
+    /// A user with name and password.
     Named(Box<str>),
-    /// The owner of a certificate.
+    /// A user with a certificate.
     Certificate {
-        /// What the verifier calls the user, or the certificate's thumbprint.
+        /// The verifier's name for the user, or the certificate's thumbprint.
         user_id: Box<str>,
         /// SHA-1 of the certificate in upper-case hexadecimal digits.
         thumbprint: Box<str>,
-        /// The certificate's subject as the verifier writes it (Part 18 §4.4.3); empty if it does not say.
+        /// The certificate's subject from the verifier (Part 18 §4.4.3); empty if not provided.
         subject: Box<str>,
-        /// The subject of the certificate's issuer, written likewise.
+        /// The issuer's subject, in the same format.
         issuer: Box<str>,
     },
-    /// Somebody for whom an authorization service vouches.
+    /// A user with a token of an authorization service.
     Issued {
-        /// Whom the token names.
+        /// The user named by the token.
         user_id: Box<str>,
         /// The names in the token's `roles`.
         roles: Arc<[Box<str>]>,
@@ -40,8 +40,7 @@ pub enum User {
 }
 
 impl User {
-    /// The ClientUserId (Part 4 §3.1): what names the user in audits and decides whether two are the same; `None` for
-    /// Anonymous.
+    /// The ClientUserId (Part 4 §3.1). It names the user in audits and identifies users; `None` for Anonymous.
     #[must_use]
     pub fn client_user_id(&self) -> Option<&str> {
         match self {
@@ -52,8 +51,8 @@ impl User {
         }
     }
 
-    /// Whether two are the same user: of the same kind and with the same ClientUserId. A new token for somebody does
-    /// not make somebody else of them.
+    /// Whether two users are the same: same kind and same ClientUserId. A new token for a user does not change the
+    /// user.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         core::mem::discriminant(self) == core::mem::discriminant(other)
@@ -61,7 +60,7 @@ impl User {
     }
 }
 
-/// What a client has shown of a user. Whatever could be checked without knowing the user has been checked.
+/// A user credential from a client. All checks that do not need to know the user have been made.
 #[non_exhaustive]
 pub enum Credential {
     /// A name and a password.
@@ -71,11 +70,11 @@ pub enum Credential {
         /// The password; any bytes.
         password: Secret,
     },
-    /// A certificate that the user list of trusted certificates has accepted, and whose key the user holds.
+    /// A certificate that the user trust list accepts, and whose key the user possesses.
     Certificate {
-        /// The certificate alone.
+        /// The certificate without its chain.
         certificate: Arc<[u8]>,
-        /// The digits of its SHA-1 thumbprint.
+        /// Its SHA-1 thumbprint in hexadecimal digits.
         thumbprint: Box<str>,
     },
     /// A token of an authorization service, for example a JSON Web Token (Part 6 §6.5).
@@ -99,27 +98,27 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// What a verifier says of somebody it accepts.
+/// The verifier's result for an accepted user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Accepted {
-    /// Whom the credential stands for, if it does not say that by itself.
+    /// The user, if the credential does not name one.
     pub user_id: Option<Box<str>>,
-    /// The certificate's subject as Part 18 §4.4.3 writes it, `CN="…"/O="…"`: roles can be granted to it.
+    /// The certificate's subject as in Part 18 §4.4.3, `CN="…"/O="…"`. Roles can be granted to it.
     pub subject: Box<str>,
-    /// The subject of the certificate's issuer, written likewise.
+    /// The issuer's subject, in the same format.
     pub issuer: Box<str>,
     /// The names in a token's `roles`.
     pub roles: Vec<Box<str>>,
     /// The names in a token's `groups`.
     pub groups: Vec<Box<str>>,
-    /// When the credential ends to be good: the session ends then, unless its client has shown another one (Part 6
-    /// §6.5.2.3). `None` if it is good for ever.
+    /// When the credential expires. The session then ends, unless its client has provided another one (Part 6
+    /// §6.5.2.3). `None` if it does not expire.
     pub valid_until: Option<UtcTime>,
-    /// Tells this credential from the one that may take its place, such as a changed password: it comes back in
+    /// Identifies this credential, as opposed to a later one such as a changed password. Passed to
     /// [`IdentityVerifier::still_knows`]. Not secret.
     pub credential: u64,
-    /// The user has to change the password: until then the session has the role Anonymous only (Part 18 §5.2.8).
+    /// The user must change the password: until then the session only has the role Anonymous (Part 18 §5.2.8).
     pub must_change_password: bool,
 }
 
@@ -130,7 +129,7 @@ impl Accepted {
         Self { user_id: Some(user_id.into()), ..Self::default() }
     }
 
-    /// Adds the names of a certificate.
+    /// Adds the subject and issuer of a certificate.
     #[must_use]
     pub fn with_subject(mut self, subject: &str, issuer: &str) -> Self {
         self.subject = subject.into();
@@ -138,7 +137,7 @@ impl Accepted {
         self
     }
 
-    /// Adds what a token says about roles and groups.
+    /// Adds the roles and groups of a token.
     #[must_use]
     pub fn with_claims(mut self, roles: Vec<Box<str>>, groups: Vec<Box<str>>) -> Self {
         self.roles = roles;
@@ -146,21 +145,21 @@ impl Accepted {
         self
     }
 
-    /// Says when the credential ends to be good.
+    /// Sets when the credential expires.
     #[must_use]
     pub fn until(mut self, end: UtcTime) -> Self {
         self.valid_until = Some(end);
         self
     }
 
-    /// Lets the user do nothing but change the password and what everybody may do.
+    /// Restricts the user to changing the password and to the rights of Anonymous.
     #[must_use]
     pub fn changing_password(mut self) -> Self {
         self.must_change_password = true;
         self
     }
 
-    /// Says which credential it was.
+    /// Identifies the credential.
     #[must_use]
     pub fn by(mut self, credential: u64) -> Self {
         self.credential = credential;
@@ -170,46 +169,45 @@ impl Accepted {
 
 /// Decides whether a user may open a session.
 ///
-/// A verifier takes the same time and gives the same answer for a user that does not exist as for a wrong secret.
-/// Clients hear the same in any case; lock-out after failures is the server's business.
+/// A verifier must take the same time and give the same answer for an unknown user and a wrong secret. Clients get the
+/// same status in any case; the server locks out after failures.
 pub trait IdentityVerifier: Send + Sync {
-    /// Looks at a credential. Answer with [`Verification::Blocking`] when it takes a while, as a good password hash
-    /// does.
+    /// Verifies a credential. Return [`Verification::Blocking`] if it takes long, as a good password hash does.
     fn verify(&self, credential: Credential) -> Verification;
 
-    /// Whether there is a user of this name: the audit keeps failed logins with such names apart from those with names that
-    /// somebody made up. Asked on the shard, so it must not block. Default: no.
+    /// Whether a user with this name exists. The audit keeps failed logins of existing users apart from those with
+    /// invented names. Called on the shard, so it must not block. Default: no.
     fn knows(&self, user_name: &str) -> bool {
         let _ = user_name;
         false
     }
 
-    /// Whether somebody who has logged on with this name and a password still could, with the [`Accepted::credential`] of
-    /// then: asked for each such session after
-    /// [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed), on the shard, so it must not block. A
-    /// session whose user is not known any more ends. Default: yes.
+    /// Whether a user who logged in with a name and password still could, with the [`Accepted::credential`] of that
+    /// login. Called for each such session after
+    /// [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed), on the shard, so it must not
+    /// block. If false, the session ends. Default: yes.
     fn still_knows(&self, user_name: &str, credential: u64) -> bool {
         let _ = (user_name, credential);
         true
     }
 }
 
-/// What a verifier says: the user, or why not, for the log.
+/// The verifier's verdict: the user, or the reason for refusal for the log.
 pub type Verdict = Result<Accepted, StatusCode>;
 
-/// What an [`IdentityVerifier`] answers.
+/// How an [`IdentityVerifier`] returns its verdict.
 #[non_exhaustive]
 pub enum Verification {
-    /// At once.
+    /// The verdict, available at once.
     Now(Verdict),
-    /// From a function that may block.
+    /// A function that may block.
     Blocking(Box<dyn FnOnce() -> Verdict + Send>),
-    /// From somewhere else.
+    /// A future.
     Later(BoxFuture<Verdict>),
 }
 
 impl Verification {
-    /// Refuses.
+    /// Refuses the credential.
     #[must_use]
     pub fn refused() -> Self {
         Self::Now(Err(StatusCode::BAD_USER_ACCESS_DENIED))
@@ -222,7 +220,7 @@ impl fmt::Debug for dyn IdentityVerifier {
     }
 }
 
-/// A function that looks at names and passwords; it is called on the shard and must not block.
+/// A function that checks names and passwords. It is called on the shard and must not block.
 impl<F: Fn(&str, &[u8]) -> Result<(), StatusCode> + Send + Sync> IdentityVerifier for F {
     fn verify(&self, credential: Credential) -> Verification {
         match credential {

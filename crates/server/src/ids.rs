@@ -1,20 +1,20 @@
-//! Connections of a shard, and where responses go.
+//! Ids of a shard's connections, and the destination of responses.
 
 use crate::slab::Key;
 
-/// A connection's place in its shard. Places are reused, ids are not.
+/// The id of a connection: its slot in the shard and a generation. Slots are reused, ids are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ConnectionId(pub(crate) Key);
 
 impl ConnectionId {
-    /// The place as a small number, for the driver's own tables.
+    /// The slot as a small number, for the driver's own tables.
     #[must_use]
     pub fn index(self) -> usize {
         self.0.index as usize
     }
 }
 
-/// Where the response to a request goes.
+/// The destination of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReplyTo {
     pub(crate) connection: ConnectionId,

@@ -1,30 +1,29 @@
-//! What kinds of slow work there are, so that drivers can choose the threads and account for the cost.
+//! The kinds of slow work. Drivers use them to choose threads and to account for the cost.
 
 use taktwerk_crypto::SecurityPolicy;
 
-/// What an effect does.
+/// The kind of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum JobKind {
-    /// An OpenSecureChannel request: the certificate is validated, one block or more decrypted with the server's key, and
-    /// the signature verified.
+    /// An OpenSecureChannel request: validate the certificate, decrypt with the server's key, verify the signature.
     OpenChannel(SecurityPolicy),
-    /// An OpenSecureChannel response: keys are agreed on and derived, the response is signed and encrypted.
+    /// An OpenSecureChannel response: agree on and derive keys, sign and encrypt the response.
     AnswerChannel(SecurityPolicy),
-    /// A certificate in use is validated again, because a trust list has changed.
+    /// Validate a certificate in use again after a change of a trust list.
     ValidateCertificate,
-    /// CreateSession: the server's signature, and if `offers_key` a key pair for the user's secret with a second one.
+    /// CreateSession: the server's signature and, if `offers_key`, a signed key pair for the user's secret.
     SignSession {
-        /// Whose algorithms are used.
+        /// The policy whose algorithms are used.
         policy: SecurityPolicy,
         /// The response offers a key.
         offers_key: bool,
     },
     /// ActivateSession, before the user is known.
     ProveSession {
-        /// The client's signature is verified with these algorithms; `None` without security.
+        /// The policy for verifying the client's signature; `None` without security.
         client: Option<SecurityPolicy>,
-        /// What the user's token needs.
+        /// The work for the user's token.
         user: UserProofKind,
         /// The response offers a key for the user's next secret.
         offers_key: bool,
@@ -37,18 +36,20 @@ pub enum JobKind {
     SampleValue,
     /// A method runs.
     CallMethod,
-    /// A value is written whose handler may block.
+    /// A write handler that may block writes a value.
     WriteValue,
-    /// A HistoryRead asks stores.
+    /// A HistoryRead reads from stores.
     ReadHistory,
-    /// A HistoryUpdate changes what stores have.
+    /// A HistoryRead reads from a store that waits for another server.
+    ReadRemoteHistory,
+    /// A HistoryUpdate changes stored data.
     UpdateHistory,
-    /// What has changed of durable subscriptions is written.
+    /// Changes of durable subscriptions are written.
     WriteSubscriptions,
 }
 
 impl JobKind {
-    /// What host profiles call it: the work, and behind a slash the SecurityPolicy that decides on the cost.
+    /// The name in host profiles: the work, then a slash and the SecurityPolicy that determines the cost.
     #[must_use]
     pub fn name(&self) -> String {
         let key = |offers: bool| if offers { "+key" } else { "" };
@@ -74,17 +75,18 @@ impl JobKind {
             Self::CallMethod => "call-method".into(),
             Self::WriteValue => "write-value".into(),
             Self::ReadHistory => "read-history".into(),
+            Self::ReadRemoteHistory => "read-remote-history".into(),
             Self::UpdateHistory => "update-history".into(),
             Self::WriteSubscriptions => "write-subscriptions".into(),
         }
     }
 }
 
-/// What it takes to look into a user's identity token.
+/// The work for a user's identity token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum UserProofKind {
-    /// Nothing: Anonymous, or a secret that was not encrypted.
+    /// None: Anonymous, or an unencrypted secret.
     None,
     /// A signature is verified, and the user's certificate validated.
     Signature(SecurityPolicy),

@@ -1,24 +1,25 @@
 //! The sans-IO server: address space, sessions, services, subscriptions (design §3 to §6).
 //!
-//! A server is one [`ServerShared`] (configuration, address space, registries) and a [`Shard`] per core. A shard is a
-//! state machine: bytes and time go in, bytes, deadlines and effects come out. It does no I/O, reads no clock, starts
-//! no thread, and can be run by sockets, by a simulator and by a fuzzer alike.
+//! A server consists of one [`ServerShared`] (configuration, address space, registries) and one [`Shard`] per core. A
+//! shard is a state machine: bytes and time go in; bytes, deadlines and effects come out. It does no I/O, reads no
+//! clock and starts no thread. So sockets, a simulator or a fuzzer can drive it.
 //!
 //! Modules use only those above them in this list:
-//! - [`error`], [`now`], [`work`], [`callback`], [`identity`], [`source`], `ids`, `slab`, `node_ix`, `origin`, `job_kind`:
-//!   what the others name things by; [`callback`], [`identity`], [`source`]: the application's code;
-//! - [`account`], [`limits`], [`admission`], `eviction`: what is kept, what may be kept, who may come, and who has to go
-//!   when the server is full;
-//! - [`authorization`]: roles and permissions; [`audit`]: what a record says; [`config`], `discovery`: how a server is
-//!   configured and describes itself; [`diagnostics`]: what it counts;
+//! - basic types and interfaces for applications: [`error`], [`now`], [`work`], [`callback`], [`identity`], [`source`],
+//!   `ids`, `slab`, `node_ix`, `origin`, `job_kind`;
+//! - limits: [`account`] (memory accounting), [`limits`], [`admission`] (connections and handshakes), `eviction`;
+//! - [`authorization`]: roles and permissions; [`audit`]: audit records; [`config`], `discovery`: the server's
+//!   configuration and descriptions; [`diagnostics`]: counters;
 //! - `content_filter`: the filters of Part 4 §7.7; [`event`]: events, their filters and queues;
-//! - [`history`]: what stores of history do, aggregates, and the jobs of HistoryRead and HistoryUpdate;
+//! - [`history`]: the interface of history stores, aggregates, and the jobs of HistoryRead and HistoryUpdate;
 //! - `query`: nodes by their types and relations;
-//! - [`space`]: nodes and values; [`recorder`]: takes the writes of Variables that are recorded; `subscription`: the subscription engine; `session`: what a client keeps between requests;
-//! - [`durable`]: what is written down of durable subscriptions;
-//! - `effect`: slow work; `request`, `reply`: headers; `connection`: channels and send buffers; [`shared`]: what all shards
-//!   share;
-//! - `service`: the services, one file each, with what waits and what was left; `setup`: a server from its parts;
+//! - [`space`]: nodes and values; [`recorder`]: recording of Variables; `subscription`: the subscription engine;
+//!   `session`: the state of a session;
+//! - [`durable`]: persistent data of durable subscriptions;
+//! - `effect`: slow work; `request`, `reply`: headers; `connection`: channels and send buffers; [`shared`]: data shared
+//!   by all shards;
+//! - `service`: the services, one file each, with waiting and postponed requests; `setup`: creates a server from its
+//!   parts;
 //! - [`shard`]: the state machine and its contract.
 
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Every limit of a server in one place (design §11).
 //!
-//! What the specification has a Variable for is published under ServerCapabilities (Part 5 §6.3.2) from the same
-//! numbers that are enforced.
+//! Limits for which the specification defines a Variable are published under ServerCapabilities (Part 5 §6.3.2), from
+//! the same numbers that are enforced.
 
 mod rate;
 mod subscription;
@@ -15,90 +15,88 @@ use taktwerk_channel::ChannelLimits;
 use taktwerk_types::range::dimension_count;
 use taktwerk_types::{NumericRange, StatusCode};
 
-/// Bytes that every connection may hold, in each direction: enough for a Hello and for most requests, so that a flood on
-/// other connections does not stop an honest one. They are charged when the connection is made.
+/// Bytes that every connection may hold in each direction: enough for a Hello and for most requests, so that a flood on
+/// other connections does not stop a regular client. They are charged when the connection is created.
 pub const ALLOWANCE: usize = 8 << 10;
 
-/// What a server accepts and keeps. At a limit the answer is a StatusCode, never growth.
+/// What a server accepts and stores. Requests above a limit get a StatusCode; memory does not grow.
 ///
-/// The defaults are for a server that strangers can reach: [`Limits::memory_max`] says what they come to.
-/// [`Limits::laboratory`] has those for load generators on the same machine. Zero never means "no limit": a server takes
-/// a zero for a one ([`Limits::at_least_one`]).
+/// The defaults are for a server on an untrusted network: [`Limits::memory_max`] is their sum. [`Limits::laboratory`]
+/// is for load generators on the same machine. Zero never means "no limit": it is treated as one
+/// ([`Limits::at_least_one`]).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Connections per server; more than sessions, so that a client can reconnect to a full server. At the limit the
-    /// connection without an activated session is evicted (Part 4 §5.6.2.1), of whoever holds most of those.
+    /// Connections per server. More than sessions, so that a client can reconnect to a full server. At the limit, a
+    /// connection without an activated session is evicted (Part 4 §5.6.2.1): one of the largest holder's.
     pub connections_max: usize,
-    /// Connections per address; an IPv6 network of 64 bits counts as one address.
+    /// Connections per address. An IPv6 /64 network counts as one address.
     pub connections_per_address_max: usize,
-    /// New connections of all addresses.
+    /// Rate of new connections from all addresses.
     pub connection_rate: Rate,
-    /// New connections beyond that from networks, and as many again from addresses, that have made few of late: a flood
-    /// does not use this up for newcomers.
+    /// Additional rate for networks with few recent connections, and again for addresses with few. A flood cannot use
+    /// it up.
     pub connection_rate_reserved: Rate,
-    /// New connections per address.
+    /// Rate of new connections per address.
     pub connection_rate_per_address: Rate,
-    /// GetEndpoints and FindServers requests per address; beyond: Bad_ServerTooBusy.
+    /// Rate of GetEndpoints and FindServers requests per address; beyond: Bad_ServerTooBusy.
     pub discovery_rate_per_address: Rate,
     /// Bytes of a GetEndpoints response. A longer list is cut: first the issuers' certificates, then endpoints.
     pub discovery_response_len_max: usize,
-    /// How long a connection may be silent without having a session, in ms.
+    /// How long a connection without a session may be silent, in ms.
     pub sessionless_timeout: f64,
-    /// OpenSecureChannel exchanges computed at a time, of all connections; beyond: Bad_TcpServerTooBusy before any
+    /// OpenSecureChannel exchanges computed at a time, for all connections; beyond: Bad_TcpServerTooBusy before any
     /// cryptography.
     pub handshakes_max: usize,
-    /// OpenSecureChannel exchanges of all strangers together; beyond: Bad_TcpServerTooBusy before any cryptography. As many
-    /// again for addresses from which somebody has logged on.
+    /// Rate of OpenSecureChannel exchanges of all clients without an earlier login; beyond: Bad_TcpServerTooBusy before
+    /// any cryptography. The same rate again applies to addresses with an earlier login.
     pub handshake_rate: Rate,
-    /// OpenSecureChannel exchanges beyond that from networks, and as many again from addresses, that have asked for few of
-    /// late.
+    /// Additional rate for networks with few recent OpenSecureChannel exchanges, and again for addresses with few.
     pub handshake_rate_reserved: Rate,
-    /// Sessions that one connection may have at a time; beyond: Bad_TooManySessions.
+    /// Sessions per connection at a time; beyond: Bad_TooManySessions.
     pub sessions_per_connection_max: usize,
-    /// Bytes that all connections and sessions of one address may make the server keep; beyond: Bad_OutOfMemory, and a
-    /// connection whose unsent or incomplete messages pass it is closed. An IPv6 network of 64 bits counts as one
-    /// address.
+    /// Bytes stored for all connections and sessions of one address; beyond: Bad_OutOfMemory, and a connection whose
+    /// unsent or incomplete messages exceed it is closed. An IPv6 /64 network counts as one address.
     pub bytes_per_address_max: usize,
-    /// Bytes that one session may make the server keep, with its subscriptions; beyond: Bad_OutOfMemory.
+    /// Bytes stored for one session with its subscriptions; beyond: Bad_OutOfMemory.
     pub bytes_per_session_max: usize,
     /// Bytes of all sessions: strings, nonces, certificates, users, continuation points; beyond: Bad_OutOfMemory.
     pub session_bytes_max: usize,
     /// Bytes of all requests that wait for notifications, slow work or another shard; beyond: Bad_OutOfMemory.
     pub request_bytes_max: usize,
-    /// Bytes of incomplete chunks and messages of all connections, beyond [`ALLOWANCE`] each. When they are used up,
-    /// the connection that holds most is closed.
+    /// Bytes of incomplete chunks and messages of all connections, beyond [`ALLOWANCE`] each. When exhausted, the
+    /// connection with the most is closed.
     pub reassembly_bytes_max: usize,
-    /// Unsent bytes of all connections, beyond [`ALLOWANCE`] each. When they are used up, the connection that holds
-    /// most is closed.
+    /// Unsent bytes of all connections, beyond [`ALLOWANCE`] each. When exhausted, the connection with the most is
+    /// closed.
     pub unsent_bytes_max: usize,
-    /// Longest response in bytes, whatever the client would accept; beyond: Bad_ResponseTooLarge.
+    /// Longest response in bytes, even if the client accepts more; beyond: Bad_ResponseTooLarge.
     pub response_len_max: usize,
-    /// Sessions per server (MaxSessions). Beyond: a session that was never activated is evicted, else
+    /// Sessions per server (MaxSessions). Beyond: a session that was never activated is evicted; without one:
     /// Bad_TooManySessions.
     pub sessions_max: usize,
-    /// The last so many of them are for clients with a trusted certificate and for addresses from which somebody has logged
-    /// on with a credential; at most a tenth of [`Limits::sessions_max`].
+    /// The last of these sessions are reserved for clients with a trusted certificate and for addresses with an earlier
+    /// login by credential; at most a tenth of [`Limits::sessions_max`].
     pub sessions_reserved: usize,
     /// Shortest session timeout in ms.
     pub session_timeout_min: f64,
     /// Longest session timeout in ms.
     pub session_timeout_max: f64,
-    /// How long a session may stay without ActivateSession, in ms.
+    /// How long a session may exist before ActivateSession, in ms.
     pub session_activation_timeout: f64,
     /// Longest session name in bytes; longer ones are cut.
     pub session_name_len_max: usize,
-    /// Longest string of a client's ApplicationDescription, and longest EndpointUrl of a CreateSession, in bytes;
-    /// beyond: Bad_EncodingLimitsExceeded. Part 6 §7.1.2.3 has the same number for the EndpointUrl of a Hello.
+    /// Longest string in a client's ApplicationDescription, and longest EndpointUrl of a CreateSession, in bytes;
+    /// beyond: Bad_EncodingLimitsExceeded. Part 6 §7.1.2.3 sets the same limit for the EndpointUrl of a Hello.
     pub client_string_len_max: usize,
     /// Longest ClientCertificate of a CreateSession with its chain, in bytes; beyond: Bad_CertificateInvalid.
     pub client_certificate_len_max: usize,
     /// Longest signature of a CreateSession or ActivateSession, in bytes; beyond: Bad_ApplicationSignatureInvalid or
     /// Bad_UserSignatureInvalid.
     pub signature_len_max: usize,
-    /// Locale ids kept per session.
+    /// Locale ids stored per session.
     pub locale_ids_max: usize,
-    /// Longest locale id in bytes; longer ones are not kept.
+    /// Longest locale id in bytes; longer ones are dropped.
     pub locale_id_len_max: usize,
     /// Dimensions of an IndexRange; beyond: Bad_IndexRangeInvalid.
     pub index_range_dimensions_max: usize,
@@ -110,9 +108,9 @@ pub struct Limits {
     pub user_certificate_len_max: usize,
     /// Continuation points per session (MaxBrowseContinuationPoints).
     pub browse_continuation_points_max: u16,
-    /// References that one Browse operation returns at once; the rest waits behind a continuation point.
+    /// References returned by one Browse operation; the rest needs a continuation point.
     pub references_per_browse_max: usize,
-    /// Bytes of one response after which Browse puts the rest behind continuation points.
+    /// Bytes of a response after which Browse leaves the rest to continuation points.
     pub browse_response_len_max: usize,
     /// Targets of one browse path; beyond: Bad_TooManyMatches.
     pub browse_path_targets_max: usize,
@@ -134,11 +132,11 @@ pub struct Limits {
     pub nodes_per_history_read_max: u32,
     /// Operations of one HistoryUpdate (MaxNodesPerHistoryUpdateData).
     pub nodes_per_history_update_max: u32,
-    /// Values of one HistoryRead; the rest waits behind continuation points.
+    /// Values of one HistoryRead; the rest needs continuation points.
     pub history_values_max: usize,
-    /// Raw values that one interval of an aggregate may have; beyond: Bad_QueryTooComplex. After three times as many in one
-    /// HistoryRead the rest waits behind continuation points. They are charged with 64 bytes each,
-    /// and 8 MB for their texts and arrays, while a worker thread reads.
+    /// Raw values in one interval of an aggregate; beyond: Bad_QueryTooComplex. After three times as many in one
+    /// HistoryRead, the rest needs continuation points. While a worker thread reads, they are charged with 64 bytes
+    /// each, plus 8 MB for their texts and arrays.
     pub history_raw_values_max: usize,
     /// Continuation points of HistoryRead per session (MaxHistoryContinuationPoints).
     pub history_continuation_points_max: u16,
@@ -148,10 +146,10 @@ pub struct Limits {
     pub nodes_per_translate_max: u32,
     /// Operations of one AddNodes, AddReferences, DeleteNodes or DeleteReferences (MaxNodesPerNodeManagement).
     pub nodes_per_node_management_max: u32,
-    /// Nodes that clients may add, all together; beyond: Bad_ResourceUnavailable.
+    /// Nodes that clients may add in total; beyond: Bad_ResourceUnavailable.
     pub added_nodes_max: usize,
-    /// Bytes of all nodes and references that clients add, with the values of variable length that they write to them;
-    /// beyond: Bad_OutOfMemory.
+    /// Bytes of all nodes and references that clients add, with the values of variable length in them; beyond:
+    /// Bad_OutOfMemory.
     pub added_node_bytes_max: usize,
     /// Operations of one CreateMonitoredItems, ModifyMonitoredItems, SetMonitoringMode, SetTriggering or
     /// DeleteMonitoredItems (MaxMonitoredItemsPerCall).
@@ -164,29 +162,30 @@ pub struct Limits {
     pub string_len_max: u32,
     /// Longest ByteString accepted in a request (MaxByteStringLength).
     pub byte_string_len_max: u32,
-    /// Deepest nesting accepted in a request (Part 6 §5.2.2.16 asks for 100).
+    /// Deepest nesting accepted in a request (Part 6 §5.2.2.16 requires 100).
     pub depth_max: u16,
-    /// Bytes of memory that one request takes when it is decoded; beyond: Bad_EncodingLimitsExceeded. An array of nulls
-    /// takes many times more memory than it has bytes on the wire.
+    /// Bytes of memory for one decoded request; beyond: Bad_EncodingLimitsExceeded. An array of nulls takes many times
+    /// more memory than bytes on the wire.
     pub request_memory_max: usize,
     /// Unsent bytes of a connection above which its requests are no longer read.
     pub send_budget: usize,
     /// How long a connection may stay blocked before it is closed, in ms.
     pub blocked_timeout: f64,
-    /// Effects under way per shard; beyond: Bad_ServerTooBusy. A quarter is for CreateSession and ActivateSession alone;
-    /// samples of monitored items take at most half.
+    /// Effects in progress per shard; beyond: Bad_ServerTooBusy. A quarter is reserved for CreateSession and
+    /// ActivateSession; samples of monitored items use at most half.
     pub effects_max: usize,
-    /// Effects under way for one connection, with those of requests that its address has given up; beyond: Bad_ServerTooBusy.
+    /// Effects in progress for one connection, including those of requests that its address has abandoned; beyond:
+    /// Bad_ServerTooBusy.
     pub effects_per_connection_max: usize,
-    /// Passwords that are checked at a time per shard: fewer than there are worker threads, so that guesses leave some to
+    /// Passwords checked at a time per shard. Fewer than worker threads, so that password guessing leaves threads for
     /// handshakes and signatures.
     pub credential_checks_max: usize,
-    /// Passwords that wait to be checked per shard; beyond, the client that waits with most gets Bad_ServerTooBusy. As many
-    /// again of users who have logged on before.
+    /// Waiting password checks per shard; beyond, the client with most of them gets Bad_ServerTooBusy. The same number
+    /// again for users who have logged on before.
     pub credential_checks_waiting_max: usize,
-    /// How long a deferred request waits for its effects at most, in ms, whatever its timeoutHint.
+    /// Longest time a deferred request waits for its effects, in ms, whatever its timeoutHint.
     pub deferred_timeout: f64,
-    /// Emptied send buffers that a shard keeps; one timer call fills up to 64.
+    /// Spare send buffers that a shard keeps; one timer call fills up to 64.
     pub spare_buffers_max: usize,
 }
 
@@ -267,32 +266,35 @@ impl Default for Limits {
     }
 }
 
-/// What one of each takes, in bytes of memory.
+/// Memory charged for each object, in bytes.
 pub(crate) mod cost {
     use super::ALLOWANCE;
 
-    /// A connection with its channel, certificate, keys, tables' entries and the [`ALLOWANCE`] of both directions.
+    /// A connection with its channel, certificate, keys, table entries and the [`ALLOWANCE`] of both directions.
     pub(crate) const CONNECTION: usize = (8 << 10) + 2 * ALLOWANCE;
-    /// A subscription with its entry in the tables, without its items.
+    /// A subscription with its table entries, without its items.
     pub(crate) const SUBSCRIPTION: usize = 2 << 10;
-    /// A MonitoredItem in the tables, without what only rare ones have.
+    /// A MonitoredItem in the tables, without optional parts.
     pub(crate) const MONITORED_ITEM: usize = 128;
-    /// What a rare MonitoredItem has besides: an IndexRange of a few dimensions, links.
+    /// Optional parts of a MonitoredItem: an IndexRange of a few dimensions, links.
     pub(crate) const RARE_MONITORED_ITEM: usize = 256;
-    /// A place in a queue.
-    pub(crate) const QUEUE_PLACE: usize = 56;
-    /// What is remembered of an address or a network.
+    /// An entry in a queue.
+    pub(crate) const QUEUE_ENTRY: usize = 56;
+    /// The remembered data of an address or network.
     pub(crate) const ADDRESS: usize = 128;
-    /// Buffers that a shard keeps: spare send buffers, spare messages, its receive buffer and stack.
+    /// Buffers of a shard: spare send buffers, spare messages, its receive buffer and stack.
     pub(crate) const SHARD: usize = 72 << 20;
-    /// Events on their way to a shard at most, as their size is counted. An event that names many changed nodes is larger than
-    /// others, and their number alone would not bound them.
+    /// Events in transit to a shard, by accounted size. An event that names many changed nodes is larger than others,
+    /// so their number alone would not bound the memory.
     pub(crate) const EVENT_RING: usize = 8 << 20;
 }
 
+/// Budgets grow with the number of monitored items, up to this multiple of the default.
+const GROWN_MAX: f64 = 16.0;
+
 impl Limits {
-    /// For load generators and experiments on the same machine: as many connections as the system has descriptors for,
-    /// as fast as they come. Not for servers that others can reach.
+    /// For load generators and experiments on the same machine: no limits on connections and rates below those of the
+    /// system. Not for servers on a network.
     #[must_use]
     pub fn laboratory() -> Self {
         Self {
@@ -320,8 +322,26 @@ impl Limits {
         }
     }
 
-    /// The same with every zero raised to one: a limit of nothing cannot be published, because there a zero reads "no
-    /// limit" (Part 5 §6.3.11).
+    /// Sets the maximum number of monitored items of the server. With more items than the default, the budgets for
+    /// their values and messages grow in proportion, up to sixteen times. [`Self::memory_max`] gives the resulting sum.
+    pub fn set_monitored_items_max(&mut self, items: u32) {
+        let usual = Self::default();
+        let times = f64::from(items) / f64::from(usual.subscriptions.monitored_items_max);
+        // `as` saturates.
+        let grown = |limit: &mut usize, usual: usize| {
+            *limit = (*limit).max((usual as f64 * times.min(GROWN_MAX)) as usize);
+        };
+        grown(&mut self.bytes_per_address_max, usual.bytes_per_address_max);
+        grown(&mut self.unsent_bytes_max, usual.unsent_bytes_max);
+        let (own, usual) = (&mut self.subscriptions, usual.subscriptions);
+        grown(&mut own.queue_places_max, usual.queue_places_max);
+        grown(&mut own.queued_value_bytes_max, usual.queued_value_bytes_max);
+        grown(&mut own.retransmission_bytes_total_max, usual.retransmission_bytes_total_max);
+        own.monitored_items_max = items;
+    }
+
+    /// Raises every zero to one. A limit of zero cannot be published, because zero there means "no limit" (Part 5
+    /// §6.3.11).
     #[must_use]
     pub fn at_least_one(mut self) -> Self {
         for limit in [
@@ -365,10 +385,9 @@ impl Limits {
         self
     }
 
-    /// Bytes of memory that clients can make a server of `shards` shards use, whatever they do: the limits of its
-    /// [account](crate::account), events on their way to its shards, and what it needs for the messages that it is working
-    /// on. The address space and the values in it, the application's own memory, and the buffers that the kernel keeps for
-    /// sockets come on top.
+    /// Maximum memory in bytes that clients can make a server of `shards` shards use: the limits of its
+    /// [account](crate::account), events in transit to its shards, and the messages being processed. Not included: the
+    /// address space with its values, the application's own memory, and the kernel's socket buffers.
     #[must_use]
     pub fn memory_max(&self, channel: &ChannelLimits, shards: usize) -> usize {
         let maxima = self.maxima();
@@ -376,7 +395,7 @@ impl Limits {
             .into_iter()
             .filter(|category| category.is_bytes())
             .fold(0, |sum: usize, category| sum.saturating_add(maxima.of(category)));
-        // A request is worked on as it came and decoded, while its response is made.
+        // While a request is processed, it exists as received, decoded, and as its response.
         let message = channel.message_size_max as usize;
         let in_work = cost::SHARD
             .saturating_add(cost::EVENT_RING)
@@ -392,7 +411,7 @@ impl Limits {
         .fold(0, usize::saturating_add)
     }
 
-    /// The limits of the whole server's account.
+    /// The limits of the server's account.
     pub(crate) fn maxima(&self) -> Maxima {
         let subscriptions = &self.subscriptions;
         let items = (subscriptions.monitored_items_max as usize)
@@ -405,7 +424,7 @@ impl Limits {
             .with(Category::Sessions, self.session_bytes_max)
             .with(Category::Requests, self.request_bytes_max)
             .with(Category::MonitoredItems, items)
-            .with(Category::QueuePlaces, subscriptions.queue_places_max.saturating_mul(cost::QUEUE_PLACE))
+            .with(Category::QueuePlaces, subscriptions.queue_places_max.saturating_mul(cost::QUEUE_ENTRY))
             .with(Category::QueuedValues, subscriptions.queued_value_bytes_max)
             .with(Category::Retransmission, subscriptions.retransmission_bytes_total_max)
             .with(Category::AddedNodes, self.added_node_bytes_max)
@@ -415,10 +434,10 @@ impl Limits {
             .with(Category::MonitoredItemCount, subscriptions.monitored_items_max as usize)
     }
 
-    /// Reads an IndexRange of a request.
+    /// Parses an IndexRange of a request.
     ///
     /// # Errors
-    /// Bad_IndexRangeInvalid, also for more dimensions than are allowed.
+    /// Bad_IndexRangeInvalid, also if it has too many dimensions.
     pub(crate) fn index_range(&self, text: &str) -> Result<Option<NumericRange>, StatusCode> {
         if dimension_count(text) > self.index_range_dimensions_max {
             return Err(StatusCode::BAD_INDEX_RANGE_INVALID);
@@ -426,7 +445,7 @@ impl Limits {
         NumericRange::parse(text)
     }
 
-    /// What EventFilters may ask for.
+    /// The limits of EventFilters.
     pub(crate) fn event_filter(&self) -> EventFilterLimits {
         EventFilterLimits {
             select_clauses_max: self.select_clauses_max as usize,
@@ -435,7 +454,7 @@ impl Limits {
         }
     }
 
-    /// What request decoders accept.
+    /// The limits of request decoders.
     #[must_use]
     pub(crate) fn decode(&self) -> taktwerk_types::DecodeLimits {
         taktwerk_types::DecodeLimits {
@@ -448,14 +467,14 @@ impl Limits {
     }
 }
 
-/// What EventFilters may ask for.
+/// The limits of EventFilters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventFilterLimits {
     /// MaxSelectClauseParameters.
     pub(crate) select_clauses_max: usize,
     /// MaxWhereClauseParameters.
     pub(crate) where_operands_max: usize,
-    /// Names in the path of a clause.
+    /// Number of names in the path of a clause.
     pub(crate) path_len_max: usize,
 }
 
@@ -467,6 +486,28 @@ mod tests {
     fn the_defaults_fit_a_small_machine() {
         let sum = Limits::default().memory_max(&ChannelLimits::default(), 2);
         assert!(sum < 2 << 30, "{} MiB", sum >> 20);
+    }
+
+    #[test]
+    fn budgets_grow_with_the_number_of_items() {
+        let usual = Limits::default();
+        let with = |items| {
+            let mut limits = Limits::default();
+            limits.set_monitored_items_max(items);
+            limits
+        };
+        let (few, many) = (with(1_000), with(5_000_000));
+        assert_eq!(few.subscriptions.monitored_items_max, 1_000);
+        assert_eq!(
+            (few.unsent_bytes_max, few.bytes_per_address_max),
+            (usual.unsent_bytes_max, usual.bytes_per_address_max)
+        );
+        assert_eq!(many.unsent_bytes_max, 5 * usual.unsent_bytes_max);
+        assert_eq!(many.bytes_per_address_max, 5 * usual.bytes_per_address_max);
+        assert_eq!(many.subscriptions.queue_places_max, 5 * usual.subscriptions.queue_places_max);
+        assert_eq!(with(u32::MAX).unsent_bytes_max, 16 * usual.unsent_bytes_max);
+        let sum = |limits: &Limits| limits.memory_max(&ChannelLimits::default(), 2);
+        assert!(sum(&many) > 3 * sum(&usual) && sum(&few) <= sum(&usual), "{}", sum(&many));
     }
 
     #[test]

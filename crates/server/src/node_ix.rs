@@ -1,6 +1,6 @@
-//! Names of nodes and references within a server.
+//! Internal identifiers of nodes and references.
 
-/// A node's place in the address space: dense, `Copy`, and checked against reuse by its generation.
+/// The index of a node in the address space: dense, `Copy`, and protected against reuse by its generation.
 ///
 /// Indexes below `NodeIx::DYNAMIC` are the numeric ids of namespace 0 itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,12 +19,12 @@ impl NodeIx {
     }
 }
 
-/// A reference as services see it.
+/// A reference as seen from one of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference {
     /// The ReferenceType node.
     pub reference_type: NodeIx,
-    /// From the node that was asked to the target.
+    /// Whether it points from the examined node to the target.
     pub is_forward: bool,
     /// The other node.
     pub target: NodeIx,

@@ -2,10 +2,10 @@
 
 use taktwerk_types::{Instant, UtcTime};
 
-/// What the clocks showed when a turn began. The driver reads them once per turn; the core never does.
+/// The clock readings at the start of a turn. The driver reads the clocks once per turn; the core never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
-    /// For deadlines; never goes back.
+    /// For deadlines; monotonic.
     pub instant: Instant,
     /// For timestamps on the wire.
     pub utc: UtcTime,

@@ -1,8 +1,8 @@
-//! Where connections come from: addresses and networks, as numbers that are compared and counted.
+//! Origins of connections: addresses and networks as numbers for comparing and counting.
 
 use core::net::IpAddr;
 
-/// Where a connection comes from: an IPv4 address, or the network of 64 bits of an IPv6 address, because a host has all
+/// The origin of a connection: an IPv4 address, or the /64 network of an IPv6 address, because a host controls all
 /// addresses of such a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin(u64);
@@ -16,14 +16,14 @@ impl Origin {
 impl From<IpAddr> for Origin {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {
-            // No network of IPv6 begins with 16 ones and is not multicast, so the two do not meet.
+            // No IPv6 /64 network except multicast begins with 16 ones, so the numbers of both families do not overlap.
             IpAddr::V4(address) => Self(0xffff << 48 | u64::from(u32::from(address))),
             IpAddr::V6(address) => Self((u128::from(address) >> 64) as u64),
         }
     }
 }
 
-/// The network around an [`Origin`]: 24 bits of an IPv4 address, 48 of an IPv6 address.
+/// The network around an [`Origin`]: the first 24 bits of an IPv4 address, or 48 of an IPv6 address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Network(u64);
 

@@ -1,10 +1,10 @@
-//! Writing a response: straight behind the gap that the channel left for the chunk header.
+//! Writing a response directly after the space reserved for the chunk header.
 
 use crate::error::Fault;
 use taktwerk_schema::{ResponseHeader, ServiceFault};
 use taktwerk_types::{Encode, NodeId, StatusCode, Structure, UtcTime};
 
-/// The response to one request, under construction.
+/// The response to a request, under construction.
 #[derive(Debug)]
 pub(crate) struct Reply<'a> {
     out: &'a mut Vec<u8>,
@@ -14,18 +14,18 @@ pub(crate) struct Reply<'a> {
     time: UtcTime,
 }
 
-/// Bytes of an empty response: what one is at least.
+/// Size of an empty response, the minimum of any response, in bytes.
 const HEADER_LEN: usize = 28;
 
 impl<'a> Reply<'a> {
-    /// A response that will be appended to `out`.
+    /// Creates a response that is appended to `out`.
     pub(crate) fn new(out: &'a mut Vec<u8>, request_handle: u32, time: UtcTime) -> Self {
         let start = out.len();
         Self { out, start, request_handle, time }
     }
 
-    /// Starts a good response of a type and gives the buffer for what follows the ResponseHeader. Whatever was
-    /// written before is dropped.
+    /// Starts a good response of a type. Returns the buffer for the fields after the ResponseHeader. Earlier output is
+    /// dropped.
     #[inline]
     pub(crate) fn begin<T: Structure>(&mut self) -> &mut Vec<u8> {
         self.begin_id(T::BINARY_ENCODING_ID, StatusCode::GOOD)
@@ -34,19 +34,19 @@ impl<'a> Reply<'a> {
     pub(crate) fn begin_id(&mut self, encoding_id: u32, result: StatusCode) -> &mut Vec<u8> {
         self.out.truncate(self.start);
         let mut header = [0; HEADER_LEN];
-        // NodeId with the four-byte encoding: every service message's id fits 16 bits.
+        // NodeId in the four-byte encoding: every service message's id fits into 16 bits.
         let [low, high, ..] = encoding_id.to_le_bytes();
         header[..4].copy_from_slice(&[1, 0, low, high]);
         header[4..12].copy_from_slice(&self.time.ticks().to_le_bytes());
         header[12..16].copy_from_slice(&self.request_handle.to_le_bytes());
         header[16..20].copy_from_slice(&result.0.to_le_bytes());
-        // What follows stays zero: a DiagnosticInfo without fields (1 byte), no strings (4), and an
-        // ExtensionObject without type and body (3).
+        // The rest stays zero: a DiagnosticInfo without fields (1 byte), no strings (4), and an ExtensionObject without
+        // type and body (3).
         self.out.extend_from_slice(&header);
         self.out
     }
 
-    /// Writes a whole response that has a structure of its own.
+    /// Writes a complete response from its structure.
     pub(crate) fn send<T: Structure>(&mut self, make: impl FnOnce(ResponseHeader) -> T) {
         let header = ResponseHeader {
             timestamp: self.time,
@@ -60,12 +60,12 @@ impl<'a> Reply<'a> {
         response.encode(self.out);
     }
 
-    /// Writes a ServiceFault (Part 4 §7.35) in place of anything else.
+    /// Replaces all output by a ServiceFault (Part 4 §7.35).
     pub(crate) fn fault(&mut self, fault: Fault) {
         self.begin_id(ServiceFault::BINARY_ENCODING_ID, fault.status());
     }
 
-    /// The buffer, behind what was written so far.
+    /// The buffer, after the output so far.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         self.out
     }
@@ -90,22 +90,22 @@ impl<'a> Reply<'a> {
         self.out.splice(at..at, bytes.iter().copied());
     }
 
-    /// Bytes of the response so far.
+    /// Length of the response so far, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.out.len() - self.start
     }
 
-    /// Bytes behind the ResponseHeader so far.
+    /// Bytes after the ResponseHeader so far.
     pub(crate) fn body_len(&self) -> usize {
         self.len().saturating_sub(HEADER_LEN)
     }
 
-    /// The response to a request that was left, as far as it got.
+    /// Continues the response of a postponed request.
     pub(crate) fn resume(out: &'a mut Vec<u8>, request_handle: u32, time: UtcTime) -> Self {
         Self { out, start: 0, request_handle, time }
     }
 
-    /// Takes what was written behind the ResponseHeader out of the buffer: for responses that come later.
+    /// Removes and returns the output after the ResponseHeader, for responses that are sent later.
     pub(crate) fn take_body(&mut self) -> Vec<u8> {
         let body = self.out.get(self.start + HEADER_LEN..).unwrap_or_default().to_vec();
         self.out.truncate(self.start);
@@ -113,7 +113,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Appends the empty array of diagnostics that follows the results of a service.
+/// Appends the empty array of diagnostics after the results of a service.
 pub(crate) fn no_diagnostics(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 4]);
 }

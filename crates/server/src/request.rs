@@ -1,15 +1,15 @@
-//! Reading a request: its type, its header, and a decoder over the rest.
+//! Parsing a request: its type, its header, and a decoder for the rest.
 
 use crate::error::Fault;
 use taktwerk_types::{Decode, DecodeError, DecodeLimits, Decoder, NodeIdRef, UtcTime};
 
-/// A request under way. Everything borrows the received chunk.
+/// A request. Everything borrows the received chunk.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     /// Numeric id of the body's binary encoding; 0 for ids outside namespace 0.
     pub(crate) type_id: u32,
     pub(crate) header: Header<'a>,
-    /// Behind the RequestHeader.
+    /// After the RequestHeader.
     pub(crate) body: Decoder<'a>,
     /// Before the RequestHeader, for services that decode their whole structure.
     whole: Decoder<'a>,
@@ -20,17 +20,17 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Header<'a> {
     pub(crate) token: NodeIdRef<'a>,
     pub(crate) handle: u32,
-    /// ms; 0 is no hint.
+    /// In ms; 0 is no hint.
     pub(crate) timeout_hint: u32,
-    /// What the client calls the request in its own audit; empty if nothing.
+    /// The client's audit entry id for the request; empty without one.
     pub(crate) audit_entry_id: &'a str,
 }
 
 impl<'a> Request<'a> {
-    /// Reads type and header.
+    /// Parses type and header.
     ///
     /// # Errors
-    /// The fault, and the request handle as far as it was reached.
+    /// The fault, and the request handle if it was read.
     pub(crate) fn parse(body: &'a [u8], limits: DecodeLimits) -> Result<Self, (Fault, u32)> {
         let mut decoder = Decoder::new(body, limits);
         let mut handle = 0;
@@ -47,7 +47,7 @@ impl<'a> Request<'a> {
         let token = NodeIdRef::decode(decoder)?;
         let _timestamp = UtcTime::decode(decoder)?;
         *handle = u32::decode(decoder)?;
-        // There are no diagnostics to give, whatever the client asks for (Part 4 §7.12).
+        // The server returns no diagnostics, whatever the client requests (Part 4 §7.12).
         let _return_diagnostics = u32::decode(decoder)?;
         let audit_entry_id = decoder.str()?.unwrap_or("");
         let timeout_hint = u32::decode(decoder)?;
@@ -56,16 +56,16 @@ impl<'a> Request<'a> {
         Ok(Self { type_id, header, body: decoder.clone(), whole })
     }
 
-    /// The request as a structure, RequestHeader included.
+    /// Decodes the request as a structure, including the RequestHeader.
     ///
     /// # Errors
-    /// If it does not decode.
+    /// The request does not decode.
     pub(crate) fn decode<T: Decode<'a>>(&self) -> Result<T, Fault> {
         Ok(T::decode(&mut self.whole.clone())?)
     }
 }
 
-/// Moves behind an ExtensionObject without looking into it.
+/// Skips an ExtensionObject without decoding it.
 pub(crate) fn skip_extension_object(decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
     NodeIdRef::decode(decoder)?;
     match decoder.byte()? {

@@ -1,4 +1,4 @@
-//! Setting a server up: its parts are joined, and namespace 0 shows its configuration.
+//! Creates a server from its parts, and publishes its configuration in namespace 0.
 
 use crate::config::ServerConfig;
 use crate::diagnostics::Live;
@@ -11,7 +11,7 @@ use taktwerk_schema::ids::variable_ids as v;
 use taktwerk_types::{QualifiedName, StatusCode, UaString, Variant};
 
 impl ServerShared {
-    /// Joins a configuration and an address space, and shows the configuration in namespace 0.
+    /// Creates a server from a configuration and an address space, and publishes the configuration in namespace 0.
     ///
     /// `channel_origin` is the wall time at [`taktwerk_types::Instant::ZERO`] of the driver's clock.
     #[must_use]
@@ -22,7 +22,7 @@ impl ServerShared {
         channel_origin: taktwerk_types::UtcTime,
     ) -> Arc<Self> {
         config.limits = config.limits.at_least_one();
-        // A zero in the Acknowledge reads "no limit" (Part 6 §7.1.2.4).
+        // Zero in the Acknowledge means "no limit" (Part 6 §7.1.2.4).
         config.channel.message_size_max = config.channel.message_size_max.max(8192);
         config.channel.chunk_count_max = config.channel.chunk_count_max.max(1);
         let live = Arc::new(Live::new(&config));
@@ -38,7 +38,7 @@ impl ServerShared {
     }
 }
 
-/// Writes what does not change while the server runs into namespace 0 (Part 5 §6.3.1, §6.3.2, §6.3.11).
+/// Writes the values of namespace 0 that do not change while the server runs (Part 5 §6.3.1, §6.3.2, §6.3.11).
 fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
     let limits = &config.limits;
     let subscriptions = &limits.subscriptions;
@@ -47,7 +47,7 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
         values.iter().map(|value| UaString::from(value.as_str())).collect::<Vec<_>>().into()
     };
     let count = |value: usize| -> Variant { u32::try_from(value).unwrap_or(u32::MAX).into() };
-    // Operations of a request are limited, and published, by the service table.
+    // The service table enforces and publishes the limits of operations per request.
     let values: Vec<(u32, Variant)> = vec![
         (v::SERVER_SERVER_ARRAY, strings(core::slice::from_ref(&config.application_uri))),
         (v::SERVER_AUDITING, (config.audit.sessions && config.audit.updates).into()),
@@ -98,12 +98,7 @@ fn publish(config: &ServerConfig, live: &Live, nodes: &mut Nodes) {
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_EVENTS, 0u32.into()),
         (v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_UPDATE_EVENTS, 0u32.into()),
     ];
-    let has_history = nodes.has_history();
-    nodes.publish_history(
-        has_history,
-        u32::try_from(limits.history_values_max).unwrap_or(u32::MAX),
-        config.start_time,
-    );
+    nodes.publish_history(u32::try_from(limits.history_values_max).unwrap_or(u32::MAX), config.start_time);
     let operations = table::published(limits).map(|(id, max)| (id, max.into()));
     for (id, value) in values.into_iter().chain(operations) {
         nodes.ns0_slot(id).set(value, StatusCode::GOOD, config.start_time, config.start_time);

@@ -1,4 +1,4 @@
-//! What all shards of a server share.
+//! Data shared by all shards of a server.
 
 use crate::account::Account;
 use crate::account::addresses::Addresses;
@@ -15,7 +15,7 @@ use crate::history::StoreError;
 use crate::session::lockout::LockOut;
 use crate::space::AddressSpace;
 use crate::space::role_set;
-use crate::subscription::homes::Homes;
+use crate::subscription::locations::Locations;
 use arc_swap::ArcSwap;
 use core::net::IpAddr;
 use core::sync::atomic::Ordering;
@@ -30,7 +30,7 @@ pub struct ServerShared {
     space: Arc<AddressSpace>,
     live: Arc<Live>,
     channel: Arc<ChannelConfig>,
-    homes: Arc<Homes>,
+    locations: Arc<Locations>,
     authorization: ArcSwap<Authorization>,
     account: Arc<Account>,
     addresses: Addresses,
@@ -39,13 +39,13 @@ pub struct ServerShared {
     discovery: DiscoveryCache,
     lockout: Arc<Mutex<LockOut>>,
     durable_users: DurableUsers,
-    /// Durable subscriptions that no shard has taken yet.
+    /// Durable subscriptions that no shard has restored yet.
     saved: Mutex<Vec<Saved>>,
     shards: usize,
 }
 
 impl ServerShared {
-    /// Joins the parts of a server. `channel_origin` is the wall time at [`taktwerk_types::Instant::ZERO`].
+    /// Assembles the parts of a server. `channel_origin` is the wall time at [`taktwerk_types::Instant::ZERO`].
     pub(crate) fn assemble(
         config: ServerConfig,
         space: Arc<AddressSpace>,
@@ -68,7 +68,7 @@ impl ServerShared {
             config.endpoints.iter().map(|endpoint| (endpoint.policy, endpoint.mode)).collect();
         let none = (taktwerk_crypto::SecurityPolicy::None, taktwerk_crypto::MessageSecurityMode::None);
         if !security.contains(&none) {
-            // Discovery has to work without security (Part 4 §5.5.1); sessions are refused there.
+            // Discovery must work without security (Part 4 §5.5.1); sessions are refused there.
             security.push(none);
         }
         let channel = Arc::new(ChannelConfig {
@@ -80,14 +80,14 @@ impl ServerShared {
         });
         space.events().set_run(config.start_time);
         space.events().set_model_changes(config.model_changes);
-        let homes = Arc::new(Homes::new(shards));
+        let locations = Arc::new(Locations::new(shards));
         let authorization = ArcSwap::from_pointee(config.authorization.clone());
         Arc::new(Self {
             config,
             space,
             live,
             channel,
-            homes,
+            locations,
             authorization,
             account,
             addresses,
@@ -119,8 +119,8 @@ impl ServerShared {
         &self.live
     }
 
-    /// Changes ServerStatus.State, and tells clients of it: a SystemStatusChangeEvent of the Server Object (Part 5 §6.4.30).
-    /// Nothing is told if it is the state already.
+    /// Changes ServerStatus.State and raises a SystemStatusChangeEvent of the Server Object (Part 5 §6.4.30). Does
+    /// nothing if the state is the same.
     pub fn change_state(&self, state: taktwerk_schema::ServerState, now: taktwerk_types::UtcTime) {
         use taktwerk_schema::ids::{object_ids, object_type_ids};
         use taktwerk_types::NodeId;
@@ -142,7 +142,7 @@ impl ServerShared {
         });
     }
 
-    /// What all clients together make the server keep. Everything is back at zero when all of them are gone.
+    /// The account of the server: everything stored for clients. It returns to zero when all clients have gone.
     #[must_use]
     pub fn account(&self) -> &Arc<Account> {
         &self.account
@@ -153,26 +153,26 @@ impl ServerShared {
         self.addresses.account(address)
     }
 
-    /// Which addresses may connect.
+    /// Admission control for connections and handshakes.
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
     }
 
-    /// What can be evicted on which shard.
+    /// The evictable members of all shards.
     pub(crate) fn evictable(&self) -> &Arc<Evictable> {
         &self.evictable
     }
 
-    /// What discovery answers.
+    /// The discovery responses.
     pub(crate) fn discovery(&self) -> &DiscoveryCache {
         &self.discovery
     }
 
-    /// Counts a new connection from an address in, before anything is done for it. [`Shard::opened_from`] or
-    /// [`Self::turned_away`] has to follow.
+    /// Counts a new connection from an address before anything is done for it. Afterwards call [`Shard::opened_from`]
+    /// or [`Self::turned_away`].
     ///
     /// # Errors
-    /// Why it is to be closed at once.
+    /// Why it must be closed at once.
     ///
     /// [`Shard::opened_from`]: crate::Shard::opened_from
     pub fn admit(&self, address: IpAddr, now: Instant) -> Result<(), Refusal> {
@@ -183,21 +183,21 @@ impl ServerShared {
         result
     }
 
-    /// A connection that was admitted ended before a shard got it.
+    /// An admitted connection ended before a shard got it.
     pub fn turned_away(&self, address: IpAddr) {
         self.admission.leave(address);
     }
 
-    /// How many shards there are.
+    /// Number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards
     }
 
-    /// Says that a trust list has changed, or who can log on, at any time: every shard looks at the certificates of its
-    /// channels again, and closes those that are no longer accepted together with their sessions (Part 12 §7.8.2.5); and
-    /// it ends the sessions of users whom the [`IdentityVerifier`](crate::IdentityVerifier) no longer knows. A shard notices
-    /// with the next request or timer.
+    /// Reports, at any time, that a trust list or the list of users has changed. Every shard validates the certificates
+    /// of its channels again and closes those no longer accepted, together with their sessions (Part 12 §7.8.2.5). It
+    /// also ends the sessions of users whom the [`IdentityVerifier`](crate::IdentityVerifier) no longer knows. A shard
+    /// notices the change with its next request or timer.
     pub fn trust_list_changed(&self) {
         self.config.trust_list_changes.fetch_add(1, Ordering::Release);
     }
@@ -210,38 +210,38 @@ impl ServerShared {
         self.config.certificate_changes.load(Ordering::Acquire)
     }
 
-    /// The roles and what they may do.
+    /// The roles and their permissions.
     #[must_use]
     pub fn authorization(&self) -> Arc<Authorization> {
         self.authorization.load_full()
     }
 
-    /// Replaces the roles and what they may do, at any time: sessions get the roles that their users have now, and what
-    /// they monitor follows.
+    /// Replaces the roles and their permissions at any time. Sessions get the new roles of their users, and their
+    /// monitored items are updated.
     pub fn set_authorization(&self, authorization: Authorization, time: taktwerk_types::UtcTime) {
         let authorization = Arc::new(authorization);
         self.authorization.store(Arc::clone(&authorization));
-        // Last, because this is what shards notice.
+        // Last, because shards check this.
         let mut nodes = self.space.write();
         role_set::publish(&authorization, &mut nodes, time);
         nodes.configure_access(&authorization);
     }
 
-    /// What a session may do now, by its id; `None` if there is no such session.
+    /// The current rights of a session, by its id; `None` if there is no such session.
     #[must_use]
     pub fn session_rights(&self, session_id: &NodeId) -> Option<SessionRights> {
         let number = SessionNode::session_of(session_id, &self.live)?;
         Some(self.live.session(number)?.rights())
     }
 
-    /// Who has failed to log on.
+    /// The failed and successful logins.
     pub(crate) fn lockout(&self) -> &Arc<Mutex<LockOut>> {
         &self.lockout
     }
 
-    /// Which subscriptions live on which shard.
-    pub(crate) fn homes(&self) -> &Arc<Homes> {
-        &self.homes
+    /// The shard of each subscription.
+    pub(crate) fn locations(&self) -> &Arc<Locations> {
+        &self.locations
     }
 
     /// The accounts of users with durable subscriptions.
@@ -249,8 +249,8 @@ impl ServerShared {
         &self.durable_users
     }
 
-    /// Reads the durable subscriptions that the configured store has; the shards make them again when they start. To be
-    /// called before there are shards; blocks. Gives their number. Logs that are damaged are reported and left alone.
+    /// Loads the durable subscriptions from the configured store; the shards restore them when they start. Call it
+    /// before creating shards; it blocks. Returns their number. Damaged logs are reported and left unchanged.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -261,7 +261,7 @@ impl ServerShared {
             match Saved::from_entries(log.subscription, &log.records) {
                 Ok(one) => saved.push(one),
                 Err(error) => {
-                    tracing::error!(subscription = log.subscription, %error, "the log of a durable subscription is damaged");
+                    tracing::error!(subscription = log.subscription, %error, "cannot restore a durable subscription: its log is damaged");
                 }
             }
         }
@@ -270,11 +270,11 @@ impl ServerShared {
         Ok(count)
     }
 
-    /// Takes the durable subscriptions that belong on a shard.
+    /// Removes and returns the durable subscriptions for a shard.
     pub(crate) fn take_saved(&self, shard: usize) -> Vec<Saved> {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let (here, others) =
-            saved.drain(..).partition(|saved: &Saved| self.homes.birthplace(saved.id) == shard);
+            saved.drain(..).partition(|saved: &Saved| self.locations.creating_shard(saved.id) == shard);
         *saved = others;
         here
     }

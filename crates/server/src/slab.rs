@@ -1,8 +1,8 @@
-//! A table with small dense keys that notice reuse.
+//! A table with small dense keys that detect reuse.
 
 use crate::eviction::Member;
 
-/// A place in a [`Slab`], checked against reuse by its generation.
+/// A slot in a [`Slab`], protected against reuse by its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Key {
     pub(crate) index: u32,
@@ -10,7 +10,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// What this shard has at the key, for evictions.
+    /// Identifies this shard's member at the key, for evictions.
     pub(crate) fn member(self, shard: usize) -> Member {
         Member { shard, index: self.index, generation: self.generation }
     }
@@ -28,7 +28,7 @@ struct Place<T> {
     value: Option<T>,
 }
 
-/// Values at stable keys; places are reused, keys are not.
+/// Values at stable keys; slots are reused, keys are not.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     places: Vec<Place<T>>,
@@ -46,7 +46,7 @@ impl<T> Slab<T> {
         self.places.len() - self.free.len()
     }
 
-    /// Stores what `make` builds from its own key.
+    /// Stores the value that `make` builds from its own key.
     pub(crate) fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Key {
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place { generation: 0, value: None });
@@ -77,7 +77,7 @@ impl<T> Slab<T> {
         if place.generation == key.generation { place.value.as_mut() } else { None }
     }
 
-    /// The present key of a place.
+    /// The current key of a slot.
     pub(crate) fn key_at(&self, index: u32) -> Option<Key> {
         let place = self.places.get(index as usize)?;
         place.value.as_ref().map(|_| Key { index, generation: place.generation })
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_removed_values_stay_dead() {
+    fn keys_of_removed_values_stay_invalid() {
         let mut slab = Slab::default();
         let one = slab.insert(1);
         let two = slab.insert(2);

@@ -1,5 +1,5 @@
-//! Spans of requests, for those who ask for them: from the arrival of a request until its answer is written, with its services
-//! within. As long as nobody asks, a request costs a look at a flag that nothing writes, and an answer one at an empty map.
+//! Trace spans of requests: from the arrival of a request until its response is written, with a span per service call
+//! inside. While tracing is off, a request costs a check of a constant flag, and a response a lookup in an empty map.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use tracing::{Level, Span};
 /// The target of the spans. Their level is DEBUG.
 pub const TARGET: &str = "taktwerk::services";
 
-/// Requests of one connection that have spans at the same time. Further ones have none.
+/// Maximum number of simultaneous request spans per connection. Further requests have none.
 const SPANS_MAX: usize = 1000;
-/// Where the result stands in the body of an answer whose type has a four-byte id (Part 6 §5.2.2.9, Part 4 §7.34).
+/// Position of the ServiceResult in a response body with a four-byte type id (Part 6 §5.2.2.9, Part 4 §7.34).
 const RESULT: core::ops::Range<usize> = 16..20;
 
-/// The spans of the requests of one connection that are not answered yet.
+/// The spans of unanswered requests of a connection.
 #[derive(Default)]
 pub(crate) struct Spans(BTreeMap<u32, Span>);
 
@@ -26,12 +26,12 @@ impl fmt::Debug for Spans {
     }
 }
 
-/// The name of a message, by the number of its encoding.
+/// The name of a message, by its encoding id.
 fn name(type_id: u32) -> &'static str {
     schema::message_name(type_id).unwrap_or("unknown")
 }
 
-/// The number of the encoding of a request, if it is one of namespace 0 in the usual form.
+/// The encoding id of a request, if it is in namespace 0 in the usual format.
 fn type_id(body: &[u8]) -> u32 {
     match body {
         [0, id, ..] => u32::from(*id),
@@ -68,7 +68,7 @@ impl Spans {
         self.0.insert(request_id, span);
     }
 
-    /// A span for the part of a request that a service does now; disabled if the request has none.
+    /// A span for the current service call of a request; disabled if the request has no span.
     #[inline]
     pub(crate) fn service(&self, request_id: u32) -> Span {
         if self.0.is_empty() {
@@ -78,7 +78,7 @@ impl Spans {
         self.0.get(&request_id).map_or_else(Span::none, within)
     }
 
-    /// An answer is written: its body.
+    /// A response was written, with this body.
     #[inline]
     pub(crate) fn end(&mut self, request_id: u32, body: &[u8]) {
         if self.0.is_empty() {
@@ -100,7 +100,7 @@ mod tests {
     use tracing::span::{Attributes, Id, Record};
     use tracing::{Event, Metadata, Subscriber};
 
-    /// Writes down what is done with spans.
+    /// Records span operations for tests.
     #[derive(Clone, Default)]
     struct Notes(Arc<Mutex<(u64, Vec<String>)>>, bool);
 
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// A ReadRequest, and an answer with a result.
+    /// A ReadRequest, and a response with a ServiceResult.
     const READ: [u8; 8] = [1, 0, 0x77, 0x02, 0, 0, 0, 0];
 
     fn answer(result: StatusCode) -> Vec<u8> {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_a_span_until_it_is_answered_and_its_services_are_within() {
+    fn a_request_has_a_span_with_its_services_until_it_is_answered() {
         let notes = Notes(Arc::default(), true);
         tracing::subscriber::with_default(notes.clone(), || {
             let mut spans = Spans::default();
@@ -182,11 +182,11 @@ mod tests {
             spans.end(7, &answer(StatusCode::BAD_TIMEOUT));
             let error = format!("1 error={}", StatusCode::BAD_TIMEOUT);
             assert_eq!(notes.taken(), ["1 response_bytes=28", error.as_str(), "1 ends"]);
-            // What was never begun has none, and nothing is kept behind the last one.
+            // Unknown requests have no span, and nothing remains after the last one.
             drop(spans.service(8));
             spans.end(8, &answer(StatusCode::GOOD));
             assert!(notes.taken().is_empty() && spans.0.is_empty());
-            // A client cannot make it keep more and more.
+            // The number of spans per client is limited.
             (0..2000).for_each(|request_id| spans.begin(request_id, &READ));
             assert_eq!(spans.0.len(), SPANS_MAX);
             notes.taken();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_unless_somebody_asks() {
+    fn without_tracing_nothing_is_stored() {
         let notes = Notes(Arc::default(), false);
         tracing::subscriber::with_default(notes.clone(), || {
             let mut spans = Spans::default();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_known_by_their_encodings() {
+    fn requests_are_recognized_by_their_encodings() {
         assert_eq!((type_id(&READ), name(type_id(&READ))), (631, "ReadRequest"));
         assert_eq!([&[0, 85][..], &[2, 0, 0, 0, 0], &[1], &[]].map(type_id), [85, 0, 0, 0]);
     }

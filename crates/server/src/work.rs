@@ -1,67 +1,67 @@
-//! What a shard has done, counted.
+//! Work counters of a shard.
 //!
-//! The counters are plain integers of the shard, which the driver takes with [`Shard::take_work`](crate::Shard::take_work).
-//! Fairness between connections is reckoned in the units that they come to: see [`unit`].
+//! The counters are plain integers of the shard, which the driver takes with
+//! [`Shard::take_work`](crate::Shard::take_work). Fairness between connections is based on work units derived from
+//! them: see [`unit`].
 
 use core::ops::AddAssign;
 
-/// Work units: what a request may cost before other connections have their turn. One is about as long as it takes to
-/// read one scalar value, some 25 ns on a server CPU. They only have to be right to a factor of two or so.
+/// Work units: the cost of a request before other connections get their turn. One unit is about the time to read one
+/// scalar value, some 25 ns on a server CPU. The factors only have to be right within a factor of two.
 pub(crate) mod unit {
     /// A request and its response, without operations.
     pub(crate) const REQUEST: i64 = 8;
-    /// An operation that is decoded in general and looks at a node.
+    /// An operation on a node with general decoding.
     pub(crate) const OPERATION: i64 = 8;
     /// An operation that changes a monitored item.
     pub(crate) const ITEM: i64 = 16;
-    /// A node or reference that is added or deleted.
+    /// Adding or deleting a node or reference.
     pub(crate) const NODE: i64 = 64;
-    /// A reference that is followed.
+    /// Following a reference.
     pub(crate) const REFERENCE: i64 = 2;
-    /// Bytes of a response that cost one unit.
+    /// Bytes of a response per unit.
     pub(crate) const BYTES: usize = 32;
 
-    /// The units of a part of a response.
+    /// The units for a part of a response.
     #[inline]
     pub(crate) const fn bytes(len: usize) -> i64 {
         (len / BYTES) as i64
     }
 }
 
-/// What a shard has done since the counters were taken last.
+/// The work of a shard since the counters were last taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
     /// Chunks received.
     pub chunks_received: u64,
-    /// Chunks made and handed to the driver to be sent.
+    /// Chunks created and handed to the driver.
     pub chunks_sent: u64,
-    /// Bytes received, as far as they were used.
+    /// Bytes received and consumed.
     pub bytes_received: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub bytes_sent: u64,
-    /// Chunks whose signature was made or checked with symmetric keys, and which were encrypted or decrypted if the
-    /// channel's mode says so.
+    /// Chunks signed or verified with symmetric keys, and encrypted or decrypted if the channel's mode requires it.
     pub signatures: u64,
-    /// Service requests taken up.
+    /// Service requests started.
     pub requests: u64,
     /// Operations of their lists: nodes read, written or browsed, methods called, items created.
     pub operations: u64,
     /// References followed by Browse, BrowseNext and TranslateBrowsePathsToNodeIds.
     pub references: u64,
-    /// Times that a request was left so that others had their turn.
+    /// Number of times that a request was postponed for other connections.
     pub suspensions: u64,
-    /// Units that requests have come to.
+    /// Work units of all requests.
     pub units: u64,
-    /// Monitored items looked at because their variable has changed or their sampling interval was over.
+    /// Monitored items examined because their variable has changed or their sampling interval has elapsed.
     pub items_walked: u64,
-    /// Writes taken from the queue of variables whose items want every one.
+    /// Writes taken from the queue for items that want every write.
     pub writes_queued: u64,
-    /// Notifications put into messages.
+    /// Notifications in messages.
     pub notifications: u64,
     /// Publish responses: NotificationMessages and keep-alives.
     pub publish_responses: u64,
-    /// Slow jobs handed out (see [`JobKind`](crate::JobKind)).
+    /// Slow jobs created (see [`JobKind`](crate::JobKind)).
     pub jobs: u64,
 }
 

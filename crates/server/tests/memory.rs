@@ -1,6 +1,6 @@
-//! What clients make a server keep is charged, whatever they send: every request type with every field at its largest,
-//! kept for as long as the protocol allows, whole and malformed. The heap is counted, so a value that is kept without a
-//! charge shows here, also one that comes with a new request type or field.
+//! All data that clients make a server store is charged: every request type with every field at its maximum, stored for
+//! as long as the protocol allows, valid and malformed. The heap is measured, so data stored without a charge is
+//! detected, also for new request types and fields.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stderr)] // a test fails by panicking
 
@@ -32,12 +32,12 @@ const URL: &str = "opc.tcp://host:4840";
 const CLIENTS: usize = 8;
 /// How often each client sends each request.
 const ROUNDS: usize = 5;
-/// The same for requests of which less is kept.
+/// The same for requests of which less is stored.
 const ROUNDS_OTHERWISE: usize = 2;
-/// Largest fields: as large as the server's limits let them be.
+/// Maximum sizes: the server's limits.
 const SIZES: Sizes = Sizes { string: 128 << 10, bytes: 256 << 10, array: 256 << 10 };
-/// Heap that is not charged: spare buffers of the shard, tables that have grown, the present values of variables, and
-/// what this test itself needs. Less than what one field would keep without a charge.
+/// Uncharged heap: spare buffers of the shard, tables that have grown, present values of variables, and this test
+/// itself. Less than one field without a charge would use.
 const UNCHARGED: usize = 4 << 20;
 
 /// The longest lifetime of a subscription, in publishing intervals of up to a second.
@@ -58,7 +58,7 @@ struct Party {
     /// The heap before the first client.
     before: usize,
     writes: u64,
-    /// Nobody takes what the server sends.
+    /// Whether clients do not read the server's output.
     is_deaf: bool,
 }
 
@@ -68,7 +68,7 @@ enum Manner {
     Whole,
     /// Bytes are changed, the end is missing, some messages never end.
     Malformed,
-    /// Whole, but no response is taken.
+    /// Valid, but responses are not read.
     Deaf,
 }
 
@@ -191,7 +191,7 @@ impl Party {
         self.exchange(at, request)
     }
 
-    /// Gives bytes to the server and takes what it answers at once.
+    /// Delivers bytes to the server and returns its immediate output.
     fn exchange(&mut self, at: usize, bytes: Vec<u8>) -> Vec<u8> {
         self.send(at, bytes);
         self.work(Some(self.clients[at].connection))
@@ -201,7 +201,7 @@ impl Party {
         let client = &mut self.clients[at];
         if !client.is_gone {
             let mut done = self.shard.received(client.connection, &mut bytes, self.now);
-            // What it leaves is given again when others have had their turn.
+            // Unconsumed bytes are delivered again after other connections had their turn.
             for _ in 0..100 {
                 if done == bytes.len()
                     || self.shard.poll_timeout().is_none_or(|(at, _)| at > self.now.instant)
@@ -214,7 +214,7 @@ impl Party {
         }
     }
 
-    /// Does what the driver would do; returns what one connection is sent.
+    /// Acts as the driver. Returns the output for one connection.
     fn work(&mut self, of: Option<ConnectionId>) -> Vec<u8> {
         let mut received = Vec::new();
         loop {
@@ -241,7 +241,7 @@ impl Party {
         }
     }
 
-    /// Lets a little time pass, in which the application writes.
+    /// Advances the time a little; the application writes values.
     fn tick(&mut self) {
         self.writes += 1;
         let text = format!("{:03000}", self.writes);
@@ -261,7 +261,7 @@ impl Party {
         }
     }
 
-    /// What is kept without a charge, and whether all limits hold.
+    /// Checks for uncharged data and exceeded limits.
     fn check(&self, what: &str) {
         let account = self.shared.account();
         let kept = heap().saturating_sub(self.before);
@@ -277,7 +277,7 @@ impl Party {
         }
     }
 
-    /// All connections end, and what outlives them does.
+    /// Closes all connections, and waits until everything that outlives them has ended.
     fn end(mut self, what: &str) {
         self.is_deaf = false;
         for client in &self.clients {
@@ -291,7 +291,7 @@ impl Party {
         for _ in 0..LIFETIME + 10 {
             self.pass(Duration::from_secs(1));
         }
-        // Nodes that clients have added outlive them.
+        // Nodes added by clients outlive them.
         let added = [Category::AddedNodes, Category::AddedNodeCount];
         let nodes = self.shared.account().used(Category::AddedNodes);
         for category in Category::ALL.into_iter().filter(|category| !added.contains(category)) {
@@ -309,7 +309,7 @@ fn node() -> NodeId {
     NodeId::numeric(1, 1)
 }
 
-/// A generator of numbers that are the same in each run.
+/// A deterministic generator of numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -319,9 +319,9 @@ impl Numbers {
     }
 }
 
-/// One test, because the heap is counted for the whole process.
+/// A single test, because the heap is measured for the whole process.
 #[test]
-fn whatever_clients_send_is_charged_while_it_is_kept() {
+fn data_stored_for_clients_is_charged() {
     let all: Vec<_> = requests().collect();
     assert!(all.len() >= 35, "{} request types", all.len());
     let mut numbers = Numbers(1);
@@ -356,7 +356,7 @@ fn whatever_clients_send_is_charged_while_it_is_kept() {
                     party.tick();
                     party.check(&name);
                 }
-                // A connection or session that the request has ended begins anew.
+                // A connection or session ended by the request is opened again.
                 for at in 0..CLIENTS {
                     if party.clients[at].is_gone {
                         party.clients.remove(at);

@@ -1,43 +1,21 @@
-//! A campaign on this machine: `cargo xtask simulate`.
+//! Runs a campaign on this machine: `cargo xtask simulate`.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)] // a command line talks and has a clock
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use taktwerk_sim::campaign;
+use taktwerk_sim::campaign::series::{Options, Series};
 use taktwerk_sim::scenario::text::to_toml;
 
-/// Most simulations to find the shortest script.
+/// Maximum number of simulations for finding the shortest script.
 const SHRINK_RUNS: usize = 2_000;
-/// How often progress is told.
+/// Interval between progress messages.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-struct Options {
-    seeds: u64,
-    from: u64,
-    threads: u64,
-}
-
-fn options() -> Result<Options, String> {
-    let mut options = Options { seeds: 2_000, from: 0, threads: 2 };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().and_then(|value| value.parse::<u64>().ok());
-        let place = match name.as_str() {
-            "--seeds" => &mut options.seeds,
-            "--from" => &mut options.from,
-            "--threads" => &mut options.threads,
-            _ => return Err(format!("unknown option {name}: use --seeds N, --from SEED, --threads N")),
-        };
-        *place = value.ok_or_else(|| format!("{name} needs a number"))?;
-    }
-    options.threads = options.threads.clamp(1, 256);
-    Ok(options)
-}
-
 fn main() -> ExitCode {
-    match options() {
-        Ok(options) => campaign(&options),
+    match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => campaign(options),
         Err(problem) => {
             eprintln!("error: {problem}");
             ExitCode::from(2)
@@ -45,32 +23,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn campaign(options: &Options) -> ExitCode {
-    let (next, done, events) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-    let (simulated_ms, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    // The first seed that fails: which one is told does not depend on threads.
-    let first = AtomicU64::new(u64::MAX);
+fn campaign(options: Options) -> ExitCode {
+    let (series, is_over) = (Series::new(options), AtomicBool::new(false));
     let started = Instant::now();
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= options.seeds || number > first.load(Ordering::Relaxed) {
-                return;
-            }
-            let seed = options.from.wrapping_add(number);
-            match campaign::run(&campaign::script(seed), seed) {
-                Ok(outcome) => {
-                    events.fetch_add(outcome.events, Ordering::Relaxed);
-                    simulated_ms.fetch_add((outcome.simulated * 1e3) as u64, Ordering::Relaxed);
-                }
-                Err(error) => {
-                    eprintln!("seed {seed}: {error}");
-                    first.fetch_min(number, Ordering::Relaxed);
-                }
-            }
-            done.fetch_add(1, Ordering::Relaxed);
-        }
-    };
+    let goes_on = || options.longest.is_none_or(|longest| started.elapsed() < longest);
+    let work = || series.work(&goes_on, &|seed, error| eprintln!("seed {seed}: {error}"));
+    let mut has_panicked = false;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.threads).map(|_| scope.spawn(work)).collect();
         scope.spawn(|| {
@@ -79,37 +37,49 @@ fn campaign(options: &Options) -> ExitCode {
                 std::thread::park_timeout(Duration::from_millis(100));
                 if told.elapsed() >= TELL_EVERY {
                     told = Instant::now();
-                    eprintln!("{} of {} seeds", done.load(Ordering::Relaxed), options.seeds);
+                    eprintln!("{}", progress(&series, options, started.elapsed()));
                 }
             }
         });
         for worker in workers {
-            if worker.join().is_err() {
-                eprintln!("a simulation panicked");
-                first.fetch_min(u64::MAX - 1, Ordering::Relaxed);
-            }
+            // A panic of a simulation is an error of its seed; this one is of the campaign itself.
+            has_panicked |= worker.join().is_err();
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    let took = started.elapsed().as_secs_f64();
-    let (done, events) = (done.into_inner(), events.into_inner());
     println!(
-        "{done} seeds from {}: {:.0} s of virtual time, {events} events, {took:.1} s on {} threads",
+        "{} seeds from {}: {:.0} s of virtual time, {} events, {:.1} s on {} threads",
+        series.done(),
         options.from,
-        simulated_ms.into_inner() as f64 / 1e3,
+        series.simulated().as_secs_f64(),
+        series.events(),
+        started.elapsed().as_secs_f64(),
         options.threads
     );
-    match first.into_inner() {
-        u64::MAX => ExitCode::SUCCESS,
-        number if number >= options.seeds => ExitCode::FAILURE,
-        number => {
-            tell_shortest(options.from.wrapping_add(number));
-            ExitCode::FAILURE
-        }
+    if let Some(seed) = series.failed() {
+        tell_shortest(seed);
+        return ExitCode::FAILURE;
+    }
+    if has_panicked { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn progress(series: &Series, options: Options, elapsed: Duration) -> String {
+    let done = series.done();
+    let hours = |span: Duration| span.as_secs_f64() / 3600.0;
+    let seeds = if options.seeds == u64::MAX {
+        format!("{done} seeds")
+    } else {
+        format!("{done} of {} seeds", options.seeds)
+    };
+    match options.longest {
+        Some(longest) => format!("{seeds}, {:.2} of {:.2} hours", hours(elapsed), hours(longest)),
+        None => seeds,
     }
 }
 
 fn tell_shortest(seed: u64) {
+    // A panic was reported already; each smaller script may panic again.
+    std::panic::set_hook(Box::new(|_| {}));
     let Some((shortest, error)) = campaign::shortest(&campaign::script(seed), seed, SHRINK_RUNS) else {
         return;
     };

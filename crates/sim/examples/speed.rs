@@ -1,6 +1,6 @@
-//! How fast the simulator is on one processor of this machine: `cargo xtask simulate --speed`.
+//! Measures the speed of the simulator on one processor of this machine: `cargo xtask simulate --speed`.
 //!
-//! Processor time counts, not real time: on a machine that does other things too they differ several times over.
+//! Processor time is measured, not real time, which can be several times longer on a busy machine.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // a command line talks
 
 use std::process::ExitCode;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use taktwerk_sim::campaign;
 use taktwerk_sim::publishing::{PublishRequests, Settings, Setup, Signals, simulate};
 
-/// Each load is simulated so often; the quickest counts, because what else runs only slows it down (caches).
+/// Repetitions of each load. The fastest one counts, because other programs can only slow it down.
 const REPETITIONS: u32 = 3;
-/// Seeds of the campaign that is timed.
+/// Number of seeds in the timed campaign.
 const SEEDS: u64 = 100;
 
 fn main() -> ExitCode {
@@ -38,7 +38,7 @@ fn run() -> Result<(), String> {
     })
 }
 
-/// Seconds that this thread has had a processor, as the kernel counts them.
+/// Processor time of this thread in seconds, from the kernel.
 fn processor_time() -> Result<f64, String> {
     let path = "/proc/thread-self/schedstat";
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
@@ -46,7 +46,8 @@ fn processor_time() -> Result<f64, String> {
     nanos.map(|nanos| nanos / 1e9).ok_or_else(|| format!("{path} has no number"))
 }
 
-/// Three sets of five variables at 5, 10 and 15 ms over 2 Mbit/s, of which 30 % are taken (Cavalieri and Chiacchio 2013).
+/// Three sets of five variables at 5, 10 and 15 ms over 2 Mbit/s with 30 % other traffic (Cavalieri and Chiacchio
+/// 2013).
 fn publish(interval_ms: u64) -> Result<(f64, u64), String> {
     let link = "ppp-2m,busy=30%".parse().map_err(|error| format!("the link: {error}"))?;
     let signals =

@@ -1,33 +1,35 @@
-//! Certificate authorities that are asked whether a certificate is still good.
+//! Certificate authorities that validate certificates.
 //!
-//! An authority is a node at the far end of a link. Asking it opens a TCP connection, sends a request, waits until the
-//! authority has looked it up, and receives the answer. A hierarchy is asked one authority after the other, from the issuer
-//! of the certificate up to the root. The link is that of [`taktwerk_netem`], with its losses and delays.
+//! An authority is not a node of the simulated world. The duration of a query is calculated before the simulation, by a
+//! TCP exchange over a link of its own ([`taktwerk_netem`], with losses and delays): connection, request, lookup, answer.
+//! In a hierarchy, the authorities are queried one after the other, from the issuer of the certificate to the root. The
+//! sum becomes the cost of validation in a host profile. So queries do not compete with each other, for the authority's
+//! processor or for the line of the session.
 
 use core::time::Duration;
 use taktwerk_netem::Profile;
 use taktwerk_netem::tcp::{Config, Exchange, ExchangeError, exchange};
 
-/// One authority.
+/// A certificate authority.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Authority {
-    /// What people call it.
+    /// Name.
     pub name: String,
-    /// The link to it; `None` is a program on the same machine.
+    /// The link to it; `None` for a program on the same machine.
     pub link: Option<Profile>,
     /// Bytes of a request.
     pub request: usize,
     /// Bytes of an answer: a revocation list, or a signed status.
     pub response: usize,
-    /// How long it takes to look up a certificate.
+    /// Time to look up a certificate.
     pub lookup: Duration,
 }
 
 impl Authority {
-    /// How long asking it takes.
+    /// Duration of a query.
     ///
     /// # Errors
-    /// The link lets nothing through, or nothing is to be sent.
+    /// The link loses everything, or there is nothing to send.
     pub fn ask(&self, seed: u64) -> Result<Duration, ExchangeError> {
         let Some(link) = &self.link else { return Ok(self.lookup) };
         let what = Exchange { request: self.request, response: self.response, count: 1 };
@@ -36,7 +38,7 @@ impl Authority {
     }
 }
 
-/// How long it takes to validate a certificate with this hierarchy, the issuer first.
+/// Time to validate a certificate with this hierarchy, issuer first.
 ///
 /// # Errors
 /// As [`Authority::ask`].
@@ -60,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_authority_costs_round_trips_and_line_time() {
+    fn remote_authorities_cost_round_trips_and_transmission_time() {
         let took = far(0).ask(1).unwrap();
         // Two round trips of 100 ms, and 12 kB at 1 Mbit/s.
         assert!((0.296..0.33).contains(&took.as_secs_f64()), "{took:?}");
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_ask_is_an_error() {
+    fn empty_requests_are_an_error() {
         assert!(Authority { request: 0, ..far(0) }.ask(1).is_err());
     }
 }

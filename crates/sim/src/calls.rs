@@ -1,8 +1,8 @@
-//! How long opening a session and reading blocks of variables take over a link.
+//! Time to open a session and to read blocks of variables over a link.
 //!
-//! [`call`] is a pure function, as [`simulate`](crate::publishing::simulate) is: the cores that run in production, in virtual
-//! time. The processors of both ends are host profiles; certificate authorities that they ask are an
-//! [`Authority`](crate::authority::Authority), whose answer times stand in the profiles as the cost of validation.
+//! [`call`] is a pure function, like [`simulate`](crate::publishing::simulate): it runs the production cores in virtual
+//! time. Host profiles describe the processors of both ends. The answer times of certificate authorities
+//! ([`Authority`](crate::authority::Authority)) are part of the profiles, as the cost of validation.
 
 use crate::client::Application;
 use crate::error::SimulateError;
@@ -20,38 +20,38 @@ use taktwerk_schema::{ReadRequest, ReadResponse, TimestampsToReturn};
 use taktwerk_server::Now;
 use taktwerk_types::Instant;
 
-/// Longest wait for a session, and for the answers to one block.
+/// Timeout for a session, and for the answers to one block.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Pause in front of each block: nothing of the one before is under way.
+/// Pause before each block, so that no earlier block is in flight.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Most variables of a block.
+/// Maximum number of variables per block.
 const VARIABLES_MAX: u32 = 50_000;
-/// Bytes of the answer to a block that the server may keep for a slow client.
+/// Maximum size of the answer to a block that the server buffers, in bytes.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// What is given.
+/// The simulated system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The link between client and server.
     pub link: Profile,
-    /// What carries the messages.
+    /// Transport of the messages.
     pub transport: Transport,
     /// Policy and mode of the channel.
     pub security: (SecurityPolicy, MessageSecurityMode),
-    /// Bytes of an application's certificate.
+    /// Size of an application's certificate in bytes.
     pub certificate_len: usize,
-    /// What work costs on the server's machine; `None` is nothing.
+    /// Costs of work on the server's machine; `None` for zero.
     pub server: Option<HostProfile>,
-    /// What work costs on the client's machine; `None` is nothing.
+    /// Costs of work on the client's machine; `None` for zero.
     pub client: Option<HostProfile>,
-    /// How long both ends of TCP wait with an acknowledgement that could travel with data; `None` is as on Linux.
+    /// Maximum delay of TCP acknowledgements at both ends; `None` for Linux defaults.
     pub delayed_ack: Option<Duration>,
-    /// Decides on everything that is random.
+    /// Seed of all random decisions.
     pub seed: u64,
 }
 
 impl Setup {
-    /// UA TCP without security between machines that need no time.
+    /// UA TCP without security between machines without processor costs.
     #[must_use]
     pub fn new(link: Profile) -> Self {
         Self {
@@ -70,28 +70,28 @@ impl Setup {
 /// Variables that are read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// How many.
+    /// Number of variables.
     pub variables: u32,
-    /// Bytes of each value as encoded: see [`Signals`](crate::publishing::Signals).
+    /// Encoded size of each value: see [`Signals`](crate::publishing::Signals).
     pub value_len: usize,
-    /// Most variables in one request; the requests follow each other without waiting. 0 is no limit.
+    /// Maximum number of variables per request; the requests are sent without waiting. 0 means unlimited.
     pub per_request: u32,
 }
 
 impl Block {
-    /// So many variables in one request.
+    /// All variables in one request.
     #[must_use]
     pub const fn new(variables: u32, value_len: usize) -> Self {
         Self { variables, value_len, per_request: 0 }
     }
 }
 
-/// How long it took.
+/// Results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calls {
-    /// From the first packet until the session was activated.
+    /// Time from the first packet until the session was activated.
     pub session_up: Duration,
-    /// From asking for a block until the last of it is in the client's application.
+    /// Time from requesting a block until the client's application has all of it.
     pub round_trips: Vec<Duration>,
 }
 
@@ -127,10 +127,10 @@ impl Application for Caller {
     }
 }
 
-/// Opens a session and reads one block after the other.
+/// Opens a session and reads the blocks one after the other.
 ///
 /// # Errors
-/// [`SimulateError`]: a block that the server cannot have, a link that lets no session or no answer come about.
+/// [`SimulateError`]: a block that the server cannot have, or a link without a session or an answer.
 pub fn call(setup: &Setup, blocks: &[Block]) -> Result<Calls, SimulateError> {
     if let Some(block) = blocks.iter().find(|block| !(1..=VARIABLES_MAX).contains(&block.variables)) {
         return Err(invalid("variables", block.variables, "from 1 to 50 000"));

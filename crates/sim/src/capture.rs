@@ -1,10 +1,10 @@
-//! Packets in a file that Wireshark, tshark and tcpdump read: pcap with nanoseconds, Ethernet, IPv4, TCP and UDP.
+//! Writes packets to a file for Wireshark, tshark and tcpdump: pcap with nanoseconds, Ethernet, IPv4, TCP and UDP.
 //!
-//! Each packet stands there as its sender puts it on the line, also if the line loses it. Its length is the one that the line
-//! reckons with (without the framing that a profile adds). What the model does not have is made up: addresses (10.0.0.1 and up
-//! for servers, 10.16.0.1 for brokers, 10.32.0.1 for publishers, 10.128.0.1 for clients, 10.160.0.1 for subscribers, 239.0.0.1
-//! for multicast groups), ports (4840 and 1883; one for each connection of a client), initial sequence numbers, and timestamps
-//! (RFC 7323), which count milliseconds and echo the other end's last segment even if that has not arrived.
+//! Packets are recorded as sent, even if the line loses them. Their length is the length used by the model, without the
+//! framing of a profile. Fields that the model does not have are made up: addresses (10.0.0.1 and up for servers,
+//! 10.16.0.1 for brokers, 10.32.0.1 for publishers, 10.128.0.1 for clients, 10.160.0.1 for subscribers, 239.0.0.1 for
+//! multicast groups), ports (4840 and 1883; one for each connection of a client), initial sequence numbers, and
+//! timestamps (RFC 7323), which count milliseconds and echo the other end's last segment even if it has not arrived.
 
 use crate::network::{Datagram, LineId, Packet, Service, Side, Station, Tap};
 use etherparse::{PacketBuilder, TcpOptionElement};
@@ -13,20 +13,20 @@ use std::io;
 use taktwerk_netem::tcp::Segment;
 use taktwerk_types::{Instant, UtcTime};
 
-/// pcap with nanoseconds.
+/// Magic number of pcap with nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const VERSION: [u16; 2] = [2, 4];
-/// Longest packet in the file.
+/// Maximum length of a packet in the file.
 const LONGEST: u32 = 1 << 18;
 /// LINKTYPE_ETHERNET.
 const ETHERNET: u32 = 1;
-/// Received windows are so many bits larger than the field says (RFC 7323).
+/// Scale of receive windows in bits (RFC 7323).
 const WINDOW_SCALE: u8 = 7;
 /// The registered port of OPC UA.
 const OPC_UA: u16 = 4840;
 /// The registered port of MQTT.
 const MQTT: u16 = 1883;
-/// Ports of clients: those that Linux gives.
+/// First ephemeral port of clients, as in Linux.
 const FIRST_PORT: u16 = 32_768;
 const PORTS: u32 = 28_232;
 const SERVERS: u32 = 0x0a00_0001;
@@ -35,14 +35,14 @@ const PUBLISHERS: u32 = 0x0a20_0001;
 const CLIENTS: u32 = 0x0a80_0001;
 const SUBSCRIBERS: u32 = 0x0aa0_0001;
 const MULTICAST: u32 = 0xef00_0001;
-/// How many routers a datagram passes: multicast stays in its network.
+/// Time to live of unicast and multicast datagrams; multicast stays in its network.
 const HOPS: [u8; 2] = [64, 1];
-/// Initial sequence numbers: large enough that they are not taken for offsets.
+/// Initial sequence numbers, large enough to be distinguished from offsets.
 const FIRST_SEQUENCE: [u32; 2] = [1_000_000_000, 2_000_000_000];
-/// Bytes of timestamps, which the maximum segment size does not count (RFC 6691).
+/// Bytes of the timestamp option, which are not part of the maximum segment size (RFC 6691).
 const TIMESTAMPS: usize = 12;
 
-/// A file of packets.
+/// A capture file.
 pub struct Capture {
     out: Box<dyn io::Write + Send>,
     failed: Option<io::Error>,
@@ -57,7 +57,7 @@ impl core::fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// A capture that is written to `out`. Give it a buffer: there are two writes for each packet.
+    /// A capture written to `out`, which should be buffered: there are two writes per packet.
     #[must_use]
     pub fn new(out: Box<dyn io::Write + Send>) -> Self {
         let mut capture = Self { out, failed: None, packet: Vec::new(), payload: Vec::new() };
@@ -118,7 +118,7 @@ fn unix_time(utc_origin: UtcTime, at: Instant) -> (u32, u32) {
 }
 
 fn sequence(side: Side, offset: u64) -> u32 {
-    // Numbers wrap. The SYN takes the first.
+    // Numbers wrap; the SYN takes the first one.
     FIRST_SEQUENCE[side as usize].wrapping_add(1).wrapping_add(offset as u32)
 }
 
@@ -159,12 +159,12 @@ fn frame(packet: &Packet<'_>, payload: &[u8], into: &mut Vec<u8>) -> io::Result<
     let addresses = [clients.wrapping_add(client).to_be_bytes(), servers.wrapping_add(server).to_be_bytes()];
     let ports = [FIRST_PORT + (packet.link.number() % PORTS) as u16, port];
     let (from, to) = (packet.from as usize, packet.from.other() as usize);
-    // Locally administered, then the address.
+    // A locally administered address that contains the IP address.
     let [a, b, c, d] = addresses[from];
     let [e, f, g, h] = addresses[to];
     let it = packet.segment;
     let space = it.window_end.saturating_sub(it.acknowledged);
-    // A SYN's window is not scaled.
+    // The window of a SYN is not scaled.
     let space = if it.syn { space } else { space >> WINDOW_SCALE };
     let own = if it.syn { FIRST_SEQUENCE[from] } else { sequence(packet.from, it.sequence) };
     let window = u16::try_from(space).unwrap_or(u16::MAX);
@@ -199,7 +199,7 @@ fn address(station: Station) -> [u8; 4] {
     address.to_be_bytes()
 }
 
-/// Locally administered, then the address; of a multicast group as RFC 1112 has it.
+/// A locally administered address that contains the IP address; for multicast groups according to RFC 1112.
 fn hardware_address(station: Station) -> [u8; 6] {
     let [a, b, c, d] = address(station);
     match station {
@@ -218,7 +218,7 @@ fn udp(datagram: &Datagram<'_>, into: &mut Vec<u8>) -> io::Result<()> {
         .map_err(io::Error::other)
 }
 
-/// The captures of a world: each sees the packets of its lines.
+/// The captures of a world; each records the packets of its lines.
 #[derive(Debug)]
 pub struct Captures {
     utc_origin: UtcTime,
@@ -227,13 +227,13 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// None yet. `utc_origin` is the wall time at [`Instant::ZERO`].
+    /// No captures. `utc_origin` is the wall-clock time at [`Instant::ZERO`].
     #[must_use]
     pub fn new(utc_origin: UtcTime) -> Self {
         Self { utc_origin, captures: Vec::new(), of_line: BTreeMap::new() }
     }
 
-    /// Adds one for these lines.
+    /// Adds a capture for these lines.
     pub fn add(&mut self, lines: &[LineId], capture: Capture) {
         self.of_line.extend(lines.iter().map(|line| (*line, self.captures.len())));
         self.captures.push(capture);

@@ -1,4 +1,4 @@
-//! The driver of a client, and the application behind it.
+//! The driver of a client, and its application.
 
 use crate::alarm::Alarm;
 use crate::effect::EffectTime;
@@ -21,29 +21,29 @@ use taktwerk_crypto::{Job, Provider, SeededEntropy};
 use taktwerk_server::Now;
 use taktwerk_types::Instant;
 
-/// Timer calls at one instant after which a client is said not to come to rest.
+/// Maximum number of timer calls at one instant; more are a broken promise.
 const TURNS_MAX: usize = 10_000;
-/// Answered requests that are remembered, so that a second answer is noticed.
+/// Number of answered requests that are remembered, to detect a second answer.
 const ANSWERED_KEPT: usize = 64;
 
-/// What an application does with what its client delivers.
+/// The application of a client.
 pub trait Application {
-    /// Something was delivered. The client may be used at once.
+    /// Handles a delivery. It may use the client.
     fn deliver(&mut self, delivery: Delivery, client: &mut Client, now: Now);
 
-    /// When [`Application::handle_timeout`] has to be called.
+    /// When to call [`Application::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// Does what is due. The client may be used.
+    /// Handles an expired timeout. It may use the client.
     fn handle_timeout(&mut self, _client: &mut Client, _now: Now) {}
 }
 
-/// An application that keeps everything with its time.
+/// An application that records all deliveries with their time.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    /// What was delivered, oldest first.
+    /// Deliveries, oldest first.
     pub log: Vec<(Instant, Delivery)>,
 }
 
@@ -53,7 +53,7 @@ impl Application for Recorder {
     }
 }
 
-/// What a client is told by the network, when its thread gets to it.
+/// An input from the network, waiting for the client's thread.
 #[derive(Debug)]
 enum Input {
     Connected(End),
@@ -71,28 +71,28 @@ pub struct ClientHost<A> {
     pub application: A,
     /// The path to the server, for the next connection.
     pub route: Route,
-    /// How long effects take, for clients on no machine.
+    /// Duration of effects for clients without a machine.
     pub effect_time: EffectTime,
-    /// Bytes after which the next connection breaks, by who has sent them.
+    /// The next connection is cut after this many bytes, sent by this side.
     pub cut_next: Option<(Side, u64)>,
     pub(crate) partitioned: bool,
     reads: bool,
     socket: Option<Socket>,
     deliveries: EventQueue,
-    /// Requests that wait for their answer, as far as they were announced.
+    /// Pending requests, as far as they were announced.
     waiting: BTreeSet<RequestHandle>,
-    /// Requests that were answered last.
+    /// Recently answered requests.
     answered: VecDeque<RequestHandle>,
     entropy: SeededEntropy,
     alarm: Alarm,
-    /// What its wall clock shows too much, in nanoseconds.
+    /// Offset of its wall clock in nanoseconds.
     clock_offset: i64,
-    /// The thread that it runs on, if it is on a machine.
+    /// Its thread, if it is on a machine.
     thread: Option<(ClientThreadId, MachineId)>,
     inputs: VecDeque<Input>,
     is_sending: bool,
     job: Option<(JobToken, Box<Job>, Arc<dyn Provider>)>,
-    /// What the last step still costs once the application has been told, in nanoseconds.
+    /// Remaining cost of the last step after the delivery to the application, in nanoseconds.
     behind: f64,
 }
 
@@ -143,13 +143,13 @@ impl<A: Application> ClientHost<A> {
         &self.client
     }
 
-    /// Its connection, or the attempt to make one.
+    /// Its current connection or connection attempt.
     #[must_use]
     pub fn link(&self) -> Option<LinkId> {
         self.socket.as_ref().map(|socket| socket.end.link)
     }
 
-    /// Requests that were made with [`World::request`](crate::World::request) and not answered.
+    /// Number of pending requests made with [`World::request`](crate::World::request).
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -178,18 +178,18 @@ impl<A: Application> ClientHost<A> {
         self.thread = Some((thread, machine));
     }
 
-    /// The thread that it runs on.
+    /// Its thread.
     #[must_use]
     pub fn thread(&self) -> Option<ClientThreadId> {
         self.thread.map(|(thread, _)| thread)
     }
 
-    /// The time as its clocks show it.
+    /// The time on its clocks.
     pub(crate) fn now(&self, fabric: &Fabric) -> Now {
         fabric.now_off_by(self.clock_offset)
     }
 
-    /// Its wall clock jumps.
+    /// Sets the offset of its wall clock.
     pub(crate) fn set_clock_offset(&mut self, nanos: i64, fabric: &Fabric) {
         self.clock_offset = nanos;
         let origin =
@@ -216,7 +216,7 @@ impl<A: Application> ClientHost<A> {
         self.give(Input::Closed(end, reason.into()), fabric);
     }
 
-    /// At once, or when its thread gets to it.
+    /// Applies an input at once, or queues it for its thread.
     fn give(&mut self, input: Input, fabric: &mut Fabric) {
         if self.thread.is_some() {
             self.inputs.push_back(input);
@@ -287,7 +287,7 @@ impl<A: Application> ClientHost<A> {
         self.alarm.ring(number)
     }
 
-    /// Does everything that the client has to say or to do at this instant.
+    /// Processes everything that is due at this instant.
     pub(crate) fn settle(&mut self, fabric: &mut Fabric, resolve: impl Fn(&EndpointUrl) -> Option<ServerId>) {
         for _ in 0..TURNS_MAX {
             self.deliver(fabric);
@@ -310,7 +310,7 @@ impl<A: Application> ClientHost<A> {
         fabric.broken(Broken::Restless { host: HostId::Client(self.id), reason });
     }
 
-    /// Whether a deadline is over.
+    /// Whether a deadline has expired.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.poll_timeout().is_some_and(|(at, _)| at <= now)
     }
@@ -331,8 +331,8 @@ impl<A: Application> ClientHost<A> {
         }
     }
 
-    /// Its thread has done what was asked for. Carries out what came of it, and begins the next: its cost, or `None` if
-    /// there is nothing to do.
+    /// Called when its thread has finished a step. Carries out the results and starts the next step: its cost, or
+    /// `None` if there is nothing to do.
     pub(crate) fn step(
         &mut self,
         fabric: &mut Fabric,
@@ -357,7 +357,7 @@ impl<A: Application> ClientHost<A> {
         {
             self.perform(effect, fabric, &resolve);
         }
-        // What the last input and the application's commands have come to.
+        // Results of the last input and of the application's commands.
         let mut nanos = core::mem::take(&mut self.behind) + costs.of_client(&self.client.take_work());
         if let Some((_, job, _)) = &self.job {
             let cost = costs.of_client_job(job);
@@ -440,12 +440,12 @@ impl<A: Application> ClientHost<A> {
             }
             Effect::Disconnect { connection, unsent } => {
                 if let Some(socket) = self.socket.take_if(|socket| socket.connection == connection) {
-                    // The last words of a client that is blocked are lost: it does not wait for the socket.
+                    // The final bytes of a blocked client are lost, because it does not wait for the socket.
                     fabric.write(socket.end, &unsent);
                     fabric.close(socket.end);
                 }
             }
-            // Its thread runs it, and does nothing else meanwhile.
+            // Its thread runs the job, and does nothing else in the meantime.
             Effect::Crypto { token, job, provider } if self.thread.is_some() => {
                 self.job = Some((token, job, provider));
             }

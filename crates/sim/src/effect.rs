@@ -1,4 +1,4 @@
-//! Slow work: how long it takes in virtual time.
+//! The duration of slow work in virtual time.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -7,17 +7,17 @@ use core::time::Duration;
 use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_server::{Job, JobResult};
 
-/// How long effects take.
+/// Duration of effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffectTime {
-    /// They are done within the turn that asks for them.
+    /// Effects complete within the turn that requests them.
     Inline,
-    /// Evenly distributed between the two. Any number run at the same time, so that a later one may end first.
+    /// Uniform between the two. Effects run in parallel, so a later one may complete first.
     Between(Duration, Duration),
 }
 
 impl EffectTime {
-    /// The time of one effect; `None` within the turn.
+    /// Draws the duration of one effect; `None` if it completes within the turn.
     pub(crate) fn draw(self, entropy: &mut SeededEntropy) -> Option<Duration> {
         match self {
             Self::Inline => None,
@@ -30,7 +30,7 @@ impl EffectTime {
     }
 }
 
-/// Runs a server's job as far as it goes; a future that waits comes back.
+/// Runs a server's job as far as possible; a pending future is returned.
 pub(crate) fn run(job: Job) -> Result<JobResult, Job> {
     match job {
         Job::Blocking(run) => Ok(run()),

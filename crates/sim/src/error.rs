@@ -1,31 +1,29 @@
-//! Why a simulation with a fixed question has no outcome.
+//! Errors of simulations.
 
 use crate::violation::Violation;
 use core::time::Duration;
 
-/// The simulation gives no outcome.
+/// Why a simulation has no outcome.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
-    /// The setup or the settings contradict themselves.
+    /// The setup or the settings are invalid.
     #[error("{key} is {value}: {expected}")]
     Invalid {
-        /// Which field.
+        /// The field.
         key: &'static str,
         /// Its value.
         value: String,
-        /// What would be right.
+        /// The valid values.
         expected: &'static str,
     },
-    /// No session came about.
-    #[error(
-        "no session within {0:?} of virtual time over this link: {1}. Check the rate, the loss and the delay"
-    )]
+    /// There was no session.
+    #[error("no session within {0:?} of virtual time over this link: {1}. Check its rate, loss and delay")]
     NoSession(Duration, String),
-    /// A request has no answer, or not the one that was asked for.
-    #[error("no answer over this link: {0}. Check the rate, the loss and the delay")]
+    /// A request has no answer, or an unexpected one.
+    #[error("no answer over this link: {0}. Check its rate, loss and delay")]
     NoAnswer(String),
-    /// The stack broke a promise: an error of this software.
+    /// The stack broke a promise: a bug.
     #[error("{0}")]
     Broken(#[from] Violation),
 }

@@ -1,4 +1,4 @@
-//! What can happen in a world.
+//! Events of a world.
 
 use crate::ids::{ClientId, HostId, MachineId, NodeId, ServerId};
 use crate::network::Wire;
@@ -11,42 +11,43 @@ use taktwerk_server::Token;
 use taktwerk_server::source::Work;
 use taktwerk_types::Instant;
 
-/// A datagram on its way: up the sender's line to the core of the network, then down one or several lines.
+/// A datagram in flight: over the sender's line to the core of the network, then over one or several lines to the
+/// receivers.
 #[derive(Debug, Clone)]
 pub(crate) struct Flight {
     pub(crate) from: NodeId,
     pub(crate) sent: Instant,
     pub(crate) bytes: Rc<[u8]>,
-    /// The way on from the core; all of them if none is said.
+    /// The leg from the core of the network; `None` means all.
     pub(crate) leg: Option<usize>,
-    /// It has left the core.
+    /// Whether it has passed the core.
     pub(crate) is_down: bool,
 }
 
-/// Something that is going to happen.
+/// A scheduled event.
 pub(crate) enum Event {
-    /// In the network.
+    /// An event of the network.
     Wire(Wire),
-    /// A datagram arrives at the core of the network or at who receives it.
+    /// A datagram arrives at the core of the network, or at its receiver.
     Datagram(Flight),
-    /// A deadline of a host or its shard; outdated unless it still waits for this number.
+    /// A deadline of a host or shard; ignored if the number is outdated.
     Timer { host: HostId, shard: u32, number: u64 },
-    /// A processor is done with what it was given; outdated unless it still has this number.
+    /// A processor has finished its work; ignored if the number is outdated.
     Core { machine: MachineId, core: u32, number: u64 },
-    /// A competing program wants a processor again.
+    /// A competing program needs a processor again.
     Competitor { machine: MachineId, number: u32 },
-    /// A server's effect is done; outdated if the server has been restarted since.
+    /// A server's effect is complete; ignored if the server has been restarted since.
     ServerEffect { server: ServerId, incarnation: u32, shard: u32, token: Token, job: taktwerk_server::Job },
-    /// A server's source has worked long enough; outdated if the server has been restarted since.
+    /// Work of a server's source is complete; ignored if the server has been restarted since.
     SourceWork { server: ServerId, incarnation: u32, work: Work },
-    /// A client's effect is done.
+    /// A client's effect is complete.
     ClientEffect {
         client: ClientId,
         token: JobToken,
         job: Box<taktwerk_crypto::Job>,
         provider: Arc<dyn Provider>,
     },
-    /// Something that the scenario does.
+    /// An action of the scenario.
     Action(u64),
 }
 

@@ -1,4 +1,4 @@
-//! What the hosts of a world share: the future, the network, and the observer of the wire.
+//! State shared by the hosts of a world: event queue, network, and observer of the wire.
 
 use crate::event::{Event, Flight};
 use crate::host::{Machine, MachineId};
@@ -15,25 +15,25 @@ use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::Now;
 use taktwerk_types::{Instant, UtcTime};
 
-/// The ways of a publisher's datagrams.
+/// The routes of a publisher's datagrams.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ways {
-    /// What it is called in captures.
+    /// Its number in captures.
     pub(crate) number: u32,
-    /// Its own line; none takes no time.
+    /// Its own line; `None` takes no time.
     pub(crate) line: Option<LineId>,
-    /// Everything is sent once, to this group. Otherwise once for each leg.
+    /// Multicast group to which each datagram is sent once; `None` for unicast, once per leg.
     pub(crate) multicast: Option<u32>,
-    /// The ways on from the core of the network.
+    /// The legs from the core of the network.
     pub(crate) legs: Vec<Leg>,
 }
 
-/// The way from the core of the network to some subscribers.
+/// A leg from the core of the network to some subscribers.
 #[derive(Debug, Clone)]
 pub(crate) struct Leg {
-    /// Their line; none takes no time.
+    /// Its line; `None` takes no time.
     pub(crate) line: Option<LineId>,
-    /// Subscribers, and what they are called in captures.
+    /// Subscribers, with their numbers in captures.
     pub(crate) to: Vec<(NodeId, u32)>,
 }
 
@@ -43,19 +43,19 @@ pub(crate) struct Fabric {
     pub(crate) network: Network,
     pub(crate) checks: BTreeMap<LinkId, WireCheck>,
     pub(crate) machines: Vec<Machine>,
-    /// Which hosts the ends of a connection belong to.
+    /// The hosts of the ends of a connection.
     pub(crate) links: BTreeMap<LinkId, [HostId; 2]>,
-    /// Where the datagrams of publishers go.
+    /// Routes of the datagrams of publishers.
     pub(crate) ways: BTreeMap<NodeId, Ways>,
-    /// Publishers and subscribers that nothing gets to or away from.
+    /// Partitioned publishers and subscribers.
     pub(crate) partitioned: BTreeSet<NodeId>,
-    /// Wall time at [`Instant::ZERO`].
+    /// Wall-clock time at [`Instant::ZERO`].
     pub(crate) utc_origin: UtcTime,
-    /// The first promise that was broken.
+    /// The first broken promise.
     pub(crate) violation: Option<Violation>,
-    /// Measures what work takes on this machine.
+    /// Measures the cost of work on this machine.
     pub(crate) meter: Option<Box<dyn Meter>>,
-    /// Writes down what happens.
+    /// Records events.
     pub(crate) trace: Option<Box<Trace>>,
 }
 
@@ -81,7 +81,7 @@ impl Fabric {
         Now { instant, utc: self.utc_origin.plus(instant.since(Instant::ZERO)) }
     }
 
-    /// The time as a clock shows it that is so many nanoseconds ahead.
+    /// The time on a clock that is ahead by these nanoseconds.
     pub(crate) fn now_off_by(&self, nanos: i64) -> Now {
         let Now { instant, utc } = self.now();
         Now { instant, utc: UtcTime::from_ticks(utc.ticks().saturating_add(nanos / 100)) }
@@ -110,7 +110,7 @@ impl Fabric {
         link
     }
 
-    /// A publisher or subscriber connects to a broker.
+    /// Connects a publisher or subscriber to a broker.
     pub(crate) fn connect_node(
         &mut self,
         (service, numbers): (Service, (u32, u32)),
@@ -124,7 +124,7 @@ impl Fabric {
 
     // ---- datagrams
 
-    /// Sends what a publisher has to say to all its subscribers.
+    /// Sends a publisher's datagram to all of its subscribers.
     pub(crate) fn send_datagram(&mut self, from: NodeId, bytes: &[u8]) {
         let now = self.queue.now();
         if let Some(trace) = &mut self.trace {
@@ -143,7 +143,7 @@ impl Fabric {
         }
     }
 
-    /// A datagram has come to the core of the network: it goes on to its subscribers.
+    /// Forwards a datagram from the core of the network to its subscribers.
     pub(crate) fn forward(&mut self, flight: &Flight) {
         if self.partitioned.contains(&flight.from) {
             return;
@@ -156,7 +156,7 @@ impl Fabric {
             .map(|(at, leg)| (at, leg.line))
             .collect();
         for (at, line) in legs {
-            // One medium for both: who listens has heard it already.
+            // On a shared medium, subscribers have already received it.
             let is_heard = line.is_some_and(|line| Some(line) == own && self.network.is_half_duplex(line));
             let flight = Flight { leg: Some(at), is_down: true, ..flight.clone() };
             self.put(line.filter(|_| !is_heard), Side::Server, flight);
@@ -221,7 +221,7 @@ impl Fabric {
         self.forget_dead(end.link);
     }
 
-    /// Forgets a connection that has no socket any more.
+    /// Removes a connection without sockets.
     pub(crate) fn forget_dead(&mut self, link: LinkId) {
         if !self.network.is_alive(link) {
             self.links.remove(&link);

@@ -1,6 +1,6 @@
-//! Delays by logarithmic buckets: bounded memory, percentiles within 1.6 %.
+//! A histogram of delays with logarithmic buckets: constant memory, percentiles within 1.6 %.
 
-/// Buckets per power of two, as a power of two.
+/// Logarithm of the number of buckets per power of two.
 const FINE: u32 = 6;
 
 /// Counts of durations in nanoseconds.
@@ -14,7 +14,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts a duration.
+    /// Records a duration.
     pub fn record(&mut self, nanos: u64) {
         let at = bucket(nanos);
         if self.counts.len() <= at {
@@ -29,7 +29,7 @@ impl Histogram {
         self.sum += u128::from(nanos);
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.total == 0 {
             return;
@@ -42,37 +42,37 @@ impl Histogram {
         self.sum += other.sum;
     }
 
-    /// Durations in nanoseconds, ascending, and how often each was counted.
+    /// Durations in nanoseconds in ascending order, with their counts.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counts.map(|(at, count)| (upper(at).clamp(self.min, self.max), *count))
     }
 
-    /// How many were counted.
+    /// Number of recorded durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.total
     }
 
-    /// The mean in nanoseconds; 0 of nothing.
+    /// The mean in nanoseconds; 0 if empty.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.sum as f64 / self.total as f64 }
     }
 
-    /// The smallest in nanoseconds; 0 of nothing.
+    /// The minimum in nanoseconds; 0 if empty.
     #[must_use]
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// The largest in nanoseconds; 0 of nothing.
+    /// The maximum in nanoseconds; 0 if empty.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The duration that this share (0 to 1) of all do not exceed, in nanoseconds; 0 of nothing.
+    /// The quantile at `share` (0 to 1) in nanoseconds; 0 if empty.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = ((self.total as f64 * share.clamp(0.0, 1.0)).ceil() as u64).max(1);
@@ -92,7 +92,7 @@ fn bucket(nanos: u64) -> usize {
     ((u64::from(shift) << FINE) + (nanos >> shift)) as usize
 }
 
-/// The largest number of a bucket.
+/// Upper limit of a bucket.
 fn upper(bucket: usize) -> u64 {
     let shift = (bucket as u64 >> FINE).saturating_sub(1);
     let fine = bucket as u64 - (shift << FINE);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_in_the_bucket_that_holds_it() {
+    fn numbers_are_in_the_right_bucket() {
         for nanos in (0..100_000).chain([1 << 40, u64::MAX / 3, u64::MAX - 1, u64::MAX]) {
             let at = bucket(nanos);
             assert!(upper(at) >= nanos, "{nanos}");

@@ -1,4 +1,4 @@
-//! Names of the hosts and machines of a world.
+//! Identifiers of the hosts and machines of a world.
 
 /// A process in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

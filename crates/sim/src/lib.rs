@@ -1,31 +1,32 @@
-//! Virtual time: client and server cores, publishers and subscribers joined by modelled links, replayed exactly from a seed.
+//! Deterministic simulation of client and server cores, publishers and subscribers in virtual time, joined by modelled
+//! links.
 //!
-//! The cores are the ones that run in production. A [`World`] is their operating system: it gives them time, bytes and
-//! entropy, and does what they ask for. Nothing in it waits, so hours pass in seconds, and everything that is random
-//! comes from one seed, so that a failure is repeated by its number.
+//! The cores are the ones that run in production. A [`World`] replaces their operating system: it provides time, bytes
+//! and entropy, and carries out their effects. Nothing waits in real time, so hours pass in seconds. All randomness
+//! comes from one seed, so a failure is reproduced by its seed.
 //!
 //! ```text
 //!  ClientHost ── Link ── ServerHost      hosts: the drivers of one core each   (client, server)
 //!       │     Network     │              network: TCP as applications see it   (network)
-//!       └── EventQueue ───┘              the future and the clock              (queue)
+//!       └── EventQueue ───┘              scheduled events and the clock   (queue)
 //! ```
 //!
-//! - [`world`]: the whole, its faults and how it is run; [`violation`]: the promises checked after every event;
-//! - [`server`], [`client`]: what `taktwerk-net` does, without the system; [`effect`]: how long slow work takes;
-//! - [`host`]: machines with processors that hosts share, and what work costs on them;
-//! - [`network`]: TCP connections over lines of their own or shared ones, which are cut, partitioned and congested; [`queue`];
-//! - [`wire_check`]: an observer that trusts neither end;
+//! - [`world`]: the world with its faults; [`violation`]: the promises, which are checked after every event;
+//! - [`server`], [`client`]: the work of `taktwerk-net` without an operating system; [`effect`]: duration of slow work;
+//! - [`host`]: machines with shared processors, and costs of work;
+//! - [`network`]: TCP connections over separate or shared lines, with cuts, partitions and congestion; [`queue`];
+//! - [`wire_check`]: an observer that checks both ends of a connection;
 //! - [`pubsub`]: publishers, subscribers and MQTT brokers;
-//! - [`publishing`]: a plant that publishes, with settings to try: delays, bandwidth and load of the processors;
-//! - [`scenario`]: a plant as a user describes it, with hosts, links, faults and promises;
-//! - [`meter`]: what the work takes on this machine, for host profiles;
+//! - [`publishing`]: a publishing plant, to try settings: delays, bandwidth and processor load;
+//! - [`scenario`]: a plant described by a user, with hosts, links, faults and promises;
+//! - [`meter`]: measures the cost of work on this machine for host profiles;
 //! - [`campaign`]: random plants and faults, and the shortest script that breaks a promise;
-//! - [`trace`]: what happens, in a file for Perfetto; [`capture`]: packets, in a file for Wireshark;
-//! - [`calls`]: how long opening a session and reading take; [`authority`]: certificate authorities that are asked;
+//! - [`trace`]: events in a file for Perfetto; [`capture`]: packets in a file for Wireshark;
+//! - [`calls`]: time to open a session and to read; [`authority`]: certificate authorities;
 //! - [`plant`], [`subscriber`]: a small server and an application, for tests and as examples.
 //!
 //! # Example
-//! A client reads every change of a variable over a path that loses one segment in a hundred, and through a cut.
+//! A client receives every change of a variable over a path with 1 % loss, and through a cut.
 //!
 //! ```
 //! use core::time::Duration;
@@ -61,14 +62,14 @@
 //! ```
 //!
 //! # What is modelled
-//! Time, the network as [`network`] says, sockets with bounded buffers, processes that die and are started again,
-//! effects that take time, readers that stop reading, clocks that differ and jump; processors and several shards of a
-//! server, as [`host`] says.
+//! Time, the network as described in [`network`], sockets with limited buffers, processes that crash and restart,
+//! effects that take time, readers that stop reading, clocks with offsets and jumps; processors and several shards per
+//! server, as described in [`host`].
 //!
-//! # What is not
-//! - Caches, memory, disks, and how a processor's frequency changes. What work costs stands in a host profile, and its
-//!   spread is drawn independently for each piece of work.
-//! - How the system's network code shares the processors: it is part of what receiving and sending cost.
+//! # What is not modelled
+//! - Caches, memory, disks, and changes of a processor's frequency. Costs are in a host profile; their variation is
+//!   drawn independently for each piece of work.
+//! - Processor use of the operating system's network code: it is part of the cost of receiving and sending.
 //! - Priorities and groups of threads (see [`host::machine`]).
 
 #![forbid(unsafe_code)]

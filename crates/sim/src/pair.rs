@@ -1,4 +1,4 @@
-//! One client and one server on a line: what the simulations with a fixed question have in common.
+//! One client and one server on a line: the common part of the fixed simulations.
 
 use crate::client::Application;
 use crate::error::SimulateError;
@@ -19,29 +19,29 @@ use taktwerk_server::{EndpointConfig, ServerConfig, UserTokenConfig};
 
 /// The server's name.
 pub(crate) const NAME: &str = "plant";
-/// Bits of RSA keys of the toy certificates: their sizes on the wire are right.
+/// Bits of the RSA keys of dummy certificates, so that sizes on the wire are realistic.
 const KEY_BITS: u16 = 2048;
-/// Longest wait for an answer while a connection is made: certificate authorities can be slow.
+/// Timeout for answers while connecting; certificate authorities can be slow.
 const OPEN_MAX: Duration = Duration::from_secs(120);
 
-/// What lies between the two, and what they run on.
+/// The line and the machines of both.
 #[derive(Debug)]
 pub(crate) struct Pair<'a> {
     pub(crate) link: &'a Profile,
     pub(crate) transport: Transport,
     pub(crate) security: (SecurityPolicy, MessageSecurityMode),
     pub(crate) certificate_len: usize,
-    /// The processors of each; `None` needs no time.
+    /// Host profiles; `None` needs no processor time.
     pub(crate) server: Option<&'a HostProfile>,
     pub(crate) client: Option<&'a HostProfile>,
-    /// How long both ends wait with an acknowledgement that could travel with data; `None` is as usual.
+    /// Maximum delay of TCP acknowledgements at both ends; `None` for the default.
     pub(crate) delayed_ack: Option<Duration>,
     pub(crate) publish_max: Option<usize>,
-    /// The client reads the server's limits when it has connected.
+    /// Whether the client reads the server's limits after connecting.
     pub(crate) reads_limits: bool,
 }
 
-/// Where they are in the world.
+/// Their identifiers in the world.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed {
     pub(crate) client: ClientId,
@@ -51,7 +51,7 @@ pub(crate) struct Placed {
 }
 
 impl Pair<'_> {
-    /// Sets a server up for this security.
+    /// Configures a server for this security.
     pub(crate) fn configure(&self, config: &mut ServerConfig) {
         let (policy, mode) = self.security;
         if policy != SecurityPolicy::None {
@@ -68,7 +68,7 @@ impl Pair<'_> {
         }];
     }
 
-    /// Puts both into a world. The client starts to connect at once.
+    /// Adds both to a world. The client starts to connect at once.
     pub(crate) fn place<A: Application>(
         &self,
         world: &mut World<A>,

@@ -1,4 +1,4 @@
-//! A small server to ask things of: variables under the Objects folder.
+//! A small server for simulations, with variables under the Objects folder.
 
 use std::sync::Arc;
 use taktwerk_crypto::Entropy;
@@ -19,18 +19,18 @@ const VALUE: u32 = 13;
 /// A server that is not running yet.
 #[derive(Debug)]
 pub struct Plant {
-    /// To be given to a world.
+    /// The first shard, to be added to a world.
     pub shard: Shard,
-    /// Those behind the first one, if it was made with several.
+    /// Further shards, if it has several.
     pub more_shards: Vec<Shard>,
-    /// The address space, to add to.
+    /// The address space, to be extended.
     pub space: Arc<AddressSpace>,
     /// The variables: Int64 with the value 0.
     pub variables: Vec<VariableHandle>,
 }
 
 impl Plant {
-    /// A server called `name` with some variables. `change` adapts the configuration.
+    /// A server called `name` with some variables. `change` modifies the configuration.
     ///
     /// # Errors
     /// A variable cannot be added.
@@ -44,7 +44,7 @@ impl Plant {
         Self::of_shards(name, variables, utc_origin, entropy, Vec::new(), change)
     }
 
-    /// As [`Self::new`], with a further shard for each source of entropy in `more`.
+    /// Like [`Self::new`], with a further shard for each source of entropy in `more`.
     ///
     /// # Errors
     /// A variable cannot be added.
@@ -59,7 +59,7 @@ impl Plant {
         Self::with_queues(name, variables, utc_origin, (entropy, more), QUEUED_CHANGES_MAX, change)
     }
 
-    /// As [`Self::of_shards`], where so many values can be on their way to the items of a shard that queue.
+    /// Like [`Self::of_shards`], with a limit for queued changes per shard.
     ///
     /// # Errors
     /// A variable cannot be added.
@@ -80,6 +80,9 @@ impl Plant {
             (0..variables).map(|number| add_variable(&space, number, Variant::from(0i64), utc_origin));
         let handles = handles.collect::<Result<_, _>>()?;
         let shared = ServerShared::new(config, Arc::clone(&space), count, utc_origin);
+        // Stores of simulations are in memory: they cannot fail. Without a store there is nothing to load.
+        let loaded = shared.load_durable();
+        debug_assert!(loaded.is_ok(), "{loaded:?}");
         let shard = Shard::new(0, Arc::clone(&shared), entropy);
         let more = (1..).zip(more);
         let more_shards =
@@ -108,10 +111,10 @@ pub const fn variable_id(number: u32) -> NodeId {
     NodeId::numeric(NAMESPACE, 1000 + number)
 }
 
-/// Adds a variable with a first value, which decides on its type. Its id is [`variable_id`] of `number`.
+/// Adds a variable with an initial value, which determines its type. Its id is [`variable_id`] of `number`.
 ///
 /// # Errors
-/// There is such a variable.
+/// The variable exists already.
 pub fn add_variable(
     space: &AddressSpace,
     number: u32,
@@ -133,13 +136,13 @@ pub fn add_variable(
     space.variable(&id)
 }
 
-/// What to read of a variable.
+/// A read of a variable's value.
 #[must_use]
 pub fn value_of(number: u32) -> ReadValueId {
     ReadValueId { node_id: variable_id(number), attribute_id: VALUE, ..ReadValueId::default() }
 }
 
-/// A request to monitor a variable whose number becomes the client handle, sampled as it changes.
+/// A request to monitor a variable, reporting every change. Its number becomes the client handle.
 #[must_use]
 pub fn monitor(number: u32, queue_size: u32) -> MonitoredItemCreateRequest {
     MonitoredItemCreateRequest {

@@ -1,14 +1,14 @@
-//! The future: what is going to happen, in order of time.
+//! The event queue: everything that is going to happen, in order of time.
 
 use core::cmp::Ordering;
 use core::time::Duration;
 use std::collections::BinaryHeap;
 use taktwerk_types::Instant;
 
-/// Events by the time they happen at; events of one time come out in the order they went in.
+/// Events ordered by time; events with the same time keep the order in which they were scheduled.
 ///
-/// The queue is also the clock: [`EventQueue::now`] is the time of the event that came out last. So a run depends on
-/// nothing but what was scheduled, and the same seed gives the same run.
+/// The queue is also the clock: [`EventQueue::now`] is the time of the last event taken out. A run therefore depends
+/// only on what was scheduled, and the same seed gives the same run.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     now: Instant,
@@ -19,7 +19,7 @@ pub struct EventQueue<E> {
 #[derive(Debug)]
 struct Entry<E> {
     at: Instant,
-    /// Breaks ties: a heap alone keeps no order among equals.
+    /// Breaks ties: a heap alone does not keep the order of equal elements.
     sequence: u64,
     event: E,
 }
@@ -46,60 +46,60 @@ impl<E> PartialOrd for Entry<E> {
 
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
-        // The standard heap gives the greatest first; the earliest is wanted.
+        // The standard heap returns the greatest element first, but the earliest is needed.
         other.key().cmp(&self.key())
     }
 }
 
 impl<E> EventQueue<E> {
-    /// Nothing is going to happen; the clock shows `start`.
+    /// Creates an empty queue whose clock shows `start`.
     #[must_use]
     pub fn new(start: Instant) -> Self {
         Self { now: start, scheduled: 0, heap: BinaryHeap::new() }
     }
 
-    /// The present.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Lets `event` happen at `at`, or now if that is over.
+    /// Schedules `event` at `at`, or now if that time has passed.
     pub fn schedule(&mut self, at: Instant, event: impl Into<E>) {
         let entry = Entry { at: at.max(self.now), sequence: self.scheduled, event: event.into() };
         self.scheduled += 1;
         self.heap.push(entry);
     }
 
-    /// Lets `event` happen after a while.
+    /// Schedules `event` after `span`.
     pub fn schedule_in(&mut self, span: Duration, event: impl Into<E>) {
         self.schedule(self.now + span, event);
     }
 
-    /// When the next event happens.
+    /// The time of the next event.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// The next event that happens not after `until`; the clock moves to it.
+    /// Returns the next event that is due at `until` or earlier, and sets the clock to its time.
     pub fn pop_until(&mut self, until: Instant) -> Option<E> {
         if self.next_at()? > until {
             return None;
         }
         let entry = self.heap.pop()?;
-        debug_assert!(entry.at >= self.now, "the clock goes back");
+        debug_assert!(entry.at >= self.now, "the clock must not go back");
         self.now = entry.at;
         Some(entry.event)
     }
 
-    /// Lets the clock show `at`, without skipping an event.
+    /// Sets the clock to `at`, without skipping an event.
     pub fn advance(&mut self, at: Instant) {
         let limit = self.next_at().unwrap_or(Instant::FAR);
         self.now = self.now.max(at.min(limit));
     }
 
-    /// How many events were ever scheduled: a measure of the work that a run took.
+    /// Number of events ever scheduled: a measure of the work of a run.
     #[must_use]
     pub fn scheduled(&self) -> u64 {
         self.scheduled
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn order_of_time_then_order_of_scheduling() {
+    fn events_are_ordered_by_time_then_by_scheduling_order() {
         let mut queue = EventQueue::<u32>::new(at(10));
         for (time, event) in [(30, 1u32), (20, 2), (30, 3), (20, 4), (5, 5)] {
             queue.schedule(at(time), event);

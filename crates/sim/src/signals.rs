@@ -1,9 +1,9 @@
-//! Values that count up, so that whoever receives one can tell its number and when it was written.
+//! Values that count up, so that a receiver can determine a value's number and when it was written.
 
 use core::time::Duration;
 use taktwerk_types::{ByteString, Instant, Variant};
 
-/// What receivers know of signals that change together: enough to tell when a value was written.
+/// What receivers know about signals that change together: enough to determine when a value was written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rhythm {
     pub(crate) start: Instant,
@@ -20,7 +20,7 @@ impl Rhythm {
         Some(Instant::from_nanos(self.start.as_nanos().checked_add(offset)?))
     }
 
-    /// The number of the value that is there at a time: 0 until the first one is written.
+    /// The number of the current value at a time: 0 until the first value is written.
     pub(crate) fn newest(&self, at: Instant) -> i64 {
         if self.period.is_zero() {
             return 0;
@@ -29,9 +29,9 @@ impl Rhythm {
         i64::try_from(number).unwrap_or(i64::MAX)
     }
 
-    /// How many values are written from one time on, before another.
+    /// The number of values written from `from` on, and before `until`.
     pub(crate) fn written(&self, from: Instant, until: Instant) -> u64 {
-        // The newest number just before a time; the first value that is written has the number 1.
+        // The last number just before a time; the first written value has the number 1.
         let before = |at: Instant| {
             let nanos = at.as_nanos().saturating_sub(1).max(self.start.as_nanos());
             self.newest(Instant::from_nanos(nanos))
@@ -39,17 +39,17 @@ impl Rhythm {
         u64::try_from(before(until).saturating_sub(before(from))).unwrap_or(0)
     }
 
-    /// The number of a value, as it can be told from its bytes and the present time.
+    /// The number of a value, determined from its bytes and the current time.
     pub(crate) fn number(&self, value: &Variant, now: Instant) -> Option<i64> {
         let low = low_bytes(value)?;
         let bits = 8 * u32::try_from(self.value_len.min(8)).unwrap_or(8);
-        // Without a period, clients write: their numbers have nothing to do with time.
+        // Without a period, clients write the values: their numbers are unrelated to time.
         if bits >= 64 || self.period.is_zero() {
             return i64::try_from(low).ok();
         }
         let newest = now.since(self.start).as_nanos() / self.period.as_nanos().max(1);
         let newest = u64::try_from(newest).ok()?;
-        // The newest number with these bits that can have been written.
+        // The newest number with these low bits that can have been written.
         let mask = (1u64 << bits) - 1;
         let behind = newest.wrapping_sub(low) & mask;
         i64::try_from(newest.checked_sub(behind)?).ok()
@@ -73,7 +73,7 @@ fn low_bytes(value: &Variant) -> Option<u64> {
     Some(number)
 }
 
-/// A value of so many bytes that differs from the ones before and after.
+/// A value with this many bytes that differs from its predecessor and successor.
 pub(crate) fn value(len: usize, count: i64) -> Variant {
     let [low, next, ..] = count.to_le_bytes();
     match len {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_a_value_is_told_from_its_bytes_and_the_time() {
+    fn the_number_of_a_value_follows_from_its_bytes_and_the_time() {
         for value_len in [1, 2, 3, 4, 5, 8, 20] {
             let start = Instant::from_nanos(5_000_000);
             let rhythm = Rhythm { start, period: Duration::from_millis(10), value_len };
@@ -107,7 +107,7 @@ mod tests {
             Rhythm { start: Instant::from_nanos(1_000), period: Duration::from_nanos(10), value_len: 8 };
         let at = Instant::from_nanos;
         assert_eq!([0, 1_009, 1_010, 1_025].map(|nanos| rhythm.newest(at(nanos))), [0, 0, 1, 2]);
-        // The first time counts, the last does not.
+        // The start is included, the end is not.
         let written = |from, until| rhythm.written(at(from), at(until));
         assert_eq!(
             [written(0, 1_010), written(0, 1_011), written(1_010, 1_030), written(1_011, 1_031)],

@@ -1,4 +1,4 @@
-//! Where a server's sources run in virtual time.
+//! The runtime of a server's sources in virtual time.
 
 use core::fmt;
 use core::task::{Context, Poll, Waker};
@@ -10,12 +10,12 @@ use taktwerk_types::Instant;
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// The clock and the threads of sources. The host sets the time, calls what is due, and takes the work.
+/// Clock and threads of sources. The host sets the time, makes the due calls, and takes the work.
 pub(crate) struct VirtualSources(Mutex<State>);
 
 struct State {
     now: Now,
-    /// In the order of their times; the number keeps those of one instant apart.
+    /// Ordered by time; the number distinguishes calls at the same instant.
     calls: BTreeMap<(Instant, u64), Call>,
     number: u64,
     work: VecDeque<Work>,
@@ -40,12 +40,12 @@ impl VirtualSources {
         self.lock().now = now;
     }
 
-    /// When the next call is due.
+    /// The time of the next call.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.lock().calls.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Makes the next call, if it is due.
+    /// Makes the next call if it is due. Returns whether it was.
     pub(crate) fn call_due(&self) -> bool {
         let mut state = self.lock();
         let Some((at, _)) = state.calls.first_key_value().map(|(key, _)| *key) else { return false };
@@ -67,7 +67,7 @@ impl VirtualSources {
             || state.calls.first_key_value().is_some_and(|((at, _), _)| *at <= state.now.instant)
     }
 
-    /// The next work.
+    /// The next work item.
     pub(crate) fn take_work(&self) -> Option<Work> {
         self.lock().work.pop_front()
     }
@@ -95,7 +95,7 @@ impl SourceDriver for VirtualSources {
     }
 }
 
-/// Does work as far as it goes; a future that waits comes back.
+/// Does work as far as possible; a future that is not ready is returned.
 pub(crate) fn do_work(work: Work) -> Option<Work> {
     match work {
         Work::Blocking(run) => {

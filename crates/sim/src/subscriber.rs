@@ -1,4 +1,4 @@
-//! An application that subscribes as soon as it can and writes down what it gets.
+//! An application that subscribes as soon as it can and records what it receives.
 
 use crate::client::Application;
 use std::collections::BTreeMap;
@@ -10,61 +10,61 @@ use taktwerk_schema::MonitoredItemCreateRequest;
 use taktwerk_server::Now;
 use taktwerk_types::{DataValue, Instant};
 
-/// Something that the client said of itself.
+/// An event that the client reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Happened {
     /// When it was delivered.
     pub at: Instant,
-    /// Counts deliveries of all kinds, because many come at one instant.
+    /// Counts deliveries of all kinds, because several may have the same time.
     pub order: u64,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
-/// A value with its time.
+/// A received value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
     /// When it was delivered.
     pub at: Instant,
-    /// Counts deliveries of all kinds, because many come at one instant.
+    /// Counts deliveries of all kinds, because several may have the same time.
     pub order: u64,
-    /// The notification message that brought it.
+    /// The sequence number of the notification message that contained it.
     pub sequence_number: u32,
     /// The value.
     pub value: DataValue,
 }
 
-/// Subscribes once; the client keeps the subscription from then on.
+/// Subscribes once; after that, the client maintains the subscription.
 #[derive(Debug, Default)]
 pub struct Subscriber {
     params: SubscriptionParams,
     items: Vec<MonitoredItemCreateRequest>,
-    /// The subscription, once it has been asked for.
+    /// The subscription, after it was requested.
     pub subscription: Option<SubscriptionHandle>,
     /// Data changes by client handle, oldest first.
     pub values: BTreeMap<u32, Vec<Received>>,
-    /// Numbers of the notification messages with data changes, as they came.
+    /// Sequence numbers of the notification messages with data changes, in order of arrival.
     pub sequence_numbers: Vec<u32>,
-    /// What the client said of itself.
+    /// The events that the client reported.
     pub events: Vec<Happened>,
     deliveries: u64,
-    /// What became of requests.
+    /// The results of requests.
     pub responses: Vec<(Instant, RequestHandle, Result<OwnedReply, taktwerk_client::ClientError>)>,
 }
 
 impl Subscriber {
-    /// Wants a subscription with these items. Without items, it wants none.
+    /// Creates an application that subscribes to these items. Without items, it does not subscribe.
     #[must_use]
     pub fn new(params: SubscriptionParams, items: Vec<MonitoredItemCreateRequest>) -> Self {
         Self { params, items, ..Self::default() }
     }
 
-    /// How often something happened to the client.
+    /// The number of events of the client that match.
     pub fn count(&self, what: impl Fn(&Event) -> bool) -> usize {
         self.events.iter().filter(|happened| what(&happened.event)).count()
     }
 
-    /// How often something happened to the subscription.
+    /// The number of events of the subscription that match.
     pub fn count_subscription(&self, what: impl Fn(&SubscriptionEvent) -> bool) -> usize {
         self.count(|event| matches!(event, Event::Subscription(_, event) if what(event)))
     }
@@ -78,7 +78,7 @@ impl Subscriber {
     fn subscribe(&mut self, client: &mut Client, now: Instant) {
         if self.subscription.is_none() && !self.items.is_empty() {
             let subscription = client.create_subscription(self.params.clone(), now);
-            // It has just been created, so it is known.
+            // The subscription was just created, so it is known.
             let _ = client.add_items(subscription, self.items.iter().cloned(), now);
             self.subscription = Some(subscription);
         }

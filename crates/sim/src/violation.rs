@@ -1,4 +1,4 @@
-//! What a simulation stops for.
+//! Errors that stop a simulation.
 
 use crate::ids::HostId;
 use crate::network::LinkId;
@@ -20,65 +20,65 @@ pub struct Violation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Broken {
-    /// What an end sent breaks the protocol.
-    #[error("{side:?} of {link:?}: {fault}")]
+    /// An end sent something that violates the protocol.
+    #[error("{side:?} end of {link:?}: {fault}")]
     Wire {
         /// The connection.
         link: LinkId,
-        /// Who sent it.
+        /// The end that sent it.
         side: Side,
-        /// The rule.
+        /// The violated rule.
         fault: WireFault,
     },
-    /// A deadline stays due, however often it is served.
-    #[error("{host:?} does not come to rest: {reason:?} stays due")]
+    /// A deadline stays due although it is handled repeatedly.
+    #[error("{host:?} never becomes idle: {reason:?} stays due")]
     Restless {
-        /// Who.
+        /// The host.
         host: HostId,
         /// The deadline's name.
         reason: &'static str,
     },
     /// A connection holds more unsent bytes than its budget and the largest response allow.
-    #[error("{host:?} holds {len} unsent bytes for {link:?}, more than {limit}")]
+    #[error("{host:?} holds {len} unsent bytes for {link:?}, more than its limit of {limit}")]
     Unsent {
-        /// Who.
+        /// The host.
         host: HostId,
         /// The connection.
         link: LinkId,
-        /// What it holds.
+        /// The number of bytes it holds.
         len: usize,
-        /// What it may hold.
+        /// The number of bytes it may hold.
         limit: usize,
     },
-    /// A core says that it is done with more bytes than it was given.
-    #[error("{host:?} consumed {consumed} of {given} bytes")]
+    /// A core reports having consumed more bytes than it was given.
+    #[error("{host:?} reports {consumed} bytes as consumed, but was given only {given}")]
     Consumed {
-        /// Who.
+        /// The host.
         host: HostId,
-        /// What it says.
+        /// The reported number.
         consumed: usize,
-        /// What it was given.
+        /// The number of bytes it was given.
         given: usize,
     },
-    /// The server counts other connections than the simulation.
-    #[error("{host:?} counts {counted} connections; there are {real}")]
+    /// The server counts a different number of connections than the simulation.
+    #[error("{host:?} counts {counted} connections, but there are {real}")]
     Connections {
-        /// Who.
+        /// The host.
         host: HostId,
-        /// What it says.
+        /// The number it counts.
         counted: usize,
-        /// How many there are.
+        /// The actual number.
         real: usize,
     },
     /// A request of the application was answered twice.
     #[error("{host:?} delivered a second answer to request {handle}")]
     Answered {
-        /// Who.
+        /// The host.
         host: HostId,
         /// The request.
         handle: u32,
     },
-    /// A promise that the scenario adds.
+    /// A promise added by the scenario.
     #[error("{0}")]
     Scenario(String),
 }

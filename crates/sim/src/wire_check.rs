@@ -1,15 +1,15 @@
-//! An observer of the wire: what each end sends must make sense to somebody who knows only the specification.
+//! An independent observer of the wire: it checks that what each end sends is valid according to the specification.
 //!
-//! It shares no code with the stack. It reads the heads of chunks (Part 6 §6.7.2) on connections without security and
-//! keeps books: sequence numbers follow each other, every response answers one request, no request is answered twice.
-//! Behind a secured OpenSecureChannel it sees TokenIds and nothing else: nobody names a token that was not issued, or
-//! goes back to one.
+//! It shares no code with the stack. It reads the headers of chunks (Part 6 §6.7.2) on connections without security and
+//! keeps records: sequence numbers follow each other, every response answers one request, and no request is answered
+//! twice. After a secured OpenSecureChannel it sees only TokenIds: neither end may use a token that was not issued, or
+//! return to an earlier one.
 
 use crate::network::Side;
 use std::collections::BTreeMap;
 use taktwerk_types::Instant;
 
-/// Largest chunk that anybody in a simulation is configured to send.
+/// Size of the largest chunk that is configured in any simulation.
 const CHUNK_LEN_MAX: usize = 1 << 20;
 /// The id of a PublishRequest's binary encoding.
 pub const PUBLISH_REQUEST: u32 = 826;
@@ -19,47 +19,47 @@ pub const PUBLISH_REQUEST: u32 = 826;
 pub struct Unanswered {
     /// Its RequestId.
     pub request_id: u32,
-    /// The numeric id of its encoding: 631 for a Read. 0 if it is none of namespace 0.
+    /// The numeric id of its encoding, for example 631 for a Read; 0 if it is not in namespace 0.
     pub type_id: u32,
-    /// When its last byte was handed to the network.
+    /// When its last byte was passed to the network.
     pub sent_at: Instant,
 }
 
-/// What broke a rule.
+/// A violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireFault {
     /// The message type or chunk size is impossible.
     #[error("no chunk starts with {0:02x?}")]
     Head([u8; 8]),
-    /// A SequenceNumber does not follow the one before (Part 6 §6.7.2.4).
+    /// A SequenceNumber does not follow the previous one (Part 6 §6.7.2.4).
     #[error("sequence number {found} follows {last}")]
     Sequence {
-        /// The one before.
+        /// The previous one.
         last: u32,
-        /// The one that came.
+        /// The one that was sent.
         found: u32,
     },
-    /// A chunk of another message stands between the chunks of one (Part 6 §6.7.3).
-    #[error("a chunk of request {found} stands within message {open}")]
+    /// A chunk of another message appears between the chunks of a message (Part 6 §6.7.3).
+    #[error("a chunk of request {found} appears within message {open}")]
     Interleaved {
-        /// The message that was not complete.
+        /// The incomplete message.
         open: u32,
-        /// The other one.
+        /// The other message.
         found: u32,
     },
-    /// A RequestId is used again before it was answered.
-    #[error("request {0} is sent again before it was answered")]
+    /// A RequestId is used again before the request was answered.
+    #[error("request id {0} is used again before the request was answered")]
     Repeated(u32),
-    /// An answer to nothing, or a second answer.
-    #[error("response {0} answers no request")]
+    /// A response without a request, or a second response.
+    #[error("response {0} belongs to no pending request")]
     Unasked(u32),
-    /// Another TokenId than before, although none was issued since (Part 6 §6.7.7).
-    #[error("token {found} follows {last}, and none was issued in between")]
+    /// A different TokenId than before, although none was issued since (Part 6 §6.7.7).
+    #[error("token {found} is used after {last}, but none was issued in between")]
     Token {
-        /// The one before.
+        /// The previous one.
         last: u32,
-        /// The one that came.
+        /// The one that was used.
         found: u32,
     },
 }
@@ -67,15 +67,16 @@ pub enum WireFault {
 /// How the security tokens of a connection were used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenUse {
-    /// Tokens that the server has issued: one more than the renewals.
+    /// Number of tokens that the server has issued: one more than the renewals.
     pub issued: u32,
-    /// Renewals after which the client still sent with the token before, because it did not know better.
+    /// Number of renewals after which the client still sent with the previous token, because it had not received the
+    /// new one.
     pub overlaps_of_client: u32,
-    /// The same of the server, which waits until the client has used the new one (Part 4 §5.6.2.1).
+    /// The same for the server, which waits until the client has used the new token (Part 4 §5.6.2.1).
     pub overlaps_of_server: u32,
 }
 
-/// The books of one connection.
+/// The records of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct WireCheck {
     /// By the [`Side`] that sends.
@@ -84,28 +85,28 @@ pub(crate) struct WireCheck {
     /// OpenSecureChannel messages of the client: one more than the renewals.
     opens: u32,
     issued: u32,
-    /// Something is encrypted or signed: nothing can be said but what stands in the first eight bytes.
+    /// Chunks are encrypted or signed: only the first eight bytes can be read.
     blind: bool,
 }
 
 #[derive(Debug, Default)]
 struct Sender {
-    /// The part of a chunk that has been sent.
+    /// The part of a chunk that has been sent so far.
     partial: Vec<u8>,
     last_sequence: Option<u32>,
-    /// The message of which chunks have been sent, with its type.
+    /// The message whose chunks are being sent, with its type.
     open: Option<(u32, u32)>,
-    /// The token that was named last.
+    /// The last TokenId used.
     token: Option<u32>,
-    /// A token was issued that has not been used.
+    /// A token was issued that has not been used yet.
     may_change: bool,
-    /// The token before was used after that.
+    /// The previous token was used after that.
     is_late: bool,
     overlaps: u32,
 }
 
 impl Sender {
-    /// A chunk names a token.
+    /// A chunk uses a token.
     fn token(&mut self, found: u32) -> Result<(), WireFault> {
         match self.token {
             Some(last) if last == found => {
@@ -131,7 +132,7 @@ impl Sender {
 }
 
 impl WireCheck {
-    /// `side` hands bytes to the network.
+    /// `side` passes bytes to the network.
     pub(crate) fn sent(&mut self, side: Side, bytes: &[u8], now: Instant) -> Result<(), WireFault> {
         let mut partial = core::mem::take(&mut self.senders[side as usize].partial);
         partial.extend_from_slice(bytes);
@@ -212,12 +213,12 @@ impl WireCheck {
         Ok(())
     }
 
-    /// How often the client asked for a token.
+    /// How often the client requested a token.
     pub(crate) fn opens(&self) -> u32 {
         self.opens
     }
 
-    /// How tokens were used.
+    /// How the tokens were used.
     pub(crate) fn tokens(&self) -> TokenUse {
         TokenUse {
             issued: self.issued,
@@ -226,7 +227,7 @@ impl WireCheck {
         }
     }
 
-    /// The requests that wait for their answer.
+    /// The requests that have no response yet.
     pub(crate) fn unanswered(&self) -> impl Iterator<Item = Unanswered> {
         let entry = |(id, (type_id, at)): (&u32, &(u32, Instant))| Unanswered {
             request_id: *id,
@@ -237,7 +238,7 @@ impl WireCheck {
     }
 }
 
-/// Numbers count up by one and may start again below 1024 when they end (Part 6 §6.7.2.4).
+/// Sequence numbers increase by one and may restart below 1024 when they wrap (Part 6 §6.7.2.4).
 fn follows(last: u32, next: u32) -> bool {
     next == last.wrapping_add(1) || (last >= u32::MAX - 1024 && next < 1024)
 }
@@ -246,7 +247,7 @@ fn follows(last: u32, next: u32) -> bool {
 fn open_head_len(chunk: &[u8]) -> Option<usize> {
     let policy_len = u32_at(chunk, 12)? as usize;
     let policy = chunk.get(16..16 + policy_len)?;
-    // Behind it stand the sender's certificate and the receiver's thumbprint: null.
+    // It is followed by the sender's certificate and the receiver's thumbprint, both null.
     policy.ends_with(b"#None").then_some(16 + policy_len + 8)
 }
 
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn books_are_kept() {
+    fn requests_and_responses_are_recorded() {
         use Side::{Client, Server};
         let ask = |sequence, id| (Client, message(b'F', sequence, id));
         let answer = |sequence, id| (Server, message(b'F', sequence, id));
@@ -307,7 +308,7 @@ mod tests {
         assert_eq!(check(&[ask(u32::MAX - 5, 1), ask(1, 2)]).map(|left| left.len()), Ok(2));
     }
 
-    /// A chunk behind security: only its head can be read.
+    /// A chunk with security: only its header can be read.
     fn secured(kind: &[u8; 3], token: u32) -> Vec<u8> {
         let mut chunk = kind.to_vec();
         chunk.push(b'F');
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_counted_and_none_comes_from_nowhere() {
+    fn tokens_are_counted_and_unissued_ones_are_reported() {
         use Side::{Client, Server};
         let run = |sent: &[(Side, &[u8; 3], u32)]| {
             let mut check = WireCheck::default();
@@ -334,7 +335,7 @@ mod tests {
         };
         assert_eq!(with(&[]), used(1, 0, 0));
         let renewal = [(Client, b"OPN", 0), (Client, b"MSG", 5), (Server, b"OPN", 0)];
-        assert_eq!(with(&renewal), used(2, 0, 0), "nothing was known of the next token");
+        assert_eq!(with(&renewal), used(2, 0, 0), "the next token was not known yet");
         let late = [(Server, b"MSG", 5), (Server, b"MSG", 5), (Client, b"MSG", 5), (Client, b"MSG", 6)];
         assert_eq!(with(&[&renewal[..], &late].concat()), used(2, 1, 1));
         let back = [(Client, b"MSG", 6), (Client, b"MSG", 5)];

@@ -1,4 +1,4 @@
-//! Servers and clients joined by a network, in one virtual time.
+//! Servers and clients connected by a network, in one virtual time.
 
 use crate::client::{Application, ClientHost};
 use crate::event::Event;
@@ -30,20 +30,19 @@ use taktwerk_types::{Instant, UtcTime};
 
 mod nodes;
 
-/// Something that a scenario does at its time.
+/// An action that a scenario schedules.
 type Action<A> = Box<dyn FnOnce(&mut World<A>)>;
 /// A promise that a scenario adds to those that are always checked.
 type Promise<A> = Box<dyn Fn(&World<A>) -> Result<(), String>>;
 
-/// Servers and clients, the network between them, and the future.
+/// Servers and clients, the network between them, and the scheduled events.
 ///
-/// Everything that is random comes from the seed; what runs twice with the same seed and the same calls runs the same
-/// way, to the nanosecond.
+/// All randomness comes from the seed: two runs with the same seed and the same calls are identical, to the nanosecond.
 pub struct World<A> {
     fabric: Fabric,
     entropy: SeededEntropy,
     servers: Vec<ServerHost>,
-    /// By the name in their URLs.
+    /// By host name in URLs.
     names: BTreeMap<Box<str>, ServerId>,
     clients: Vec<ClientHost<A>>,
     client_threads: Vec<ClientThread>,
@@ -53,12 +52,12 @@ pub struct World<A> {
     actions: BTreeMap<u64, Action<A>>,
     next_action: u64,
     promises: Vec<Promise<A>>,
-    /// Hosts to which something happened in this turn.
+    /// Hosts affected in this turn.
     touched: BTreeSet<HostId>,
-    /// Servers that have done something since they were checked.
+    /// Servers that were active since their last check.
     unchecked: BTreeSet<ServerId>,
     events: u64,
-    /// What processors have done since the last event, for a trace.
+    /// What processors have done since the last event, for the trace.
     ran: RanLog,
 }
 
@@ -78,7 +77,7 @@ impl<A: Application> World<A> {
     pub fn new(seed: u64) -> Self {
         let mut entropy = SeededEntropy::new(seed);
         let network = SeededEntropy::new(entropy.next_u64());
-        // Not at zero: a core that takes zero for "never" is to be found out.
+        // Not zero, so that a core that uses zero for "never" is detected.
         let start = Instant::ZERO + Duration::from_secs(1);
         let utc_origin = UtcTime::from_civil(2026, 1, 1, 0, 0, 0).unwrap_or_default();
         Self {
@@ -102,7 +101,7 @@ impl<A: Application> World<A> {
 
     // ---- building
 
-    /// A source of random numbers of its own, for a core or a scenario.
+    /// A separate source of random numbers, for a core or a scenario.
     pub fn fork_entropy(&mut self) -> SeededEntropy {
         SeededEntropy::new(self.entropy.next_u64())
     }
@@ -126,7 +125,7 @@ impl<A: Application> World<A> {
         id
     }
 
-    /// Adds a machine that hosts can be placed on. Those that are on none need no time for what they do.
+    /// Adds a machine that hosts can be placed on. The work of hosts without a machine takes no time.
     pub fn add_machine(&mut self, costs: Arc<Costs>) -> MachineId {
         let id = MachineId(u32::try_from(self.fabric.machines.len()).unwrap_or(u32::MAX));
         let entropy = self.fork_entropy();
@@ -143,7 +142,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// Lets a server run on a machine: each shard gets a thread, and each kind of slow job some.
+    /// Runs a server on a machine: each shard gets a thread, and each kind of slow job gets some.
     pub fn place_server(&mut self, id: ServerId, machine: MachineId) {
         if let Some(server) = self.servers.get_mut(id.0 as usize) {
             server.place(machine, &mut self.fabric);
@@ -154,7 +153,7 @@ impl<A: Application> World<A> {
     /// Adds a thread that clients can share.
     ///
     /// # Panics
-    /// If the machine is not of this world.
+    /// If the machine does not belong to this world.
     pub fn add_client_thread(&mut self, machine: MachineId) -> ClientThreadId {
         let number = u32::try_from(self.client_threads.len()).unwrap_or(u32::MAX);
         let thread = self.fabric.machines[machine.0 as usize].spawn(Owner::Clients(number));
@@ -162,7 +161,7 @@ impl<A: Application> World<A> {
         ClientThreadId(number)
     }
 
-    /// Lets a client run on a thread.
+    /// Runs a client on a thread.
     pub fn place_client(&mut self, id: ClientId, thread: ClientThreadId) {
         let machine = self.client_threads.get(thread.0 as usize).map(|thread| thread.machine);
         if let (Some(client), Some(machine)) = (self.clients.get_mut(id.0 as usize), machine) {
@@ -179,22 +178,22 @@ impl<A: Application> World<A> {
         id
     }
 
-    /// Adds a line that the packets of several clients share: see [`Route::on`].
+    /// Adds a line that carries the packets of several clients: see [`Route::on`].
     pub fn add_line(&mut self, link: &Profile) -> LineId {
         self.fabric.network.add_line(link)
     }
 
-    /// Adds a line whose directions take turns: see [`Network::add_half_duplex_line`].
+    /// Adds a half-duplex line: see [`Network::add_half_duplex_line`].
     pub fn add_half_duplex_line(&mut self, link: &Profile) -> LineId {
         self.fabric.network.add_half_duplex_line(link)
     }
 
-    /// Shows every packet on every line from now on.
+    /// Reports every packet on every line to the tap from now on.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
         self.fabric.network.set_tap(tap);
     }
 
-    /// Writes down what happens from now on, also to machines, servers and clients that are added later.
+    /// Records what happens from now on, including for machines, servers and clients that are added later.
     pub fn set_trace(&mut self, mut trace: Trace) {
         for server in &self.servers {
             trace.name_server(server.id(), server.name());
@@ -225,7 +224,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// Measures what the work of hosts takes that are on a machine.
+    /// Measures the real processor time of the work of hosts that are on a machine.
     pub fn set_meter(&mut self, meter: Box<dyn Meter>) {
         self.fabric.meter = Some(meter);
     }
@@ -240,17 +239,17 @@ impl<A: Application> World<A> {
         self.fabric.trace.take().map_or(Ok(()), |trace| trace.finish(now))
     }
 
-    /// What the processors have done goes into the trace.
+    /// Adds the work of the processors to the trace.
     fn trace_processors(&mut self) {
         if let Some(trace) = &mut self.fabric.trace {
             self.ran.borrow_mut().drain(..).for_each(|ran| trace.ran(&ran));
         }
     }
 
-    /// Shows no more packets.
+    /// Stops reporting packets to the tap.
     ///
     /// # Errors
-    /// What the tap has to say at its end.
+    /// The error that the tap reports at its end.
     pub fn finish_tap(&mut self) -> io::Result<()> {
         self.fabric.network.take_tap().map_or(Ok(()), |mut tap| tap.finish())
     }
@@ -262,7 +261,7 @@ impl<A: Application> World<A> {
 
     // ---- looking
 
-    /// The virtual time. Clocks of all hosts show the same.
+    /// The virtual time. The clocks of all hosts show the same time unless they were changed.
     #[must_use]
     pub fn now(&self) -> Now {
         self.fabric.now()
@@ -274,13 +273,13 @@ impl<A: Application> World<A> {
         self.fabric.utc_origin
     }
 
-    /// How many events have happened: equal in equal runs.
+    /// Number of events so far; equal in identical runs.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// The network, to look at.
+    /// The network.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.fabric.network
@@ -289,7 +288,7 @@ impl<A: Application> World<A> {
     /// A server.
     ///
     /// # Panics
-    /// If it is not of this world.
+    /// If it does not belong to this world.
     #[must_use]
     pub fn server(&self, id: ServerId) -> &ServerHost {
         &self.servers[id.0 as usize]
@@ -298,7 +297,7 @@ impl<A: Application> World<A> {
     /// A server's settings.
     ///
     /// # Panics
-    /// If it is not of this world.
+    /// If it does not belong to this world.
     pub fn server_mut(&mut self, id: ServerId) -> &mut ServerHost {
         &mut self.servers[id.0 as usize]
     }
@@ -306,37 +305,37 @@ impl<A: Application> World<A> {
     /// A client.
     ///
     /// # Panics
-    /// If it is not of this world.
+    /// If it does not belong to this world.
     #[must_use]
     pub fn client(&self, id: ClientId) -> &ClientHost<A> {
         &self.clients[id.0 as usize]
     }
 
-    /// A client's settings and application. To give it commands, see [`World::with_client`].
+    /// A client's settings and application. To call the client, see [`World::with_client`].
     ///
     /// # Panics
-    /// If it is not of this world.
+    /// If it does not belong to this world.
     pub fn client_mut(&mut self, id: ClientId) -> &mut ClientHost<A> {
         &mut self.clients[id.0 as usize]
     }
 
-    /// A machine, to look at.
+    /// A machine.
     ///
     /// # Panics
-    /// If it is not of this world.
+    /// If it does not belong to this world.
     #[must_use]
     pub fn machine(&self, id: MachineId) -> &Machine {
         &self.fabric.machines[id.0 as usize]
     }
 
-    /// Processor time that a server's threads have used, since it was started last.
+    /// Processor time that a server's threads have used since its last start.
     #[must_use]
     pub fn server_used(&self, id: ServerId) -> Duration {
         let server = self.server(id);
         server.machine().map_or(Duration::ZERO, |machine| server.used(self.machine(machine)))
     }
 
-    /// Processor time that a thread of clients has used.
+    /// Processor time that a client thread has used.
     #[must_use]
     pub fn client_thread_used(&self, id: ClientThreadId) -> Duration {
         self.client_threads.get(id.0 as usize).map_or(Duration::ZERO, |thread| {
@@ -351,14 +350,14 @@ impl<A: Application> World<A> {
         check.map(|check| check.unanswered().collect()).unwrap_or_default()
     }
 
-    /// How often a client has asked for a security token on its present connection.
+    /// How often a client has requested a security token on its current connection.
     #[must_use]
     pub fn opens(&self, id: ClientId) -> u32 {
         let check = self.client(id).link().and_then(|link| self.fabric.checks.get(&link));
         check.map_or(0, WireCheck::opens)
     }
 
-    /// How a client's present connection has used its security tokens, as seen on the wire.
+    /// How the security tokens of a client's current connection were used, as seen on the wire.
     #[must_use]
     pub fn tokens(&self, id: ClientId) -> TokenUse {
         let check = self.client(id).link().and_then(|link| self.fabric.checks.get(&link));
@@ -367,10 +366,10 @@ impl<A: Application> World<A> {
 
     // ---- acting
 
-    /// Lets a client send a request and holds it to answer exactly once.
+    /// Sends a request of a client; the client must deliver exactly one answer.
     ///
     /// # Errors
-    /// As [`Client::request`].
+    /// The errors of [`Client::request`].
     pub fn request<R: Request>(
         &mut self,
         id: ClientId,
@@ -382,7 +381,7 @@ impl<A: Application> World<A> {
         Ok(handle)
     }
 
-    /// Gives commands to a client.
+    /// Calls a client.
     pub fn with_client<R>(&mut self, id: ClientId, act: impl FnOnce(&mut Client, &mut A, Now) -> R) -> R {
         let now = self.client(id).now(&self.fabric);
         let (client, application) = self.client_mut(id).parts();
@@ -391,7 +390,7 @@ impl<A: Application> World<A> {
         result
     }
 
-    /// Gives commands to a server's shard. `None` while it is down.
+    /// Calls a server's shard. `None` while the server is down.
     pub fn with_shard<R>(&mut self, id: ServerId, act: impl FnOnce(&mut Shard, Now) -> R) -> Option<R> {
         let now = self.server(id).now(&self.fabric);
         let result = self.server_mut(id).shard_mut().map(|shard| act(shard, now));
@@ -399,20 +398,20 @@ impl<A: Application> World<A> {
         result
     }
 
-    /// Does something at a later time.
+    /// Runs an action at a time.
     pub fn at(&mut self, at: Instant, action: impl FnOnce(&mut Self) + 'static) {
         self.next_action += 1;
         self.actions.insert(self.next_action, Box::new(action));
         self.fabric.queue.schedule(at, Event::Action(self.next_action));
     }
 
-    /// Does something after a while.
+    /// Runs an action after a time span.
     pub fn after(&mut self, span: Duration, action: impl FnOnce(&mut Self) + 'static) {
         let at = self.now().instant + span;
         self.at(at, action);
     }
 
-    /// Does something again and again, for as long as it says so.
+    /// Runs an action repeatedly until it returns false.
     pub fn every(&mut self, span: Duration, mut action: impl FnMut(&mut Self) -> bool + 'static)
     where
         A: 'static,
@@ -426,14 +425,14 @@ impl<A: Application> World<A> {
 
     // ---- faults
 
-    /// Breaks a client's connection; both ends are told.
+    /// Breaks a client's connection; both ends are notified.
     pub fn cut(&mut self, id: ClientId) {
         if let Some(link) = self.client(id).link() {
             self.fabric.network.cut(link);
         }
     }
 
-    /// Breaks a client's connection after so many more bytes; see [`ClientHost::cut_next`] for the next connection.
+    /// Breaks a client's connection after this many more bytes; see [`ClientHost::cut_next`] for the next connection.
     pub fn cut_at_byte(&mut self, id: ClientId, side: Side, bytes: u64) {
         if let Some(link) = self.client(id).link() {
             let end = End { link, side };
@@ -442,7 +441,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// Lets nothing through between a client and its server, silently.
+    /// Blocks all traffic between a client and its server, without notifying them.
     pub fn partition(&mut self, id: ClientId) {
         self.client_mut(id).partitioned = true;
         for link in self.links_of(id) {
@@ -463,24 +462,24 @@ impl<A: Application> World<A> {
         self.fabric.links.iter().filter(|(_, hosts)| is_of(hosts)).map(|(link, _)| *link).collect()
     }
 
-    /// A client's process reads no more from its socket, or reads again.
+    /// Stops or resumes reading from the socket in a client's process.
     pub fn set_reads(&mut self, id: ClientId, reads: bool) {
         self.clients[id.0 as usize].set_reads(reads, &mut self.fabric);
         self.touch_client(id);
     }
 
-    /// A server's process dies. Connections are reset, connecting is refused.
+    /// A server's process dies. Its connections are reset, and new ones are refused.
     pub fn crash(&mut self, id: ServerId) {
         self.servers[id.0 as usize].crash(&mut self.fabric);
     }
 
-    /// A server's wall clock jumps: it is this much ahead from now on.
+    /// Sets a server's wall clock ahead by this much from now on.
     pub fn set_server_clock(&mut self, id: ServerId, offset_nanos: i64) {
         self.server_mut(id).clock_offset = offset_nanos;
         self.touched.insert(HostId::Server(id));
     }
 
-    /// A client's wall clock jumps: it is this much ahead from now on.
+    /// Sets a client's wall clock ahead by this much from now on.
     pub fn set_client_clock(&mut self, id: ClientId, offset_nanos: i64) {
         self.clients[id.0 as usize].set_clock_offset(offset_nanos, &self.fabric);
         self.touch_client(id);
@@ -500,20 +499,20 @@ impl<A: Application> World<A> {
 
     // ---- running
 
-    /// Lets everything happen that happens until `until`, and the clock show it.
+    /// Runs all events up to `until` and sets the clock to it.
     ///
     /// # Errors
-    /// The first promise that is broken; the world is then of no more use.
+    /// The first broken promise; after that, the world cannot be used any more.
     pub fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
         while self.step(until)? {}
         self.fabric.queue.advance(until);
         Ok(())
     }
 
-    /// As [`World::run_until`], but lets at most so many things happen. Says whether everything until then has.
+    /// Like [`World::run_until`], but runs at most `most` events. Returns whether all events up to `until` have run.
     ///
     /// # Errors
-    /// As [`World::run_until`].
+    /// The errors of [`World::run_until`].
     pub fn run_some(&mut self, until: Instant, most: u64) -> Result<bool, Violation> {
         for _ in 0..most {
             if !self.step(until)? {
@@ -524,18 +523,18 @@ impl<A: Application> World<A> {
         Ok(false)
     }
 
-    /// Lets time pass.
+    /// Runs for a time span.
     ///
     /// # Errors
-    /// As [`World::run_until`].
+    /// The errors of [`World::run_until`].
     pub fn run_for(&mut self, span: Duration) -> Result<(), Violation> {
         self.run_until(self.now().instant + span)
     }
 
-    /// Lets things happen until `done`, but not for longer than `span`. Says whether it came to that.
+    /// Runs while `going_on` returns true, but at most for `span`. Returns whether it has returned false.
     ///
     /// # Errors
-    /// As [`World::run_until`].
+    /// The errors of [`World::run_until`].
     pub fn run_while(
         &mut self,
         span: Duration,
@@ -552,10 +551,10 @@ impl<A: Application> World<A> {
         Ok(true)
     }
 
-    /// Lets the next thing happen, if it happens until `until`.
+    /// Runs the next event if it is due at `until` or earlier.
     ///
     /// # Errors
-    /// As [`World::run_until`].
+    /// The errors of [`World::run_until`].
     pub fn step(&mut self, until: Instant) -> Result<bool, Violation> {
         self.settle()?;
         let Some(event) = self.fabric.queue.pop_until(until) else { return Ok(false) };
@@ -610,7 +609,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// A processor is done with what it was given.
+    /// A processor has finished its work.
     fn on_core(&mut self, id: MachineId, core: u32, number: u64) {
         let Some((machine, queue)) = self.fabric.machine_and_queue(id) else { return };
         let Some((owner, thread)) = machine.event(core, number, queue) else { return };
@@ -626,7 +625,7 @@ impl<A: Application> World<A> {
                 }
                 self.go_on(id, thread, step.map(|(cost, _)| cost));
                 self.unchecked.insert(ServerId(server));
-                // The other shards of the server may have got something.
+                // The other shards of the server may have received something.
                 self.touched.insert(HostId::Server(ServerId(server)));
             }
             Owner::Worker { server, pool, slot, incarnation } => {
@@ -678,7 +677,7 @@ impl<A: Application> World<A> {
         self.touched.insert(HostId::Client(id));
     }
 
-    /// Lets everything happen that happens at this instant without the network.
+    /// Does everything that is pending at this instant and does not involve the network.
     fn settle(&mut self) -> Result<(), Violation> {
         loop {
             while let Some(signal) = self.fabric.network.poll_signal() {

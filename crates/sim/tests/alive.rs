@@ -1,4 +1,4 @@
-//! Keep-alives, the watch over them, and the end of what nobody asks for any more.
+//! Keep-alives, their supervision, and the end of subscriptions and sessions that receive no requests.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -9,7 +9,7 @@ use taktwerk_sim::plant::monitor;
 use taktwerk_sim::{ClientId, Path, Route, Subscriber};
 use taktwerk_types::StatusCode;
 
-/// Publishing every 100 ms, a sign of life every second, a lifetime of 6 s.
+/// Publishing every 100 ms, a keep-alive every second, a lifetime of 6 s.
 fn site(timeout_ms: f64) -> (Site, ClientId) {
     let mut site = Site::new(1, 1);
     let params = SubscriptionParams {
@@ -35,7 +35,7 @@ fn times(site: &Site, client: ClientId, what: impl Fn(&SubscriptionEvent) -> boo
 }
 
 #[test]
-fn a_quiet_subscription_says_that_it_is_alive() {
+fn a_quiet_subscription_sends_keep_alives() {
     let (mut site, client) = site(60_000.0);
     site.run(secs(600));
     let times = times(&site, client, |event| *event == SubscriptionEvent::KeepAlive);
@@ -45,7 +45,7 @@ fn a_quiet_subscription_says_that_it_is_alive() {
 }
 
 #[test]
-fn silence_is_noticed_and_the_connection_given_up() {
+fn silence_is_detected_and_the_connection_is_closed() {
     let (mut site, client) = site(60_000.0);
     let before = site.world.now().instant;
     site.world.partition(client);
@@ -53,7 +53,7 @@ fn silence_is_noticed_and_the_connection_given_up() {
         let app = &world.client(client).application;
         app.count_subscription(|event| *event == SubscriptionEvent::Inactive) == 1
     });
-    // One keep-alive interval, and some slack.
+    // One keep-alive interval plus some tolerance.
     let noticed = site.world.now().instant.since(before);
     assert!(noticed < millis(3000), "{noticed:?}");
     site.until("the client gives up", secs(60), |world| !world.client(client).client().is_up());
@@ -65,7 +65,7 @@ fn silence_is_noticed_and_the_connection_given_up() {
 }
 
 #[test]
-fn a_stall_that_ends_in_time_is_told_and_forgotten() {
+fn a_short_stall_is_reported_and_has_no_other_effect() {
     let (mut site, client) = site(60_000.0);
     site.world.partition(client);
     site.run(millis(4000));
@@ -102,7 +102,7 @@ fn a_lifetime_without_requests_ends_the_subscription() {
 #[test]
 fn a_session_without_requests_ends() {
     let (mut site, client) = site(5_000.0);
-    // Kept alive by the client while nothing else happens.
+    // The client keeps it alive while nothing else happens.
     site.run(secs(300));
     assert_eq!(site.world.server(site.server).shard().unwrap().session_count(), 1);
     site.world.partition(client);

@@ -17,18 +17,18 @@ fn setup(link: &str) -> Setup {
     Setup::new(link.parse().unwrap())
 }
 
-/// But for an acknowledgement, which travels with data if that comes soon enough: 60 bytes at 2 Mbit/s.
+/// Equal except for an acknowledgement (60 bytes at 2 Mbit/s), which travels with data if that is sent soon enough.
 fn is_about(one: Duration, other: Duration) -> bool {
     one.abs_diff(other) <= Duration::from_micros(240) * 3
 }
 
 #[test]
-fn time_is_what_the_line_and_the_processors_take() {
+fn time_is_the_sum_of_line_and_processor_times() {
     let blocks = [Block::new(1, 4), Block::new(256, 4), Block::new(1, 1024)];
     let slow = call(&setup("ppp-2m"), &blocks).unwrap();
     let fast = call(&setup("ppp-10m"), &blocks).unwrap();
     assert!(slow.session_up > fast.session_up * 4 && slow.session_up < fast.session_up * 6);
-    // 256 ReadValueIds of 18 bytes and values of 6 bytes at 2 Mbit/s: 24.6 ms, and headers.
+    // 256 ReadValueIds of 18 bytes and values of 6 bytes at 2 Mbit/s: 24.6 ms, plus headers.
     assert!((0.025..0.029).contains(&slow.round_trips[1].as_secs_f64()), "{slow:?}");
     assert!((0.005..0.007).contains(&slow.round_trips[2].as_secs_f64()), "{slow:?}");
     let mut profile = HostProfile::free(1);
@@ -42,7 +42,7 @@ fn time_is_what_the_line_and_the_processors_take() {
 }
 
 #[test]
-fn requests_that_do_not_wait_use_both_directions() {
+fn pipelined_requests_use_both_directions() {
     let whole = Block::new(4096, 8);
     let parts = Block { per_request: 512, ..whole };
     let took = call(&setup("ppp-2m"), &[whole, parts]).unwrap().round_trips;
@@ -74,7 +74,7 @@ fn soap_takes_longer() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn invalid_settings_are_refused() {
     let key = |block| match call(&setup("ppp-2m"), &[block]) {
         Err(SimulateError::Invalid { key, .. }) => key,
         other => panic!("{other:?}"),

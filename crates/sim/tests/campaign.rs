@@ -1,4 +1,4 @@
-//! Scripts that campaigns have found, and a few seeds of a campaign.
+//! Scripts found by campaigns, and a few seeds of a campaign.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -25,6 +25,7 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
             host: None,
             shards: 1,
             signals: vec![Signals { count: 1, period: ms(50), value_len: 4 }],
+            event_period: Duration::ZERO,
         }],
         clients: vec![Clients {
             name: "client-1".into(),
@@ -46,8 +47,9 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
     }
 }
 
-/// Seed 358. The subscription lives for 30 ms and ends in the partition. The client made it anew, but asked for nothing while
-/// it waited because of the fault before; so it ended again, without end.
+/// Seed 358. The subscription has a lifetime of 30 ms and ends during the partition. The client created it again but
+/// sent no Publish requests while it waited because of the previous failure, so the new subscription ended too,
+/// endlessly.
 #[test]
 fn a_subscription_with_a_short_lifetime_comes_back() {
     let subscription =
@@ -58,8 +60,8 @@ fn a_subscription_with_a_short_lifetime_comes_back() {
     assert!(outcome.loads[0].losses > 0, "{:?}", outcome.loads);
 }
 
-/// Seed 1 003 967. A client that wants a request every 8 ms over a line with a round trip of 200 ms is late, but not stuck. One whose
-/// server is away is stuck.
+/// Seed 1 003 967. A client that sends a request every 8 ms over a line with a round trip of 200 ms is late, but not
+/// stuck. A client whose server is unreachable is stuck.
 #[test]
 fn a_client_that_is_late_is_not_stuck() {
     let mut scenario = scenario(Subscription::new(ms(10)), ms(6_000), vec![]);

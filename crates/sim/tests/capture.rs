@@ -1,4 +1,4 @@
-//! Packets in files, read back with a parser that knows nothing of the simulation.
+//! Captured packets, read back with a parser that is independent of the simulation.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -56,6 +56,7 @@ fn scenario(line: &str) -> Scenario {
             host: None,
             shards: 1,
             signals: vec![Signals { count: 300, period: Duration::from_millis(50), value_len: 8 }],
+            event_period: Duration::ZERO,
         }],
         clients: vec![clients("scada", 0), clients("historian", 1)],
         pubsub: PubSub::default(),
@@ -123,7 +124,7 @@ fn parse(file: &[u8]) -> Vec<Packet> {
 /// One direction of a connection, by addresses and ports.
 type Flow = ((u32, u16), (u32, u16));
 
-/// The streams, put together by sequence numbers, and how many bytes were sent more than once.
+/// The reassembled streams, and the number of bytes that were sent more than once.
 fn streams(packets: &[Packet]) -> (BTreeMap<Flow, Vec<u8>>, usize) {
     let mut starts = BTreeMap::new();
     let mut streams: BTreeMap<Flow, Vec<u8>> = BTreeMap::new();
@@ -138,18 +139,18 @@ fn streams(packets: &[Packet]) -> (BTreeMap<Flow, Vec<u8>>, usize) {
         }
         let offset = packet.sequence.wrapping_sub(starts[&flow]) as usize;
         let stream = streams.entry(flow).or_default();
-        assert!(offset <= stream.len(), "a sender leaves nothing out");
+        assert!(offset <= stream.len(), "a sender must not skip bytes");
         for (at, byte) in packet.payload.iter().enumerate() {
             match stream.get(offset + at) {
                 Some(known) => {
-                    assert_eq!(known, byte, "what is sent again is the same");
+                    assert_eq!(known, byte, "retransmitted bytes must be the same");
                     repeated += 1;
                 }
                 None => stream.push(*byte),
             }
         }
     }
-    // Nobody acknowledges what was not sent.
+    // Only sent bytes are acknowledged.
     for packet in packets.iter().filter(|packet| packet.flags.is_empty()) {
         let back = (packet.to, packet.from);
         let sent = streams.get(&back).map_or(0, Vec::len);
@@ -159,7 +160,7 @@ fn streams(packets: &[Packet]) -> (BTreeMap<Flow, Vec<u8>>, usize) {
     (streams, repeated)
 }
 
-/// The types of all chunks of a stream, whose last one may be cut off.
+/// The types of all chunks of a stream; the last chunk may be incomplete.
 fn chunks(stream: &[u8]) -> Vec<String> {
     let (mut kinds, mut at) = (Vec::new(), 0);
     while at + 8 <= stream.len() {
@@ -174,7 +175,7 @@ fn capture(scenario: &Scenario) -> Vec<Packet> {
     let captures = vec![(0, Capture::new(Box::new(file.clone())))];
     let instruments = Instruments { captures, ..Instruments::default() };
     let captured = run_with(scenario, 5, instruments, &mut |_| true).unwrap();
-    assert_eq!(captured, run(scenario, 5, &mut |_| true).unwrap(), "a capture changes nothing");
+    assert_eq!(captured, run(scenario, 5, &mut |_| true).unwrap(), "a capture must not change the outcome");
     let packets = parse(&file.0.lock().unwrap());
     assert!(packets.is_sorted_by_key(|packet| packet.nanos));
     let day = packets[0].nanos / 1_000_000_000 / 86_400;
@@ -187,7 +188,7 @@ fn streams_are_whole_and_speak_opc_ua() {
     let packets = capture(&scenario("ethernet-100m,delay=2ms"));
     let (streams, repeated) = streams(&packets);
     assert_eq!(repeated, 0);
-    // Two clients before and after the restart, both directions. The other link is not in it.
+    // Two clients before and after the restart, both directions. The capture does not contain the other link.
     let clients: Vec<u32> =
         streams.keys().map(|((address, _), _)| *address).filter(|a| *a != 0x0a00_0001).collect();
     assert_eq!(clients.len(), 4);
@@ -203,11 +204,14 @@ fn streams_are_whole_and_speak_opc_ua() {
     assert_eq!(mss, 1460);
     let longest = packets.iter().map(|packet| packet.payload.len()).max().unwrap();
     assert_eq!(longest, usize::from(mss) - 12);
-    assert!(packets.iter().any(|packet| packet.flags.contains('R')), "a process has died");
+    assert!(
+        packets.iter().any(|packet| packet.flags.contains('R')),
+        "the death of a process must reset connections"
+    );
 }
 
 #[test]
-fn what_the_line_loses_is_sent_again() {
+fn lost_packets_are_retransmitted() {
     let packets = capture(&scenario("ethernet-100m,delay=5ms,loss=3%"));
     let (streams, repeated) = streams(&packets);
     assert!(repeated > 1_000, "{repeated}");
@@ -218,7 +222,7 @@ fn what_the_line_loses_is_sent_again() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     struct Full(usize);
     impl io::Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

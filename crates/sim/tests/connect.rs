@@ -1,4 +1,4 @@
-//! Connecting, over all kinds of paths.
+//! Connecting over all kinds of paths.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -40,7 +40,7 @@ fn connecting_over_bad_paths_takes_longer_but_ends() {
 }
 
 #[test]
-fn a_server_that_starts_later_is_found() {
+fn clients_connect_to_a_server_that_starts_later() {
     let mut site = Site::new(1, 0);
     site.world.crash(site.server);
     let client = site.client(Route::default(), Subscriber::default());
@@ -52,8 +52,8 @@ fn a_server_that_starts_later_is_found() {
 }
 
 #[test]
-fn a_thousand_clients_at_once() {
-    // The last tenth of the sessions is for peers with trusted certificates.
+fn a_thousand_clients_connect_at_once() {
+    // The last tenth of the sessions is reserved for peers with trusted certificates.
     let mut site = Site::with(1, 0, |config| config.limits.sessions_max = 1_200);
     let route = Route::symmetric(Path::LAN);
     let clients: Vec<_> = (0..1000).map(|_| site.client(route, Subscriber::default())).collect();

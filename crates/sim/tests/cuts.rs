@@ -1,4 +1,4 @@
-//! The connection is cut after every single byte of the way from the first message to the first value.
+//! The connection is cut after each single byte between the first message and the first value.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -23,7 +23,7 @@ fn until_values(site: &mut Site, client: ClientId, count: usize) {
     });
 }
 
-/// How many bytes each side sends until the first value is there and acknowledged.
+/// The number of bytes that each side sends until the first value has arrived and is acknowledged.
 fn bytes_until_published(side: Side) -> u64 {
     let mut site = Site::new(1, 1);
     let client = site.client(route(), subscriber());
@@ -33,7 +33,8 @@ fn bytes_until_published(side: Side) -> u64 {
     site.world.network().traffic(End { link, side }).stream_bytes
 }
 
-/// One world, a client per byte: they come one after the other and leave when they have got what they wanted.
+/// One world with a client per byte: the clients connect one after the other and leave when they have received the
+/// values.
 fn cut_at_every_byte(side: Side) {
     let mut site = Site::new(2, 1);
     let total = bytes_until_published(side);
@@ -42,7 +43,7 @@ fn cut_at_every_byte(side: Side) {
         let client = site.client(route(), subscriber());
         site.world.client_mut(client).cut_next = Some((side, byte));
         until_values(&mut site, client, 1);
-        // Not only the first value: what is written now comes as well, and once.
+        // Besides the first value, values written now must arrive too, exactly once.
         site.run(millis(100));
         let value = i64::try_from(byte).unwrap() + 1;
         site.write(0, value);
@@ -60,18 +61,18 @@ fn cut_at_every_byte(side: Side) {
         site.run(millis(50));
         assert_eq!(site.world.client(client).link(), None);
     }
-    // Sessions and subscriptions that the cuts left behind end by themselves.
+    // Sessions and subscriptions left over from the cuts end by themselves.
     site.run(secs(400));
     let shard = site.world.server(site.server).shard().unwrap();
     assert_eq!((shard.session_count(), shard.connection_count()), (0, 0));
 }
 
 #[test]
-fn what_the_client_sends() {
+fn cuts_at_every_byte_from_the_client() {
     cut_at_every_byte(Side::Client);
 }
 
 #[test]
-fn what_the_server_sends() {
+fn cuts_at_every_byte_from_the_server() {
     cut_at_every_byte(Side::Server);
 }

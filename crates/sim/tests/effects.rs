@@ -1,4 +1,4 @@
-//! Slow work takes its time and nobody else's.
+//! Slow work delays nothing else.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -16,7 +16,7 @@ use taktwerk_sim::plant::{monitor, value_of, variable_id};
 use taktwerk_sim::{ClientId, EffectTime, Path, Route, Subscriber};
 use taktwerk_types::{DataValue, StatusCode};
 
-/// Counts how often it was asked.
+/// Counts how often it was read.
 #[derive(Debug, Default)]
 struct Device {
     asked: AtomicI64,
@@ -29,7 +29,7 @@ impl ValueSource for Device {
         if !self.is_future {
             return SourceRead::Blocking(Box::new(move || DataValue::new(number)));
         }
-        // Ready when it was asked for the tenth time.
+        // Ready when polled for the tenth time.
         let mut asked = 0;
         SourceRead::Later(Box::pin(poll_fn(move |_| {
             asked += 1;
@@ -38,7 +38,7 @@ impl ValueSource for Device {
     }
 }
 
-/// A server whose variable 0 is on a device that takes a while.
+/// A server whose variable 0 is on a slow device.
 fn site(takes: Duration, is_future: bool) -> (Site, ClientId, Arc<Device>) {
     let mut site = Site::new(1, 2);
     let device = Arc::new(Device { is_future, ..Device::default() });
@@ -72,38 +72,38 @@ fn answer(site: &mut Site, client: ClientId, handle: RequestHandle) -> (u64, Res
 }
 
 #[test]
-fn a_slow_device_holds_up_nobody_else() {
+fn a_slow_device_delays_no_other_request() {
     for is_future in [false, true] {
         let (mut site, client, _) = site(millis(300), is_future);
         let slow = read(&mut site, client, 0);
         let quick = read(&mut site, client, 1);
         assert_eq!(answer(&mut site, client, quick).0, 2);
         let (took, value) = answer(&mut site, client, slow);
-        // A future is looked at every millisecond once its time has come.
+        // After its time has elapsed, a future is polled every millisecond.
         assert_eq!(took, 300 + if is_future { 9 } else { 0 });
         assert_eq!(value.unwrap().value, Some(0i64.into()));
     }
 }
 
 #[test]
-fn patience_has_an_end() {
+fn a_device_that_takes_too_long_times_out() {
     let (mut site, client, _) = site(secs(60), false);
     let slow = read(&mut site, client, 0);
-    // The server gives the device five seconds.
+    // The server's time limit for the device is five seconds.
     let (took, value) = answer(&mut site, client, slow);
     assert!((5_000..=5_003).contains(&took), "{took}");
     assert_eq!(value.unwrap().status(), StatusCode::BAD_NO_COMMUNICATION);
-    // From then on nobody waits for it.
+    // After that, no request waits for it.
     let slow = read(&mut site, client, 0);
     let (took, value) = answer(&mut site, client, slow);
     assert_eq!((took, value.unwrap().status()), (2, StatusCode::BAD_NO_COMMUNICATION));
-    // The result comes when nobody wants it any more.
+    // The result arrives when no request waits for it any more.
     site.run(secs(100));
     assert!(site.world.client(client).client().is_up());
 }
 
 #[test]
-fn results_for_those_who_left_are_dropped() {
+fn results_for_disconnected_clients_are_dropped() {
     let (mut site, client, _) = site(millis(500), false);
     for round in 0..4 {
         read(&mut site, client, 0);
@@ -122,7 +122,7 @@ fn results_for_those_who_left_are_dropped() {
 }
 
 #[test]
-fn a_device_is_asked_again_only_when_it_has_answered() {
+fn a_device_is_read_again_only_after_it_has_answered() {
     let (mut site, client, device) = site(millis(250), false);
     let mut item = monitor(0, 10);
     item.requested_parameters.sampling_interval = 100.0;
@@ -133,7 +133,7 @@ fn a_device_is_asked_again_only_when_it_has_answered() {
         client.add_items(subscription, [item], now.instant).unwrap();
     });
     site.run(secs(30));
-    // Sampled every 300 ms: the ticks in between find it busy.
+    // Sampled every 300 ms: at the ticks in between it is busy.
     let asked = device.asked.load(Ordering::Relaxed);
     assert!((95..=105).contains(&asked), "{asked}");
     let seen = site.app(client).values_of(0).len() as i64;

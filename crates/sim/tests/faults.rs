@@ -1,6 +1,6 @@
-//! Hundreds of random worlds that break in random ways, against a model that knows one sentence: every distinct value
-//! that was written is delivered, in order, or it is said that something was lost.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says why
+//! Hundreds of random worlds with random faults, checked against a model with one rule: every distinct written value is
+//! delivered, in order, or a loss is reported.
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking and prints the reason
 
 mod common;
 
@@ -14,22 +14,22 @@ use taktwerk_sim::{ClientId, EffectTime, Path, Route, Side, Subscriber, World};
 const VARIABLES: u32 = 4;
 const CLIENTS: u64 = 3;
 
-/// Infobits of a DataValue's status: it is one of a data value, and values before it were dropped (Part 4 §7.39.1).
+/// InfoBits: type DataValue with Overflow set (Part 4 §7.39.1).
 const OVERFLOW: u32 = 0x0480;
 
-/// Something that an application was told, as far as the model cares.
+/// An event reported to an application, as far as it matters for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Value {
         number: i64,
         overflow: bool,
     },
-    /// Messages were lost, or the subscription was made anew: any number of values may be missing here, and the
-    /// present one may come again.
+    /// Messages were lost, or the subscription was created again: any number of values may be missing here, and the
+    /// current one may arrive again.
     Loss,
 }
 
-/// What a client was told of a variable, in order.
+/// What was reported to a client about a variable, in order.
 fn told(app: &Subscriber, client_handle: u32) -> Vec<(u64, Told)> {
     let losses = app.events.iter().filter_map(|happened| {
         let Event::Subscription(_, event) = &happened.event else { return None };
@@ -60,11 +60,11 @@ fn brief(event: &Event) -> String {
     }
 }
 
-/// The model.
+/// Checks the rule of the model.
 fn check(app: &Subscriber, client_handle: u32, written: i64) {
     let told = told(app, client_handle);
     let fail = |order: u64, why: &str| -> ! {
-        // What happened around the failure.
+        // Events around the failure.
         let mut lines: Vec<(u64, String)> =
             told.iter().map(|(order, told)| (*order, format!("    {told:?}"))).collect();
         lines.extend(app.events.iter().map(|happened| {
@@ -80,7 +80,7 @@ fn check(app: &Subscriber, client_handle: u32, written: i64) {
     };
     let mut last: Option<i64> = None;
     let mut lossy = false;
-    // After a loss the client asks for the present values (ResendData); they may have come already.
+    // After a loss the client requests the current values (ResendData), which may have arrived already.
     let mut repeats = 0;
     for (order, told) in &told {
         match *told {
@@ -191,7 +191,7 @@ fn run(seed: u64) -> u64 {
             next_fault = site.world.now().instant + Duration::from_millis(entropy.below(8000));
         }
     }
-    // Everything heals; what was written last must arrive everywhere.
+    // All faults end; the last written values must arrive everywhere.
     for client in &clients {
         site.world.heal(*client);
         site.world.set_reads(*client, true);
@@ -210,7 +210,7 @@ fn run(seed: u64) -> u64 {
         };
         clients.iter().all(has_last)
     };
-    // If it does not come to this, the model says what is missing.
+    // If this does not happen, the model reports what is missing.
     let _ = site.world.run_while(secs(200), |world| !delivered(world)).unwrap();
     for client in &clients {
         for (variable, written) in (0..).zip(&written) {
@@ -228,6 +228,6 @@ fn nothing_is_lost_silently() {
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn equal_seeds_give_equal_runs() {
     assert_eq!(run(17), run(17));
 }

@@ -1,4 +1,4 @@
-//! How old values are when they reach their clients, from the write to the application over a real protocol.
+//! The age of values when they reach their clients, from the write to the application over a real protocol.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -9,13 +9,13 @@ use taktwerk_crypto::{Entropy, SeededEntropy};
 use taktwerk_sim::plant::monitor;
 use taktwerk_sim::{ClientId, Path, Route};
 
-/// On the way, one way.
+/// One-way delay of the path.
 const WAY: Duration = Duration::from_millis(5);
-/// Bursts until the phase is found.
+/// Number of bursts until the phase is found.
 const LEARNT: usize = 20;
 
-/// Clients that come one after the other, each with one item of a burst that is written every `period`, early or late by
-/// up to `jitter`.
+/// Clients that connect one after the other, each with one item of a burst that is written every `period`, up to
+/// `jitter` early or late.
 fn play(
     seed: u64,
     clients: u32,
@@ -40,7 +40,7 @@ fn play(
             + Duration::from_micros(entropy.below(1 + jitter.as_micros() as u64));
         site.run(at.since(site.world.now().instant));
         for variable in 0..clients as usize {
-            // The value tells when it was written.
+            // The value contains the time of its write.
             site.write(variable, i64::try_from(site.world.now().instant.as_nanos()).unwrap());
         }
     }
@@ -48,7 +48,7 @@ fn play(
     (site, members)
 }
 
-/// How old each value was when it came, once the phase was found.
+/// The age of each value on arrival, after the phase was found.
 fn delays(site: &Site, client: ClientId, handle: u32) -> Vec<Duration> {
     let values = site.app(client).values_of(handle).iter().skip(1 + LEARNT);
     values.map(|received| Duration::from_nanos(received.at.as_nanos() - number_of(received))).collect()
@@ -60,13 +60,13 @@ fn number_of(received: &taktwerk_sim::subscriber::Received) -> u64 {
 }
 
 #[test]
-fn values_of_steady_writers_come_at_once_to_all_clients() {
+fn values_of_steady_writers_reach_all_clients_without_delay() {
     for_seeds(20, |seed| {
         for queue in [1, 10] {
             let (site, clients) = play(seed, 5, queue, millis(100), Duration::ZERO, 100);
             for (number, client) in clients.into_iter().enumerate() {
                 let delays = delays(&site, client, number as u32);
-                // The first bursts may have been overwritten while the phase was looked for.
+                // The first bursts may have been overwritten while the phase was being determined.
                 assert!(delays.len() >= 100 - LEARNT - 4, "{}", delays.len());
                 let worst = delays.iter().max().unwrap();
                 assert!(*worst < WAY + millis(2), "{worst:?}");
@@ -76,7 +76,7 @@ fn values_of_steady_writers_come_at_once_to_all_clients() {
 }
 
 #[test]
-fn jitter_and_drift_lose_nothing_and_cost_what_they_vary_by() {
+fn jitter_and_drift_lose_nothing_and_add_only_their_variation() {
     for_seeds(10, |seed| {
         for (period_us, jitter_ms) in [(100_000, 3), (100_010, 0), (99_990, 1), (100_000, 12)] {
             let bursts = 400;

@@ -1,4 +1,4 @@
-//! Hosts that have processors: work takes its time, queues, and is shared out.
+//! Hosts with processors: work takes time, queues, and is distributed.
 
 #![allow(clippy::unwrap_used)] // tests fail by panicking
 
@@ -41,7 +41,7 @@ fn read(count: u32) -> ReadRequest {
     ReadRequest { nodes_to_read: (0..count).map(value_of).collect(), ..ReadRequest::default() }
 }
 
-/// How long a Read of so many variables takes.
+/// Duration of a Read of this many variables.
 fn round_trip(site: &mut Site, client: ClientId, count: u32) -> Duration {
     let start = site.world.now().instant;
     let before = site.app(client).responses.len();
@@ -54,7 +54,7 @@ fn round_trip(site: &mut Site, client: ClientId, count: u32) -> Duration {
 }
 
 #[test]
-fn an_answer_leaves_when_its_work_is_done() {
+fn a_response_is_sent_when_its_work_is_done() {
     let free = {
         let (mut site, _) = placed(1, 10, costs(1, |_| {}));
         let client = site.client(lan(), Subscriber::default());
@@ -72,7 +72,7 @@ fn an_answer_leaves_when_its_work_is_done() {
     site.run(secs(1));
     let before = site.world.machine(machine).used();
     let took = round_trip(&mut site, client, 10);
-    // Ten operations, one request, one receive and send, one turn with its wake-up, and the processor's own.
+    // Ten operations, one request, one receive and send, one turn with its wake-up, and the processor's own cost.
     let work = Duration::from_micros(10 + 20 + 4 + 2 + 2);
     assert_eq!(took - free, work + Duration::from_micros(30));
     assert_eq!(site.world.machine(machine).used() - before, work);
@@ -96,14 +96,14 @@ fn requests_queue_for_the_processor() {
     let mut took: Vec<_> =
         clients.iter().map(|client| site.app(*client).responses.last().unwrap().0.since(start)).collect();
     took.sort();
-    // One thread, however many processors there are: each answer comes 100 µs behind the one before.
+    // One thread, regardless of the number of processors: each answer arrives 100 µs after the previous one.
     for pair in took.windows(2) {
         assert_eq!(pair[1] - pair[0], Duration::from_micros(100));
     }
 }
 
 #[test]
-fn slow_jobs_queue_for_processors_and_hold_up_nobody_else() {
+fn slow_jobs_queue_for_processors_and_delay_nothing_else() {
     let up = |cores: u32| {
         let priced = costs(cores, |profile| {
             for name in ["check-credential", "read-value"] {
@@ -119,7 +119,7 @@ fn slow_jobs_queue_for_processors_and_hold_up_nobody_else() {
         site.until_up(client);
         round_trip(&mut site, client, 1)
     };
-    // A shard that wakes gets a processor in spite of programs that never sleep.
+    // A shard that wakes gets a processor even if other programs never sleep.
     assert!(up(1) < millis(1), "{:?}", up(1));
     assert!(up(2) < millis(1));
 }
@@ -180,7 +180,7 @@ fn values_arrive_in_order_through_processors_and_a_cut() {
         assert!(site.world.client_thread_used(thread) > Duration::ZERO);
         (site.world.events(), site.world.now().instant, site.world.machine(machine).used())
     };
-    assert_eq!(run(5), run(5), "a seed is a run");
+    assert_eq!(run(5), run(5), "equal seeds must give equal runs");
     assert_ne!(run(5).2, run(6).2);
 }
 
@@ -216,7 +216,7 @@ fn shards_share_the_connections_and_subscriptions_move_between_them() {
         }
         world.run_for(millis(500)).unwrap();
         if round % 3 == 0 {
-            // They come back on whichever shard has the fewest connections: sessions stay, connections move.
+            // They reconnect to whichever shard has the fewest connections: sessions stay, connections move.
             world.cut(clients[(round as usize / 3) % 6]);
             world.cut(clients[(round as usize / 3 + 2) % 6]);
         }
@@ -230,7 +230,7 @@ fn shards_share_the_connections_and_subscriptions_move_between_them() {
     }
     let total: usize = world.server(server).shards().map(|shard| shard.connection_count()).sum();
     assert_eq!(total, 6);
-    // Its process dies: threads end, and a new one serves the clients.
+    // The process dies: its threads end, and a new process serves the clients.
     let more = (0..2).map(|_| Box::new(world.fork_entropy()) as _).collect();
     let entropy = Box::new(world.fork_entropy());
     let plant = Plant::of_shards(SERVER, 2, world.utc_origin(), entropy, more, |_| {}).unwrap();
@@ -246,7 +246,7 @@ fn shards_share_the_connections_and_subscriptions_move_between_them() {
 }
 
 #[test]
-fn clocks_that_jump_disturb_nobody() {
+fn clock_jumps_cause_no_disturbance() {
     let mut site = Site::new(8, 1);
     let client = site.client(lan(), subscription(100.0, vec![monitor(0, 100)]));
     site.until_up(client);

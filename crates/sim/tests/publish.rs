@@ -1,4 +1,4 @@
-//! Publishing cycle after cycle: every message once and in order, every value where it belongs.
+//! Many publishing cycles: every message arrives once and in order, with every value at its item.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -12,7 +12,7 @@ use taktwerk_sim::{Path, Route};
 const CYCLES: u64 = 10_000;
 const VARIABLES: u32 = 10;
 
-/// Random writes for [`CYCLES`] cycles of 100 ms; gives what was written to each variable.
+/// Random writes for [`CYCLES`] cycles of 100 ms; returns the values written to each variable.
 fn write_at_random(site: &mut Site, entropy: &mut SeededEntropy) -> Vec<Vec<i64>> {
     let mut written = vec![vec![0i64]; VARIABLES as usize];
     let end = site.world.now().instant + millis(100) * CYCLES as u32;
@@ -48,7 +48,7 @@ fn ten_thousand_cycles_with_random_writes() {
             if queue_size > 1 {
                 assert_eq!(&seen, written);
             } else {
-                // The newest of each cycle: rising, and the last one there.
+                // The newest value of each cycle: increasing, and the last one has arrived.
                 assert!(seen.windows(2).all(|pair| pair[0] < pair[1]));
                 assert_eq!(seen.last(), written.last());
             }

@@ -1,4 +1,4 @@
-//! What a plant publishes with given settings.
+//! Results for a plant with given subscription settings.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -47,7 +47,7 @@ fn equal_input_gives_equal_output_and_security_costs_bandwidth() {
 }
 
 #[test]
-fn nonsense_is_refused_and_named() {
+fn invalid_settings_are_refused_by_name() {
     let good = setup("ppp-2m");
     let settings = Settings::new(millis(20));
     let key = |setup: &Setup, settings: &Settings| match simulate(setup, settings) {
@@ -65,18 +65,19 @@ fn nonsense_is_refused_and_named() {
 }
 
 #[test]
-fn a_client_that_goes_by_its_clock_gets_every_value_and_asks_too_often() {
+fn a_client_that_publishes_by_its_clock_gets_every_value_and_sends_too_many_requests() {
     let setup = setup("ppp-2m");
     let settings = Settings::new(millis(40));
     let own = simulate(&setup, &settings).unwrap();
     let clock = Settings { publish_requests: PublishRequests::Every { percent: 80 }, ..settings.clone() };
     let outcome = simulate(&Setup { measured: Duration::from_secs(20), ..setup.clone() }, &clock).unwrap();
     assert_eq!(outcome.lost(), 0);
-    // One request in five is too many: 6.25 a second, in 26 s and before.
+    // One in five requests is too many: 6.25 per second, for 26 s and before.
     assert!((150..=200).contains(&outcome.refused), "{}", outcome.refused);
     assert!(outcome.up.bits_per_second > own.up.bits_per_second * 1.1);
     assert!((outcome.publishing_interval - 0.04).abs() < 1e-9);
-    // Fewer requests than messages, as soon as those are used up that were sent ahead: values wait longer and longer.
+    // With fewer requests than messages, values wait longer and longer as soon as the requests sent in advance are used
+    // up.
     let setup = Setup { warmup: Duration::from_secs(20), ..setup };
     let rare = Settings { publish_requests: PublishRequests::Every { percent: 200 }, ..settings.clone() };
     assert!(simulate(&setup, &rare).unwrap().values.mean() > own.values.mean() * 2.0);
@@ -95,7 +96,7 @@ fn processors_are_busy_and_add_to_the_delay() {
     profile.client.insert("responses".into(), 2e6);
     let slow = Setup { server: Some(profile.clone()), client: Some(profile), ..setup };
     let slow = simulate(&slow, &settings).unwrap();
-    // 4 ms and 2 ms of every 40 ms.
+    // 4 ms and 2 ms in every 40 ms.
     assert!((0.095..0.105).contains(&slow.server.cpu.unwrap()), "{slow:?}");
     assert!((0.045..0.055).contains(&slow.client.cpu.unwrap()), "{slow:?}");
     assert!(slow.values.mean() > free.values.mean() + 4e6);

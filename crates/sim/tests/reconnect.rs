@@ -1,5 +1,5 @@
-//! The order of Part 4 §6.7: the session is activated again, subscriptions are transferred, and only what the server
-//! has lost is made anew.
+//! The order of Part 4 §6.7: the session is reactivated, subscriptions are transferred, and only what the server has
+//! lost is created again.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -25,7 +25,7 @@ fn restored(site: &Site, client: ClientId, how: Restored) -> usize {
     site.app(client).count(|event| matches!(event, Event::Restored(restored, _) if *restored == how))
 }
 
-/// Writes rising numbers every 30 ms for a while.
+/// Writes increasing numbers every 30 ms.
 fn write_for(site: &mut Site, from: i64, count: i64) {
     for value in from..from + count {
         site.write(0, value);
@@ -33,14 +33,14 @@ fn write_for(site: &mut Site, from: i64, count: i64) {
     }
 }
 
-/// Waits until the client is up and has been so for long: it backs off from connections that are lost soon.
+/// Waits until the client has been up for some time: it backs off from connections that are lost early.
 fn last(site: &mut Site, client: ClientId) {
     site.until_up(client);
     site.run(secs(11));
 }
 
 #[test]
-fn the_session_goes_on_after_a_cut() {
+fn the_session_continues_after_a_cut() {
     let (mut site, client) = site();
     for cut in 0..20 {
         write_for(&mut site, 1 + cut * 10, 5);
@@ -60,7 +60,7 @@ fn the_session_goes_on_after_a_cut() {
 fn the_subscription_is_transferred_when_the_session_is_gone() {
     let (mut site, client) = site();
     site.world.partition(client);
-    // The session times out after 60 s; the client notices the silence long before and tries to connect in vain.
+    // The session times out after 60 s; the client detects the silence much earlier and fails to reconnect.
     site.run(secs(90));
     assert_eq!(site.world.server(site.server).shard().unwrap().session_count(), 0);
     write_for(&mut site, 1, 10);
@@ -79,7 +79,7 @@ fn the_subscription_is_transferred_when_the_session_is_gone() {
 }
 
 #[test]
-fn everything_is_made_anew_when_the_server_has_restarted() {
+fn everything_is_created_again_after_a_server_restart() {
     let (mut site, client) = site();
     write_for(&mut site, 1, 10);
     site.run(secs(1));
@@ -97,21 +97,21 @@ fn everything_is_made_anew_when_the_server_has_restarted() {
 }
 
 #[test]
-fn a_server_that_is_down_for_long_is_found_again() {
+fn clients_reconnect_after_a_long_server_outage() {
     let (mut site, client) = site();
     site.world.crash(site.server);
     site.run(secs(600));
     let attempts = site.app(client).count(|event| matches!(event, Event::ConnectFailed { .. }));
-    // Delays double up to 30 s.
+    // Delays double, up to 30 s.
     assert!((20..60).contains(&attempts), "{attempts}");
     site.restart();
     site.until_up(client);
     assert_eq!(restored(&site, client, Restored::NewSession), 1);
 }
 
-/// Cuts that hit Publish responses on their way, with so few values in between that the retransmission queue holds all.
+/// Cuts during Publish responses, with so few values in between that the retransmission queue holds all of them.
 #[test]
-fn republish_recovers_everything_that_the_queue_holds() {
+fn republish_recovers_everything_in_the_retransmission_queue() {
     for_seeds(20, |seed| {
         let mut entropy = SeededEntropy::new(seed);
         let mut site = Site::new(seed, 1);
@@ -140,12 +140,12 @@ fn republish_recovers_everything_that_the_queue_holds() {
 }
 
 #[test]
-fn what_the_queue_does_not_hold_is_reported() {
+fn losses_beyond_the_retransmission_queue_are_reported() {
     let mut site = Site::with(1, 1, |config| config.limits.subscriptions.retransmission_len_max = 3);
     let client = site.client(Route::symmetric(Path::LAN), subscription(50.0, vec![monitor(0, 1)]));
     site.until_up(client);
     site.run(secs(1));
-    // The connection goes without a word; the server sends on until it has no more requests to answer.
+    // The connection fails silently; the server keeps sending until it has no more requests to answer.
     let mut value = 0;
     for _ in 0..4 {
         site.world.partition(client);

@@ -1,8 +1,8 @@
-//! A hundred renewals of tokens that live for a second, under load: nothing is lost, nothing is answered wrongly, and
-//! after each renewal there are messages of the token before.
+//! A hundred renewals of tokens with a lifetime of one second, under load: nothing is lost, every request is answered
+//! correctly, and after each renewal there are messages that still use the previous token.
 //!
-//! Both ends are the code that runs in production; time is virtual, so that the minute and a half takes seconds. The
-//! same in real time and with other stacks: `interop/security.sh renewals`.
+//! Both ends are the production code; time is virtual, so the minute and a half takes only seconds. The same test in
+//! real time and with other stacks is `interop/security.sh renewals`.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -23,22 +23,22 @@ use taktwerk_sim::plant::{Plant, monitor, url, value_of};
 use taktwerk_sim::{EffectTime, Path, Route, Subscriber, World};
 use taktwerk_types::{DataValue, StatusCode, Variant};
 
-/// What is to be seen of both ends.
+/// The number of renewals that both ends must show.
 const RENEWALS: u32 = 100;
 const LIFETIME_MS: u32 = 1_000;
-/// Variables that the server's application writes. Behind them stands one that the client writes.
+/// Variables written by the server's application. They are followed by one that the client writes.
 const WRITTEN_HERE: u32 = 8;
 const WRITTEN_BY_CLIENT: u32 = WRITTEN_HERE;
-/// Between two rounds of load.
+/// Milliseconds between two rounds of load.
 const ROUND_MS: u64 = 20;
-/// A token is asked for at three quarters of its lifetime, and the answer takes up to a quarter of a second.
+/// A token is requested at three quarters of its lifetime, and the response takes up to a quarter of a second.
 const ROUNDS: i64 = RENEWALS as i64 * 1_000 / ROUND_MS as i64;
-/// How long a response may still be under way after the last round.
+/// Milliseconds that a response may still take after the last round.
 const REST_MS: u64 = 3_000;
 
 type Modes = (SecurityPolicy, MessageSecurityMode);
 
-/// A server, and a client that reads, writes and subscribes without a pause through all its renewals.
+/// Runs a server, and a client that reads, writes and subscribes continuously through all its renewals.
 fn hold(
     seed: u64,
     security: Modes,
@@ -74,7 +74,7 @@ fn hold(
     let items = (0..=WRITTEN_BY_CLIENT).map(|number| monitor(number, 1_000)).collect();
     let path = Path { jitter: millis(10), ..Path::LAN.with_delay(millis(20)) };
     let client = world.add_client(client, subscription(50.0, items), Route::symmetric(path));
-    // Signatures take a while, and traffic goes on meanwhile.
+    // Signatures take some time, and traffic continues meanwhile.
     let slow = EffectTime::Between(millis(2), millis(40));
     world.server_mut(server).effect_time = slow;
     world.client_mut(client).effect_time = slow;
@@ -107,7 +107,7 @@ fn hold(
     }
     world.run_for(millis(REST_MS)).unwrap();
 
-    // One connection from beginning to end, and nothing open.
+    // The same connection from beginning to end, and no pending requests.
     assert_eq!(world.client(client).link(), link, "{security:?}");
     assert_eq!(world.client(client).waiting(), 0, "{security:?}");
     let used = world.tokens(client);
@@ -139,7 +139,7 @@ fn hold(
         assert_eq!(
             reads.get(read as usize),
             Some(&handle),
-            "{security:?}: answers come in the order of requests"
+            "{security:?}: responses must be in the order of the requests"
         );
         read += 1;
         let response: ReadResponse = reply.decode().unwrap();
@@ -148,7 +148,8 @@ fn hold(
             .iter()
             .map(|value| i64::try_from(value.value.clone().unwrap()).unwrap())
             .collect();
-        // What this client wrote before it, exactly; of what the server writes, nothing older than before.
+        // For the variable that the client writes: exactly its last written value. For the server's variables: no value
+        // older than before.
         assert_eq!(values[0], read, "{security:?}");
         assert!((last_seen..=ROUNDS).contains(&values[1]), "{security:?}: {} after {last_seen}", values[1]);
         last_seen = values[1];
@@ -174,7 +175,7 @@ fn nothing_is_lost_under_any_kind_of_policy() {
     }
 }
 
-/// Trusts everybody: whom to trust is tested elsewhere.
+/// Trusts every certificate: trust decisions are tested elsewhere.
 #[derive(Debug)]
 struct Trusting;
 
@@ -201,7 +202,7 @@ fn with_keys(uri: &str) -> Arc<dyn Provider> {
     Arc::new(provider)
 }
 
-/// The same with keys that are agreed upon and used in earnest. Not repeatable to the byte: they are random.
+/// The same with real key agreement and real cryptography. Bytes are not reproducible, because keys are random.
 #[test]
 fn nothing_is_lost_with_real_keys() {
     let (server, client) = (with_keys("urn:server"), with_keys("urn:client"));

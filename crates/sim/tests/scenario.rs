@@ -1,4 +1,4 @@
-//! Plants as users describe them.
+//! Plants as described by users.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -52,6 +52,7 @@ fn scenario() -> Scenario {
                 Signals { count: 20, period: ms(50), value_len: 8 },
                 Signals { count: 5, period: Duration::ZERO, value_len: 4 },
             ],
+            event_period: Duration::ZERO,
         }],
         clients: vec![clients("scada", 2, Load::Subscribe(Subscription::new(ms(200))))],
         pubsub: PubSub::default(),
@@ -70,7 +71,7 @@ fn simulate(scenario: &Scenario, seed: u64) -> Outcome {
 fn every_value_arrives_within_interval_and_delay() {
     let outcome = simulate(&scenario(), 1);
     let load = &outcome.loads[0];
-    // Two servers with two clients each; 200 writes to 20 variables in ten seconds.
+    // Two servers with two clients each; 200 writes to each of 20 variables in ten seconds.
     assert_eq!((load.due, load.arrived), (2 * 2 * 20 * 200, 2 * 2 * 20 * 200));
     assert_eq!((load.overflows, load.losses, load.reconnects), (0, 0, 0));
     let mean = load.times.mean() / 1e6;
@@ -79,12 +80,12 @@ fn every_value_arrives_within_interval_and_delay() {
     let line = &outcome.lines[0];
     assert_eq!((line.lines, line.lost), (1, 0));
     assert!(line.down_bits_s > line.up_bits_s && line.utilisation.unwrap() < 1.0, "{line:?}");
-    assert_eq!(simulate(&scenario(), 1), outcome, "a seed is a run");
+    assert_eq!(simulate(&scenario(), 1), outcome, "equal seeds must give equal outcomes");
     assert_ne!(simulate(&scenario(), 2).loads[0].times, load.times);
 }
 
 #[test]
-fn lines_of_their_own_carry_less_each() {
+fn separate_lines_carry_less_each() {
     let one = simulate(&scenario(), 1).lines[0].down_bits_s;
     let with = |lines: Lines| {
         let mut scenario = scenario();
@@ -103,7 +104,7 @@ fn lines_of_their_own_carry_less_each() {
 }
 
 #[test]
-fn requests_are_counted_from_when_they_were_due() {
+fn round_trips_are_measured_from_the_due_times() {
     let mut scenario = scenario();
     let load = |writes, pace| Load::Request(Requests { writes, batch: 5, pace });
     scenario.servers[0].signals = vec![Signals { count: 10, period: Duration::ZERO, value_len: 8 }];
@@ -117,7 +118,7 @@ fn requests_are_counted_from_when_they_were_due() {
     assert!((38..=40).contains(&report.due), "{}", report.due);
     for load in [report, panel, recipe] {
         assert_eq!((load.arrived, load.failed), (load.due, 0));
-        // Two delays, and the line's time for both packets.
+        // Two delays, plus the transmission time of both packets.
         let mean = load.times.mean() / 1e6;
         assert!((10.0..14.0).contains(&mean), "{mean}");
     }
@@ -137,7 +138,8 @@ fn processors_take_time_and_are_accounted_for() {
     scenario.servers[0].host = Some(0);
     scenario.clients[0].host = Some(1);
     let with = simulate(&scenario, 1);
-    // 20 variables, 20 changes a second, two clients: 800 notifications a second of each server; 1600 of the clients.
+    // 20 variables, 20 changes per second, two clients: 800 notifications per second from each server; 1600 to the
+    // clients.
     let (server, client) = (with.servers[0].cpu.unwrap(), with.clients[0].cpu.unwrap());
     assert!((server / 0.08 - 1.0).abs() < 0.03, "{server}");
     assert!((client / 0.08 - 1.0).abs() < 0.03, "{client}");
@@ -168,9 +170,9 @@ fn promises_hold_through_all_faults() {
     for seed in 1..=5 {
         let outcome = simulate(&scenario, seed);
         let load = &outcome.loads[0];
-        // Each client of each server has lost its connection at least twice.
+        // Each client of each server lost its connection at least twice.
         assert!(load.reconnects >= 8, "{load:?}");
-        assert!(load.losses >= 4, "each restart loses the subscriptions: {load:?}");
+        assert!(load.losses >= 4, "each restart must lose the subscriptions: {load:?}");
         assert!(load.arrived <= load.due && load.arrived * 10 > load.due * 5, "{load:?}");
     }
     scenario.clients[0].security = (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
@@ -178,8 +180,8 @@ fn promises_hold_through_all_faults() {
 }
 
 #[test]
-fn a_client_that_cannot_come_back_breaks_a_promise() {
-    // The server stays away for longer than the clients are given.
+fn a_client_that_cannot_reconnect_breaks_a_promise() {
+    // The server is unreachable for longer than the settling time of the clients.
     let kind = FaultKind::Partition(Which { group: 0, number: Some(1) });
     let mut scenario = Scenario { faults: vec![Fault { at: secs(9), lasts: secs(5), kind }], ..scenario() };
     scenario.settle = ms(1);
@@ -203,7 +205,17 @@ fn a_run_can_be_stopped() {
     assert!(asked > 10);
 }
 
-/// Requests that take no virtual time at all.
+#[test]
+fn a_panic_is_an_error_of_the_run() {
+    let panicked = run(&scenario(), 1, &mut |progress| {
+        assert!(progress.simulated < secs(2), "after {:?}", secs(2));
+        true
+    });
+    assert_eq!(panicked, Err(RunError::Panicked("after 2s".to_owned())));
+    assert!(run(&scenario(), 1, &mut |_| true).is_ok());
+}
+
+/// A scenario whose requests take no virtual time.
 fn standing_still() -> Scenario {
     let mut scenario = scenario();
     scenario.links[0].profile = "delay=0ms".parse().unwrap();
@@ -213,11 +225,11 @@ fn standing_still() -> Scenario {
 }
 
 #[test]
-fn requests_that_take_no_time_are_named() {
+fn requests_that_take_no_time_are_reported() {
     let stands = run(&standing_still(), 1, &mut |_| true).unwrap_err();
     assert!(matches!(stands, RunError::Standstill(_)), "{stands}");
     assert!(stands.to_string().contains("--host-profile"), "{stands}");
-    // A pause is enough.
+    // A pause is sufficient.
     let mut paused = standing_still();
     let requests = Requests { writes: false, batch: 1, pace: Pace::Pause(ms(100)) };
     paused.clients = vec![clients("modest", 1, Load::Request(requests))];
@@ -236,7 +248,7 @@ fn a_run_can_be_stopped_while_time_stands_still() {
 }
 
 #[test]
-fn contradictions_are_named() {
+fn contradictions_are_reported_by_key() {
     let key = |change: fn(&mut Scenario)| {
         let mut scenario = scenario();
         change(&mut scenario);
@@ -282,7 +294,7 @@ fn contradictions_are_named() {
         it.clients[0].items = Some(1);
     };
     assert_eq!(key(many), "server.0.signals");
-    // Few in each server, and many servers.
+    // Few signals per server, but many servers.
     let many = |it: &mut Scenario| {
         let mut other = it.servers[0].clone();
         (other.name, other.count) = ("other".into(), 1_000_000);

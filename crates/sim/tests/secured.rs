@@ -1,4 +1,4 @@
-//! Sessions with security and users, for hours, through cuts, crashes, renewals and slow signatures.
+//! Sessions with security and users, for hours, with cuts, crashes, renewals and slow signatures.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -18,7 +18,7 @@ use taktwerk_sim::plant::{monitor, url, value_of};
 use taktwerk_sim::{ClientId, EffectTime, Path, Route};
 use taktwerk_types::StatusCode;
 
-/// Takes its time, and knows joe.
+/// A slow verifier that knows the user joe.
 struct Clerk;
 
 impl IdentityVerifier for Clerk {
@@ -83,7 +83,7 @@ fn identities() -> [Identity; 4] {
     ]
 }
 
-/// Adds a client that connects as somebody.
+/// Adds a client that connects with this identity.
 fn connect(
     site: &mut Site,
     security: (SecurityPolicy, MessageSecurityMode),
@@ -111,7 +111,7 @@ fn is_same_session(event: &Event) -> bool {
 }
 
 #[test]
-fn every_policy_takes_every_identity() {
+fn every_policy_accepts_every_identity() {
     for security in POLICIES {
         for identity in identities() {
             let mut site = Site::with(3, 1, configure);
@@ -130,7 +130,7 @@ fn every_policy_takes_every_identity() {
     }
 }
 
-/// Every change arrives once and in order through ten cuts and a token every four seconds.
+/// Every change arrives once and in order in spite of ten cuts and a token renewal every four seconds.
 #[test]
 fn cuts_and_renewals_lose_nothing() {
     for (seed, security) in POLICIES.into_iter().enumerate() {
@@ -158,10 +158,10 @@ fn cuts_and_renewals_lose_nothing() {
     }
 }
 
-/// Anonymous has nothing to show on a channel that others can read, and so gets a new session after each cut; its
-/// subscription comes along.
+/// An anonymous user has no credentials to prove its identity on a channel that others can read, so it gets a new
+/// session after each cut; its subscription is transferred.
 #[test]
-fn anonymous_sessions_do_not_move_where_others_can_read() {
+fn anonymous_sessions_do_not_move_between_unencrypted_channels() {
     for (security, same) in [(POLICIES[0], false), (POLICIES[1], true)] {
         let mut site = Site::with(7, 1, configure);
         let client = connect(&mut site, security, Identity::Anonymous, 3_600_000);
@@ -183,7 +183,7 @@ fn anonymous_sessions_do_not_move_where_others_can_read() {
 }
 
 #[test]
-fn a_restarted_server_is_logged_on_to_again() {
+fn clients_log_on_again_after_a_server_restart() {
     for security in [POLICIES[1], POLICIES[4]] {
         let mut site = Site::with(9, 1, configure);
         let client = connect(&mut site, security, joe(), 3_600_000);
@@ -201,7 +201,7 @@ fn a_restarted_server_is_logged_on_to_again() {
 }
 
 #[test]
-fn a_wrong_password_is_told_and_not_tried_for_ever() {
+fn a_wrong_password_is_reported_and_not_retried_forever() {
     let mut site = Site::with(11, 1, configure);
     let wrong = Identity::UserName { name: "joe".into(), password: "guess".into() };
     let client = connect(&mut site, POLICIES[1], wrong, 3_600_000);
@@ -215,7 +215,7 @@ fn a_wrong_password_is_told_and_not_tried_for_ever() {
         _ => false,
     };
     assert!(events.iter().any(|event| denied(&event.event)), "{events:?}");
-    // Somebody else is not delayed by it.
+    // Another client is not delayed by it.
     let other = connect(&mut site, POLICIES[1], Identity::Anonymous, 3_600_000);
     site.run(secs(2));
     assert!(site.world.client(other).client().is_up());

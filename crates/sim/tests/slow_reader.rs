@@ -1,4 +1,4 @@
-//! A client that stops reading is its own problem only.
+//! A client that stops reading does not affect others.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -14,14 +14,14 @@ use taktwerk_types::Instant;
 const CLIENTS: usize = 20;
 const ITEMS: u32 = 20;
 const SECONDS: i64 = 30;
-/// The one that stops reading, and when.
+/// The client that stops reading, and when it stops.
 const SLOW: usize = 7;
 const STOPS_AFTER: i64 = 5;
 
-/// When each client got which message.
+/// When each client received which message.
 type Deliveries = BTreeMap<ClientId, Vec<(Instant, u32)>>;
 
-/// Publishing to all. Paths have no randomness, so that runs can be compared.
+/// Publishes to all clients. Paths have no randomness, so that runs can be compared.
 fn run(stops: bool) -> (Site, Vec<ClientId>, Deliveries) {
     let mut site = Site::with(1, ITEMS, |config| {
         config.limits.send_budget = 16 << 10;
@@ -47,7 +47,7 @@ fn run(stops: bool) -> (Site, Vec<ClientId>, Deliveries) {
         }
         if stops && second == STOPS_AFTER {
             site.world.set_reads(clients[SLOW], false);
-            // 2 MB of answers that it does not take.
+            // 2 MB of responses that it does not read.
             for _ in 0..100 {
                 let nodes_to_read = vec![value_of(0); 1000];
                 let read = ReadRequest { nodes_to_read, ..ReadRequest::default() };
@@ -55,7 +55,7 @@ fn run(stops: bool) -> (Site, Vec<ClientId>, Deliveries) {
             }
         }
     }
-    // The server lets go of it when it has been blocked for 5 s.
+    // The server disconnects it after it has been blocked for 5 s.
     assert!(
         if stops { matches!(closed_after, Some(5..=6)) } else { closed_after.is_none() },
         "{closed_after:?}"
@@ -69,7 +69,7 @@ fn run(stops: bool) -> (Site, Vec<ClientId>, Deliveries) {
 }
 
 #[test]
-fn the_others_do_not_notice() {
+fn other_clients_are_not_affected() {
     let (_, _, calm) = run(false);
     let (mut site, clients, disturbed) = run(true);
     let slow = clients[SLOW];
@@ -78,7 +78,7 @@ fn the_others_do_not_notice() {
         assert_eq!(calm[id], disturbed[id], "{id:?}");
     }
     assert!(disturbed[&slow].len() < 70, "{}", disturbed[&slow].len());
-    // And it may come back.
+    // It can reconnect.
     site.world.set_reads(slow, true);
     site.until("the slow client is back", secs(60), |world| {
         let app = &world.client(slow).application;

@@ -1,4 +1,4 @@
-//! The same cores over SOAP: everything works, and takes more bytes and time.
+//! The same cores over SOAP: everything works, but takes more bytes and time.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -15,7 +15,7 @@ fn route(transport: Transport) -> Route {
     Route { transport, ..Route::symmetric(path) }
 }
 
-/// Time until the session is up and of a Read, and bytes that the client sent.
+/// The time until the session is up, the time of a Read, and the number of bytes that the client sent.
 fn run(transport: Transport) -> (Duration, Duration, u64) {
     let mut site = Site::new(1, 1);
     let start = site.world.now().instant;
@@ -43,7 +43,7 @@ fn soap_takes_more_bytes_and_time_and_xml_most() {
     assert!(tcp.0 < soap.0 && soap.0 < xml.0, "{tcp:?} {soap:?} {xml:?}");
     assert!(tcp.1 < soap.1 && soap.1 < xml.1, "{tcp:?} {soap:?} {xml:?}");
     assert!(tcp.2 < soap.2 && soap.2 < xml.2, "{tcp:?} {soap:?} {xml:?}");
-    // Making and reading a request and a response.
+    // Encoding and decoding of a request and a response.
     assert_eq!(slow.1, soap.1 + millis(20));
 }
 

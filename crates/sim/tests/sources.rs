@@ -1,4 +1,4 @@
-//! Sources that are polled, and some of them hang.
+//! Polled sources, some of which hang.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -17,7 +17,7 @@ use taktwerk_sim::{ClientId, EffectTime, Path, Route};
 use taktwerk_types::{DataValue, Instant, StatusCode};
 
 const VARIABLES: u32 = 20;
-/// Every second variable has a source of its own; the others are in groups of five.
+/// Every second variable has its own source; the others are in groups of five.
 const GROUP: u32 = 5;
 const INTERVAL: Duration = Duration::from_millis(200);
 const DEADLINE: Duration = Duration::from_millis(500);
@@ -50,8 +50,8 @@ impl ValueSource for Device {
     }
 }
 
-/// A server with ten variables that have sources of their own and two groups of five, and one client that watches all. The
-/// devices of the first variable and of the first group.
+/// A server with ten variables that have their own sources and two groups of five, and one client that monitors all.
+/// Returns the devices of the first variable and of the first group.
 fn site(seed: u64) -> (Site, ClientId, [Arc<AtomicBool>; 2]) {
     let mut site = Site::new(seed, VARIABLES);
     let takes = EffectTime::Between(millis(seed % 7), millis(10 + seed % 80));
@@ -94,9 +94,9 @@ fn since(site: &Site, client: ClientId, number: u32, from: Instant) -> Vec<Recei
     site.app(client).values_of(number).iter().filter(|received| received.at >= from).cloned().collect()
 }
 
-/// Whatever the seed: those that hang lose their values step by step and get them back; all others stay in time.
+/// For every seed: hanging sources lose their values step by step and get them back; all others stay in time.
 #[test]
-fn a_device_that_hangs_costs_its_own_values() {
+fn a_hanging_device_affects_only_its_own_values() {
     for_seeds(10, |seed| {
         let (mut site, client, hangs) = site(seed);
         site.run(secs(5) + millis(seed * 13 % 200));
@@ -121,7 +121,7 @@ fn a_device_that_hangs_costs_its_own_values() {
             let bad = statuses.iter().position(|status| *status == StatusCode::BAD_NO_COMMUNICATION);
             let (uncertain, bad) = (uncertain.unwrap(), bad.unwrap());
             assert!(uncertain < bad, "{number}: {statuses:?}");
-            assert!(values[uncertain].value.value.is_some(), "the last value");
+            assert!(values[uncertain].value.value.is_some(), "the last value must be kept");
             assert!(values[uncertain].at <= start + DEADLINE + secs(1), "{number}: {:?}", values[uncertain]);
             assert!(values[bad].at <= start + DEADLINE * 3 + secs(1), "{number}: {:?}", values[bad]);
             assert!(statuses.last().unwrap().is_good(), "{number}: {statuses:?}");

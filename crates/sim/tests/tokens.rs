@@ -1,4 +1,4 @@
-//! Security tokens renewed for hours while traffic flows: nothing is lost, nothing is late.
+//! Security tokens renewed for hours under traffic: nothing is lost or late.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -14,14 +14,14 @@ use taktwerk_server::EndpointConfig;
 use taktwerk_sim::plant::{monitor, url, value_of};
 use taktwerk_sim::{ClientId, EffectTime, Path, Route};
 
-/// Requests per second, while publishing goes on.
+/// Requests per second, in addition to publishing.
 const RATE: u64 = 2;
 
 fn path() -> Path {
     Path { jitter: millis(40), ..Path::LAN.with_delay(millis(60)) }
 }
 
-/// Reads and publishes for `hours` and says how often tokens were asked for.
+/// Reads and publishes for `hours` and returns how often tokens were requested.
 fn traffic(site: &mut Site, client: ClientId, hours: u64) -> u32 {
     site.until_up(client);
     let seconds = hours * 3600;
@@ -50,7 +50,7 @@ fn without_security() {
     let subscriber = subscription(500.0, vec![monitor(0, 10)]);
     let client =
         site.client_with(Route::symmetric(path()), subscriber, |config| config.token_lifetime_ms = 20_000);
-    // Asked for at three quarters of the lifetime: every 15 s.
+    // Requested at three quarters of the lifetime: every 15 s.
     assert!((1190..=1210).contains(&traffic(&mut site, client, 5)), "{}", site.world.opens(client));
 }
 

@@ -1,4 +1,4 @@
-//! Traces as Perfetto reads them.
+//! Traces in the format that Perfetto reads.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -29,7 +29,7 @@ impl io::Write for File {
     }
 }
 
-/// A disk that is full after so many bytes.
+/// A disk that is full after this many bytes.
 struct Full(usize);
 
 impl io::Write for Full {
@@ -71,6 +71,7 @@ fn scenario(has_machines: bool) -> Scenario {
             host: has_machines.then_some(0),
             shards: 2,
             signals: vec![Signals { count: 300, period: Duration::from_millis(100), value_len: 8 }],
+            event_period: Duration::ZERO,
         }],
         clients: vec![Clients {
             name: "scada".into(),
@@ -97,7 +98,7 @@ fn trace(scenario: &Scenario) -> Vec<Value> {
     let instruments =
         Instruments { trace: Some(Trace::new(Box::new(file.clone()))), ..Instruments::default() };
     let traced = run_with(scenario, 7, instruments, &mut |_| true).unwrap();
-    assert_eq!(traced, run(scenario, 7, &mut |_| true).unwrap(), "a trace changes nothing");
+    assert_eq!(traced, run(scenario, 7, &mut |_| true).unwrap(), "a trace must not change the outcome");
     let text = file.0.lock().unwrap();
     let mut whole: Value = serde_json::from_slice(&text).unwrap();
     let Value::Array(events) = whole["traceEvents"].take() else { panic!("no list") };
@@ -115,7 +116,7 @@ fn thread(event: &Value) -> Thread {
     (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap())
 }
 
-/// All slices by thread, as (from, until, name); fails if an end has no beginning or the other way round.
+/// All slices by thread, as (from, until, name); fails if a begin or an end has no counterpart.
 fn slices(events: &[Value]) -> BTreeMap<Thread, Vec<(u64, u64, String)>> {
     let mut open: BTreeMap<Thread, Vec<(u64, String)>> = BTreeMap::new();
     let mut all: BTreeMap<Thread, Vec<(u64, u64, String)>> = BTreeMap::new();
@@ -145,7 +146,7 @@ fn names(events: &[Value], kind: &str) -> BTreeMap<Thread, String> {
 fn check_nesting(slices: &BTreeMap<Thread, Vec<(u64, u64, String)>>) {
     for (thread, slices) in slices {
         let mut sorted = slices.clone();
-        // The one that lasts longer holds the other.
+        // The longer one is the outer one.
         sorted.sort_by_key(|(from, until, _)| (*from, core::cmp::Reverse(*until)));
         let mut around: Vec<u64> = Vec::new();
         for (from, until, name) in sorted {
@@ -170,7 +171,7 @@ fn check_flows(events: &[Value], slices: &BTreeMap<Thread, Vec<(u64, u64, String
         assert!(from != to && sent < received, "{id}: {ends:?}");
         for (thread, at) in [(from, sent), (to, received)] {
             let is_held = slices[&thread].iter().any(|(from, until, _)| (*from..*until).contains(&at));
-            assert!(is_held, "flow {id} hangs in the air");
+            assert!(is_held, "flow {id} is not attached to a slice");
         }
     }
     kinds
@@ -220,13 +221,13 @@ fn without_machines_and_with_encryption_connections_are_shown() {
     let slices = slices(&events);
     check_nesting(&slices);
     let kinds = check_flows(&events, &slices);
-    // The endpoints are asked for in the open.
+    // GetEndpoints is sent without encryption.
     assert!(kinds.contains("GetEndpointsRequest") && kinds.contains("MSG"), "{kinds:?}");
     assert!(!kinds.iter().any(|kind| kind.starts_with("Publish")), "{kinds:?}");
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let instruments =
         Instruments { trace: Some(Trace::new(Box::new(Full(10_000)))), ..Instruments::default() };
     let result = run_with(&scenario(false), 7, instruments, &mut |_| true);

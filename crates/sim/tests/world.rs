@@ -1,4 +1,4 @@
-//! The simulator itself: what it repeats, and what it reports.
+//! The simulator itself: its reproducibility and its reports.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod common;
@@ -25,7 +25,7 @@ fn busy_site(seed: u64) -> Site {
 }
 
 #[test]
-fn a_seed_repeats_and_another_differs() {
+fn equal_seeds_repeat_a_run_and_different_seeds_differ() {
     let run = |seed| {
         let mut site = busy_site(seed);
         site.run(secs(30));
@@ -40,11 +40,11 @@ fn a_broken_promise_ends_the_run_at_its_time() {
     let mut site = busy_site(1);
     let variable = site.variables[1].clone();
     site.world.promise(move |_| match variable.get().value {
-        Some(value) if value == 100i64.into() => Err("it counts to a hundred".to_owned()),
+        Some(value) if value == 100i64.into() => Err("it must not count to a hundred".to_owned()),
         _ => Ok(()),
     });
     let violation = site.world.run_for(secs(60)).unwrap_err();
-    assert_eq!(violation.what, Broken::Scenario("it counts to a hundred".to_owned()));
+    assert_eq!(violation.what, Broken::Scenario("it must not count to a hundred".to_owned()));
     assert_eq!(violation.at.as_nanos(), 1_000_000_000 + 100 * 37_000_000);
     assert!(violation.to_string().contains("4.7s"), "{violation}");
 }

@@ -1,4 +1,4 @@
-//! A small client: `cargo run -p taktwerk --example client [url]`, beside the example `server`.
+//! A small client for the example `server`: `cargo run -p taktwerk --example client [url]`.
 
 #![allow(clippy::print_stdout)] // an example talks
 

@@ -1,11 +1,10 @@
-//! What events cost a server: many clients take those whose severity is at least 500, and the CPU time of the server's process is
-//! divided by the events that they got.
+//! Measures a server's CPU time per delivered event: many clients receive events with a severity of at least 500.
 //!
-//! `cargo run --release -p taktwerk --example event_load -- URL=PID…`, for example beside `taktwerk serve --events 1000`. With more
-//! than one server they take turns, and the last line compares the first with each of the others.
+//! `cargo run --release -p taktwerk --example event_load -- URL=PID…`, for example with `taktwerk serve --events 1000`. Several
+//! servers are measured in turn, and the last line compares the first with each of the others.
 //!
-//! The events are numbered, so that a missing one is noticed. What a server does not deliver it must tell of with an
-//! EventQueueOverflowEvent; if one is missing without it, the exit code is not zero.
+//! Events are numbered, so that missing ones are detected. A server must report undelivered events with an
+//! EventQueueOverflowEvent; otherwise the exit code is not zero.
 
 #![allow(clippy::print_stdout)] // an example talks
 
@@ -26,24 +25,24 @@ const WARMUP: Duration = Duration::from_secs(2);
 const SPAN: Duration = Duration::from_secs(5);
 const FIELDS: [&str; 6] = ["EventId", "EventType", "SourceName", "Time", "Message", "Severity"];
 const FILTER: &str = "Severity >= 500";
-/// Every second event is severe enough.
+/// Only every second event matches.
 const STEP: u64 = 2;
 
-/// What all clients got.
+/// Counters of all clients.
 #[derive(Debug, Default)]
 struct Counts {
     delivered: AtomicU64,
-    /// Events that say that others were lost.
+    /// Events that report lost events.
     overflows: AtomicU64,
-    /// Events that are missing, and of which an overflow event tells.
+    /// Missing events that an overflow event reported.
     told: AtomicU64,
-    /// Events that are missing, and nobody said so.
+    /// Missing events without report.
     lost: AtomicU64,
-    /// Updates that this program was too slow for, and events that have no number.
+    /// Updates for which this program was too slow, and events without number.
     faults: AtomicU64,
 }
 
-/// What one client has seen.
+/// The state of one client.
 #[derive(Debug, Default)]
 struct Seen {
     last: Option<u64>,
@@ -68,7 +67,7 @@ impl Seen {
         let Some(number) = fields.get(4).and_then(number) else { return add(&counts.faults, 1) };
         add(&counts.delivered, 1);
         if let Some(last) = self.last.replace(number) {
-            // Some other than the next one: also an event that comes twice, or too late.
+            // Not the next number: also a repeated or late event.
             let missing = number.abs_diff(last + STEP) / STEP;
             if missing > 0 {
                 add(if self.overflowed && number > last { &counts.told } else { &counts.lost }, missing);
@@ -86,11 +85,11 @@ fn number(message: &Variant) -> Option<u64> {
     }
 }
 
-/// A server and the process that it runs in.
+/// A server and its process.
 struct Target {
     url: String,
     pid: u32,
-    /// CPU time per delivered event of each round, µs.
+    /// CPU time per delivered event for each round, in µs.
     costs: Vec<f64>,
 }
 
@@ -147,11 +146,11 @@ impl Target {
         let [overflows, told, lost, faults] =
             [&counts.overflows, &counts.told, &counts.lost, &counts.faults].map(get);
         if overflows > 0 {
-            println!("  {told} events were not delivered, and {overflows} overflow events said so");
+            println!("  {told} events were not delivered, reported by {overflows} overflow events");
         }
         if lost > 0 || faults > 0 {
             return Err(format!(
-                "{}: {lost} events are missing or out of order, and no overflow event said so; {faults} could not be taken",
+                "{}: {lost} events are missing or out of order without an overflow event; {faults} could not be received",
                 self.url
             )
             .into());

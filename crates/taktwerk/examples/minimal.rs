@@ -1,7 +1,7 @@
-//! The least a server takes: the whole namespace 0 and nothing of one's own, on a free port, until standard input ends.
-//! `cargo xtask versus` measures its memory: what the library costs a program that has nothing else in it.
+//! A minimal server: only namespace 0, on a free port, until standard input closes. `cargo xtask versus` measures its memory: the
+//! cost of the library itself.
 
-#![allow(clippy::print_stdout)] // its address is what it is asked for
+#![allow(clippy::print_stdout)] // prints its address
 
 use core::time::Duration;
 use std::io::Read as _;

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let running = server.spawn()?;
     println!("listening at {}", running.url());
     loop {
-        // The plant: the temperature creeps towards the setpoint.
+        // Simulates the plant: the temperature approaches the setpoint.
         let now = temperature.get()?;
         temperature.set(now + (setpoint.get()? - now) * 0.01);
         thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,5 @@
-//! The alarms of a server as a whole: lists for dashboards, operators' actions, and states that survive a restart.
+//! The alarms of a server as a whole: lists for dashboards, operators' actions, and a file for states that must survive a
+//! restart.
 
 pub use crate::space::alarm::{Alarm, AlarmBuilder};
 pub use crate::space::alarm_group::AlarmGroupBuilder;
@@ -10,35 +11,36 @@ pub use taktwerk_server::alarm::{
 pub use taktwerk_server::space::{AlarmError, ConditionReport};
 
 use core::time::Duration;
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use taktwerk_files::{FileLock, PRIVATE, read_bytes, replace};
 use taktwerk_net::clock;
 use taktwerk_server::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode};
 
-/// How often changed states are written to their file: what a crash can lose.
+/// Interval for writing changed states to the file: the most that a crash can lose.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
-/// Conditions that a list has at most.
+/// Longest file of states in bytes: enough for more than a million alarms.
+const FILE_LEN_MAX: u64 = 512 << 20;
+/// Most conditions in a list.
 pub const LISTED_MAX: usize = 10_000;
 
-/// Lists conditions and does what operators do: the seam for user interfaces in the server's own process.
+/// Lists conditions and performs operators' actions, for user interfaces in the server's own process.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     space: Arc<AddressSpace>,
 }
 
 impl Conditions {
-    /// Those of an address space.
+    /// The conditions of an address space.
     #[must_use]
     pub fn of(space: &Arc<AddressSpace>) -> Self {
         Self { space: Arc::clone(space) }
     }
 
-    /// The conditions that operators should see (Retain), with their branches, the most urgent first; at most
-    /// [`LISTED_MAX`].
+    /// The conditions that operators should see (Retain), with their branches, the most urgent first. At most [`LISTED_MAX`].
     #[must_use]
     pub fn retained(&self) -> Vec<ConditionView> {
         let mut found = self.space.conditions(true, LISTED_MAX);
@@ -55,16 +57,16 @@ impl Conditions {
         self.space.conditions(false, LISTED_MAX)
     }
 
-    /// Acknowledges the state that an event told of.
+    /// Acknowledges the state that an event reported.
     ///
     /// # Errors
-    /// Bad_NodeIdUnknown, Bad_EventIdUnknown if the state is another one by now, Bad_ConditionBranchAlreadyAcked,
+    /// Bad_NodeIdUnknown, Bad_EventIdUnknown if the state has changed since, Bad_ConditionBranchAlreadyAcked,
     /// Bad_ConditionDisabled.
     pub fn acknowledge(&self, view: &ConditionView, user: &str, comment: &str) -> Result<(), StatusCode> {
         self.answer(Method::Acknowledge, view, user, comment)
     }
 
-    /// Confirms it.
+    /// Confirms the state that an event reported.
     ///
     /// # Errors
     /// As [`Self::acknowledge`], with Bad_ConditionBranchAlreadyConfirmed.
@@ -83,38 +85,48 @@ impl Conditions {
         self.operate(&view.id, &operation)
     }
 
-    /// Does anything else that operators do.
+    /// Performs any other operator action.
     ///
     /// # Errors
-    /// The result code of the Method. Whether the user may call it is for the caller to check, with
-    /// [`AddressSpace::check_rights`].
+    /// The result code of the Method. The caller must check the user's rights with [`AddressSpace::check_rights`].
     pub fn operate(&self, condition: &NodeId, operation: &Operation) -> Result<(), StatusCode> {
         self.space.operate_condition(condition, operation, clock::wall())
     }
 }
 
-/// A file with the states of all conditions. Dropping it writes them a last time.
+/// A file with the states of all conditions. The states are written once more on drop.
 #[derive(Debug)]
 pub(crate) struct AlarmFile {
-    path: PathBuf,
     space: Arc<AddressSpace>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
+    /// Released after the last write.
+    lock: FileLock,
 }
 
 impl AlarmFile {
-    /// Reads the states of before, and writes those of now whenever they have changed.
+    /// Restores the saved states, and saves them whenever they change.
     ///
     /// # Errors
-    /// The file cannot be read or contains something else, or a thread cannot be started.
+    /// The file is used by another server, cannot be read or has other content, or a thread cannot be started.
     pub(crate) fn open(path: &Path, space: &Arc<AddressSpace>) -> io::Result<Self> {
-        match fs::read(path) {
+        let lock = FileLock::of(path)?;
+        if let Some(warning) = lock.warning(path) {
+            tracing::warn!("{warning}");
+        }
+        // The file that is locked, even if a link is changed later.
+        let path = lock.path();
+        match read_bytes(path, FILE_LEN_MAX) {
+            // Left by a crash while another program created the file, or by a full disk. There is nothing to restore.
+            Ok(bytes) if bytes.is_empty() => {
+                tracing::warn!(file = %path.display(), "the file with alarm states is empty: alarms start without saved states");
+            }
             Ok(bytes) => {
                 let restored = space.alarms_or_new().restore(&bytes);
                 let count = restored.map_err(|error| {
                     io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
                 })?;
-                tracing::info!(count, file = %path.display(), "states of alarms were read");
+                tracing::info!(count, file = %path.display(), "alarm states were restored");
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
@@ -135,7 +147,7 @@ impl AlarmFile {
                 }
             }
         })?;
-        Ok(Self { path: path.to_owned(), space: Arc::clone(space), stop, thread: Some(thread) })
+        Ok(Self { space: Arc::clone(space), stop, thread: Some(thread), lock })
     }
 }
 
@@ -144,31 +156,28 @@ impl Drop for AlarmFile {
         *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.stop.1.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was told already.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
         }
-        save(&self.path, &self.space);
+        save(self.lock.path(), &self.space);
     }
 }
 
-/// Writes the states beside the file and puts it in its place, so that there is always a whole one. Says whether it worked.
+/// Writes a temporary file and renames it, so that there is always a complete one. Returns whether it succeeded.
 fn save(path: &Path, space: &AddressSpace) -> bool {
     let bytes = space.save_alarms();
     if bytes.is_empty() {
         return true;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let write = || -> io::Result<()> {
-        let mut file = fs::File::create(&beside)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
+    let written = if bytes.len() as u64 > FILE_LEN_MAX {
+        Err(io::Error::other("there are more alarm states than can be restored"))
+    } else {
+        replace(path, &bytes, PRIVATE)
     };
-    match write() {
+    match written {
         Ok(()) => true,
         Err(error) => {
-            tracing::error!(%error, file = %path.display(), "states of alarms are not saved; it is tried again");
+            tracing::error!(%error, file = %path.display(), "cannot save the alarm states; retrying");
             false
         }
     }

@@ -1,15 +1,15 @@
-//! What can go wrong, and what to do about it.
+//! Errors of building an address space, with advice.
 
 use std::path::PathBuf;
 use taktwerk_server::space::NodeError;
 use taktwerk_server::space::import::ImportError;
 use taktwerk_types::{NodeId, StatusCode};
 
-/// The address space could not be built as asked for.
+/// The address space cannot be built as requested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A node does not fit in.
+    /// A node cannot be added.
     #[error(transparent)]
     Node(#[from] NodeError),
     /// A NodeSet file has a mistake.
@@ -23,7 +23,7 @@ pub enum BuildError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A type does not declare what an instance was to have.
+    /// A type does not declare a requested member.
     #[error(
         "the type {type_id} has no member {path}: give the path of an optional child, in names without namespace"
     )]
@@ -33,19 +33,19 @@ pub enum BuildError {
         /// The path.
         path: String,
     },
-    /// The arguments of a Method do not fit its function.
-    #[error("the method {method} has {named} names for {typed} {what}: give one name for each")]
+    /// The number of argument names differs from the function's.
+    #[error("the method {method} has {typed} {what} but {named} names: give one name for each")]
     Arguments {
         /// The Method's name.
         method: String,
         /// `inputs` or `outputs`.
         what: &'static str,
-        /// How many names were given.
+        /// The number of names.
         named: usize,
-        /// How many the function has.
+        /// The number of arguments or results of the function.
         typed: usize,
     },
-    /// A type of state machines is not in order.
+    /// The definition of a state machine type is invalid.
     #[error("the state machine {name} cannot be built: {problem}")]
     StateMachine {
         /// The name of the type.
@@ -53,7 +53,7 @@ pub enum BuildError {
         /// What is wrong, and what to do.
         problem: String,
     },
-    /// A SecurityGroup of PubSub is not in order.
+    /// The settings of a PubSub SecurityGroup are invalid.
     #[error("the security group {id:?} cannot be served: {status}")]
     SecurityGroup {
         /// Its id.
@@ -64,7 +64,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// The matching status.
+    /// The corresponding status code.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {

@@ -1,4 +1,4 @@
-//! The server's headroom as variables below `Headroom` in a namespace of its own.
+//! Shows the server's headroom as variables below `Headroom` in a separate namespace.
 
 use crate::space::Namespace;
 use crate::{BuildError, Server};
@@ -10,16 +10,16 @@ pub use taktwerk_server::headroom::{Admit, Prices};
 /// The namespace of these variables.
 pub const NAMESPACE: &str = "urn:taktwerk:headroom";
 
-/// A variable: its name, what it says, and how it comes from a report.
+/// A variable: its name, its description, and its value from a report.
 type Shown = (&'static str, &'static str, fn(&Report) -> f64);
 
 /// CPU is in percent of one core.
 const VARIABLES: [Shown; 13] = [
     ("PredictedCpu", "CPU of what clients have asked for, percent of one core", |one| one.predicted * 100.0),
-    ("ActualCpu", "CPU of the last second, percent of one core; 0 before it was measured", |one| {
+    ("ActualCpu", "CPU of the last second, percent of one core; 0 before the first measurement", |one| {
         one.actual.unwrap_or(0.0) * 100.0
     }),
-    ("PriceFactor", "By how much work is dearer than in the calibration: 1 or more", |one| one.factor),
+    ("PriceFactor", "Measured cost of work relative to the calibration: 0.7 to 2", |one| one.factor),
     ("LimitCpu", "Most CPU, percent of one core", |one| one.limit * 100.0),
     ("DemandSignals", "Values per second that clients have asked for", |one| one.values_per_s),
     ("DemandMessages", "Messages per second that clients have asked for", |one| one.messages_per_s),
@@ -33,7 +33,7 @@ const VARIABLES: [Shown; 13] = [
 ];
 
 impl Server {
-    /// Shows the headroom below `Objects`, if the server reckons with one. Values are made when somebody reads them.
+    /// Shows the headroom below `Objects`, if the server has a cost model. Values are computed when they are read.
     ///
     /// # Errors
     /// A node cannot be added.

@@ -41,28 +41,27 @@ use taktwerk_server::account::HeapSize;
 use taktwerk_server::recorder::{Recorded, Recorder};
 use taktwerk_server::space::Wake;
 
-/// Values on their way to the recorder's thread; beyond, values are lost and marked.
+/// Longest queue to the recorder's thread, in values. Beyond it values are dropped and marked as lost.
 pub(crate) const QUEUE_LEN: usize = 1 << 17;
-/// How often values are stored: what a crash can lose.
+/// Interval for storing values: the most that a crash can lose.
 const STORE_EVERY: Duration = Duration::from_millis(500);
-/// How often values are taken from the variables, at most: a value that is overwritten before that costs its writer more.
+/// Shortest interval for fetching values from variables. A value that is overwritten before it is fetched costs its writer more.
 const TAKE_EVERY_MIN: Duration = Duration::from_millis(20);
-/// How long hardly any value is overwritten before values are taken less often.
+/// After this time with hardly any overwritten values, values are fetched less often.
 const CALM: Duration = Duration::from_secs(10);
-/// How often the stores delete what is too old.
+/// Interval at which stores delete expired values.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(600);
-/// Values that wait for a store that fails; beyond, the oldest are dropped and the gap is marked. They take about 150
-/// bytes each.
+/// Most values queued for a failing store; beyond, the oldest are dropped and the gap is marked. A value takes about 150 bytes.
 const WAITING_MAX: usize = 2_000_000;
-/// Bytes of their texts and arrays.
+/// Most bytes of texts and arrays in that queue.
 const WAITING_BYTES_MAX: usize = 256 << 20;
-/// How long a store that failed is left alone, at most.
+/// Longest pause before a failed store is retried.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
-/// Events that wait for a store that fails; beyond, the oldest are dropped.
+/// Most events queued for a failing store; beyond, the oldest are dropped.
 const EVENTS_WAITING_MAX: usize = 100_000;
 
-/// What the recorder has done.
+/// Counters of the recorder.
 #[derive(Debug, Default)]
 pub struct RecorderCounters {
     recorded: AtomicU64,
@@ -73,39 +72,38 @@ pub struct RecorderCounters {
 }
 
 impl RecorderCounters {
-    /// Values that are stored.
+    /// Stored values.
     #[must_use]
     pub fn recorded(&self) -> u64 {
         self.recorded.load(Ordering::Relaxed)
     }
 
-    /// Events that are stored.
+    /// Stored events.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Values that were dropped, because they came too fast or a store failed for too long. The history says Bad_DataLost
-    /// where they are missing.
+    /// Dropped values: they arrived too fast, or a store failed for too long. The history has Bad_DataLost in their place.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Batches that a store could not take.
+    /// Failed writes to a store.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Values that wait to be stored.
+    /// Values queued to be stored.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         self.waiting.load(Ordering::Relaxed)
     }
 }
 
-/// What the thread is told.
+/// Wakes or stops the recorder's thread.
 #[derive(Debug, Default)]
 struct Bell {
     state: Mutex<(bool, bool)>,
@@ -117,7 +115,7 @@ impl Bell {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it is rung or the time is over; says whether to stop.
+    /// Waits for a wake-up or until `span` is over. Returns whether to stop.
     fn wait(&self, span: Duration) -> bool {
         let state = self.lock();
         let waited = self.rung.wait_timeout_while(state, span, |(rung, stop)| !*rung && !*stop);
@@ -141,7 +139,7 @@ impl Wake for Ring {
     }
 }
 
-/// The thread that stores what is recorded.
+/// The thread that stores recorded values and events.
 #[derive(Debug)]
 pub(crate) struct RecorderThread {
     bell: Arc<Bell>,
@@ -150,7 +148,7 @@ pub(crate) struct RecorderThread {
 }
 
 impl RecorderThread {
-    /// Starts it, if the space has a recorder.
+    /// Starts the thread, if the address space has a recorder.
     pub(crate) fn start(space: &Arc<AddressSpace>) -> std::io::Result<Option<Self>> {
         let Some(recorder) = Recorder::new(space) else { return Ok(None) };
         let (bell, counters) = (Arc::new(Bell::default()), Arc::new(RecorderCounters::default()));
@@ -162,6 +160,7 @@ impl RecorderThread {
             events: None,
             store: space.history_store().map(Arc::clone),
             lost_in_queue: 0,
+            maintenance: None,
         };
         let told = Arc::clone(&bell);
         let thread =
@@ -178,8 +177,31 @@ impl Drop for RecorderThread {
     fn drop(&mut self) {
         self.bell.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was told already.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
+        }
+    }
+}
+
+/// A store that fails: each reason is logged once, and the end. The log prints all of these lines, because they name the only
+/// signs of an outage (`taktwerk::outage`, see the command's limit of repeated warnings).
+#[derive(Debug, Default)]
+struct Outage {
+    reason: Option<String>,
+}
+
+impl Outage {
+    fn note(&mut self, what: &str, error: &StoreError) {
+        let reason = error.to_string();
+        if self.reason.as_ref() != Some(&reason) {
+            tracing::error!(target: "taktwerk::outage", error = reason, "history: cannot store {what}; retrying");
+            self.reason = Some(reason);
+        }
+    }
+
+    fn end(&mut self, what: &str) {
+        if self.reason.take().is_some() {
+            tracing::warn!(target: "taktwerk::outage", "history: {what} are stored again");
         }
     }
 }
@@ -188,27 +210,27 @@ impl Drop for RecorderThread {
 struct Batch {
     store: Arc<dyn HistoryStore>,
     values: Vec<(NodeKey, HistoryValue)>,
-    /// What the values own.
+    /// Bytes of the values' texts and arrays.
     bytes: usize,
-    /// How long a failed store is left alone, and until when.
+    /// The pause after a failure, and its end.
     backoff: Duration,
     not_before: Option<Instant>,
-    is_failing: bool,
+    outage: Outage,
 }
 
-/// Events on their way to their store.
+/// Events queued for their store.
 struct EventBatch {
     history: Arc<NodeHistory>,
     events: Vec<StoredEvent>,
-    is_failing: bool,
+    outage: Outage,
 }
 
 impl EventBatch {
     fn new(history: Arc<NodeHistory>) -> Self {
-        Self { history, events: Vec::new(), is_failing: false }
+        Self { history, events: Vec::new(), outage: Outage::default() }
     }
 
-    /// Stores all of them, or keeps them for the next time.
+    /// Stores all events, or keeps them for the next attempt.
     fn flush(&mut self, counters: &RecorderCounters) {
         if self.events.is_empty() {
             return;
@@ -217,15 +239,11 @@ impl EventBatch {
             Ok(()) => {
                 counters.events.fetch_add(self.events.len() as u64, Ordering::Relaxed);
                 self.events.clear();
-                if core::mem::take(&mut self.is_failing) {
-                    tracing::info!("history: events are stored again");
-                }
+                self.outage.end("events");
             }
             Err(error) => {
                 counters.failures.fetch_add(1, Ordering::Relaxed);
-                if !core::mem::replace(&mut self.is_failing, true) {
-                    tracing::error!(%error, "history: events wait until they can be stored");
-                }
+                self.outage.note("events", &error);
                 let excess = self.events.len().saturating_sub(EVENTS_WAITING_MAX);
                 if excess > 0 {
                     counters.lost.fetch_add(excess as u64, Ordering::Relaxed);
@@ -240,7 +258,7 @@ impl EventBatch {
     }
 }
 
-/// How often values are taken: so often that few of them are overwritten before, and no more, because each time wakes the
+/// Adapts the interval of fetching values: short enough that few are overwritten, and no shorter, because each fetch wakes the
 /// processor.
 #[derive(Debug)]
 struct Pace {
@@ -253,7 +271,7 @@ impl Pace {
         Self { every: STORE_EVERY, since: now }
     }
 
-    /// So many values have been taken, of which some had been overwritten.
+    /// Adapts the interval after fetching `taken` values, of which some had been overwritten.
     fn note(&mut self, taken: usize, overwritten: usize, now: Instant) {
         if overwritten * 10 > taken {
             *self = Self { every: (self.every / 2).max(TAKE_EVERY_MIN), since: now };
@@ -270,10 +288,11 @@ struct Loop {
     events: Option<EventBatch>,
     store: Option<Arc<dyn HistoryStore>>,
     lost_in_queue: u64,
+    maintenance: Option<JoinHandle<()>>,
 }
 
-/// The thread asks every tenth of a millisecond or so whether somebody else wants to run, as the stores do, and has a low
-/// [`Priority`]: those that answer clients would wait for a whole time slice of it otherwise when they share its processor.
+/// The thread yields about every tenth of a millisecond, as the stores do, and has a low [`Priority`]. Otherwise threads that
+/// answer clients would wait for a whole time slice when they share its processor.
 impl Loop {
     fn run(&mut self, bell: &Bell) {
         let mut priority = Priority::new();
@@ -316,12 +335,27 @@ impl Loop {
             }
             if maintained.elapsed() >= MAINTAIN_EVERY {
                 maintained = Instant::now();
-                for store in self.stores() {
-                    if let Err(error) = store.maintain(taktwerk_net::clock::wall()) {
-                        tracing::warn!(%error, "history: old values stay");
-                    }
+                self.maintain();
+            }
+        }
+    }
+
+    /// Deletes what has expired, on a thread of its own: a database may take long, and values are recorded meanwhile.
+    fn maintain(&mut self) {
+        if self.maintenance.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let stores = self.stores();
+        let delete = move || {
+            for store in stores {
+                if let Err(error) = store.maintain(taktwerk_net::clock::wall()) {
+                    tracing::warn!(%error, "history: cannot delete expired values");
                 }
             }
+        };
+        match thread::Builder::new().name("taktwerk-expire".to_owned()).spawn(delete) {
+            Ok(thread) => self.maintenance = Some(thread),
+            Err(error) => tracing::warn!(%error, "history: cannot delete expired values"),
         }
     }
 
@@ -348,13 +382,13 @@ impl Loop {
         for batch in self.batches.iter().filter(|batch| !batch.values.is_empty()) {
             tracing::error!(
                 values = batch.values.len(),
-                "history: the server ends and these values are not stored"
+                "history: the server stops and these values are lost"
             );
             self.counters.lost.fetch_add(batch.values.len() as u64, Ordering::Relaxed);
         }
         for store in self.stores() {
             if let Err(error) = store.finish() {
-                tracing::error!(%error, "history: the store does not end in order");
+                tracing::error!(%error, "history: the store cannot be closed properly");
             }
         }
     }
@@ -368,7 +402,7 @@ impl Batch {
             bytes: 0,
             backoff: Duration::ZERO,
             not_before: None,
-            is_failing: false,
+            outage: Outage::default(),
         }
     }
 
@@ -377,7 +411,7 @@ impl Batch {
         self.values.push((node, value));
     }
 
-    /// Stores everything, unless the store has failed a moment ago.
+    /// Stores all values. After a recent failure it waits, unless `at_once`.
     fn flush(&mut self, counters: &RecorderCounters, at_once: bool) {
         let waits = self.not_before.is_some_and(|until| Instant::now() < until);
         if self.values.is_empty() || (waits && !at_once) {
@@ -388,16 +422,12 @@ impl Batch {
                 counters.recorded.fetch_add(self.values.len() as u64, Ordering::Relaxed);
                 self.values.clear();
                 self.bytes = 0;
-                if core::mem::take(&mut self.is_failing) {
-                    tracing::info!("history: values are stored again");
-                }
+                self.outage.end("values");
                 (self.backoff, self.not_before) = (Duration::ZERO, None);
             }
             Err(error) => {
                 counters.failures.fetch_add(1, Ordering::Relaxed);
-                if !core::mem::replace(&mut self.is_failing, true) {
-                    tracing::error!(%error, "history: values wait until they can be stored");
-                }
+                self.outage.note("values", &error);
                 self.backoff = (self.backoff * 2).clamp(STORE_EVERY, BACKOFF_MAX);
                 self.not_before = Some(Instant::now() + self.backoff);
                 self.bound(counters);
@@ -405,12 +435,12 @@ impl Batch {
         }
     }
 
-    /// Drops the oldest values if there are too many, and says so in the histories of their variables.
+    /// Drops the oldest values if there are too many, and marks the gap in the histories of their variables.
     fn bound(&mut self, counters: &RecorderCounters) {
         if self.values.len() <= WAITING_MAX && self.bytes <= WAITING_BYTES_MAX {
             return;
         }
-        // About half of them at once: what is left is moved.
+        // Drop about half of them at once, because the rest is moved.
         let (mut count, mut left) = (0, self.bytes);
         for (_, value) in &self.values {
             if self.values.len() - count <= WAITING_MAX / 2 && left <= WAITING_BYTES_MAX / 2 {
@@ -444,7 +474,7 @@ mod tests {
     use super::*;
     use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-    /// A store that fails.
+    /// A store that always fails.
     #[derive(Debug)]
     struct Full;
 
@@ -466,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_wait_for_a_store_that_fails_have_a_limit_of_bytes() {
+    fn values_queued_for_a_failing_store_are_limited_in_bytes() {
         let (mut batch, counters) = (Batch::new(Arc::new(Full)), RecorderCounters::default());
         let key: NodeKey = "large".into();
         let large = Variant::from("x".repeat(1 << 20));
@@ -486,11 +516,11 @@ mod tests {
     }
 
     #[test]
-    fn values_are_taken_before_they_are_overwritten_and_no_more_often() {
+    fn values_are_fetched_before_overwriting_but_not_more_often() {
         let start = Instant::now();
         let mut pace = Pace::new(start);
         let mut now = start;
-        // Every 100 ms all of 1 000 variables are written.
+        // All of 1 000 variables are written every 100 ms.
         let mut longest = Duration::ZERO;
         for at in 0..10_000 {
             let before = now.duration_since(start).as_millis() / 100;
@@ -500,7 +530,7 @@ mod tests {
             longest = longest.max(if at < 10 { Duration::ZERO } else { pace.every });
         }
         assert!((TAKE_EVERY_MIN..Duration::from_millis(160)).contains(&longest), "{longest:?}");
-        // Nothing is written any more.
+        // No more writes.
         for _ in 0..10_000 {
             now += pace.every;
             pace.note(0, 0, now);

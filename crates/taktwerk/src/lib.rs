@@ -43,25 +43,25 @@
 //! # }
 //! ```
 //!
-//! # The map
+//! # Modules
 //! - [`server`]: configuring, starting and stopping a server; [`space`]: its nodes, values and methods;
 //! - [`client`]: connecting, reading, writing, browsing, calling, subscribing;
 //! - [`pubsub`]: publishing and subscribing without a connection;
-//! - [`event`]: typed events, raised and received;
+//! - [`event`]: typed events, for servers and clients;
 //! - [`alarms`]: lists of conditions, operators' actions, states that survive a restart;
 //! - [`history`]: stores of history, and what is recorded;
-//! - [`files`]: folders on disk as clients see them;
-//! - [`pki`]: certificates and trust from a folder;
-//! - [`program`]: programs that clients start and stop;
-//! - [`state_machine`]: state machines of an application's own types;
+//! - [`files`]: directories on disk as FileType and FileDirectoryType;
+//! - [`pki`]: certificates and trust lists in a directory;
+//! - [`program`]: Programs that clients start and stop (Part 10);
+//! - [`state_machine`]: application-defined state machines (Part 16);
 //! - [`pubsub_model`]: PubSub in a server's address space, and key services;
 //! - [`value`]: Rust types as OPC UA values; [`mod@unit`]: engineering units;
-//! - [`headroom`]: predicts the CPU of what clients ask for;
-//! - [`error`]: what can go wrong, with advice.
+//! - [`headroom`]: predicted CPU use of the clients' subscriptions;
+//! - [`error`]: errors with advice.
 
 #![forbid(unsafe_code)]
 
-// Generated event types name the library as those of applications do.
+// Generated event types refer to this crate by its name, as in applications.
 extern crate self as taktwerk;
 
 pub mod alarms;
@@ -110,5 +110,10 @@ struct Readme;
 #[doc = include_str!("../../../docs/events.md")]
 #[doc = include_str!("../../../docs/alarms.md")]
 #[doc = include_str!("../../../docs/programs.md")]
+#[doc = include_str!("../../../docs/files.md")]
+#[doc = include_str!("../../../docs/nodes.md")]
 #[doc = include_str!("../../../docs/durable-subscriptions.md")]
+#[doc = include_str!("../../../docs/authorization.md")]
+#[doc = include_str!("../../../docs/pubsub.md")]
+#[doc = include_str!("../../../docs/reference/pubsub-actions.md")]
 struct LibraryTutorial;

@@ -1,9 +1,11 @@
-//! Certificates and trust from a folder: what servers and clients need for every policy but None.
+//! Certificates and trust lists in a directory: needed by servers and clients for every policy but None.
 //!
-//! `renewal`: our certificates, read again while a server runs.
+//! `renewal`: own certificates, reloaded while a server runs; `in_process`: a client in the server's process.
 
+mod in_process;
 mod renewal;
 
+pub use in_process::InProcessClient;
 pub(crate) use renewal::Renewal;
 
 use core::sync::atomic::AtomicU64;
@@ -19,18 +21,21 @@ use taktwerk_pki::{
     encoding,
 };
 
-/// How soon servers and clients notice that a trust list has changed.
+/// Longest file of an own certificate with its issuers, or of a key.
+const IDENTITY_LEN_MAX: u64 = 1 << 20;
+
+/// How soon servers and clients detect a changed trust list.
 pub(crate) const TRUST_LIST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Our certificates with their keys, and whom we trust: a folder laid out as other OPC UA stacks do it.
+/// Own certificates with their keys, and trust lists, in a directory laid out as in other OPC UA stacks:
 ///
 /// ```text
 /// own/certs  own/private     our certificates and their keys
-/// trusted/certs              whom we trust
-/// rejected/certs             who was refused: look at them, then move them to trusted/certs
+/// trusted/certs              trusted certificates
+/// rejected/certs             rejected certificates: review them, then move them to trusted/certs
 /// ```
 ///
-/// Changes of the trust lists are noticed while a server or client runs, changes of our certificates while a server runs.
+/// Changed trust lists are detected while a server or client runs; changed own certificates while a server runs.
 #[derive(Debug, Clone)]
 pub struct Pki {
     validator: Arc<StoreValidator>,
@@ -41,7 +46,7 @@ pub struct Pki {
     problems: Vec<Problem>,
 }
 
-/// Why a folder cannot be used.
+/// Why a PKI directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PkiError {
@@ -61,12 +66,12 @@ pub enum PkiError {
         /// What is wrong with it.
         reason: IdentityError,
     },
-    /// A certificate could not be made.
+    /// A certificate could not be created.
     #[error(transparent)]
     Create(#[from] CreateError),
 }
 
-/// How a folder is opened.
+/// Settings for opening a PKI directory.
 #[derive(Debug)]
 #[must_use = "nothing happens before open()"]
 pub struct PkiBuilder {
@@ -80,7 +85,7 @@ pub struct PkiBuilder {
 }
 
 impl Pki {
-    /// The store in a folder, which need not exist yet.
+    /// Begins with a directory, which need not exist yet.
     pub fn in_folder(folder: impl Into<PathBuf>) -> PkiBuilder {
         PkiBuilder {
             folder: folder.into(),
@@ -93,7 +98,7 @@ impl Pki {
         }
     }
 
-    /// What servers and clients take.
+    /// The cryptographic provider for servers and clients.
     #[must_use]
     pub fn provider(&self) -> Arc<dyn Provider> {
         self.provider.clone()
@@ -105,45 +110,44 @@ impl Pki {
         self.validator.store()
     }
 
-    /// Who decides about other people's certificates.
+    /// The validator of peers' certificates.
     #[must_use]
     pub fn validator(&self) -> &Arc<StoreValidator> {
         &self.validator
     }
 
-    /// Looks at the files every second from a thread of its own, and counts the changes of the trust lists: what
-    /// [`ClientConfig::trust_list_changes`](taktwerk_client::ClientConfig::trust_list_changes) takes. Builders of servers
-    /// and clients do this themselves.
+    /// Checks the files every second on a separate thread, and counts the changes of the trust lists for
+    /// [`ClientConfig::trust_list_changes`](taktwerk_client::ClientConfig::trust_list_changes). The builders of servers and
+    /// clients do this themselves.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// The thread cannot be started.
     pub fn watch(&self) -> std::io::Result<Arc<AtomicU64>> {
         self.validator.watch(TRUST_LIST_INTERVAL)?;
         Ok(self.validator.change_counter())
     }
 
-    /// Reads our certificates again, and uses those that have changed from now on. Builders of servers look every second
-    /// themselves. Returns whether there are new ones.
+    /// Reloads the own certificates, and uses changed ones from now on. Servers check every second themselves. Returns whether
+    /// there are new certificates.
     ///
     /// # Errors
-    /// [`PkiError`]: the old ones stay in use. The new ones must have the same ApplicationUri and serve the same policies.
+    /// [`PkiError`]: the old certificates stay in use. New ones must have the same ApplicationUri and serve the same policies.
     pub fn renew(&self) -> Result<bool, PkiError> {
         self.renewal.renew()
     }
 
-    /// What reads our certificates again.
+    /// The reloader of own certificates.
     pub(crate) fn renewal(&self) -> &Arc<Renewal> {
         &self.renewal
     }
 
-    /// The ApplicationUri in our certificate; an application has to call itself exactly that.
+    /// The ApplicationUri in the own certificate; the application's description must have the same.
     #[must_use]
     pub fn application_uri(&self) -> Option<&str> {
         self.application_uri.as_deref()
     }
 
-    /// The policies that our certificates serve, the most secure first; without those that are only used when asked for
-    /// by name.
+    /// The policies that the own certificates serve, the most secure first, without those that must be requested by name.
     #[must_use]
     pub fn policies(&self) -> Vec<SecurityPolicy> {
         let mut policies = self.provider.usable_policies();
@@ -151,19 +155,19 @@ impl Pki {
         policies
     }
 
-    /// The certificates that [`PkiBuilder::open`] has made.
+    /// The certificates that [`PkiBuilder::open`] created.
     #[must_use]
     pub fn created(&self) -> &[PathBuf] {
         &self.created
     }
 
-    /// Files that are broken, exposed or foreign; they do not count.
+    /// Files that are broken, exposed or foreign. They are ignored.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Trusts the certificates of another folder, such as those of a client on this machine.
+    /// Trusts the certificates of another PKI directory, such as those of a client on this machine.
     ///
     /// # Errors
     /// [`PkiError::File`].
@@ -179,63 +183,68 @@ impl Pki {
 }
 
 impl PkiBuilder {
-    /// What certificates that are made here say about the application: its name, its ApplicationUri, and the hosts by
-    /// which clients dial it. Default: `Taktwerk`, `urn:taktwerk`, this machine.
+    /// The content of certificates created here: the application's name, its ApplicationUri, and the hosts by which clients
+    /// connect. Default: `Taktwerk`, `urn:taktwerk`, this machine.
     pub fn settings(mut self, settings: CertificateSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Makes self-signed certificates with these kinds of keys where the folder has none of the kind. Default: none.
+    /// Creates a self-signed certificate for each of these kinds of key that the directory lacks. Default: none.
     pub fn create_missing(mut self, keys: impl Into<Vec<NewKey>>) -> Self {
         self.create = keys.into();
         self
     }
 
-    /// Takes our certificate and key from these files, DER or PEM, instead of the folder's.
+    /// Uses an own certificate and key from these files, DER or PEM, instead of the directory's.
     pub fn own_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.own = Some((certificate.into(), key.into()));
         self
     }
 
-    /// What is forgiven when certificates are checked. Default: nothing.
+    /// Which validation errors are suppressed. Default: none.
     pub fn options(mut self, options: ValidationOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Trusts a server for good when it is met for the first time. Whoever answers that once is trusted: only on networks
-    /// where nobody else can.
+    /// Trusts a server permanently at the first connection. An attacker who answers first is then trusted, so use this only on
+    /// isolated networks.
     pub fn trust_on_first_use(mut self, on: bool) -> Self {
         self.trust_on_first_use = on;
         self
     }
 
-    /// Keeps the keys of channels so that a key log can be told of them; see
-    /// [`ServerBuilder::key_log`](crate::server::ServerBuilder::key_log). Whoever has them reads everything.
+    /// Keeps the keys of channels for a key log; see [`ServerBuilder::key_log`](crate::server::ServerBuilder::key_log). With
+    /// these keys, recorded traffic can be decrypted.
     pub fn disclose_keys(mut self, on: bool) -> Self {
         self.disclose_keys = on;
         self
     }
 
-    /// Reads the folder, and makes what is missing in it.
+    /// Reads the directory, and creates what is missing.
     ///
     /// # Errors
-    /// [`PkiError`]. Broken files in the folder are no error; see [`Pki::problems`].
+    /// [`PkiError`]. Broken files in the directory are not an error; see [`Pki::problems`].
     pub fn open(self) -> Result<Pki, PkiError> {
         let store = Store::at(&self.folder);
         let mut created = Vec::new();
         if self.own.is_none() {
-            // Before anything is made: a key that cannot be used must not be followed by a new one in silence.
+            // Check first: an unusable key must not silently be replaced by a new one.
             store.check_permissions().map_err(|problem| at(&problem.path)(problem.what))?;
             store.create().map_err(|error| at(&self.folder)(error.to_string()))?;
             let own = store.own(&mut Vec::new());
+            // One application has one ApplicationUri, which clients compare with that of its endpoints (Part 4 §5.5.1).
+            let mut settings = self.settings.clone();
+            if let Some(uri) = own.iter().find_map(|own| own.certificate.application_uri()) {
+                settings.application_uri = uri.to_owned();
+            }
             for wanted in &self.create {
                 if own.iter().any(|own| wanted.serves_as(own.key.kind())) {
                     continue;
                 }
                 let key = PrivateKey::generate(*wanted).map_err(CreateError::from)?;
-                let certificate = create::self_signed(&self.settings, &key)?;
+                let certificate = create::self_signed(&settings, &key)?;
                 let kept = store.keep_own(&[certificate], &key);
                 created.push(kept.map_err(|error| at(&self.folder)(error.to_string()))?.0);
             }
@@ -263,7 +272,7 @@ fn at(path: &Path) -> impl FnOnce(String) -> PkiError + use<> {
     move |reason| PkiError::File { path, reason }
 }
 
-/// Our certificates with their keys: those of the store, or those of two files.
+/// Own certificates with their keys: from the store, or from two files.
 fn identities(
     store: &Store,
     files: Option<&(PathBuf, PathBuf)>,
@@ -271,7 +280,17 @@ fn identities(
 ) -> Result<Vec<(Identity, Certificate)>, PkiError> {
     let mut identities = Vec::new();
     let Some((certificate, key)) = files else {
+        let mut first_uri = None;
         for own in store.own(problems) {
+            let uri = own.certificate.application_uri().unwrap_or("none");
+            let expected = first_uri.get_or_insert_with(|| uri.to_owned());
+            if uri != expected {
+                let problem = format!(
+                    "its ApplicationUri is {uri}, but that of another own certificate is {expected}: clients refuse one of \
+                     them; remove it, or renew it with `taktwerk pki init --renew --uri {expected}`"
+                );
+                problems.push(Problem::new(&own.path, problem));
+            }
             match Identity::new(own.chain, own.key.pkcs8()) {
                 Ok(identity) => identities.push((identity, own.certificate)),
                 Err(reason) => problems.push(Problem::new(&own.path, reason)),
@@ -279,7 +298,9 @@ fn identities(
         }
         return Ok(identities);
     };
-    let read = |path: &Path| std::fs::read(path).map_err(|error| at(path)(error.to_string()));
+    let read = |path: &Path| {
+        taktwerk_files::read_bytes(path, IDENTITY_LEN_MAX).map_err(|error| at(path)(error.to_string()))
+    };
     let chain =
         encoding::certificates(&read(certificate)?).map_err(|error| at(certificate)(error.to_string()))?;
     permissions::check(key, Protection::ReadAndWrite).map_err(|error| at(key)(error.to_string()))?;
@@ -288,6 +309,7 @@ fn identities(
     let identity = Identity::new(bytes, key_file.pkcs8())
         .map_err(|reason| PkiError::Identity { path: certificate.clone(), reason })?;
     let leaf = chain.into_iter().next();
-    identities.push((identity, leaf.ok_or_else(|| at(certificate)("it holds no certificate".into()))?));
+    identities
+        .push((identity, leaf.ok_or_else(|| at(certificate)("the file contains no certificate".into()))?));
     Ok(identities)
 }

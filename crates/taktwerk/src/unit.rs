@@ -8,8 +8,8 @@ const NAMESPACE: &str = "http://www.opcfoundation.org/UA/units/un/cefact";
 
 /// An engineering unit of the UNECE list (Recommendation 20).
 ///
-/// The constants are those that plants use most; any other unit of the list can be written as
-/// `Unit::new("MTK", "m²", "square metre")`.
+/// The constants are the most common units; any other unit of the list can be written as `Unit::new("MTK", "m²", "square
+/// metre")`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
     code: &'static str,
@@ -83,8 +83,8 @@ impl Unit {
         self.symbol
     }
 
-    /// The code as the number that EUInformation carries: its characters as the bytes of an Int32, the last one
-    /// lowest (Part 8 §5.6.4.3).
+    /// The code as the number in EUInformation: its characters are the bytes of an Int32, the last one the least significant
+    /// (Part 8 §5.6.4.3).
     #[must_use]
     pub fn id(self) -> i32 {
         self.code.bytes().fold(0, |id, byte| id << 8 | i32::from(byte))

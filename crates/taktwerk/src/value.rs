@@ -1,4 +1,4 @@
-//! Rust types as OPC UA values: what can be the value of a Variable, an argument of a Method, or the result of a read.
+//! Rust types as OPC UA values: for Variables, Method arguments and read results.
 
 use core::time::Duration;
 use taktwerk_types::{
@@ -6,14 +6,14 @@ use taktwerk_types::{
     LocalizedText, NodeId, QualifiedName, StatusCode, Structure, UaString, UtcTime, Variant, XmlElement,
 };
 
-/// A Rust type that stands for an OPC UA DataType.
+/// A Rust type that corresponds to an OPC UA DataType.
 ///
 /// Implemented for the built-in types, `String`, [`Duration`] (milliseconds as a Double), [`Struct`] around generated
 /// structures, [`Variant`] itself (BaseDataType), and vectors of all of them.
 pub trait Value: Sized + Send + 'static {
     /// The DataType's id in namespace 0.
     const DATA_TYPE: u32;
-    /// −1 for scalars, 1 for vectors, −2 for what can be both.
+    /// −1 for scalars, 1 for vectors, −2 for any.
     const VALUE_RANK: i32 = -1;
 
     /// The value as a Variant.
@@ -26,7 +26,7 @@ pub trait Value: Sized + Send + 'static {
     fn from_variant(value: Variant) -> Result<Self, WrongType>;
 }
 
-/// A value is of another type than the program expects.
+/// A value has another type than the program expects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongType(String);
@@ -162,7 +162,7 @@ impl Value for Duration {
     fn from_variant(value: Variant) -> Result<Self, WrongType> {
         let millis = f64::from_variant(value)?;
         Self::try_from_secs_f64(millis / 1000.0)
-            .map_err(|_| WrongType(format!("{millis} ms is no span of time")))
+            .map_err(|_| WrongType(format!("{millis} ms is not a duration")))
     }
 }
 
@@ -250,9 +250,9 @@ fn structure<T: Structure>(object: &ExtensionObject) -> Result<T, WrongType> {
     object.decode().map_err(|error| WrongType(format!("a structure of type {}: {error}", object.type_id)))
 }
 
-/// What a Variable can start with: every [`Value`], and texts and arrays as they are written in programs.
+/// An initial value of a Variable: any [`Value`], and string and array literals.
 pub trait Initial {
-    /// The type that the Variable has from then on.
+    /// The type of the Variable.
     type Value: Value;
 
     /// The value.
@@ -286,7 +286,7 @@ where
     }
 }
 
-/// A value that was read, with its quality and times, as a Rust type.
+/// Converts a read value to a Rust type.
 ///
 /// # Errors
 /// The value's status if it is bad, Bad_NoData if there is no value, Bad_TypeMismatch if it is of another type.
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_as_they_went() {
+    fn values_survive_a_round_trip() {
         round_trip(true);
         round_trip(-5i16);
         round_trip(vec![1.5f64, -2.5]);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_have_the_types_they_look_like() {
+    fn literals_have_the_expected_types() {
         fn data_type<I: Initial>(_: I) -> (u32, i32) {
             (I::Value::DATA_TYPE, I::Value::VALUE_RANK)
         }

@@ -49,7 +49,7 @@ async fn an_operator_follows_an_alarm_to_its_end() {
     assert_eq!(acknowledged.comment, "on my way");
     let again = conditions.acknowledge(&alarm, "").await.unwrap_err();
     assert_eq!(again.status(), StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED);
-    // Who comes later asks for what there is.
+    // A later client lists the current conditions.
     let listed = within("a list", conditions.list()).await.unwrap();
     assert_eq!(listed.as_slice(), core::slice::from_ref(&acknowledged));
     conditions.shelve(&alarm.condition_id, Some(Duration::from_secs(60))).await.unwrap();
@@ -84,13 +84,13 @@ async fn the_server_lists_and_acknowledges_in_its_own_process() {
     conditions.acknowledge(&found, "ann", "seen").unwrap();
     let now = conditions.retained().remove(0);
     assert!(now.state.acked && &*now.state.user == "ann");
-    // With the event of before it is known what is meant, and that it is done.
+    // The earlier event identifies the state, which is acknowledged already.
     let again = conditions.acknowledge(&found, "bob", "");
     assert_eq!(again, Err(StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED));
 }
 
 #[tokio::test]
-async fn states_are_in_a_file() {
+async fn states_are_saved_in_a_file() {
     let folder = std::env::temp_dir().join(format!("taktwerk-alarms-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("alarms.bin");
@@ -110,10 +110,39 @@ async fn states_are_in_a_file() {
     assert_eq!(after.state.comment.text.as_str(), "it drips");
     assert_eq!(&*after.state.message, "The leak detector has tripped");
     server.stop(Duration::from_millis(100));
-    // Something else in its place is refused, and said.
+    // A file with other content is rejected with an error.
     std::fs::write(&path, "this is something else").unwrap();
     let refused = Server::builder().bind("127.0.0.1:0").anonymous().alarm_file(&path).build();
-    assert!(refused.unwrap_err().to_string().contains("no saved alarm states"));
+    assert!(refused.unwrap_err().to_string().contains("invalid file of saved alarm states"));
+    // An empty file, as left by a crash, is treated as new.
+    std::fs::write(&path, "").unwrap();
+    let (server, leak) = start();
+    assert!(!leak.view().unwrap().state.active);
+    // Another server cannot use the file at the same time.
+    let refused = Server::builder().bind("127.0.0.1:0").anonymous().alarm_file(&path).build();
+    assert!(refused.unwrap_err().to_string().contains("alarms.bin is used by this process"));
+    server.stop(Duration::from_millis(100));
+    // Nor can it through a link, also after the first one has saved states through that link.
+    let linked = folder.join("link.bin");
+    std::os::unix::fs::symlink(&path, &linked).unwrap();
+    let start = || Server::builder().bind("127.0.0.1:0").anonymous().alarm_file(&linked).build();
+    let first = start().unwrap();
+    first.namespace("urn:plant").object("Boiler").add().unwrap().alarm("Leak").add().unwrap();
+    first.spawn().unwrap().stop(Duration::from_millis(100));
+    assert!(std::fs::symlink_metadata(&linked).unwrap().is_symlink());
+    let second = start().unwrap();
+    for path in [&path, &linked] {
+        let refused = Server::builder().bind("127.0.0.1:0").anonymous().alarm_file(path).build();
+        assert!(refused.unwrap_err().to_string().contains("is used by this process"));
+    }
+    drop(second);
+    // Neither is read to its end.
+    for (name, make) in [("pipe", "mkfifo \"$0\""), ("endless", "ln -s /dev/zero \"$0\"")] {
+        let path = folder.join(name);
+        assert!(std::process::Command::new("sh").args(["-c", make]).arg(&path).status().unwrap().success());
+        let refused = Server::builder().bind("127.0.0.1:0").anonymous().alarm_file(&path).build();
+        assert!(refused.unwrap_err().to_string().contains("name a regular file"));
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -136,7 +165,7 @@ async fn a_dialog_is_answered_by_a_client() {
 }
 
 #[tokio::test]
-async fn groups_say_which_alarm_was_first_and_suppress_those_that_follow() {
+async fn groups_mark_the_first_alarm_and_suppress_its_consequences() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let pump = server.namespace("urn:plant").object("Pump").event_notifier().add().unwrap();
     let [power, flow, pressure] = ["Power", "Flow", "Pressure"].map(|name| pump.alarm(name).add().unwrap());

@@ -1,4 +1,4 @@
-//! The alarms of a server for its certificate and its trust list, and who hears of them.
+//! The server's alarms for its certificate and trust list, and who receives them.
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
 use core::time::Duration;
@@ -12,11 +12,11 @@ use taktwerk::{Client, MessageSecurityMode, SecurityPolicy, Server};
 use taktwerk_pki::{CertificateSettings, Folder as Part, Group, NewKey};
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// Longer than any certificate lives that is made here.
+/// Longer than the lifetime of any certificate in these tests.
 const LONG: Duration = Duration::from_secs(86_400 * 365 * 40);
 const POLICY: SecurityPolicy = SecurityPolicy::ECC_nistP256_AesGcm;
 
-/// A folder that goes when the test ends.
+/// A directory that is removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -39,7 +39,7 @@ impl Drop for Folder {
     }
 }
 
-/// As if nobody had changed the trust list for ten days.
+/// Makes the trust list appear unchanged for ten days.
 fn age(pki: &Pki) {
     let then = SystemTime::now() - 10 * DAY;
     for part in Part::DECIDING {
@@ -57,7 +57,7 @@ fn with(mut authorization: Authorization, role: &str) -> Authorization {
 }
 
 #[tokio::test]
-async fn who_hears_of_the_alarms_depends_on_the_roles() {
+async fn roles_determine_who_receives_the_alarms() {
     let folder = Folder::new("roles");
     let (ours, theirs) = (folder.pki("server"), folder.pki("client"));
     ours.trust_those_of(&theirs).unwrap();
@@ -98,17 +98,17 @@ async fn who_hears_of_the_alarms_depends_on_the_roles() {
 }
 
 #[test]
-fn the_trust_list_is_up_to_date_when_it_was_changed() {
+fn changing_the_trust_list_ends_its_alarm() {
     let folder = Folder::new("update");
     let (ours, theirs) = (folder.pki("server"), folder.pki("client"));
     age(&ours);
     let builder = || Server::builder().bind("127.0.0.1:0").anonymous().pki(&ours);
     let server = builder().trust_list_alarm(20 * DAY).build().unwrap();
-    // Neither the certificate nor the trust list is old.
+    // Neither the certificate nor the trust list is out of date.
     assert_eq!((server.conditions().retained().len(), server.conditions().all().len()), (0, 2));
     let server = builder().trust_list_alarm(5 * DAY).build().unwrap();
     assert_eq!(&*server.conditions().retained().remove(0).name, "TrustListOutOfDate");
-    // Another process would do the same.
+    // As another process would do.
     ours.store().trust(Group::Applications, &theirs.store().own(&mut Vec::new())[0].certificate).unwrap();
     ours.validator().refresh();
     let view = server.conditions().all().into_iter().find(|view| &*view.name == "TrustListOutOfDate");

@@ -1,4 +1,4 @@
-//! The client of the library: handles and streams, deadlines, servers that come back different.
+//! The library's client: handles and streams, timeouts, servers that return with changes.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::future::{Future, poll_fn};
@@ -15,7 +15,7 @@ use taktwerk::{Client, NodeId, RunningServer, Server, StatusCode, Struct};
 
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// A server with a variable `Level` in each of these namespaces: the number behind the URI is its value.
+/// A server with a variable `Level` in each of these namespaces; the number after the URI is its value.
 fn plant(address: &str, namespaces: &[(&str, f64)]) -> RunningServer {
     let server = Server::builder().bind(address).anonymous().build().unwrap();
     for (uri, level) in namespaces {
@@ -33,7 +33,7 @@ async fn connect(server: &RunningServer) -> Client {
         .unwrap()
 }
 
-/// How many subscriptions the server has.
+/// The number of subscriptions on the server.
 async fn subscriptions(client: &Client) -> u32 {
     // CurrentSubscriptionCount
     client.read_value("i=2285").await.unwrap()
@@ -63,7 +63,7 @@ async fn one_task_reads_while_another_monitors_more() {
         numbers.push(number);
     }
     assert_ne!(numbers[0], numbers[1]);
-    // Handles come and go; the stream goes on.
+    // Handles can be dropped; the stream continues.
     let last = handle.clone();
     drop(handle);
     client.write("nsu=urn:b;s=Level", 3.0).await.unwrap();
@@ -72,7 +72,7 @@ async fn one_task_reads_while_another_monitors_more() {
     client.write("nsu=urn:b;s=Level", 4.0).await.unwrap();
     tokio::time::sleep(PERIOD * 5).await;
     assert!(told.try_recv().is_err(), "nothing is published");
-    // Other settings do not switch it on again.
+    // Other settings do not enable it again.
     last.modify(PERIOD * 2).await.unwrap();
     tokio::time::sleep(PERIOD * 5).await;
     assert!(told.try_recv().is_err(), "nothing is published");
@@ -103,7 +103,7 @@ async fn dropping_the_stream_deletes_the_subscription() {
     assert!(within(SOON, "the refusal", handle.delete()).await.is_err());
 }
 
-/// Hands bytes on until it is told to swallow them.
+/// Forwards bytes until told to swallow them.
 fn relay(to: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -132,9 +132,9 @@ fn relay(to: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
     (address, swallows)
 }
 
-/// Everything that can be awaited ends in time, whatever the server does not answer.
+/// Every future completes in time, even if the server does not answer.
 #[tokio::test]
-async fn nothing_waits_for_ever() {
+async fn every_wait_ends() {
     let server = plant("127.0.0.1:0", &[("urn:a", 1.0)]);
     let (address, swallows) = relay(server.addresses()[0]);
     let client = Client::builder(&format!("opc.tcp://{address}"))
@@ -163,7 +163,7 @@ async fn nothing_waits_for_ever() {
     );
     assert!(monitored.is_err() && many.is_err() && path.is_err() && subscribed.is_err());
     assert!(modified.is_err() && switched.is_err() && read.is_err());
-    // And again while the client tries to come back.
+    // Also while the client tries to reconnect.
     assert!(within(limit, "monitor", handle.monitor(node)).await.is_err());
     assert!(within(limit, "subscribe", client.subscribe(PERIOD)).await.is_err());
     let _ = within(limit, "delete", handle.delete()).await;
@@ -171,15 +171,15 @@ async fn nothing_waits_for_ever() {
     assert!(started.elapsed() < limit * 3, "{:?}", started.elapsed());
 }
 
-/// A call that is given up leaves nothing behind: no item whose number nobody knows.
+/// A cancelled call leaves no item whose number is unknown.
 #[tokio::test]
-async fn a_call_that_is_given_up_takes_its_items_back() {
+async fn a_cancelled_call_deletes_its_items() {
     let server = plant("127.0.0.1:0", &[("urn:a", 1.0)]);
     let client = connect(&server).await;
     let (handle, mut updates) = client.subscribe(PERIOD).await.unwrap().split();
     let (mut known, mut given_up) = (Vec::new(), 0);
     for _ in 0..30 {
-        // Polled once or twice, which sends the request, and dropped.
+        // Polled once or twice, which sends the request, and then dropped.
         match tokio::time::timeout(Duration::ZERO, handle.monitor("nsu=urn:a;s=Level")).await {
             Ok(number) => known.push(number.unwrap()),
             Err(_) => given_up += 1,
@@ -187,7 +187,7 @@ async fn a_call_that_is_given_up_takes_its_items_back() {
     }
     assert!(given_up > 0);
     known.push(handle.monitor("nsu=urn:a;s=Level").await.unwrap());
-    // Whatever was sampled before an item was taken back has been published by then.
+    // Values sampled before an item was deleted have been published by then.
     tokio::time::sleep(PERIOD * 5).await;
     while tokio::time::timeout(PERIOD * 2, updates.next()).await.is_ok() {}
     client.write("nsu=urn:a;s=Level", 5.0).await.unwrap();
@@ -206,14 +206,14 @@ async fn a_call_that_is_given_up_takes_its_items_back() {
     assert_eq!(diagnostics[0].0.monitored_item_count as usize, known.len());
 }
 
-/// Nor a subscription that nobody reads: a server counts those of a browser that goes on to the next page meanwhile.
+/// A cancelled call leaves no subscription either: servers count those.
 #[tokio::test]
-async fn a_subscription_that_is_given_up_is_deleted() {
+async fn a_cancelled_subscription_is_deleted() {
     let server = plant("127.0.0.1:0", &[("urn:a", 1.0)]);
     let client = connect(&server).await;
     for patience in [0, 0, 0, 1, 2, 5].repeat(5) {
         let mut call = pin!(client.subscribe(PERIOD));
-        // Asked for, and never looked at again, however far it has come until it is dropped.
+        // The future is dropped at some stage of its progress.
         let is_answered = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
         assert!(!is_answered);
         tokio::time::sleep(Duration::from_millis(patience)).await;
@@ -229,10 +229,10 @@ async fn a_subscription_that_is_given_up_is_deleted() {
     assert_eq!(client.read_value::<u32>("i=2285").await.unwrap(), 0);
 }
 
-/// The server comes back on the same port with its namespaces in another order, and one of them gone: `nsu=` means the
-/// same nodes as before, subscriptions go on, and what is gone is said.
+/// The server returns on the same port with its namespaces in another order, and one of them missing. `nsu=` refers to the same
+/// nodes as before, subscriptions continue, and missing nodes are reported.
 #[tokio::test]
-async fn a_restart_with_other_namespaces_changes_no_meaning() {
+async fn nodes_keep_their_meaning_after_a_restart_with_other_namespaces() {
     let server = plant("127.0.0.1:0", &[("urn:gone", 1.0), ("urn:other", 2.0), ("urn:plant", 3.0)]);
     let address = server.addresses()[0].to_string();
     let client = connect(&server).await;
@@ -240,7 +240,7 @@ async fn a_restart_with_other_namespaces_changes_no_meaning() {
     assert_eq!(client.namespace_index("urn:plant"), Some(4));
     let mut subscription = client.subscribe(PERIOD).await.unwrap();
     let plant_item = subscription.monitor("nsu=urn:plant;s=Level").await.unwrap();
-    // As a program does that has found its node by browsing.
+    // As in a program that found its node by browsing.
     let found = client.find("i=85", "4:Level").await.unwrap();
     let found_item = subscription.monitor_item(Item::new(found)).await.unwrap();
     let path_item = Item::at_path(NodeId::numeric(0, 85), "4:Level");

@@ -31,7 +31,7 @@ async fn next(subscription: &mut Subscription) -> Vec<Variant> {
 }
 
 #[tokio::test]
-async fn a_client_gets_the_fields_that_it_selects_of_the_events_that_it_wants() {
+async fn a_client_receives_selected_fields_of_matching_events() {
     let (_server, pump, client) = plant().await;
     let mut subscription = client.subscribe(PERIOD).await.unwrap();
     let query = EventQuery::new()
@@ -40,7 +40,7 @@ async fn a_client_gets_the_fields_that_it_selects_of_the_events_that_it_wants() 
         .select("SourceName")
         .select("Reason")
         .filter("severity >= 500 and message like '%pump%' and SourceNode = ns=2;s=Area/Pump 7");
-    // A NodeId with a space in it is no word: the condition is not readable, and says where.
+    // A NodeId with a space is invalid in a condition; the error names the position.
     assert!(query.is_err());
     let query = EventQuery::new()
         .select("message")
@@ -49,7 +49,7 @@ async fn a_client_gets_the_fields_that_it_selects_of_the_events_that_it_wants() 
         .select("Reason")
         .filter("severity >= 500 and message like '%pump%' and SourceName = 'Pump 7'")
         .unwrap();
-    // At the area, which is above the pump, and at the Server Object.
+    // At the area above the pump, and at the Server Object.
     subscription.monitor_item(Item::events("ns=2;s=Area".parse().unwrap(), query.clone())).await.unwrap();
     subscription.monitor_item(Item::events(SERVER, query)).await.unwrap();
     pump.base_event().severity(499).message("the pump is warm").emit().unwrap();
@@ -70,7 +70,7 @@ async fn a_client_gets_the_fields_that_it_selects_of_the_events_that_it_wants() 
 }
 
 #[tokio::test]
-async fn where_a_source_stands_can_be_a_condition() {
+async fn the_location_of_a_source_can_be_a_condition() {
     let (_server, pump, client) = plant().await;
     let valve = pump.object("Valve").add().unwrap();
     let mut subscription = client.subscribe(PERIOD).await.unwrap();
@@ -88,12 +88,12 @@ async fn where_a_source_stands_can_be_a_condition() {
     subscription.monitor_item(Item::events(SERVER, query)).await.unwrap();
     valve.base_event().message("stuck").emit().unwrap();
     pump.base_event().message("stopped").emit().unwrap();
-    // The Objects folder is no View: only the other item reports.
+    // The Objects folder is not a View: only the other item reports.
     assert_eq!(next(&mut subscription).await, [Variant::from("Pump 7")]);
 }
 
 #[tokio::test]
-async fn a_queue_that_is_too_short_says_that_events_were_lost() {
+async fn a_full_queue_reports_lost_events() {
     let (_server, pump, client) = plant().await;
     let mut subscription = client.subscribe(Duration::from_millis(500)).await.unwrap();
     let query = EventQuery::new().select("EventType").select("message");
@@ -111,13 +111,13 @@ async fn a_queue_that_is_too_short_says_that_events_were_lost() {
 }
 
 #[tokio::test]
-async fn without_a_client_that_monitors_events_nothing_is_raised() {
+async fn no_event_is_raised_without_monitoring_clients() {
     let (_server, pump, _client) = plant().await;
     assert_eq!(pump.base_event().message("nobody hears this").emit(), None);
 }
 
 #[tokio::test]
-async fn progress_and_the_end_of_the_server_are_events() {
+async fn progress_and_shutdown_are_events() {
     let (server, pump, client) = plant().await;
     let mut subscription = client.subscribe(PERIOD).await.unwrap();
     let query = EventQuery::new().select("Progress").select("Context").select("SystemState");

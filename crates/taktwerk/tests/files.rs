@@ -1,4 +1,4 @@
-//! Shared folders from a client: reading, writing, directories; who may; and what must not be reached.
+//! Shared directories from a client's view: files, directories, permissions, and protection of everything outside.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -12,7 +12,7 @@ use taktwerk::server::authorization::IdentityRule;
 use taktwerk::types::ByteString;
 use taktwerk::{Client, NodeId, RunningServer, Server, StatusCode, Variant};
 
-/// A folder that goes when the test ends.
+/// A directory that is removed when the test ends.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -51,7 +51,7 @@ struct Plant {
 }
 
 impl Plant {
-    /// Everybody may call methods; "olga" may read the folder, "emil" may write it.
+    /// Everyone may call methods; "olga" may read the directory, "emil" may write to it.
     fn new(name: &str, change: impl FnOnce(FolderOptions) -> FolderOptions) -> Self {
         let disk = Disk::new(name);
         let mut authorization = Authorization::open();
@@ -170,7 +170,7 @@ async fn files_are_read_and_written_in_pieces() {
     let position = olga.call(&node("a.txt"), m::FILE_TYPE_GET_POSITION, vec![handle.into()]).await.unwrap();
     assert_eq!(position, [Variant::UInt64(8)]);
     assert_eq!(olga.read("a.txt", handle, 100).await.unwrap(), b"89");
-    // A handle is of no use to another session, for another file, or for writing.
+    // A handle is not valid for another session, another file, or for writing.
     assert_eq!(emil.read("a.txt", handle, 1).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
     assert_eq!(olga.read("inner/b.txt", handle, 1).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
     assert_eq!(emil.open("a.txt", 2).await, Err(StatusCode::BAD_NOT_WRITABLE));
@@ -186,7 +186,7 @@ async fn files_are_read_and_written_in_pieces() {
     let handle = emil.open("a.txt", 10).await.unwrap();
     emil.write("a.txt", handle, b"!").await.unwrap();
     assert_eq!(std::fs::read(plant.disk.at("a.txt")).unwrap(), b"new text!");
-    // What a session leaves open is closed when it ends.
+    // Files left open are closed when the session ends.
     drop(emil);
     loop {
         match olga.open("a.txt", 1).await {
@@ -208,7 +208,7 @@ async fn directories_are_changed_and_shown() {
     let outputs = emil.call(&node("new"), m::FILE_DIRECTORY_TYPE_CREATE_FILE, inputs).await.unwrap();
     let handle = u32::try_from(outputs[1].clone()).unwrap();
     emil.write("new/c.txt", handle, b"abc").await.unwrap();
-    // What is open stays where it is.
+    // Open files cannot be moved or deleted.
     assert_eq!(emil.delete("", node("new")).await, Err(StatusCode::BAD_INVALID_STATE));
     let moved = emil.take("new", node("new/c.txt"), "", false, "").await;
     assert_eq!(moved, Err(StatusCode::BAD_INVALID_STATE));
@@ -223,7 +223,7 @@ async fn directories_are_changed_and_shown() {
     let moved = emil.take("", node("inner"), "new", false, "").await.unwrap();
     assert_eq!(moved, node("new/inner"));
     assert!(plant.disk.at("new/inner/b.txt").exists());
-    // What was in the directory is shown with it, under its new route.
+    // The content of the directory is shown under its new route.
     assert_eq!(emil.property::<u64>("new/inner/d.txt", "Size").await, 3);
     let handle = emil.open("new/inner/d.txt", 1).await.unwrap();
     emil.close("new/inner/d.txt", handle).await.unwrap();
@@ -249,7 +249,7 @@ async fn directories_are_changed_and_shown() {
     emil.delete("", node("new")).await.unwrap();
     assert!(!plant.disk.at("new").exists());
     assert!(emil.0.browse(node("new/inner")).await.is_err());
-    // What others change is shown when it is looked at again.
+    // Changes by other programs are shown after a refresh.
     std::fs::write(plant.disk.at("other.txt"), "x").unwrap();
     std::fs::remove_file(plant.disk.at("a.txt")).unwrap();
     assert_eq!(emil.open("a.txt", 1).await, Err(StatusCode::BAD_NOT_FOUND));
@@ -259,7 +259,7 @@ async fn directories_are_changed_and_shown() {
 }
 
 #[tokio::test]
-async fn only_those_who_may() {
+async fn permissions_are_enforced() {
     let plant = Plant::new("permissions", |options| options);
     let (olga, anton) = (plant.log_on("olga").await, plant.log_on("anton").await);
     let denied = StatusCode::BAD_USER_ACCESS_DENIED;
@@ -268,7 +268,7 @@ async fn only_those_who_may() {
     assert_eq!(olga.create_directory("", "x").await, Err(denied));
     assert_eq!(olga.delete("", node("a.txt")).await, Err(denied));
     assert_eq!(olga.take("", node("a.txt"), "inner", true, "x").await, Err(denied));
-    // Who has neither role does not learn that the folder exists.
+    // A user without either role does not learn that the directory exists.
     assert_eq!(anton.open("a.txt", 1).await, Err(StatusCode::BAD_NODE_ID_UNKNOWN));
     assert!(anton.0.browse(node("")).await.is_err());
     assert_eq!(std::fs::read_dir(plant.disk.at("")).unwrap().count(), 2, "nothing has changed");
@@ -279,9 +279,9 @@ async fn only_those_who_may() {
     assert!(emil.open("a.txt", 1).await.is_ok());
 }
 
-/// Names and links that lead out of the folder, and everything that could use them.
+/// Names and links that lead out of the directory, with every Method that takes them.
 #[tokio::test]
-async fn nothing_outside_of_the_folder_is_reached() {
+async fn nothing_outside_of_the_directory_is_reachable() {
     let plant = Plant::new("attack", |options| options);
     let emil = plant.log_on("emil").await;
     let names = [
@@ -306,7 +306,7 @@ async fn nothing_outside_of_the_folder_is_reached() {
             assert_eq!(emil.take("", node("a.txt"), "inner", false, name).await, invalid, "{name:?}");
         }
     }
-    // Links that somebody on this machine puts there, also in place of what is shown already.
+    // Links created by local users, also in place of files that are shown already.
     std::os::unix::fs::symlink(plant.disk.0.join("secret"), plant.disk.at("link")).unwrap();
     std::fs::remove_file(plant.disk.at("a.txt")).unwrap();
     std::os::unix::fs::symlink(plant.disk.0.join("secret"), plant.disk.at("a.txt")).unwrap();
@@ -327,18 +327,18 @@ async fn nothing_outside_of_the_folder_is_reached() {
 }
 
 #[tokio::test]
-async fn a_client_fills_neither_the_disk_nor_the_table_of_handles() {
+async fn disk_space_and_handles_are_limited() {
     let plant = Plant::new("limits", |options| options.bytes_max(20));
     let emil = plant.log_on("emil").await;
     let full = Err(StatusCode::BAD_RESOURCE_UNAVAILABLE);
     emil.create_file("", "big").await.unwrap();
     let handle = emil.open("big", 2).await.unwrap();
-    // There are 11 bytes already.
+    // 11 bytes are used already.
     emil.write("big", handle, b"123456789").await.unwrap();
     assert_eq!(emil.write("big", handle, b"1").await, full);
     assert_eq!(emil.take("", node("a.txt"), "", true, "copy").await.map(drop), full);
     emil.close("big", handle).await.unwrap();
-    // A file that is written anew takes what it took before, however often that is.
+    // Rewriting a file repeatedly does not use more space.
     for _ in 0..3 {
         let handle = emil.open("big", 6).await.unwrap();
         emil.write("big", handle, b"123456789").await.unwrap();
@@ -356,15 +356,15 @@ async fn a_client_fills_neither_the_disk_nor_the_table_of_handles() {
         }
     };
     assert_eq!((open.len(), refused), (16, StatusCode::BAD_TOO_MANY_OPERATIONS));
-    // Another session has its own.
+    // Another session has its own limit.
     assert!(plant.log_on("olga").await.open("a.txt", 1).await.is_ok());
 }
 
-/// Who has committed a file, and its content.
+/// The user who committed a file, and its content.
 type Taken = (String, Vec<u8>);
 
 #[tokio::test]
-async fn temporary_files_are_made_and_taken_by_the_application() {
+async fn temporary_files_are_generated_and_processed_by_the_application() {
     let disk = Disk::new("temporary");
     let mut authorization = Authorization::open();
     for (role, user) in [("Observer", "olga"), ("Engineer", "emil")] {
@@ -429,7 +429,7 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
         olga.call(&file, m::FILE_TYPE_OPEN, vec![1u8.into()]).await,
         Err(StatusCode::BAD_INVALID_STATE)
     );
-    // It is one session's, and nothing leads to it.
+    // The file belongs to one session, and cannot be browsed to.
     assert_eq!(emil.call(&file, m::FILE_TYPE_READ, part(1)).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
     assert!(
         olga.0
@@ -441,7 +441,7 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
     );
     olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
     assert_eq!(olga.call(&file, m::FILE_TYPE_READ, part(1)).await, Err(StatusCode::BAD_NODE_ID_UNKNOWN));
-    // What the application says, and who may.
+    // Errors of the application, and permissions.
     assert_eq!(olga.call(&object, read, vec![1.into()]).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
     assert_eq!(
         olga.call(&object, write, vec![Variant::Empty]).await,
@@ -460,14 +460,14 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
     assert_eq!(outputs, [NodeId::NULL.into()]);
     assert_eq!(*taken.lock().unwrap(), [("emil".to_owned(), b"new text".to_vec())]);
     assert_eq!(emil.call(&object, commit, vec![handle.into()]).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
-    // What is refused is gone, and so is what is closed without a commit.
+    // Rejected files are removed, and so are files closed without a commit.
     let (_, handle) = begun(emil.call(&object, write, vec![Variant::Empty]).await.unwrap());
     let refused = emil.call(&object, commit, vec![handle.into()]).await;
     assert_eq!(refused, Err(StatusCode::BAD_DATA_ENCODING_INVALID));
     let (file, handle) = begun(emil.call(&object, write, vec![Variant::Empty]).await.unwrap());
     emil.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
     assert_eq!(taken.lock().unwrap().len(), 1);
-    // A session has a few at most, and they end with it.
+    // The number of files per session is limited; they end with the session.
     let mut files = Vec::new();
     let refused = loop {
         match emil.call(&object, write, vec![Variant::Empty]).await {
@@ -476,7 +476,7 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
         }
     };
     assert_eq!((files.len(), refused), (4, StatusCode::BAD_TOO_MANY_OPERATIONS));
-    // The application makes nothing for who has no room.
+    // The application generates nothing for a session at its limit.
     let before = made.load(Ordering::Relaxed);
     let mut results = Vec::new();
     for _ in 0..6 {
@@ -496,7 +496,7 @@ async fn temporary_files_are_made_and_taken_by_the_application() {
 }
 
 #[tokio::test]
-async fn a_temporary_file_can_be_made_while_the_client_waits_for_its_state_machine() {
+async fn content_can_be_generated_asynchronously() {
     let disk = Disk::new("asynchronous");
     let server = Server::builder()
         .bind("127.0.0.1:0")
@@ -508,7 +508,7 @@ async fn a_temporary_file_can_be_made_while_the_client_waits_for_its_state_machi
     let (finish, asked) = std::sync::mpsc::channel();
     let asked = Mutex::new(asked);
     let transfer = Transfer::new(FolderOptions::default()).asynchronous().on_read(move |_, _| {
-        // Until the test says how it ends.
+        // Blocks until the test provides the result.
         let content: Option<Vec<u8>> = asked.lock().unwrap().recv().map_err(|_| StatusCode::BAD_SHUTDOWN)?;
         Ok(content.expect("the application has a fault"))
     });
@@ -546,13 +546,13 @@ async fn a_temporary_file_can_be_made_while_the_client_waits_for_its_state_machi
     let bytes = Variant::from(ByteString::from(b"late".to_vec()));
     assert_eq!(olga.call(&file, m::FILE_TYPE_READ, read()).await.unwrap(), [bytes]);
     olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
-    // The state machine goes with the file.
+    // The state machine is deleted with the file.
     for node in [&file, &machine] {
         let read = olga.0.read_attribute(node.clone(), taktwerk::client::Attribute::BrowseName).await;
         assert_eq!(read.unwrap().status, Some(StatusCode::BAD_NODE_ID_UNKNOWN));
     }
 
-    // What fails is told when it is read, even if the application panics.
+    // A failure is reported on reading, even if the application panics.
     let (file, handle, machine) = begin().await;
     let read = || vec![Variant::from(handle), 100i32.into()];
     finish.send(None).unwrap();
@@ -565,7 +565,7 @@ async fn a_temporary_file_can_be_made_while_the_client_waits_for_its_state_machi
     assert_eq!(olga.call(&file, m::FILE_TYPE_READ, read()).await, invalid_state);
     olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();
 
-    // What the application does for nobody any more counts for the session until it is done.
+    // Abandoned work of the application counts for the session until it is done.
     for _ in 0..4 {
         let (file, handle, _) = begin().await;
         olga.call(&file, m::FILE_TYPE_CLOSE, vec![handle.into()]).await.unwrap();

@@ -1,4 +1,4 @@
-//! NodeSets at run time: the published companion specifications, and structures that only the server knows.
+//! NodeSets at run time: published companion specifications, and structures that only the server defines.
 
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use taktwerk::schema::dynamic::DynamicValue;
 use taktwerk::{Client, NodeId, QualifiedName, Server, Variant};
 
-/// Where `cargo xtask nodesets` puts the published files.
+/// The directory to which `cargo xtask nodesets` downloads the published files.
 fn published() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
@@ -19,7 +19,7 @@ fn published() -> PathBuf {
 }
 
 const COMPANIONS: [&str; 12] = [
-    // In no order that would load: the importer finds one.
+    // Not in loading order: the importer sorts them.
     "Opc.Ua.MachineTool.NodeSet2.xml",
     "Opc.Ua.PADIM.NodeSet2.xml",
     "Opc.Ua.Robotics.NodeSet2.xml",
@@ -45,7 +45,7 @@ fn companion_specifications_load_in_any_order_and_their_types_have_instances() {
     assert!(imported.node_count > 3500);
     assert_eq!(server.space().node_count(), before + imported.node_count);
 
-    // A machine with identification, as Machinery wants it.
+    // A machine with identification, as Machinery requires.
     let plant = server.namespace("urn:example:plant");
     let machinery = server.namespace("http://opcfoundation.org/UA/Machinery/").index();
     let di = server.namespace("http://opcfoundation.org/UA/DI/").index();
@@ -61,7 +61,7 @@ fn companion_specifications_load_in_any_order_and_their_types_have_instances() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_models_are_named() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let directory = published();
     let before = server.space().node_count();
@@ -71,7 +71,7 @@ fn what_is_missing_is_named() {
     assert_eq!(server.space().node_count(), before);
     let error = server.import_nodesets(["/nowhere/Model.xml"]).unwrap_err().to_string();
     assert!(error.contains("/nowhere/Model.xml"), "{error}");
-    // One after the other works too.
+    // Importing one after the other works too.
     for file in ["Opc.Ua.Di.NodeSet2.xml", "Opc.Ua.IA.NodeSet2.xml"] {
         server.import_nodesets([directory.join(file)]).unwrap();
     }
@@ -116,7 +116,7 @@ const RECIPES: &str = r#"<?xml version="1.0"?>
 </UANodeSet>"#;
 
 #[tokio::test]
-async fn structures_that_only_the_server_knows_are_taken_apart_and_put_together() {
+async fn structures_defined_by_the_server_are_decoded_and_encoded() {
     let path = std::env::temp_dir().join(format!("taktwerk-recipes-{}.xml", std::process::id()));
     std::fs::write(&path, RECIPES).unwrap();
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();

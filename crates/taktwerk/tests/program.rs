@@ -10,7 +10,7 @@ use taktwerk::{Client, Node, NodeId, QualifiedName, RunningServer, Server, Statu
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A batch that refuses to be suspended, and what it was asked for.
+/// A batch that rejects Suspend, and the requested transitions.
 fn batch() -> (RunningServer, Program, Arc<Mutex<Vec<Transition>>>) {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let machine = server.namespace("urn:plant").object("Machine").event_notifier().add().unwrap();
@@ -19,7 +19,7 @@ fn batch() -> (RunningServer, Program, Arc<Mutex<Vec<Transition>>>) {
     let program = machine
         .program("Batch", move |program, transition| {
             seen.lock().unwrap().push(transition);
-            // Nothing else can be done meanwhile.
+            // No other command is possible during a transition.
             assert_eq!(program.state(), transition.from());
             assert_eq!(program.command(Command::Halt), Err(StatusCode::BAD_INVALID_STATE));
             match transition {
@@ -50,7 +50,7 @@ async fn next(subscription: &mut Subscription) -> Vec<Variant> {
 }
 
 #[tokio::test]
-async fn a_client_runs_a_program_and_hears_of_its_transitions() {
+async fn a_client_runs_a_program_and_receives_transition_events() {
     let (server, program, asked) = batch();
     let node = program.node().unwrap();
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
@@ -90,7 +90,7 @@ async fn a_client_runs_a_program_and_hears_of_its_transitions() {
     let last: NodeId = client.read_value(member(&node, &["LastTransition", "Id"])).await.unwrap();
     assert_eq!((number, last), (13, NodeId::numeric(0, Transition::ReadyToRunning.object_id())));
 
-    // What the application refuses changes nothing.
+    // An error of the application leaves the state unchanged.
     assert_eq!(call(Command::Suspend).await, Err(StatusCode::BAD_DEVICE_FAILURE));
     assert_eq!(program.state(), State::Running);
     program.finish().unwrap();
@@ -117,17 +117,17 @@ async fn a_client_runs_a_program_and_hears_of_its_transitions() {
 }
 
 #[test]
-fn the_server_is_not_kept_by_its_programs() {
+fn programs_do_not_keep_the_server_alive() {
     let (server, program, _) = batch();
     server.stop(Duration::from_secs(1));
-    // What is asked of it then is refused nowhere, and shown nowhere.
+    // Commands still work then, but are not shown.
     assert!(program.node().is_none());
     program.command(Command::Start).unwrap();
     assert_eq!(program.state(), State::Running);
 }
 
 #[test]
-fn work_that_ends_during_a_transition_ends_the_program_behind_it() {
+fn work_that_ends_during_a_transition_takes_effect_after_it() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let machine = server.namespace("urn:plant").object("Machine").event_notifier().add().unwrap();
     let asked: Arc<Mutex<Vec<Transition>>> = Arc::default();
@@ -136,7 +136,7 @@ fn work_that_ends_during_a_transition_ends_the_program_behind_it() {
         .program("Batch", move |program, transition| {
             seen.lock().unwrap().push(transition);
             if transition == Transition::ReadyToRunning {
-                // It was so short that it has ended before Start has.
+                // The work is so short that it ends before Start has completed.
                 program.finish()?;
                 assert_eq!(program.state(), State::Ready);
             }
@@ -160,7 +160,7 @@ fn work_that_ends_during_a_transition_ends_the_program_behind_it() {
         })
         .unwrap();
     drill.command(Command::Start).unwrap();
-    // The command is refused, and the failure counts all the same.
+    // The command fails, but the failure of the work takes effect.
     assert_eq!(drill.command(Command::Suspend), Err(StatusCode::BAD_DEVICE_FAILURE));
     assert_eq!(drill.state(), State::Halted);
     drill.command(Command::Reset).unwrap();

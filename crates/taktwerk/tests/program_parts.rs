@@ -1,4 +1,4 @@
-//! What a Program shows besides its state, its arguments, and Programs that come and go (Part 10).
+//! Diagnostics and results of Programs, their arguments, and creation and deletion (Part 10).
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -18,7 +18,7 @@ fn member(node: &Node, path: &[&str]) -> NodeId {
         .clone()
 }
 
-/// A batch whose Start takes an order and gives a number.
+/// A batch whose Start takes an order and returns a number.
 fn batch() -> (RunningServer, Program) {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let machine = server.namespace("urn:plant").object("Machine").event_notifier().add().unwrap();
@@ -43,7 +43,7 @@ fn batch() -> (RunningServer, Program) {
 }
 
 #[tokio::test]
-async fn diagnostics_say_who_has_called_what_with_which_result() {
+async fn diagnostics_show_caller_method_arguments_and_result() {
     let (server, program) = batch();
     let node = program.node().unwrap();
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
@@ -59,7 +59,7 @@ async fn diagnostics_say_who_has_called_what_with_which_result() {
     assert!(!before.invocation_creation_time.is_null() && before.last_transition_time.is_null());
     assert_eq!((before.create_session_id, before.last_method_call.as_str()), (NodeId::NULL, ""));
 
-    // Wrong arguments do not reach the Program.
+    // Calls with wrong arguments do not reach the Program.
     assert_eq!(call(Command::Start, Vec::new()).await, Err(StatusCode::BAD_ARGUMENTS_MISSING));
     assert_eq!(call(Command::Start, vec!["".into()]).await, Err(StatusCode::BAD_OUT_OF_RANGE));
     let refused = diagnostic().await;
@@ -80,7 +80,7 @@ async fn diagnostics_say_who_has_called_what_with_which_result() {
     assert_eq!(names(&started.last_method_output_arguments), ["number", "seconds"]);
     assert_eq!(started.last_method_return_status, StatusCode::GOOD);
     assert!(started.last_method_call_time.ticks() >= started.invocation_creation_time.ticks());
-    // The parts say the same.
+    // The components have the same values.
     let part = async |name: &str| -> Variant {
         client.read_value(member(&node, &["ProgramDiagnostic", name])).await.unwrap()
     };
@@ -94,7 +94,7 @@ async fn diagnostics_say_who_has_called_what_with_which_result() {
         ("Resume", StatusCode::BAD_INVALID_STATE)
     );
     assert!(last.last_method_output_arguments.is_empty());
-    // What the application does is a transition, and no call.
+    // A transition by the application is not a call.
     program.finish().unwrap();
     let finished = diagnostic().await;
     assert!(finished.last_transition_time.ticks() >= last.last_transition_time.ticks());
@@ -103,7 +103,7 @@ async fn diagnostics_say_who_has_called_what_with_which_result() {
 }
 
 #[tokio::test]
-async fn results_are_in_events_and_at_the_end_in_an_object() {
+async fn results_are_in_events_and_finally_in_an_object() {
     let (server, program) = batch();
     let node = program.node().unwrap();
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
@@ -120,7 +120,7 @@ async fn results_are_in_events_and_at_the_end_in_an_object() {
         }
     };
     assert_eq!(tokio::time::timeout(SOON, event).await.unwrap()[0], "blue".into());
-    // FinalResultData is there when there are results.
+    // FinalResultData exists once there are results.
     assert!(node.child_named(&QualifiedName::new(0, "FinalResultData")).is_err());
     let pieces = program.final_results().unwrap().variable("Pieces", 12u32).add().unwrap();
     assert_eq!(program.final_results().unwrap().id(), &member(&node, &["FinalResultData"]));
@@ -133,7 +133,7 @@ fn a_program_deletes_itself_when_its_execution_has_ended() {
     use Transition as T;
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let machine = server.namespace("urn:plant").object("Machine").event_notifier().add().unwrap();
-    // Each transition, with the commands that lead to it; the end by itself last.
+    // Each final transition, with the commands that lead to it; those by the application last.
     type Way<'a> = (T, &'a [Command], fn(&Program) -> Result<(), StatusCode>);
     let halt = |program: &Program| program.command(Command::Halt);
     let nothing = |_: &Program| Ok(());
@@ -160,7 +160,7 @@ fn a_program_deletes_itself_when_its_execution_has_ended() {
         assert_eq!(is_gone, transition.ends_execution(), "{name}");
         assert_eq!(program.final_results().is_err(), is_gone);
         if is_gone {
-            // Nothing begins any more.
+            // No further transition is possible.
             assert_eq!(program.command(Command::Start), Err(StatusCode::BAD_INVALID_STATE), "{name}");
             assert_eq!(program.command(Command::Reset), Err(StatusCode::BAD_INVALID_STATE), "{name}");
         }
@@ -168,7 +168,7 @@ fn a_program_deletes_itself_when_its_execution_has_ended() {
 }
 
 #[test]
-fn nothing_is_left_of_a_program_that_cannot_be_added() {
+fn a_program_that_cannot_be_added_leaves_no_nodes() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let hall = server.namespace("urn:plant").object("Hall").event_notifier().add().unwrap();
     // Clients that may add nodes choose their ids.
@@ -181,7 +181,7 @@ fn nothing_is_left_of_a_program_that_cannot_be_added() {
 }
 
 #[tokio::test]
-async fn clients_make_programs_of_a_type_up_to_a_number() {
+async fn clients_create_programs_of_a_type_up_to_a_limit() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = server.namespace("urn:plant");
     let hall = plant.object("Hall").event_notifier().add().unwrap();
@@ -209,7 +209,7 @@ async fn clients_make_programs_of_a_type_up_to_a_number() {
     let diagnostic: ProgramDiagnostic2DataType = diagnostic.decode().unwrap();
     assert!(diagnostic.create_session_id != NodeId::NULL);
     assert!(!diagnostic.create_client_name.as_str().is_empty());
-    // Its methods work, and its end makes room for another one.
+    // Its Methods work, and its end allows another instance.
     let call = async |command: Command| {
         client.call_variants(first.clone(), member(&node, &[command.name()]), Vec::new()).await.unwrap();
     };
@@ -225,7 +225,7 @@ async fn clients_make_programs_of_a_type_up_to_a_number() {
 /// Part 10 §4.2.10: with DeleteNodes, in the state Halted.
 #[tokio::test]
 async fn clients_delete_programs_that_are_deletable_while_they_are_halted() {
-    // Without `node_management`: nothing else can be deleted.
+    // Without `node_management`, nothing else can be deleted.
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = server.namespace("urn:plant");
     let hall = plant.object("Hall").event_notifier().add().unwrap();
@@ -270,14 +270,14 @@ async fn clients_delete_programs_that_are_deletable_while_they_are_halted() {
     );
     assert_eq!((count().await, kind.programs().len()), (1, 1));
     assert_eq!(delete(&first).await, StatusCode::BAD_NODE_ID_UNKNOWN);
-    // Others stay, and so does what clients may not see.
+    // Programs that are not deletable stay, and so do those that clients may not see.
     fixed.command(Command::Halt).unwrap();
     hidden.command(Command::Halt).unwrap();
     for id in [fixed_node.id(), hall.id(), kind.id()] {
         assert_eq!(delete(id).await, StatusCode::BAD_NO_DELETE_RIGHTS, "{id}");
     }
     assert!(delete(hidden_node.id()).await.is_bad() && hidden.exists());
-    // Nothing is left of it, and its name and its place are free.
+    // Nothing remains: its name can be used again, and the limit allows another instance.
     let again = create("One").await;
     assert_eq!(again, first);
     let programs = kind.programs();

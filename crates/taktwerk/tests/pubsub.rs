@@ -1,6 +1,6 @@
-//! Variables of one server published, and received into Variables of another.
+//! Publishes Variables of one server, and receives them into Variables of another.
 
-#![allow(clippy::unwrap_used)] // a test may
+#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ fn server() -> RunningServer {
     Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap()
 }
 
-/// Ports of their own for tests that run side by side.
+/// Separate ports for concurrent tests.
 fn url(number: u32) -> String {
     format!("opc.udp://239.192.7.{number}:{}", 41_000 + std::process::id() % 20_000)
 }
@@ -100,14 +100,14 @@ fn from_variables_to_variables() {
     speed.set(12.5);
     state.set("running".to_owned());
     assert!(until(|| plain.get() == Ok(12.5) && held.get().as_deref() == Ok("running")));
-    // A bad value arrives as such, or as what is configured instead.
+    // A bad value arrives as such, or is replaced by the configured substitute.
     speed.set_status(StatusCode::BAD_SENSOR_FAILURE);
     state.set_with("x".to_owned(), StatusCode::BAD_SENSOR_FAILURE, UtcTime::from_ticks(1));
     assert!(until(|| plain.get() == Err(StatusCode::BAD_SENSOR_FAILURE)));
     assert!(until(|| held.data_value().status() == StatusCode::GOOD_LOCAL_OVERRIDE));
     assert_eq!(held.get().unwrap(), "unknown");
     assert!(until(|| publisher.groups().iter().all(|(_, _, counters)| counters.cycles > 5)));
-    // A publisher that is silent is noticed after the reader's timeout.
+    // A silent publisher is detected after the reader's timeout.
     speed.set(1.0);
     assert!(until(|| plain.get() == Ok(1.0)));
     publisher.stop();
@@ -116,7 +116,7 @@ fn from_variables_to_variables() {
 }
 
 #[test]
-fn a_subscriber_without_configuration_learns_the_names() {
+fn a_subscriber_without_configuration_discovers_the_names() {
     let builder = Publisher::builder(&url(2))
         .publisher_id(5)
         .interface("lo")

@@ -1,6 +1,6 @@
-//! Actions over a real network: asked for once, executed once, answered.
+//! Actions over a real network: invoked once, executed once, answered.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may, and says why it is skipped
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and reports why it is skipped
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use taktwerk::{StatusCode, Variant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An address of its own within the loopback network: a port that was free a moment ago may be taken by whatever else runs.
+/// A separate loopback address: a port that was free a moment ago may be taken by another program.
 fn free_url() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let [_, _, high, low] = std::process::id().to_be_bytes();
@@ -39,7 +39,7 @@ fn double(inputs: Vec<Variant>) -> Result<Vec<Variant>, StatusCode> {
 }
 
 #[test]
-fn an_action_is_asked_for_executed_once_and_answered() {
+fn an_action_is_invoked_executed_once_and_answered() {
     let (there, here) = (free_url(), free_url());
     let refused = ActionResponder::builder(&there, 7).action(1, 1, double).start().unwrap_err();
     assert_eq!(refused.status(), StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
@@ -70,7 +70,7 @@ fn an_action_is_asked_for_executed_once_and_answered() {
     assert_eq!(invoke(3, Vec::new()), Err(StatusCode::BAD_NOT_FOUND));
     assert_eq!(invoke(2, Vec::new()), Ok(Vec::new()));
     assert_eq!(executed.load(Ordering::Relaxed), 1);
-    // Several at the same time, from several threads.
+    // Several invocations at the same time, from several threads.
     std::thread::scope(|scope| {
         for number in 0..8 {
             let requestor = &requestor;
@@ -81,23 +81,23 @@ fn an_action_is_asked_for_executed_once_and_answered() {
             });
         }
     });
-    // Nobody there.
+    // There is no such responder.
     let nobody = requestor.invoke(8, 1, 1, vec![1.0.into()], Duration::from_millis(50));
     assert_eq!(nobody, Err(StatusCode::BAD_TIMEOUT));
-    // Without the keys nobody is heard.
+    // Messages without the keys are ignored.
     let stranger = ActionRequestor::builder(&there, 10).response_address(&free_url()).allow_unsecured();
     let stranger = stranger.interval(interval).start().unwrap();
     let unheard = stranger.invoke(7, 1, 2, Vec::new(), Duration::from_millis(100));
     assert_eq!((unheard, executed.load(Ordering::Relaxed)), (Err(StatusCode::BAD_TIMEOUT), 1));
 }
 
-/// A request that somebody has recorded is not executed again by a responder that was started anew, if it keeps what it
-/// has received; if it does not, it cannot know.
+/// A responder that stores what it has received does not execute recorded requests again after a restart. Otherwise it cannot
+/// recognize them.
 #[test]
 fn recorded_requests_are_not_executed_again_after_a_restart() {
     let path = std::env::temp_dir().join(format!("taktwerk-responder-{}.replay", std::process::id()));
     let (there, here) = (free_url(), free_url());
-    // Requests go through this test, which writes them down.
+    // Requests pass through this test, which records them.
     let between = UdpSocket::bind("127.0.0.1:0").unwrap();
     between.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
     let detour = format!("opc.udp://{}", between.local_addr().unwrap());
@@ -124,7 +124,7 @@ fn recorded_requests_are_not_executed_again_after_a_restart() {
         .start()
         .unwrap();
     let is_over = std::sync::atomic::AtomicBool::new(false);
-    // Asks, lets the request through, and gives all that went that way meanwhile.
+    // Invokes the Action, forwards the request, and returns all recorded messages.
     let ask = || {
         is_over.store(false, Ordering::SeqCst);
         std::thread::scope(|scope| {
@@ -136,7 +136,7 @@ fn recorded_requests_are_not_executed_again_after_a_restart() {
             let mut recorded = Vec::new();
             let mut buffer = [0; 2048];
             while !is_over.load(Ordering::SeqCst) {
-                // Nothing for the moment.
+                // No message at present.
                 let Ok(len) = between.recv(&mut buffer) else { continue };
                 between.send_to(&buffer[..len], &address).unwrap();
                 recorded.push(buffer[..len].to_vec());
@@ -146,10 +146,10 @@ fn recorded_requests_are_not_executed_again_after_a_restart() {
         })
     };
     let responder = start(Some(&path));
-    // Once it is answered, it has its keys: what came before was never taken, and could be taken once.
+    // Once it answers, it has its keys. Earlier messages were never accepted, and could be accepted once.
     ask();
     let recorded = ask();
-    // What comes behind the recorded messages is received behind them.
+    // Messages after the recorded ones are received after them.
     ask();
     assert_eq!(executed.load(Ordering::SeqCst), 3);
     drop(responder);
@@ -175,9 +175,9 @@ fn recorded_requests_are_not_executed_again_after_a_restart() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Methods of a server are Actions that a configuration publishes; requestors ask what there is, and then for it.
+/// Methods of a server are published as Actions; requestors discover and invoke them.
 #[test]
-fn methods_of_a_server_are_asked_for_as_actions() {
+fn methods_of_a_server_are_invoked_as_actions() {
     use taktwerk::pubsub::PublisherId;
     use taktwerk::pubsub::config::{
         Configuration, Connection, DataSetSource, DataSetWriter, PublishedDataSet, WriterGroup,
@@ -283,7 +283,7 @@ fn methods_of_a_server_are_asked_for_as_actions() {
     assert_eq!(invoke(2, 2, Vec::new()), Ok(Vec::new()));
 }
 
-/// Over a broker: mosquitto, where it is installed.
+/// Over a broker, if mosquitto is installed.
 #[cfg(feature = "mqtt")]
 #[test]
 fn an_action_goes_over_a_broker() {
@@ -299,6 +299,10 @@ fn an_action_goes_over_a_broker() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let known = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto", "/usr/bin/mosquitto"];
     let Some(program) = known.iter().find(|path| std::path::Path::new(path).is_file()) else {
+        assert!(
+            std::env::var_os("TAKTWERK_TEST_MOSQUITTO").is_none_or(|wish| wish != "required"),
+            "no mosquitto"
+        );
         println!("skipped: there is no mosquitto");
         return;
     };
@@ -318,7 +322,7 @@ fn an_action_goes_over_a_broker() {
         }
     });
     meta_data_has_a_queue_of_its_own(&format!("mqtt+json://{address}"));
-    // A broker that is gone: nothing was asked for, and it says so.
+    // If the broker is down, nothing is sent, and the error says so.
     drop(broker);
     let requestor =
         ActionRequestor::builder(&format!("mqtt://{address}"), 9).allow_unsecured().start().unwrap();
@@ -326,7 +330,7 @@ fn an_action_goes_over_a_broker() {
     assert_eq!(unheard, Err(StatusCode::BAD_NO_COMMUNICATION));
 }
 
-/// A requestor that begins before its responder, and knows nothing but its name.
+/// The requestor starts before its responder, and knows only its id.
 #[cfg(feature = "mqtt")]
 fn over_a_broker(url: &str, number: u16, raw: bool) {
     use taktwerk::pubsub::ActionDescription;
@@ -376,7 +380,7 @@ fn over_a_broker(url: &str, number: u16, raw: bool) {
         let heard = requestor.discover(number, PATIENCE).unwrap();
         assert_eq!(heard, [description]);
         let wrong = requestor.invoke(number, 1, 1, vec!["text".into()], PATIENCE);
-        // Raw data has no place for text: it is not even sent.
+        // Raw data has no place for text, so the request is not sent.
         let status = if raw { StatusCode::BAD_TYPE_MISMATCH } else { StatusCode::BAD_INVALID_ARGUMENT };
         assert!(is_json || wrong == Err(status), "{url}: {wrong:?}");
         assert!(wrong.is_err(), "{url}");
@@ -388,7 +392,7 @@ fn over_a_broker(url: &str, number: u16, raw: bool) {
     });
 }
 
-/// A responder that sends its ActionMetaData where its MetaDataQueueName says: requests in JSON need it.
+/// A responder that sends its ActionMetaData to its MetaDataQueueName. Requests in JSON need it.
 #[cfg(feature = "mqtt")]
 fn meta_data_has_a_queue_of_its_own(url: &str) {
     use taktwerk_pubsub::config::build::field;

@@ -1,4 +1,4 @@
-//! PubSub in a server's address space: what is shown, who may switch it, and keys from the key service.
+//! PubSub in a server's address space: what is shown, who may control it, and keys from the key service.
 
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
@@ -41,7 +41,7 @@ fn configuration(mode: SecurityMode) -> Configuration {
         group.security.security_group_id = "plant".into();
     }
     group.writers.push(DataSetWriter::dynamic("writer", 1, "set"));
-    // The discard port: nobody listens, and nobody is disturbed.
+    // The discard port: no receiver, and no disturbance.
     let mut connection = Connection::new("udp", Some(PublisherId::UInt16(7)), "opc.udp://127.0.0.1:9");
     connection.writer_groups.push(group);
     let mut configuration = Configuration {
@@ -64,7 +64,7 @@ fn configuration(mode: SecurityMode) -> Configuration {
     configuration
 }
 
-/// Everybody has these roles.
+/// Gives every user these roles.
 fn with_roles(names: &[&str]) -> Authorization {
     let mut authorization = Authorization::open();
     for name in names {
@@ -112,7 +112,7 @@ async fn a_configuration_is_shown_and_switched() {
     let readers = ns0(variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_LIVE_VALUES_CONFIGURED_DATA_SET_READERS);
     assert_eq!(client.read_value::<u16>(readers).await.unwrap(), 1);
 
-    // The publisher tells when it runs; then it is stopped and started.
+    // The publisher reports when it runs; then it is stopped and started.
     while model.state(GROUP) != PubSubState::OPERATIONAL {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -136,7 +136,7 @@ async fn a_configuration_is_shown_and_switched() {
     }
     assert_eq!(engine(), Some(PubSubState::OPERATIONAL));
     assert_eq!(model.counters(Component::Connection { connection: 0 }).operational_by_method, 1);
-    // A writer alone is switched without stopping its group.
+    // A writer is disabled without stopping its group.
     switch("udp/fast/writer", "Disable").await.unwrap();
     assert_eq!(read("udp/fast/writer").await, PubSubState::DISABLED);
     assert_eq!(engine(), Some(PubSubState::OPERATIONAL));
@@ -162,7 +162,7 @@ async fn a_configuration_is_shown_and_switched() {
 }
 
 #[tokio::test]
-async fn strangers_may_look_and_nothing_else() {
+async fn anonymous_clients_may_only_browse_and_read() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let model = PubSubModel::add_to(&server, &configuration(SecurityMode::None)).unwrap();
     model.serve_security_keys().unwrap();
@@ -224,7 +224,7 @@ impl Drop for Folder {
     }
 }
 
-/// A key service on an encrypted channel, and the certificates of a client it trusts.
+/// A key service on an encrypted channel, and the certificates of a client that it trusts.
 fn key_service(folder: &Folder, roles: &[&str]) -> (RunningServer, PubSubModel, Pki) {
     let (ours, theirs) = (folder.pki("server"), folder.pki("client"));
     ours.trust_those_of(&theirs).unwrap();
@@ -243,7 +243,7 @@ fn key_service(folder: &Folder, roles: &[&str]) -> (RunningServer, PubSubModel, 
     (server.spawn().unwrap(), model, theirs)
 }
 
-/// Responders that write down the keys they are given.
+/// Responders that record their keys.
 #[derive(Default)]
 struct Pushed(std::sync::Mutex<Vec<(String, SecurityKeys)>>);
 
@@ -262,7 +262,7 @@ impl RunsResponders for Pushed {
 }
 
 #[tokio::test]
-async fn keys_are_handed_out_added_and_replaced() {
+async fn keys_are_distributed_added_and_replaced() {
     let folder = Folder(std::env::temp_dir().join(format!("taktwerk-sks-{}-a", std::process::id())));
     let roles = ["SecurityKeyServerAccess", "SecurityKeyServerAdmin", "SecurityKeyServerPush"];
     let (running, model, theirs) = key_service(&folder, &roles);
@@ -272,7 +272,7 @@ async fn keys_are_handed_out_added_and_replaced() {
     assert!(keys.keys.iter().all(|key| key.len() == 68));
     assert_eq!(get_keys(&client, "other").await, Err(StatusCode::BAD_NOT_FOUND));
 
-    // A group of an administrator's, its rotation, and its end.
+    // A group of an administrator, its key rotation, and its removal.
     let groups = ns0(object_ids::PUBLISH_SUBSCRIBE_SECURITY_GROUPS);
     let policy = PubSubSecurityPolicy::Aes128Ctr.uri();
     let inputs = (UaString::from("new"), 60_000.0, UaString::from(policy), 2u32, 1u32);
@@ -294,7 +294,7 @@ async fn keys_are_handed_out_added_and_replaced() {
     client.call::<_, ()>(groups, remove, (node,)).await.unwrap();
     assert_eq!(get_keys(&client, "new").await, Err(StatusCode::BAD_NOT_FOUND));
 
-    // Nobody here runs engines that could take pushed keys.
+    // No engine here could use pushed keys.
     let push = || {
         client.call_variants(
             ns0(object_ids::PUBLISH_SUBSCRIBE),
@@ -311,7 +311,7 @@ async fn keys_are_handed_out_added_and_replaced() {
         )
     };
     assert_eq!(status(push()).await, StatusCode::BAD_NOT_FOUND);
-    // Those who answer Actions get them as publishers and subscribers do.
+    // Responders of Actions receive them like publishers and subscribers.
     let responders = Arc::new(Pushed::default());
     model.attach_responders(&responders);
     push().await.unwrap();
@@ -323,9 +323,9 @@ async fn keys_are_handed_out_added_and_replaced() {
     running.stop(Duration::from_secs(1));
 }
 
-/// What is the key service of its own engines need not wait: they have other keys as soon as a client wants that.
+/// Engines in the key service's own process do not wait: they use new keys as soon as a client requests a rotation.
 #[tokio::test]
-async fn engines_of_the_key_service_change_their_keys_at_once() {
+async fn engines_of_the_key_service_change_keys_immediately() {
     struct Local(PubSubModel);
     impl KeySource for Local {
         fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
@@ -360,7 +360,7 @@ async fn engines_of_the_key_service_change_their_keys_at_once() {
     model.attach_publisher(&publisher);
     let running = server.spawn().unwrap();
     let client = Client::builder(&running.url()).pki(&theirs).connect().await.unwrap();
-    // The key of the first message that has another one; none has ForceKeyReset, which nobody has asked for.
+    // The key id of the first message with another key; none has ForceKeyReset, which was not requested.
     let next_token = |old: u32| {
         let mut datagram = [0; 2048];
         for _ in 0..2_000 {
@@ -383,7 +383,7 @@ async fn engines_of_the_key_service_change_their_keys_at_once() {
     call("ForceKeyRotation").await;
     assert_eq!(next_token(1), 2);
     call("InvalidateKeys").await;
-    // Behind all that were promised: 2 and three more.
+    // After all promised keys: 2 and three more.
     assert_eq!(next_token(2), 6);
     drop(client);
     running.stop(Duration::from_secs(1));
@@ -399,7 +399,7 @@ async fn without_the_role_there_are_no_keys() {
     running.stop(Duration::from_secs(1));
 }
 
-/// The engine's side: a publisher whose keys come from the key service runs as soon as it has them.
+/// A publisher whose keys come from the key service runs as soon as it has them.
 #[test]
 fn a_publisher_pulls_its_keys() {
     let folder = Folder(std::env::temp_dir().join(format!("taktwerk-sks-{}-c", std::process::id())));

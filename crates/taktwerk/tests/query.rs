@@ -1,4 +1,4 @@
-//! Queries of the client, over several responses.
+//! Queries of the client, with several responses.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use taktwerk::client::NodeQuery;
@@ -30,7 +30,7 @@ async fn nodes_are_found_by_their_type_and_values() {
     let server = Server::builder()
         .bind("127.0.0.1:0")
         .anonymous()
-        // So that one query takes several responses.
+        // Forces several responses per query.
         .limits(|limits| limits.references_per_browse_max = 7)
         .build()
         .unwrap();

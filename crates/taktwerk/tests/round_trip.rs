@@ -78,7 +78,7 @@ async fn values_of_all_shapes_are_read_and_written() {
 }
 
 #[tokio::test]
-async fn callbacks_make_and_judge_values() {
+async fn callbacks_compute_and_check_values() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     let running = server(|server| {
@@ -151,7 +151,7 @@ async fn methods_of_three_kinds_are_called() {
             })
             .unwrap();
         let error = machine.method("Odd").inputs(["one"]).handler(|_, ()| Ok(())).unwrap_err();
-        assert!(error.to_string().contains("1 names for 0 inputs"), "{error}");
+        assert!(error.to_string().contains("0 inputs but 1 names"), "{error}");
     });
     let client = connect(&running).await;
     let machine = client.find("i=85", "2:Machine").await.unwrap();
@@ -250,12 +250,12 @@ async fn changes_arrive_as_a_stream() {
         }
     }
     writer.await.unwrap();
-    // The queue keeps every value; the deadband lets through what moved by 10 or more.
+    // The queue keeps every value; the deadband passes changes of 10 or more.
     assert_eq!(counts, (0..=100).collect::<Vec<_>>());
     assert!(levels.windows(2).all(|pair| (pair[0] - pair[1]).abs() > 9.9), "{levels:?}");
     subscription.unmonitor([count_item]).await.unwrap();
     drop(subscription);
-    // Another one still works.
+    // Another subscription still works.
     let mut again = client.subscribe(Duration::from_millis(20)).await.unwrap();
     again.monitor("ns=2;s=Level").await.unwrap();
     loop {
@@ -267,7 +267,7 @@ async fn changes_arrive_as_a_stream() {
 }
 
 #[tokio::test]
-async fn endpoints_are_listed_and_refusals_explained() {
+async fn endpoints_are_listed_and_errors_explained() {
     let running = server(|_| {});
     let endpoints = Client::endpoints(&running.url()).await.unwrap();
     assert_eq!(endpoints.len(), 1);
@@ -306,19 +306,19 @@ async fn users_log_on_by_name() {
 }
 
 #[test]
-fn a_server_that_asks_for_readable_passwords_is_not_built() {
+fn a_server_with_unencrypted_passwords_cannot_be_built() {
     let builder = Server::builder().bind("127.0.0.1:0").users(|_: &str, _: &[u8]| Ok(()));
     let error = builder.build().unwrap_err();
     assert!(error.to_string().contains("unencrypted"), "{error}");
 }
 
 #[test]
-fn nobody_gets_in_who_was_not_asked_in() {
+fn access_must_be_enabled_explicitly() {
     let builder = || Server::builder().bind("127.0.0.1:0");
     let error = builder().build().unwrap_err();
     assert!(error.to_string().contains("no client can log on"), "{error}");
     assert!(builder().anonymous().build().is_ok());
-    // Beyond loopback nothing is offered without security unless somebody says so.
+    // On addresses beyond loopback nothing is offered without security by default.
     let open = || Server::builder().bind("0.0.0.0:0").anonymous();
     let error = open().build().unwrap_err();
     assert!(error.to_string().contains("no endpoint is offered"), "{error}");
@@ -326,7 +326,7 @@ fn nobody_gets_in_who_was_not_asked_in() {
     assert!(open().security(none.0, none.1).build().is_ok());
 }
 
-/// Applications spawn tasks that use a client: all its futures have to be Send.
+/// Applications spawn tasks with a client, so all its futures must be Send.
 #[test]
 fn futures_can_be_spawned() {
     fn check<T: Send>(_: &T) {}

@@ -1,4 +1,4 @@
-//! Sources of values: devices that hang cost their own values, and nobody else anything.
+//! Sources of values: a device that hangs affects only its own values.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -10,7 +10,7 @@ use taktwerk::{Client, RunningServer, Server, StatusCode, UtcTime};
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// What blocks until it is opened.
+/// A blocking operation that can be released.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, std::sync::Condvar)>);
 
@@ -42,10 +42,9 @@ fn age(time: Option<UtcTime>) -> Duration {
     Duration::from_nanos((now.ticks() - time.unwrap().ticks()).max(0) as u64 * 100)
 }
 
-/// 49 devices answer, one hangs, and so do ten variables with sources of their own, which is more than there are worker
-/// threads.
+/// 49 devices answer, one hangs, and so do ten variables with their own sources, more than there are worker threads.
 #[tokio::test]
-async fn a_device_that_hangs_costs_its_own_values_and_nothing_else() {
+async fn a_device_that_hangs_affects_only_its_own_values() {
     let server = Server::builder()
         .bind("127.0.0.1:0")
         .users(|name: &str, password: &[u8]| {
@@ -111,13 +110,13 @@ async fn a_device_that_hangs_costs_its_own_values_and_nothing_else() {
         assert_eq!(value.status(), StatusCode::BAD_NO_COMMUNICATION, "there was no value before");
     }
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
-    // Others log in and call methods.
+    // Other clients log in and call methods.
     for _ in 0..10 {
         let other = log_on(&server).await;
         within(SOON, "the call", other.call::<(), ()>("i=85", "nsu=urn:plant;s=Work", ())).await.unwrap();
         within(SOON, "the end", other.disconnect()).await;
     }
-    // The values of the others stay in time.
+    // The values of the other devices stay current.
     let mut current = BTreeSet::new();
     let end = Instant::now() + SOON;
     while current.len() < 49 && Instant::now() < end {
@@ -142,7 +141,7 @@ async fn a_device_that_hangs_costs_its_own_values_and_nothing_else() {
     let value = client.read(hanging).await.unwrap();
     assert_eq!(value.status(), StatusCode::BAD_NO_COMMUNICATION, "and it stays so");
     assert!(age(value.source_timestamp) < Duration::from_secs(2), "{value:?}");
-    // The device comes back.
+    // The device answers again.
     gate.open();
     let back = async {
         while !client.read(hanging).await.unwrap().status().is_good()
@@ -154,7 +153,7 @@ async fn a_device_that_hangs_costs_its_own_values_and_nothing_else() {
     within(SOON, "the device", back).await;
 }
 
-/// A future that hangs is dropped; one that panics is asked again; writes go to the device.
+/// A future that hangs is dropped; one that panics is called again; writes reach the device.
 #[tokio::test]
 async fn asynchronous_sources_and_writes() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
@@ -206,7 +205,7 @@ async fn asynchronous_sources_and_writes() {
         within(SOON, "the value", reached).await;
     };
     reaches(2.0).await;
-    // Past the one that panics and the one that hangs.
+    // After the one that panics and the one that hangs.
     let past = async {
         while counted.load(Ordering::Relaxed) < 5
             || !client.read("nsu=urn:plant;s=A").await.unwrap().status().is_good()
@@ -225,9 +224,9 @@ async fn asynchronous_sources_and_writes() {
     assert_eq!(refused.status(), StatusCode::BAD_NO_COMMUNICATION);
 }
 
-/// Methods that hang, more of them than there are threads, hold up no login: those have threads of their own.
+/// More hanging methods than threads do not delay a login, which uses other threads.
 #[tokio::test]
-async fn methods_that_hang_hold_up_no_login() {
+async fn methods_that_hang_do_not_delay_logins() {
     let server = Server::builder()
         .bind("127.0.0.1:0")
         .users(|name: &str, password: &[u8]| {

@@ -1,4 +1,4 @@
-//! A state machine of an own type from a client: its nodes, methods that can be called when the state allows it, events.
+//! A client of a state machine with its own type: nodes, Methods that are executable in some states, events.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -24,7 +24,7 @@ fn definition() -> Definition {
         .own_transition("Locked", "Closed")
 }
 
-/// A door that cannot be locked.
+/// A door that rejects locking.
 fn door() -> (RunningServer, Namespace, StateMachine) {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = server.namespace("urn:plant");
@@ -32,7 +32,7 @@ fn door() -> (RunningServer, Namespace, StateMachine) {
     let oven = plant.object("Oven").event_notifier().add().unwrap();
     let door = oven
         .state_machine("Door", &kind, |door, step| {
-            // Nothing else can be done meanwhile.
+            // No other transition is possible during this one.
             assert_eq!(door.state(), step.from);
             assert_eq!(door.cause("Open"), Err(StatusCode::BAD_INVALID_STATE));
             if step.transition == "ClosedToLocked" { Err(StatusCode::BAD_DEVICE_FAILURE) } else { Ok(()) }
@@ -60,7 +60,7 @@ async fn next(subscription: &mut Subscription) -> Vec<Variant> {
 }
 
 #[tokio::test]
-async fn a_client_causes_transitions_and_hears_of_them() {
+async fn a_client_causes_transitions_and_receives_events() {
     let (server, plant, door) = door();
     let node = door.node().unwrap();
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
@@ -95,7 +95,7 @@ async fn a_client_causes_transitions_and_hears_of_them() {
     };
     assert_eq!(executable().await, [true, false]);
     assert_eq!(call(method("Close")).await, Err(StatusCode::BAD_NOT_EXECUTABLE));
-    // The Method of the type means that of the object.
+    // A call of the type's Method refers to the object's.
     call(part("Open")).await.unwrap();
     assert_eq!((door.state(), executable().await), ("Opened", vec![false, true]));
     assert_eq!(call(method("Open")).await, Err(StatusCode::BAD_NOT_EXECUTABLE));
@@ -121,7 +121,7 @@ async fn a_client_causes_transitions_and_hears_of_them() {
     assert_eq!(name, QualifiedName::new(plant.index(), "ClosedToOpened"));
     assert_eq!((last, number), (part("ClosedToOpened"), 1));
 
-    // What the application asks for.
+    // Transitions of the application.
     assert_eq!(door.go_to("Locked"), Err(StatusCode::BAD_INVALID_STATE), "not from here");
     assert_eq!(door.go_to("Ajar"), Err(StatusCode::BAD_INVALID_STATE));
     door.cause("Close").unwrap();
@@ -131,7 +131,7 @@ async fn a_client_causes_transitions_and_hears_of_them() {
 }
 
 #[tokio::test]
-async fn the_type_tells_what_leads_where() {
+async fn the_type_describes_its_transitions() {
     let (server, plant, _door) = door();
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
     let kind = plant.node(NodeId::string(plant.index(), "DoorStateMachineType")).unwrap();
@@ -152,10 +152,10 @@ async fn the_type_tells_what_leads_where() {
     assert_eq!(to(r::TO_STATE), Some(part("Opened")));
     assert_eq!(to(r::HAS_CAUSE), Some(part("Open")));
     assert_eq!(to(r::HAS_EFFECT), Some(NodeId::numeric(0, object_type_ids::TRANSITION_EVENT_TYPE)));
-    // Instances have no states of their own.
+    // Instances do not have their own state objects.
     let missing = plant.node(NodeId::string(plant.index(), "Oven/Door/Closed"));
     assert!(missing.is_err());
-    // There is one type of a name, and a broken one leaves nothing behind.
+    // The name of a type is unique, and an invalid one leaves no nodes.
     assert!(matches!(plant.state_machine_type(definition()), Err(BuildError::Node(_))));
     let broken = Definition::new("Broken", "A").own_transition("A", "B");
     let told = plant.state_machine_type(broken).unwrap_err();
@@ -182,12 +182,12 @@ fn a_panic_of_the_application_leaves_the_machine_usable() {
     assert!(std::thread::spawn(move || other.go_to("Locked")).join().is_err());
     door.cause("Open").unwrap();
     assert_eq!(door.state(), "Opened");
-    // The server is not kept by it.
+    // It does not keep the server alive.
     drop((server, plant, oven, kind));
     assert!(door.node().is_none());
 }
 
-/// A pump that has a machine inside its state Running, and a Method with arguments.
+/// A pump with a sub-machine in its state Running, and a Method with arguments.
 fn pump() -> (RunningServer, Namespace, StateMachine) {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = server.namespace("urn:plant");
@@ -239,14 +239,14 @@ async fn a_method_has_arguments() {
     call(vec![40.0.into(), "demand".into()]).await.unwrap();
     let told = NodeId::string(plant.index(), "Hall/Told");
     assert_eq!(client.read_value::<String>(told.clone()).await.unwrap(), "40 demand");
-    // The application gives them too, or gets what a client would get.
+    // The application supplies arguments too, or gets the same error as a client.
     assert_eq!(pump.cause("Start"), Err(StatusCode::BAD_INVALID_ARGUMENT));
     pump.cause_with("Start", (50.0, "test".to_owned())).unwrap();
     assert_eq!(client.read_value::<String>(told).await.unwrap(), "50 test");
 }
 
 #[tokio::test]
-async fn a_machine_inside_a_state_is_active_in_that_state_only() {
+async fn a_sub_machine_is_active_only_in_its_state() {
     let (server, plant, pump) = pump();
     let node = pump.node().unwrap();
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
@@ -274,21 +274,21 @@ async fn a_machine_inside_a_state_is_active_in_that_state_only() {
     let start = || pump.cause_with("Start", (1.0, String::new())).unwrap();
     start();
     assert_eq!((current().await, speed.state()), (Ok("Slow".to_owned()), "Slow"));
-    // Its events are seen at the machine that it is inside of.
+    // Its events are reported at the containing machine.
     let mut subscription = client.subscribe(Duration::from_millis(20)).await.unwrap();
     let query = EventQuery::new().select("ToState").select("SourceName");
     subscription.monitor_item(Item::events(node.id().clone(), query)).await.unwrap();
     call().await.unwrap();
     assert_eq!((current().await, last().await), (Ok("Fast".to_owned()), Ok("SlowToFast".to_owned())));
     assert_eq!(next(&mut subscription).await, [LocalizedText::new("en", "Fast").into(), "Speed".into()]);
-    // Entered again, it begins anew.
+    // When the state is entered again, the sub-machine starts in its initial state.
     start();
     assert_eq!(current().await, Ok("Slow".to_owned()));
     assert_eq!(last().await, Err(StatusCode::BAD_WAITING_FOR_INITIAL_DATA));
     pump.cause("Stop").unwrap();
     assert_eq!((current().await, speed.state(), pump.state()), (inactive.clone(), "", "Stopped"));
     assert_eq!(last().await, inactive);
-    // The type says where it belongs (Part 16 §4.4.16).
+    // The type refers to it (Part 16 §4.4.16).
     let kind = plant.node(NodeId::string(plant.index(), "PumpStateMachineType")).unwrap();
     let all = BrowseOptions {
         reference_type: NodeId::numeric(0, reference_type_ids::HAS_SUB_STATE_MACHINE),
@@ -300,9 +300,9 @@ async fn a_machine_inside_a_state_is_active_in_that_state_only() {
     assert_eq!(inside, [kind.child("Speed").unwrap().id().clone()]);
 }
 
-/// A transition of the machine inside ends while the state around it is left: what is shown last is that it is not active.
+/// A transition of the sub-machine ends while its containing state is left: finally it is shown as inactive.
 #[test]
-fn a_machine_inside_a_state_that_is_left_meanwhile_is_not_shown_as_active() {
+fn a_sub_machine_is_inactive_if_its_state_is_left_concurrently() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = server.namespace("urn:plant");
     let speed = Definition::new("SpeedStateMachineType", "Slow").state("Fast").own_transition("Slow", "Fast");
@@ -313,7 +313,7 @@ fn a_machine_inside_a_state_that_is_left_meanwhile_is_not_shown_as_active() {
         .own_transition("Running", "Stopped")
         .sub_machine("Running", "Speed", &speed);
     let pump = plant.state_machine_type(pump).unwrap();
-    // Both applications let their transitions go on at the same time, one of them sooner or later than the other.
+    // Both transitions continue at the same time, with varying delay.
     let (both, later) = (Arc::new(Barrier::new(2)), Arc::new(AtomicU32::new(0)));
     let (meets, waits) = (Arc::clone(&both), Arc::clone(&later));
     let pump = plant

@@ -1,4 +1,4 @@
-//! What Methods of state machines return, and transitions that go directly to a state of a machine inside (Part 16 §4.4.10).
+//! Results of state machine Methods, and transitions to a certain state of a sub-machine (Part 16 §4.4.10).
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use taktwerk::client::BrowseOptions;
@@ -8,7 +8,7 @@ use taktwerk::state_machine::{Definition, StateMachine};
 use taktwerk::types::ExtensionObject;
 use taktwerk::{Client, Namespace, NodeId, QualifiedName, RunningServer, Server, StatusCode, Variant};
 
-/// A pump whose speed is a machine inside the state Running.
+/// A pump whose speed is a sub-machine in the state Running.
 fn pump() -> (RunningServer, Namespace, StateMachine) {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
     let plant = server.namespace("urn:plant");
@@ -29,7 +29,7 @@ fn pump() -> (RunningServer, Namespace, StateMachine) {
     let machine = hall.state_machine("Pump", &kind, |_, step| {
         if step.transition == "StoppedToRunning" {
             assert_eq!(step.inner, None);
-            // Others than those that are declared are refused.
+            // Undeclared types are rejected.
             assert_eq!(step.set_outputs((1u8,)), step.inputs::<(u32,)>().map_or(Ok(()), |_| WRONG));
             if let Ok((order,)) = step.inputs::<(u32,)>() {
                 if order == 13 {
@@ -67,24 +67,24 @@ async fn a_method_returns_what_the_application_sets() {
     pump.go_to("Stopped").unwrap();
     let refused = client.call_variants(node.id().clone(), method("Start"), vec![13u32.into()]).await;
     assert_eq!(refused.unwrap_err().status(), StatusCode::BAD_OUT_OF_RANGE);
-    // What is not set is null.
+    // Results that are not set are null.
     let called = client.call_variants(node.id().clone(), method("Boost"), Vec::new()).await.unwrap();
     assert_eq!(called, [Variant::Empty]);
     pump.go_to("Stopped").unwrap();
-    // The application gets it too.
+    // The application receives them too.
     let (batch, _): (String, f64) = pump.cause_for("Start", (8u32,)).unwrap();
     assert_eq!(batch, "batch 8");
     pump.go_to("Stopped").unwrap();
     assert_eq!(pump.cause_for::<(u8,)>("Start", (9u32,)), Err(StatusCode::BAD_TYPE_MISMATCH));
     assert_eq!(pump.state(), "Running");
     pump.go_to("Stopped").unwrap();
-    // Without a Method nobody gets anything.
+    // Without a Method the results are discarded.
     pump.go_to("Running").unwrap();
 }
 
-/// Every way into the states around and inside, from every state.
+/// Every transition into the states of machine and sub-machine, from every state.
 #[tokio::test]
-async fn a_transition_goes_directly_to_a_state_of_a_machine_inside() {
+async fn a_transition_leads_to_a_state_of_a_sub_machine() {
     let (server, plant, pump) = pump();
     let speed = pump.sub_machine("Speed").unwrap();
     let states = || (pump.state().to_owned(), speed.state().to_owned());
@@ -95,7 +95,7 @@ async fn a_transition_goes_directly_to_a_state_of_a_machine_inside() {
     assert_eq!(pump.cause("Boost"), Err(StatusCode::BAD_INVALID_STATE));
     speed.go_to("Slow").unwrap();
     is("Running", "Slow");
-    // Part 16 §4.4.10: the state around it is left and entered again.
+    // Part 16 §4.4.10: the containing state is left and entered again.
     pump.go_into("Speed", "Fast").unwrap();
     is("Running", "Fast");
     assert_eq!(pump.go_into("Speed", "Slow"), Err(StatusCode::BAD_INVALID_STATE));
@@ -104,7 +104,7 @@ async fn a_transition_goes_directly_to_a_state_of_a_machine_inside() {
     is("Stopped", "");
     pump.go_to("Running").unwrap();
     is("Running", "Slow");
-    // What clients see: the machine inside, and where the transition of the type leads to.
+    // What clients see: the sub-machine, and the target of the type's transition.
     let client = Client::builder(&server.url()).unsecured().connect().await.unwrap();
     let kind = plant.node(NodeId::string(plant.index(), "PumpStateMachineType")).unwrap();
     let inner = plant.node(NodeId::string(plant.index(), "SpeedStateMachineType")).unwrap();

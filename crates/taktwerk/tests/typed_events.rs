@@ -1,4 +1,4 @@
-//! Typed events that the generator has written: raised by a server, received by a client.
+//! Typed events written by the generator: raised by a server, received by a client.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use core::time::Duration;
@@ -8,7 +8,7 @@ use taktwerk::event::{BaseEvent, EmitError, EventType, ReadEventError, TypedEven
 use taktwerk::schema::Range;
 use taktwerk::{Client, LocalizedText, Node, NodeId, QualifiedName, RunningServer, Server, Struct, Variant};
 
-/// What `EventTypes::generate` writes for the NodeSet; the tests of `taktwerk-nodeset` compare the two.
+/// The output of `EventTypes::generate` for the NodeSet; the tests of `taktwerk-nodeset` compare the two.
 mod pump_events {
     include!("typed_events/pump_events.rs");
 }
@@ -57,7 +57,7 @@ fn stopped(reason: &str) -> PumpStoppedEvent {
 }
 
 #[tokio::test]
-async fn what_the_server_raises_the_client_receives() {
+async fn events_raised_by_the_server_are_received_by_the_client() {
     let (_server, pump, client) = plant().await;
     let mut subscription = client.subscribe(PERIOD).await.unwrap();
     let handle = subscription.handle();
@@ -78,7 +78,7 @@ async fn what_the_server_raises_the_client_receives() {
     assert_eq!(event.base.event_type, "ns=3;i=1001".parse().unwrap());
     assert_eq!(PumpStoppedEvent { base: pressure.base.clone(), ..event }, pressure);
 
-    // An event of a subtype has the fields of its supertype, and its own for those who ask for it.
+    // An event of a subtype has the fields of its supertype; its own fields are available with its own struct.
     let worn = handle.monitor_events::<PumpWornEvent>("i=2253", "").await.unwrap();
     let base = BaseEvent { source_name: "Pump 8".into(), ..BaseEvent::new(600, "worn") };
     let own = PumpWornEvent {
@@ -110,7 +110,7 @@ taktwerk::event_type! {
         reason: String = [("urn:example:pumps", "Reason")],
         operator: Option<String> = [("urn:example:pumps", "Operator")],
     }
-    /// Of a namespace that the server does not have.
+    /// In a namespace that the server does not have.
     struct Foreign is ("urn:example:valves", "i=1001") {}
     /// Not declared as optional.
     struct Strict is ("urn:example:pumps", "i=1001") {
@@ -120,12 +120,12 @@ taktwerk::event_type! {
     struct Wrong is ("urn:example:pumps", "i=1001") {
         reason: f64 = [("urn:example:pumps", "Reason")],
     }
-    /// No type at all.
+    /// Not an existing type.
     struct Unknown is ("urn:example:pumps", "i=4711") {}
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_an_error_that_names_it() {
+async fn mismatches_are_errors_that_name_the_cause() {
     let (_server, pump, client) = plant().await;
     let base = BaseEvent::new(1, "");
     let newer = |operator| Newer { base: base.clone(), reason: String::new(), operator };
@@ -204,7 +204,7 @@ async fn an_alarm_has_the_fields_of_its_own_type() {
     ] {
         let error = alarm.set_field("3:Cause", value.clone()).unwrap_err();
         assert!(matches!(error, AlarmError::FieldType { .. }), "{value:?}: {error}");
-        assert!(error.to_string().contains("Cause is a field of String"), "{error}");
+        assert!(error.to_string().contains("Cause has the type String"), "{error}");
         let spec = running.alarm().off_normal(true).of_type(kind.clone()).name("Other");
         assert!(matches!(spec.field("3:Cause", value).add(), Err(AlarmError::FieldType { .. })));
     }
@@ -216,7 +216,7 @@ async fn an_alarm_has_the_fields_of_its_own_type() {
     assert_eq!((event.cause.as_str(), event.operator), ("no power", None));
     assert!(event.active_state_id);
     assert_eq!(shown("Cause"), Some("no power".into()));
-    // What is refreshed says the same, also after the field has changed.
+    // A refresh has the values of the last event, even after the field has changed.
     alarm.set_field("3:Cause", "blocked").unwrap();
     let id = handle.server_id().await.unwrap().unwrap();
     let refresh = "i=3875".parse::<NodeId>().unwrap();
@@ -224,7 +224,7 @@ async fn an_alarm_has_the_fields_of_its_own_type() {
     let again = loop {
         match next(&mut subscription, &events).await {
             Ok(again) if again.base.event_id == event.base.event_id => break again,
-            // The change before.
+            // The previous change.
             other => drop(other),
         }
     };
@@ -243,7 +243,7 @@ async fn an_instance_of_a_node_set_becomes_an_alarm() {
     assert!(matches!(refused, Err(AlarmError::NoInstance(_))));
     let instance: NodeId = "ns=3;i=5002".parse().unwrap();
     let dry = plant.variable("Dry", true).add().unwrap();
-    // Its type is none of alarms with limits.
+    // Its type does not support limits.
     let refused = dry.bind_alarm(instance.clone()).high(1.0).add();
     assert!(matches!(refused, Err(AlarmError::Type { .. })));
     dry.bind_alarm(instance.clone()).off_normal(true).field("3:Cause", "a seal").add().unwrap();
@@ -255,12 +255,12 @@ async fn an_instance_of_a_node_set_becomes_an_alarm() {
     assert_eq!((event.cause.as_str(), event.condition_name.as_str()), ("a seal", "Leak"));
     let active: bool = client.read_value("ns=3;i=5005").await.unwrap();
     assert!(active);
-    // The Method of the type, as clients call it (Part 9 §5.7.3).
+    // The type's Method, as called by clients (Part 9 §5.7.3).
     let method: NodeId = "i=9111".parse().unwrap();
     let inputs = (event.base.event_id, LocalizedText::from("seen"));
     client.call::<_, ()>(instance.clone(), method, inputs).await.unwrap();
     assert!(next(&mut subscription, &events).await.unwrap().acked_state_id);
-    // That of the instance, which has no InputArguments: those of the type are meant.
+    // The instance's Method has no InputArguments, so those of the type apply.
     dry.set(true);
     next(&mut subscription, &events).await.unwrap();
     dry.set(false);
@@ -275,7 +275,7 @@ async fn an_instance_of_a_node_set_becomes_an_alarm() {
 }
 
 #[tokio::test]
-async fn lost_events_are_told() {
+async fn lost_events_are_reported() {
     let (_server, pump, client) = plant().await;
     let mut subscription = client.subscribe(Duration::from_millis(300)).await.unwrap();
     let handle = subscription.handle();

@@ -1,7 +1,7 @@
 //! The binary encoding (Part 6 §5.2): [`Encode`] appends to a byte vector, [`Decode`] reads from a slice.
 //!
-//! Encoding cannot fail. Decoding checks every length against what has arrived *before* it allocates, counts
-//! nesting, and never panics; so it can be pointed at bytes from the network.
+//! Encoding cannot fail. Decoding checks every length against the available bytes *before* it allocates, limits
+//! nesting, and never panics, so it is safe for bytes from the network.
 
 use crate::StatusCode;
 
@@ -20,31 +20,31 @@ pub trait Encode {
 
 /// Reads a value from its OPC UA binary encoding. `'a` is the lifetime of the bytes, for views that borrow them.
 pub trait Decode<'a>: Sized {
-    /// The fewest bytes any value of this type takes; an array of `n` cannot be shorter than `n * MIN_LEN`.
+    /// Minimum encoded length in bytes; an array of `n` elements takes at least `n * MIN_LEN`.
     const MIN_LEN: usize;
 
-    /// Reads one value and moves `decoder` behind it.
+    /// Decodes one value and moves `decoder` past it.
     fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError>;
 
-    /// Reads one value that must fill `bytes` from its start; bytes behind it are ignored.
+    /// Decodes one value from the start of `bytes`; following bytes are ignored.
     fn decode_from(bytes: &'a [u8], limits: DecodeLimits) -> Result<Self, DecodeError> {
         Self::decode(&mut Decoder::new(bytes, limits))
     }
 }
 
-/// What a decoder accepts. Each limit answers Bad_EncodingLimitsExceeded when it is passed.
+/// Limits of a decoder. Exceeding one gives Bad_EncodingLimitsExceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Longest String, in bytes.
+    /// Maximum length of a String, in bytes.
     pub string_len_max: u32,
-    /// Longest ByteString or ExtensionObject body, in bytes.
+    /// Maximum length of a ByteString or ExtensionObject body, in bytes.
     pub byte_string_len_max: u32,
-    /// Most elements of an array.
+    /// Maximum number of array elements.
     pub array_len_max: u32,
-    /// Deepest nesting of Variant, DataValue, ExtensionObject and DiagnosticInfo (Part 6 §5.2.1 asks for 100).
+    /// Maximum nesting of Variant, DataValue, ExtensionObject and DiagnosticInfo (Part 6 §5.2.1 requires 100).
     pub depth_max: u16,
-    /// Most bytes of memory that one decoder's values take together. An array of nulls takes many times more memory than
-    /// it has bytes on the wire.
+    /// Maximum memory of one decoder's values, in bytes. An array of null values takes many times more memory than
+    /// encoded bytes.
     pub memory_max: usize,
 }
 
@@ -65,33 +65,33 @@ impl Default for DecodeLimits {
     }
 }
 
-/// Why bytes are not an encoding of the wanted type.
+/// Why bytes do not decode as a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The bytes end inside a value.
-    #[error("the message ends inside a value ({needed} more bytes wanted)")]
+    #[error("the message ends inside a value ({needed} more bytes needed)")]
     Truncated {
-        /// How many bytes were missing.
+        /// Number of missing bytes.
         needed: usize,
     },
-    /// A length or nesting limit was passed.
-    #[error("{what} of {actual} passes the limit of {limit}")]
+    /// A length or nesting limit was exceeded.
+    #[error("{what} of {actual} exceeds the limit of {limit}")]
     Limit {
-        /// Which limit.
+        /// The limit's name.
         what: &'static str,
-        /// What was met.
+        /// The actual value.
         actual: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// Bytes that no encoder writes.
+    /// Bytes that are not a valid encoding.
     #[error("invalid {0}")]
     Invalid(&'static str),
 }
 
 impl DecodeError {
-    /// The status that a service fault carries for this error (Part 4 §7.38).
+    /// The status of a service fault for this error (Part 4 §7.38).
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -107,11 +107,11 @@ pub struct Decoder<'a> {
     rest: &'a [u8],
     limits: DecodeLimits,
     depth: u16,
-    /// Bytes of memory that values may still take.
+    /// Memory that values may still take, in bytes.
     memory: usize,
 }
 
-/// What the allocator keeps beside each allocation, in bytes.
+/// Overhead of the allocator per allocation, in bytes.
 const ALLOCATION: usize = 16;
 
 impl<'a> Decoder<'a> {
@@ -127,7 +127,7 @@ impl<'a> Decoder<'a> {
         self.rest
     }
 
-    /// How many bytes are not read yet.
+    /// Number of unread bytes.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.rest.len()
@@ -139,7 +139,7 @@ impl<'a> Decoder<'a> {
         self.limits
     }
 
-    /// Takes the next `len` bytes.
+    /// Consumes the next `len` bytes.
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         match self.rest.split_at_checked(len) {
@@ -151,7 +151,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Takes a fixed number of bytes.
+    /// Consumes a fixed number of bytes.
     #[inline]
     pub fn take_array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         match self.rest.split_first_chunk::<N>() {
@@ -169,7 +169,7 @@ impl<'a> Decoder<'a> {
         Ok(self.take_array::<1>()?[0])
     }
 
-    /// Reads the Int32 length of a String, ByteString or array: `None` is null (any negative length).
+    /// Reads the Int32 length of a String, ByteString or array; `None` for null (any negative length).
     #[inline]
     pub fn length(&mut self) -> Result<Option<usize>, DecodeError> {
         let length = i32::from_le_bytes(self.take_array()?);
@@ -193,7 +193,7 @@ impl<'a> Decoder<'a> {
         self.take(len).map(Some)
     }
 
-    /// Reads an array length and checks it against the limit and against the bytes that have arrived.
+    /// Reads an array length and checks it against the limit and the available bytes.
     #[inline]
     pub fn array_len(&mut self, element_len_min: usize) -> Result<Option<usize>, DecodeError> {
         let Some(len) = self.length()? else { return Ok(None) };
@@ -205,7 +205,7 @@ impl<'a> Decoder<'a> {
         Ok(Some(len))
     }
 
-    /// Counts an allocation of `bytes` against [`DecodeLimits::memory_max`]; to be called before it is made.
+    /// Counts an allocation of `bytes` against [`DecodeLimits::memory_max`]. Call it before allocating.
     #[inline]
     pub fn allocate(&mut self, bytes: usize) -> Result<(), DecodeError> {
         let taken = if bytes == 0 { 0 } else { bytes.saturating_add(ALLOCATION) };
@@ -226,8 +226,8 @@ impl<'a> Decoder<'a> {
     pub fn array<T: Decode<'a>>(&mut self) -> Result<Vec<T>, DecodeError> {
         let Some(len) = self.array_len(T::MIN_LEN)? else { return Ok(Vec::new()) };
         self.allocate(len.saturating_mul(size_of::<T>()))?;
-        // In memory an element can be many times its shortest encoding: reserve only a share of what is claimed and
-        // let the vector grow with the elements that really arrive.
+        // An element in memory can be much larger than its shortest encoding: reserve only a part of the claimed length
+        // and let the vector grow with the elements.
         let reserve = len.min(self.rest.len() / size_of::<T>().max(1) + 16);
         let mut values = Vec::with_capacity(reserve);
         for _ in 0..len {
@@ -260,7 +260,7 @@ fn check(what: &'static str, actual: usize, limit: u32) -> Result<(), DecodeErro
     if actual > limit { Err(DecodeError::Limit { what, actual, limit }) } else { Ok(()) }
 }
 
-/// Appends an Int32 length; a length no Int32 holds cannot occur, because no message is that long.
+/// Appends an Int32 length. Lengths beyond Int32 cannot occur, because no message is that long.
 #[inline]
 pub fn encode_len(len: usize, out: &mut Vec<u8>) {
     let len = i32::try_from(len).unwrap_or(i32::MAX);
@@ -279,7 +279,7 @@ pub fn encode_bytes(bytes: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Reserves an Int32 length, runs `write`, and patches the length in behind it: one pass, no sizing run.
+/// Reserves an Int32 length, runs `write`, and then patches the length: one pass.
 #[inline]
 pub fn encode_sized(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
@@ -321,7 +321,7 @@ impl<'a> Decode<'a> for bool {
     const MIN_LEN: usize = 1;
     #[inline]
     fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
-        // Part 6 §5.2.2.1: any value but zero is true.
+        // Part 6 §5.2.2.1: any nonzero value is true.
         Ok(decoder.byte()? != 0)
     }
 }
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn memory_is_counted_whatever_the_shape() {
         use crate::{ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
-        // Small on the wire and large in memory: the bytes behind each kind's number, as short as they can be.
+        // Small when encoded and large in memory: the shortest encoding after each type byte.
         fn repeated<T: Encode>(value: &T, count: usize) -> Vec<u8> {
             let mut out = Vec::new();
             encode_len(count, &mut out);
@@ -409,7 +409,7 @@ mod tests {
         }
     }
 
-    /// Bytes of what stands directly behind the box of a Variant.
+    /// Size of the memory directly behind a Variant's box.
     fn heap(value: &crate::Variant) -> usize {
         use crate::Variant as V;
         match value {

@@ -4,15 +4,15 @@ use crate::codec::{Decode, DecodeError, DecodeLimits, Decoder, Encode, encode_by
 use crate::node_id::NodeId;
 use crate::string::{ByteString, XmlElement};
 
-/// A structure that the schema knows: what an [`ExtensionObject`] can be made from and read as.
+/// A structure of the schema, which can be converted to and from an [`ExtensionObject`].
 pub trait Structure: Encode + for<'a> Decode<'a> {
     /// The DataType node's id in namespace 0.
     const DATA_TYPE_ID: u32;
-    /// The id of its "Default Binary" encoding node in namespace 0: what goes before the body on the wire.
+    /// The id of its "Default Binary" encoding node in namespace 0, which precedes the body in the encoding.
     const BINARY_ENCODING_ID: u32;
 }
 
-/// The body of an [`ExtensionObject`], kept as it came: unknown structures survive a round trip.
+/// The body of an [`ExtensionObject`], kept as received: unknown structures survive a round trip.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum ExtensionObjectBody {
     /// No body.
@@ -72,12 +72,12 @@ impl ExtensionObject {
 
     /// Reads the body as `T`.
     ///
-    /// # Errors
+    /// [`DecodeError::Invalid`] if the type differs; otherwise the error in the body.
     /// [`DecodeError::Invalid`] if the type is another one; else what is wrong with the body.
     pub fn decode<T: Structure>(&self) -> Result<T, DecodeError> {
         match self.binary() {
             Some(bytes) if self.is::<T>() => T::decode_from(bytes, DecodeLimits::DEFAULT),
-            _ => Err(DecodeError::Invalid("ExtensionObject: it holds another type")),
+            _ => Err(DecodeError::Invalid("ExtensionObject: it contains another type")),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::codec::{Decode, DecodeError, Decoder, Encode};
 use core::fmt;
 use core::str::FromStr;
 
-/// A 16-byte globally unique identifier, kept in the order of its printed form.
+/// A 16-byte globally unique identifier, stored in the order of its printed form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Guid([u8; 16]);
 
@@ -24,7 +24,7 @@ impl Guid {
         &self.0
     }
 
-    /// The encoding swaps Data1..Data3 to little-endian; the same swap undoes it.
+    /// Converts Data1 to Data3 to little-endian; applying it again reverts that.
     const fn swapped(b: [u8; 16]) -> [u8; 16] {
         [b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]]
     }

@@ -1,4 +1,4 @@
-//! Bytes as hexadecimal digits, strictly: `from_str_radix` takes `+f` for a byte.
+//! Bytes as hexadecimal digits, strictly: `from_str_radix` would accept `+f`.
 
 /// Two digits for each byte.
 #[must_use]
@@ -6,7 +6,7 @@ pub fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of a text; `None` if it is anything else than pairs of hexadecimal digits.
+/// The bytes of a text; `None` if it is not pairs of hexadecimal digits.
 #[must_use]
 pub fn bytes(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

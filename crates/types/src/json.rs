@@ -4,7 +4,7 @@
 //! - [`JsonEncode`]: values to text; [`JsonDecode`]: trees to values.
 //!
 //! Structures are not known here: an ExtensionObject is written with its binary body unless the context has a
-//! [`StructureJson`] that knows better.
+//! [`StructureJson`] for it.
 
 use crate::extension_object::ExtensionObject;
 use crate::{DecodeError, StatusCode};
@@ -18,10 +18,10 @@ pub use decode::{JsonDecode, array_from_json, variant_from_json};
 pub use encode::{JsonEncode, encode_value};
 pub use parse::{Json, JsonLimits};
 
-/// Knows structures: their JSON is their fields.
+/// Converts structures to and from JSON objects with their fields.
 pub trait StructureJson {
-    /// Appends `"Field":value` members, separated by commas, and says with which DataType; `None` if the structure is
-    /// not known (then nothing is appended).
+    /// Appends `"Field":value` members, separated by commas, and returns the DataType. If the structure is not known,
+    /// returns `None` and appends nothing.
     fn encode_fields(
         &self,
         object: &ExtensionObject,
@@ -29,7 +29,7 @@ pub trait StructureJson {
         out: &mut Vec<u8>,
     ) -> Option<crate::NodeId>;
 
-    /// Makes a structure of a DataType from the members of an object; `None` if it is not known.
+    /// Creates a structure of a DataType from the members of an object; `None` if it is not known.
     fn decode_fields(
         &self,
         data_type: &crate::NodeId,
@@ -38,14 +38,14 @@ pub trait StructureJson {
     ) -> Option<Result<ExtensionObject, JsonError>>;
 }
 
-/// How values are written, and what names in them mean.
+/// Options of the encoding, and the context for names.
 #[derive(Clone, Copy, Default)]
 pub struct JsonContext<'a> {
-    /// VerboseEncoding: default values and symbols are written. Else CompactEncoding.
+    /// VerboseEncoding: writes default values and symbols. Otherwise CompactEncoding.
     pub verbose: bool,
-    /// Namespace URIs by index, from index 0; indexes without one are written as numbers.
+    /// Namespace URIs by index, from 0; indexes without a URI are written as numbers.
     pub namespaces: &'a [&'a str],
-    /// What knows structures.
+    /// Converts structures.
     pub structures: Option<&'a dyn StructureJson>,
 }
 
@@ -59,35 +59,35 @@ impl core::fmt::Debug for JsonContext<'_> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// The text is no JSON.
+    /// The text is not valid JSON.
     #[error("not JSON at byte {at}: {reason}")]
     Syntax {
-        /// Where.
+        /// Position.
         at: usize,
-        /// Why.
+        /// Reason.
         reason: &'static str,
     },
-    /// A limit was passed.
-    #[error("the JSON passes the limit of {limit} for its {what}")]
+    /// A limit was exceeded.
+    #[error("the JSON exceeds the limit of {limit} for its {what}")]
     Limit {
-        /// Which limit.
+        /// The limit's name.
         what: &'static str,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// A value of another kind than wanted.
+    /// A value of another type was expected.
     #[error("{0} expected")]
     Expected(&'static str),
     /// The body of a structure is malformed.
     #[error("{0}")]
     Decode(#[from] DecodeError),
-    /// A structure that cannot be made.
+    /// A structure cannot be decoded.
     #[error("{0}")]
     Structure(String),
 }
 
 impl JsonError {
-    /// The status that a service fault carries for this error.
+    /// The status of a service fault for this error.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {

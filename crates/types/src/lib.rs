@@ -1,10 +1,11 @@
 //! The OPC UA built-in types (Part 6 §5.1.2) and their binary encoding (Part 6 §5.2).
 //!
-//! This is the bottom of the workspace: every other crate depends on it, and it depends on no other crate of the
-//! workspace. It does no I/O, reads no clock and never panics on input. What lives here:
+//! This is the lowest crate of the workspace: all others depend on it. It does no I/O, reads no clock and never panics
+//! on input. Modules:
 //!
 //! - [`codec`]: [`Encode`] and [`Decode`] over slices, with limits on depth, lengths and allocation;
-//! - [`variant`]: [`Variant`], its arrays and matrices, and [`DataValue`], which each can hold the other; [`range`]: IndexRange on them;
+//! - [`variant`]: [`Variant`], its arrays and matrices, and [`DataValue`], which can contain each other; [`range`]:
+//!   IndexRanges;
 //! - [`node_id`], [`text`], [`string`], [`guid`], [`time`], [`status_code`],
 //!   [`diagnostic_info`], [`extension_object`]: the other built-in types;
 //! - [`hexadecimal`]: bytes as digits;

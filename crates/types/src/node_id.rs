@@ -54,13 +54,13 @@ impl NodeId {
         Self { namespace_index, identifier: Identifier::Opaque(value.into()) }
     }
 
-    /// Whether this names no node: namespace 0 with a zero or empty identifier (Part 3 §8.2.4).
+    /// Whether this is the null NodeId: namespace 0 with a zero or empty identifier (Part 3 §8.2.4).
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_ref().is_null()
     }
 
-    /// The number of a namespace-0 numeric id.
+    /// The numeric id in namespace 0.
     #[must_use]
     pub fn ns0(&self) -> Option<u32> {
         match (&self.identifier, self.namespace_index) {
@@ -115,7 +115,7 @@ pub enum IdentifierRef<'a> {
     Opaque(&'a [u8]),
 }
 
-/// A NodeId that borrows received bytes: what the hot path looks nodes up with.
+/// A NodeId that borrows received bytes, used for lookups on the hot path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeIdRef<'a> {
     /// Index into the server's NamespaceArray.
@@ -125,7 +125,7 @@ pub struct NodeIdRef<'a> {
 }
 
 impl NodeIdRef<'_> {
-    /// Whether this names no node.
+    /// Whether this is the null NodeId.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.namespace_index == 0
@@ -259,7 +259,7 @@ impl ExpandedNodeId {
         self.node_id.is_null() && self.namespace_uri.is_empty() && self.server_index == 0
     }
 
-    /// The plain id, if it needs neither a URI nor another server to be understood.
+    /// The NodeId, if it has no namespace URI and is local.
     #[must_use]
     pub fn local(&self) -> Option<&NodeId> {
         (self.namespace_uri.is_empty() && self.server_index == 0).then_some(&self.node_id)
@@ -342,7 +342,7 @@ impl fmt::Debug for ExpandedNodeId {
     }
 }
 
-/// The text is no NodeId.
+/// The text is not a NodeId.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a NodeId: {text:?}; write i=85, ns=2;s=Name, nsu=http://…;s=Name, g=<guid> or b=<base64>")]
 pub struct ParseNodeIdError {
@@ -390,7 +390,7 @@ impl FromStr for ExpandedNodeId {
             rest = after;
         }
         let node_id: NodeId = rest.parse().map_err(|_| error())?;
-        // Either the URI or the index names the namespace; with both, printing would drop one.
+        // The namespace is given by URI or index; with both, printing would lose one.
         if node_id.namespace_index != 0 && namespace_uri != UaString::NULL {
             return Err(error());
         }
@@ -400,7 +400,7 @@ impl FromStr for ExpandedNodeId {
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Base64 with padding (RFC 4648 §4), as printed NodeIds and XML carry ByteStrings.
+/// Base64 with padding (RFC 4648 §4), as in printed NodeIds and in XML.
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -419,7 +419,7 @@ pub fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads [`base64`], ignoring white space; `None` if it is malformed.
+/// Decodes [`base64`], ignoring white space; `None` if it is malformed.
 #[must_use]
 pub fn unbase64(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -1,4 +1,4 @@
-//! NumericRange (Part 4 §7.27): which elements of an array, matrix, String or ByteString are read or written.
+//! NumericRange (Part 4 §7.27): a part of an array, matrix, String or ByteString.
 
 use crate::StatusCode;
 use crate::string::{ByteString, UaString};
@@ -7,12 +7,12 @@ use crate::variant::{Array, ArrayValues, Variant};
 /// A parsed IndexRange such as `1:3` or `0:1,2`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumericRange {
-    /// First and last index of each dimension, both included.
+    /// First and last index of each dimension, both inclusive.
     dimensions: Vec<(usize, usize)>,
 }
 
 impl NumericRange {
-    /// Reads the text form; `None` for the empty text, which means the whole value.
+    /// Parses the text form; `None` for empty text, which means the whole value.
     ///
     /// # Errors
     /// Bad_IndexRangeInvalid if the text does not follow the grammar or a range is not ascending.
@@ -42,16 +42,16 @@ impl NumericRange {
         Ok(Some(Self { dimensions }))
     }
 
-    /// Bytes of memory that the range keeps beside itself.
+    /// Heap memory of the range, in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.dimensions.capacity() * size_of::<(usize, usize)>()
     }
 
-    /// The part of `value` that the range names. A range that only starts inside gives what there is.
+    /// The part of `value` in the range. A range that ends outside is clipped.
     ///
     /// # Errors
-    /// Bad_IndexRangeNoData if it starts outside or the value has other dimensions.
+    /// Bad_IndexRangeNoData if it starts outside or the number of dimensions differs.
     pub fn read(&self, value: &Variant) -> Result<Variant, StatusCode> {
         let none = StatusCode::BAD_INDEX_RANGE_NO_DATA;
         match value {
@@ -76,7 +76,7 @@ impl NumericRange {
     fn read_array(&self, array: &Array) -> Result<Variant, StatusCode> {
         let none = StatusCode::BAD_INDEX_RANGE_NO_DATA;
         let shape: Vec<usize> = array.shape().into_iter().map(|length| length as usize).collect();
-        // One range more than dimensions reaches into the strings of a String or ByteString array.
+        // One range more than dimensions selects parts of the elements of a String or ByteString array.
         if self.dimensions.len() == shape.len() + 1 {
             return self.read_inside(array, &shape);
         }
@@ -124,11 +124,11 @@ impl NumericRange {
         Ok(Variant::Array(part))
     }
 
-    /// Overwrites the part of `target` that the range names with `source`.
+    /// Overwrites the part of `target` in the range with `source`.
     ///
     /// # Errors
-    /// Bad_IndexRangeNoData if the range reaches outside, Bad_IndexRangeDataMismatch if `source` does not have as
-    /// many elements as the range, Bad_TypeMismatch if its elements are of another type.
+    /// Bad_IndexRangeNoData if the range ends outside, Bad_IndexRangeDataMismatch if `source` has another number of
+    /// elements than the range, Bad_TypeMismatch if its elements have another type.
     pub fn write(&self, target: &mut Variant, source: &Variant) -> Result<(), StatusCode> {
         let none = StatusCode::BAD_INDEX_RANGE_NO_DATA;
         match (target, source) {
@@ -184,13 +184,13 @@ impl NumericRange {
     }
 }
 
-/// How many dimensions the text form of a range has, whether they are valid or not.
+/// Number of dimensions in the text form of a range, whether they are valid or not.
 #[must_use]
 pub fn dimension_count(text: &str) -> usize {
     1 + text.bytes().filter(|byte| *byte == b',').count()
 }
 
-/// The ranges cut at the ends of the dimensions; `None` if one starts outside.
+/// The ranges clipped to the dimensions; `None` if one starts outside.
 fn clip(ranges: &[(usize, usize)], shape: &[usize]) -> Option<Vec<(usize, usize)>> {
     ranges
         .iter()
@@ -199,7 +199,7 @@ fn clip(ranges: &[(usize, usize)], shape: &[usize]) -> Option<Vec<(usize, usize)
         .collect()
 }
 
-/// Counts through the row-major indexes of a box in a matrix.
+/// Iterates over the row-major indexes of a box in a matrix.
 struct Indexes<'a> {
     ranges: &'a [(usize, usize)],
     shape: &'a [usize],
@@ -218,7 +218,7 @@ impl Iterator for Indexes<'_> {
         let mut at = self.at.take()?;
         let index =
             at.iter().zip(self.shape).fold(0usize, |index, (position, length)| index * length + position);
-        // Count up like an odometer; running over the first dimension ends the walk.
+        // Count up like an odometer; an overflow of the first dimension ends the iteration.
         for (position, (first, last)) in at.iter_mut().zip(self.ranges).rev() {
             if *position < *last {
                 *position += 1;

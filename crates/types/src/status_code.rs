@@ -1,4 +1,4 @@
-//! StatusCode (Part 4 §7.39): 32 bits of which the top two say good, uncertain or bad.
+//! StatusCode (Part 4 §7.39): 32 bits, of which the top two are the severity.
 
 use crate::codec::{Decode, DecodeError, Decoder, Encode};
 use core::fmt;
@@ -10,16 +10,16 @@ mod generated;
 pub struct StatusCode(pub u32);
 
 impl StatusCode {
-    /// The value is a data value and the limit, overflow and other bits below are meaningful.
+    /// The info type DataValue: the limit, overflow and other bits below are valid.
     pub const INFO_TYPE_DATA_VALUE: u32 = 0x0000_0400;
     /// Values were lost because a MonitoredItem queue was full (Part 4 §7.39.1, InfoBits).
     pub const OVERFLOW: u32 = 0x0000_0080;
     /// The structure of the value has changed: read the node's type again.
     pub const STRUCTURE_CHANGED: u32 = 0x0000_8000;
-    /// Properties that give the value its meaning (EURange, EngineeringUnits, …) have changed.
+    /// Properties that define the value's meaning (EURange, EngineeringUnits, …) have changed.
     pub const SEMANTICS_CHANGED: u32 = 0x0000_4000;
 
-    /// The code without info bits: what names a condition.
+    /// The code without info bits.
     #[must_use]
     pub const fn code(self) -> Self {
         Self(self.0 & 0xffff_0000 & !(Self::STRUCTURE_CHANGED | Self::SEMANTICS_CHANGED))
@@ -43,7 +43,7 @@ impl StatusCode {
         self.0 >> 31 == 1
     }
 
-    /// `self` with the Overflow bit and the info type that makes it valid.
+    /// `self` with the Overflow bit and its info type.
     #[must_use]
     pub const fn with_overflow(self) -> Self {
         Self(self.0 | Self::INFO_TYPE_DATA_VALUE | Self::OVERFLOW)
@@ -55,19 +55,19 @@ impl StatusCode {
         self.0 & (Self::INFO_TYPE_DATA_VALUE | Self::OVERFLOW) == Self::INFO_TYPE_DATA_VALUE | Self::OVERFLOW
     }
 
-    /// The specification's name, such as `BadNodeIdUnknown`; `None` for codes it does not define.
+    /// The specification's name, such as `BadNodeIdUnknown`; `None` for undefined codes.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         self.entry().map(|entry| entry.1)
     }
 
-    /// The specification's description; `None` for codes it does not define.
+    /// The specification's description; `None` for undefined codes.
     #[must_use]
     pub fn description(self) -> Option<&'static str> {
         self.entry().map(|entry| entry.2)
     }
 
-    /// Looks a code up by its name, with or without underscores (`Bad_NodeIdUnknown`).
+    /// Finds a code by its name, with or without underscores (`Bad_NodeIdUnknown`).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.replace('_', "");

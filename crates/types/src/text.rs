@@ -9,7 +9,7 @@ use core::fmt;
 pub struct QualifiedName {
     /// Index into the server's NamespaceArray.
     pub namespace_index: u16,
-    /// The name; at most 512 characters by the specification.
+    /// The name; the specification allows at most 512 characters.
     pub name: UaString,
 }
 
@@ -25,7 +25,7 @@ impl QualifiedName {
         self.namespace_index == 0 && self.name.is_empty()
     }
 
-    /// Reads the printed form `2:Boiler`; without a colon the namespace is 0.
+    /// Parses the printed form `2:Boiler`; without a colon the namespace is 0.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text.split_once(':').and_then(|(index, name)| Some((index.parse().ok()?, name))) {
@@ -58,7 +58,7 @@ impl<'a> Decode<'a> for QualifiedName {
     }
 }
 
-/// Text for people, with the locale it is written in.
+/// Human-readable text with its locale.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LocalizedText {
     /// RFC 3066 locale such as `en-US`, or null.

@@ -9,7 +9,7 @@ pub type Duration = f64;
 
 /// A point on a monotonic clock, in nanoseconds since an origin that the driver chooses.
 ///
-/// The core never reads a clock: drivers pass an `Instant` in, simulators count one up.
+/// The core never reads a clock: drivers pass an `Instant`, simulators increment one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
@@ -47,7 +47,7 @@ impl Instant {
 /// Milliseconds (the specification's Duration) as whole nanoseconds; negative and non-finite give zero.
 #[must_use]
 pub fn nanos_from_millis(millis: f64) -> u64 {
-    // `as` saturates and maps NaN to zero: exactly what a hostile Double needs.
+    // `as` saturates and maps NaN to zero, which makes hostile values harmless.
     (millis.max(0.0) * 1e6) as u64
 }
 
@@ -73,9 +73,9 @@ pub struct UtcTime(i64);
 const UNIX_EPOCH_TICKS: i64 = 116_444_736_000_000_000;
 
 impl UtcTime {
-    /// "No time": the null DateTime.
+    /// The null DateTime.
     pub const NULL: Self = Self(0);
-    /// The latest DateTime: ticks of 9999-12-31 23:59:59 and later encode as this.
+    /// The latest DateTime: times from 9999-12-31 23:59:59 on encode as this.
     pub const MAX: Self = Self(i64::MAX);
 
     /// From 100 ns ticks since 1601-01-01.
@@ -103,7 +103,7 @@ impl UtcTime {
         (self.0 as i128 - UNIX_EPOCH_TICKS as i128) * 100
     }
 
-    /// Whether this is "no time".
+    /// Whether this is null.
     #[must_use]
     pub const fn is_null(self) -> bool {
         self.0 <= 0
@@ -115,7 +115,7 @@ impl UtcTime {
         Self(self.0.saturating_add(i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX)))
     }
 
-    /// From a civil date and time of day in UTC; months and days count from 1. Out-of-range parts give `None`.
+    /// From a civil date and time of day in UTC; months and days count from 1. `None` if a part is out of range.
     #[must_use]
     pub fn from_civil(year: i32, month: u32, day: u32, hour: u32, minute: u32, second: u32) -> Option<Self> {
         if !(1601..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -131,7 +131,7 @@ impl UtcTime {
         Some(Self(seconds * 10_000_000 + UNIX_EPOCH_TICKS))
     }
 
-    /// Reads ISO 8601 as XML and JSON write it: `2024-05-06T07:08:09.123Z`, the fraction and an offset optional.
+    /// Parses ISO 8601 as in XML and JSON: `2024-05-06T07:08:09.123Z`, with optional fraction and offset.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -166,7 +166,7 @@ fn split_offset(clock: &str) -> Option<(&str, i64)> {
     let sign = if offset.starts_with('-') { -1 } else { 1 };
     let (hours, minutes) = offset.get(1..)?.split_once(':')?;
     let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
-    // No offset is longer than a day (XML Schema allows 14 hours).
+    // Offsets are less than a day (XML Schema allows 14 hours).
     (hours < 24 && minutes < 60).then(|| (clock, sign * (i64::from(hours) * 60 + i64::from(minutes))))
 }
 

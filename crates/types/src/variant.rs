@@ -16,7 +16,7 @@ mod display;
 
 pub use data_value::{DataValue, TimestampsToReturn};
 
-/// The built-in types with the numbers that the encoding gives them (Part 6 §5.1.2, Table 1).
+/// The built-in types with their numbers in the encoding (Part 6 §5.1.2, Table 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)] // the names say it
@@ -98,7 +98,7 @@ impl fmt::Display for BuiltInType {
     }
 }
 
-/// A value of any built-in type. Three words: what is larger stands behind a box.
+/// A value of any built-in type. It takes three words; larger contents are boxed.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[allow(missing_docs)] // each variant is the built-in type of its name
 pub enum Variant {
@@ -136,7 +136,7 @@ pub enum Variant {
 /// An array, or a matrix in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
-    /// The elements; of a matrix, the last dimension varies fastest.
+    /// The elements; in a matrix, the last dimension varies fastest.
     pub values: ArrayValues,
     /// The lengths of the dimensions; empty for a one-dimensional array.
     pub dimensions: Vec<u32>,
@@ -170,7 +170,7 @@ macro_rules! array_values {
                 match self { $(Self::$name(_) => BuiltInType::$name),* }
             }
 
-            /// How many elements there are.
+            /// Number of elements.
             #[must_use]
             pub fn len(&self) -> usize {
                 match self { $(Self::$name(values) => values.len()),* }
@@ -182,7 +182,7 @@ macro_rules! array_values {
                 match element_type { $(BuiltInType::$name => Self::$name(Vec::new())),* }
             }
 
-            /// A copy of the elements at `indexes`; indexes beyond the end are left out.
+            /// A copy of the elements at `indexes`; indexes beyond the end are ignored.
             #[must_use]
             pub(crate) fn select(&self, indexes: impl Iterator<Item = usize>) -> Self {
                 match self {
@@ -263,7 +263,7 @@ impl ArrayValues {
     }
 }
 
-/// A Variant holds another type than the one asked for.
+/// The Variant has another type than requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the value is {found}, not {wanted}")]
 pub struct VariantTypeError {
@@ -419,7 +419,7 @@ impl Variant {
         }
     }
 
-    /// The value as a number, for deadbands and plots; `None` if it is no numeric scalar.
+    /// The value as a number, for deadbands and plots; `None` if it is not a numeric scalar.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         Some(match self {
@@ -437,7 +437,7 @@ impl Variant {
         })
     }
 
-    /// What the value is, for messages to people: `Double`, `array of Int32`, `null`.
+    /// The type of the value, for messages: `Double`, `array of Int32`, `null`.
     #[must_use]
     pub fn type_name(&self) -> String {
         match self {
@@ -562,12 +562,12 @@ impl<'a> Decode<'a> for Variant {
         if first & DIMENSIONS_BIT != 0 {
             return Err(DecodeError::Invalid("Variant: dimensions without an array"));
         }
-        // What nests does not go through the function for the rest: without optimization that takes ten kilobytes of stack,
-        // and would for each level.
+        // Recursive types have their own branch: without optimization, the general function takes ten kilobytes of
+        // stack per level.
         match kind {
             BuiltInType::DataValue => decoder.nested(Box::decode).map(Self::DataValue),
             BuiltInType::DiagnosticInfo => decoder.nested(Box::decode).map(Self::DiagnosticInfo),
-            BuiltInType::Variant => Err(DecodeError::Invalid("Variant: it directly holds a Variant")),
+            BuiltInType::Variant => Err(DecodeError::Invalid("Variant: it directly contains a Variant")),
             _ => Self::decode_scalar(kind, decoder),
         }
     }
@@ -600,7 +600,7 @@ impl Variant {
             BuiltInType::LocalizedText => Self::LocalizedText(Box::decode(decoder)?),
             BuiltInType::ExtensionObject => Self::ExtensionObject(Box::decode(decoder)?),
             BuiltInType::DataValue | BuiltInType::Variant | BuiltInType::DiagnosticInfo => {
-                return Err(DecodeError::Invalid("Variant: what it holds is no scalar"));
+                return Err(DecodeError::Invalid("Variant: its content is not a scalar"));
             }
         })
     }
@@ -624,7 +624,7 @@ fn decode_array<'a>(
 
 fn decode_dimensions(values: &ArrayValues, decoder: &mut Decoder<'_>) -> Result<Vec<u32>, DecodeError> {
     let lengths: Vec<i32> = decoder.array()?;
-    // Each dimension is a level of nesting for whoever walks the matrix.
+    // Each dimension counts as a level of nesting.
     let limit = usize::from(decoder.limits().depth_max);
     if lengths.len() > limit {
         return Err(DecodeError::Limit { what: "array dimensions", actual: lengths.len(), limit });

@@ -1,9 +1,9 @@
-//! What a page with many live values costs the server: `cargo bench -p taktwerk-web --bench dashboard`.
+//! CPU cost of a page with many live values: `cargo bench -p taktwerk-web --bench dashboard`.
 //!
-//! A server in this process has 5 000 variables that change once per second. Another thread reads the stream of a page that shows
-//! them all, as a browser does, and does nothing with it. Printed are the CPU time of each thread without and with the page, as a share
-//! of one core, the bytes of the stream, and the time until every value is there. The threads of the page and of the one
-//! who writes the values do not count.
+//! A server in this process has 5 000 variables that change once per second. Another thread reads the stream of a page
+//! that shows them all and discards it. The output contains the CPU time of each thread without and with the page as a
+//! share of one core, the bytes of the stream, and the time until every value has arrived. The threads of the reader
+//! and of the writer do not count.
 //!
 //! `-- --values 5000 --seconds 30 --every 1000` are the defaults. First paint and bytes of a whole page in a real browser are printed by
 //! `cargo test -p taktwerk-cli --test dashboard a_page_of_a_server -- --nocapture`, of a release build with `TAKTWERK_PROGRAM`.
@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 use taktwerk::{Server, Variable};
 use taktwerk_web::{Settings, Subject, WebServer};
 
-/// Threads that are not the server's.
+/// Threads that do not belong to the server.
 const OTHERS: [&str; 2] = ["page", "writer"];
-/// The most that a page may cost, in percent of a core.
+/// Maximum cost of a page, in percent of a core.
 const LIMIT: f64 = 2.0;
 
 fn argument(name: &str, default: u64) -> u64 {
@@ -45,7 +45,7 @@ fn cpu() -> BTreeMap<String, f64> {
     found
 }
 
-/// The CPU time of the server's threads in a span, in percent of a core.
+/// CPU time of the server's threads in a span, in percent of a core.
 fn measure(span: Duration) -> BTreeMap<String, f64> {
     let (before, begin) = (cpu(), Instant::now());
     sleep(span);
@@ -75,7 +75,7 @@ fn get(address: SocketAddr, path: &str) -> String {
     text.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-/// Opens the stream of a page; gives how long it took until each value was there.
+/// Opens the stream of a page. Returns the time until each value has arrived.
 fn page(address: SocketAddr, values: u64, received: &Arc<Received>) -> Duration {
     let session: serde_json::Value = serde_json::from_str(&get(address, "/api/session")).unwrap();
     let nodes: Vec<String> = (0..values).map(|number| format!("ns=2;s=Plant/V{number}")).collect();
@@ -136,7 +136,7 @@ fn main() {
         shared: Arc::clone(running.shared()),
         url: running.url(),
         server_pki: None,
-        dashboard_pki: None,
+        dashboard: None,
         is_anonymous_allowed: true,
         collectors: Vec::new(),
         sources: None,
@@ -154,7 +154,7 @@ fn main() {
         }
     };
     std::thread::Builder::new().name("writer".to_owned()).spawn(write).unwrap();
-    // The server has settled, and the session of those who are not logged on is there.
+    // Wait until the server is idle and the anonymous session exists.
     let _ = get(web.address(), "/api/server");
     sleep(Duration::from_secs(2));
     let span = Duration::from_secs(seconds);
@@ -170,7 +170,7 @@ fn main() {
     println!(
         "{values} values that change every {every:?}, a page with an interval of 500 ms, {seconds} s each"
     );
-    println!("all values were there after {:.0} ms", whole.as_secs_f64() * 1e3);
+    println!("all values had arrived after {:.0} ms", whole.as_secs_f64() * 1e3);
     println!("stream: {changes:.0} changes per second, {:.1} kB/s", bytes / 1e3);
     println!("{:<24}{:>12}{:>12}", "thread", "without", "with");
     for (name, share) in &with {

@@ -1,7 +1,7 @@
 //! Compresses responses with gzip if the browser accepts it (RFC 9110 §8.4.1.3).
 //!
-//! Only files of the page and lists of nodes: they contain no secret, so their length tells nothing, even if somebody else
-//! chooses the names of nodes (the attack called BREACH).
+//! Only for the files of the page and for lists of nodes. They contain no secrets, so their length reveals nothing
+//! (BREACH attack).
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -9,11 +9,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
 
-/// Shorter answers take one packet anyway.
+/// Shorter responses fit into one packet anyway.
 const LEN_MIN: usize = 1_400;
 
-/// Whether the browser takes answers with gzip.
-pub(crate) fn is_taken(headers: &HeaderMap) -> bool {
+/// Whether the browser accepts gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|one| {
         let (coding, weight) = one.split_once(';').unwrap_or((one, ""));
@@ -22,29 +22,29 @@ pub(crate) fn is_taken(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The bytes with gzip, if they are then shorter.
+/// Compresses with gzip; `None` if that is not shorter.
 pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Option<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), level);
     encoder.write_all(bytes).ok()?;
     encoder.finish().ok().filter(|shorter| shorter.len() < bytes.len())
 }
 
-/// What says of an answer how it is encoded.
-pub(crate) fn heads(is_compressed: bool) -> impl IntoIterator<Item = (HeaderName, HeaderValue)> {
+/// The headers for the encoding.
+pub(crate) fn encoding_headers(is_compressed: bool) -> impl IntoIterator<Item = (HeaderName, HeaderValue)> {
     let vary = (header::VARY, HeaderValue::from_static("accept-encoding"));
     let encoding = (header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     [Some(vary), is_compressed.then_some(encoding)].into_iter().flatten()
 }
 
-/// JSON, with gzip if the browser takes it and it is worth it.
+/// A JSON response, compressed if the browser accepts it and it is worthwhile.
 pub(crate) fn json(headers: &HeaderMap, value: &serde_json::Value) -> Response {
     let bytes = value.to_string().into_bytes();
-    let is_worth_it = bytes.len() >= LEN_MIN && is_taken(headers);
+    let is_worth_it = bytes.len() >= LEN_MIN && accepts_gzip(headers);
     let compressed = is_worth_it.then(|| gzip(&bytes, Compression::fast())).flatten();
     let is_compressed = compressed.is_some();
     let content_type = [(header::CONTENT_TYPE, "application/json")];
     let mut response = (content_type, compressed.unwrap_or(bytes)).into_response();
-    response.headers_mut().extend(heads(is_compressed));
+    response.headers_mut().extend(encoding_headers(is_compressed));
     response
 }
 
@@ -58,18 +58,18 @@ mod tests {
     }
 
     #[test]
-    fn browsers_say_what_they_take() {
+    fn accept_encoding_is_evaluated() {
         for taken in ["gzip", "gzip, deflate, br", "br;q=1.0, GZIP;q=0.5"] {
-            assert!(is_taken(&headers(taken)), "{taken}");
+            assert!(accepts_gzip(&headers(taken)), "{taken}");
         }
         for refused in ["br", "gzip;q=0", "identity, gzip; q=0.0", "*;q=0"] {
-            assert!(!is_taken(&headers(refused)), "{refused}");
+            assert!(!accepts_gzip(&headers(refused)), "{refused}");
         }
-        assert!(!is_taken(&HeaderMap::new()));
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 
     #[test]
-    fn long_answers_become_shorter_and_are_the_same() {
+    fn long_responses_are_compressed_losslessly() {
         let text = "value ".repeat(1_000);
         let bytes = gzip(text.as_bytes(), Compression::fast()).unwrap();
         let mut again = String::new();

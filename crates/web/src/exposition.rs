@@ -1,7 +1,7 @@
-//! Metrics in the text format that Prometheus reads.
+//! Metrics in Prometheus' text format.
 //!
-//! Names begin with `taktwerk_` and end with their unit; what only grows ends with `_total`. Labels have few values, all
-//! known in advance: no client, node or user makes a new series.
+//! Names begin with `taktwerk_` and end with their unit; counters end with `_total`. Labels have few values that are
+//! known in advance. Clients, nodes and users do not create series.
 
 use prometheus_client::collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::Arc;
 
-/// Something that has metrics. It is asked each time that somebody reads them.
+/// A provider of metrics. It is called for each scrape.
 pub trait Collector: fmt::Debug + Send + Sync {
     /// Adds the metrics.
     ///
@@ -20,7 +20,7 @@ pub trait Collector: fmt::Debug + Send + Sync {
     fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result;
 }
 
-/// Takes metrics and writes them.
+/// A writer of metrics.
 #[derive(Debug)]
 pub struct Exposition<'a>(Out<'a>);
 
@@ -44,7 +44,7 @@ pub(crate) struct Family {
 }
 
 impl Exposition<'_> {
-    /// A value that goes up and down. The name has its unit at the end.
+    /// Adds a gauge. The name must end with the unit.
     ///
     /// # Errors
     /// Those of writing the text.
@@ -52,7 +52,7 @@ impl Exposition<'_> {
         self.series(name, help, [(None, value)], false, ConstGauge::new)
     }
 
-    /// A value that only grows. The name is without `_total`, which is added.
+    /// Adds a counter. `_total` is appended to the name.
     ///
     /// # Errors
     /// Those of writing the text.
@@ -60,7 +60,7 @@ impl Exposition<'_> {
         self.series(name, help, [(None, value)], true, ConstCounter::new)
     }
 
-    /// Values that go up and down, one for each value of a label.
+    /// Adds a gauge for each value of a label.
     ///
     /// # Errors
     /// Those of writing the text.
@@ -74,7 +74,7 @@ impl Exposition<'_> {
         self.series(name, help, values, false, ConstGauge::new)
     }
 
-    /// Values that only grow, one for each value of a label.
+    /// Adds a counter for each value of a label.
     ///
     /// # Errors
     /// Those of writing the text.
@@ -118,12 +118,12 @@ impl Exposition<'_> {
     }
 }
 
-/// A label's value as the format wants it; the library writes it as it is.
+/// Escapes the value of a label, because the library does not.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// A collector as the registry takes it.
+/// Adapts a collector to the registry.
 #[derive(Debug)]
 struct Adapter(Arc<dyn Collector>);
 
@@ -146,7 +146,7 @@ pub(crate) fn exposition(
     Ok(out)
 }
 
-/// All metrics, for other formats.
+/// All metrics in a neutral form, for other formats.
 pub(crate) fn families(
     collectors: impl IntoIterator<Item = Arc<dyn Collector>>,
 ) -> Result<Vec<Family>, fmt::Error> {

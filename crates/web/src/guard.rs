@@ -1,20 +1,21 @@
-//! What every request has to pass, and what every answer carries.
+//! Checks of every request, and security headers of every response.
 
 use crate::state::App;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The header that has to carry a visitor's token in every request that changes something.
+/// The header for the visitor's token, required in every request with side effects.
 pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
 
-/// Only our own files run and load; nobody frames the page; types are what we say.
+/// Only the page's own files are loaded and executed, no site may frame the page, and content types are not guessed.
 const HEADERS: [(HeaderName, &str); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -26,14 +27,17 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (header::X_FRAME_OPTIONS, "DENY"),
 ];
 
-/// How long a request may take until the answer begins, most of all to arrive: each holds a place.
+/// Timeout until the response begins. It covers slow requests, because each occupies a slot.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Refuses requests for other hosts (DNS rebinding) and from other sites, and adds the headers.
+/// Refuses requests for other hosts (DNS rebinding) and from other sites, and adds the security headers.
 pub(crate) async fn check(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
-    let mut response = match refusal(&app, request.method(), request.headers()) {
-        Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
-        None => in_time(next.run(request)).await,
+    let mut response = match host(&request) {
+        None => (StatusCode::BAD_REQUEST, "The request must have one valid Host header.\n").into_response(),
+        Some(host) => match refusal(&app, host, request.method(), request.headers()) {
+            Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
+            None => in_time(next.run(request)).await,
+        },
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -50,11 +54,10 @@ async fn in_time(response: impl Future<Output = Response>) -> Response {
     timeout(PATIENCE, response).await.unwrap_or_else(|_| late())
 }
 
-fn refusal(app: &App, method: &Method, headers: &HeaderMap) -> Option<&'static str> {
+fn refusal(app: &App, host: &str, method: &Method, headers: &HeaderMap) -> Option<&'static str> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(header::HOST).unwrap_or_default();
     if !app.hosts.is_empty() && !app.hosts.contains(&host_name(host).to_ascii_lowercase()) {
-        return Some("This host name is not served. Add it to host_names in the section [web].\n");
+        return Some("This host name is not allowed. Add it to host_names in the section [web].\n");
     }
     if method == Method::GET || method == Method::HEAD {
         return None;
@@ -66,6 +69,27 @@ fn refusal(app: &App, method: &Method, headers: &HeaderMap) -> Option<&'static s
         origin.split_once("://").is_none_or(|(_, origin)| !origin.eq_ignore_ascii_case(host))
     });
     foreign.then_some("Requests from other sites are refused.\n")
+}
+
+/// The Host header (RFC 9112 §3.2). `None` if the request must be refused: the header is repeated, invalid, differs
+/// from the request line, or is missing in HTTP/1.1.
+fn host(request: &Request<Body>) -> Option<&str> {
+    let mut all = request.headers().get_all(header::HOST).iter();
+    let host = match (all.next(), all.next()) {
+        (None, _) if request.version() < Version::HTTP_11 => "",
+        (Some(host), None) => host.to_str().ok().filter(|host| is_host(host))?,
+        _ => return None,
+    };
+    let named = request.uri().authority();
+    named.is_none_or(|named| named.as_str().eq_ignore_ascii_case(host)).then_some(host)
+}
+
+/// Whether the text is a host with an optional port and nothing else.
+fn is_host(text: &str) -> bool {
+    let Ok(parsed) = text.parse::<Authority>() else { return false };
+    let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
+    let port = text.strip_prefix(parsed.host()).map(|rest| rest.strip_prefix(':').unwrap_or(rest));
+    !text.contains('@') && !parsed.host().is_empty() && port.is_some_and(is_port)
 }
 
 /// A Host header without its port.
@@ -81,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_does_not_arrive_is_given_up() {
+    async fn incomplete_requests_time_out() {
         let begin = tokio::time::Instant::now();
         let response = in_time(std::future::pending()).await;
         assert_eq!((response.status(), begin.elapsed()), (StatusCode::REQUEST_TIMEOUT, PATIENCE));
@@ -89,7 +113,41 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_no_part_of_a_host_name() {
+    fn requests_need_exactly_one_valid_host() {
+        let of = |hosts: &[&str]| {
+            let mut request = Request::builder().uri("/");
+            for host in hosts {
+                request = request.header(header::HOST, *host);
+            }
+            host(&request.body(Body::empty()).unwrap()).map(str::to_owned)
+        };
+        for good in ["localhost", "127.0.0.1:28080", "[::1]", "[::1]:80", "plant.example.com:443"] {
+            assert_eq!(of(&[good]).as_deref(), Some(good));
+        }
+        for bad in [
+            "127.0.0.1:28080@evil",
+            "evil@127.0.0.1",
+            "localhost:x",
+            "localhost:99999",
+            "a b",
+            "a/b",
+            "",
+            ":80",
+        ] {
+            assert_eq!(of(&[bad]), None, "{bad}");
+        }
+        assert_eq!(of(&["localhost", "evil"]), None);
+        assert_eq!(of(&["localhost", "localhost"]), None);
+        assert_eq!(of(&[]), None);
+        let named = |uri: &str| {
+            let request = Request::builder().uri(uri).header(header::HOST, "localhost").body(Body::empty());
+            host(&request.unwrap()).is_some()
+        };
+        assert!(named("http://localhost/") && !named("http://evil/"));
+    }
+
+    #[test]
+    fn ports_are_removed_from_host_names() {
         let names = ["localhost:8080", "localhost", "[::1]:8080", "[::1]", "127.0.0.1:80", ""];
         assert_eq!(names.map(host_name), ["localhost", "localhost", "[::1]", "[::1]", "127.0.0.1", ""]);
     }

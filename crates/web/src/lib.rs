@@ -1,16 +1,20 @@
-//! What a running server shows over HTTP: metrics for Prometheus, health for supervisors, and a dashboard for people.
+//! The HTTP interface of a running server: metrics for Prometheus, health checks, and a dashboard.
 //!
-//! It stands beside the server, not in it. The dashboard is a client of the server: every visitor has an OPC UA session
-//! with the visitor's own identity, so permissions, limits, audit and lock-out are those of the server. It runs on one
-//! thread of its own and cannot slow a shard. Nothing is loaded from elsewhere: all files are part of the program.
+//! The dashboard is a client of the server. Every visitor has an OPC UA session with the visitor's own identity, so the
+//! server's permissions, limits, audit and lock-out apply. Everything runs on one separate thread and cannot delay the
+//! server's threads. All files of the page are part of the program.
 //!
-//! - [`server`]: listening, connections, TLS; [`settings`]: what can be chosen;
-//! - [`otlp`]: the same metrics, and traces, for a collector;
-//! - [`exposition`]: Prometheus' text format, to which others can add; `metrics`: `/metrics`; `health`: `/healthz`, `/readyz`;
-//! - `subject`: the server that is shown; [`sources`]: where a gateway's values come from; `state`: what requests share;
-//! - `places`: whose connection ends when there are too many; `stall`: browsers that do not read their answers;
-//! - `visitor`: sessions of browsers, and the OPC UA client behind each; `streams`: how many of values; `guard`: headers and origin; `rate_limit`;
-//! - `api`: what the page asks for; `assets`: the page; `compress`: both made smaller; [`log`]: the last lines of the log.
+//! - [`server`]: listener, connections, TLS; [`settings`]: settings;
+//! - [`otlp`]: export of metrics and traces to an OpenTelemetry collector;
+//! - [`exposition`]: Prometheus' text format, and [`Collector`] for additional metrics; `metrics`: `/metrics`;
+//!   `health`: `/healthz` and `/readyz`;
+//! - `subject`: the server to show; [`sources`]: sources and destinations of a gateway; `state`: data that all requests
+//!   share;
+//! - `reach`: connections to the server; `slots`: the connection limit and its eviction rule; `pending`: requests being
+//!   answered; `stall`: write timeouts for browsers that do not read;
+//! - `visitor`: browser sessions and their OPC UA clients; `streams`: limits of value streams; `guard`: header and
+//!   origin checks; `rate_limit`: login attempts;
+//! - `api`: the JSON API of the page; `assets`: the page; `compress`: gzip; [`log`]: the last lines of the log.
 
 #![forbid(unsafe_code)]
 
@@ -23,10 +27,12 @@ mod health;
 pub mod log;
 mod metrics;
 pub mod otlp;
-mod places;
+mod pending;
 mod rate_limit;
+mod reach;
 pub mod server;
 pub mod settings;
+mod slots;
 pub mod sources;
 mod stall;
 mod state;

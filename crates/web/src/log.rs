@@ -9,12 +9,12 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines that are kept.
+/// Maximum number of lines.
 const LINES_MAX: usize = 500;
-/// Bytes of a line that are kept.
+/// Maximum length of a line in bytes; longer lines are truncated.
 const LINE_LEN_MAX: usize = 1000;
 
-/// Keeps the last 500 lines at level INFO and above. Cheap to clone; all clones share the lines.
+/// Stores the last 500 lines at level INFO and above. Clones share the lines.
 #[derive(Debug, Clone, Default)]
 pub struct Recent(Arc<Mutex<VecDeque<Line>>>);
 
@@ -27,7 +27,7 @@ pub struct Line {
     pub level: Level,
     /// The module that wrote it.
     pub target: String,
-    /// What it says, with its fields.
+    /// The message and its fields.
     pub text: String,
 }
 
@@ -70,7 +70,7 @@ impl<S: Subscriber> Layer<S> for Recent {
     }
 }
 
-/// Message first, then `name=value`.
+/// The message, followed by `name=value` fields.
 #[derive(Default)]
 struct Text(String);
 
@@ -80,7 +80,7 @@ impl Visit for Text {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a String does not fail.
+        // Writing to a `String` does not fail.
         let _ = match (field.name(), self.0.is_empty()) {
             ("message", true) => write!(self.0, "{value:?}"),
             ("message", false) => {
@@ -99,7 +99,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
-    fn the_last_lines_are_kept_and_long_ones_are_cut() {
+    fn old_lines_are_dropped_and_long_ones_truncated() {
         let recent = Recent::default();
         let subscriber = tracing_subscriber::registry().with(recent.clone());
         tracing::subscriber::with_default(subscriber, || {

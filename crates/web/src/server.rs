@@ -1,14 +1,15 @@
-//! Listening, connections, TLS.
+//! The listener, its connections, and TLS.
 
 use crate::guard;
-use crate::places::{Activity, Places};
-use crate::rate_limit::RateLimit;
+use crate::rate_limit::Logins;
+use crate::reach::Reach;
 use crate::settings::{Settings, Tls};
+use crate::slots::{Activity, Slots};
 use crate::stall::Stall;
 use crate::state::App;
 use crate::subject::Subject;
 use crate::visitor::Visitors;
-use crate::{api, assets, health, metrics};
+use crate::{api, assets, health, metrics, pending};
 use axum::Router;
 use axum::extract::{ConnectInfo, DefaultBodyLimit};
 use axum::middleware;
@@ -32,19 +33,17 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Connections at a time.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 256;
-/// How long a browser may take for the TLS handshake, and for the head of a request.
+/// Timeout for the TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a browser may take nothing of an answer, and its machine may acknowledge nothing: streams send something every 15
-/// seconds.
+/// Timeout for a browser that reads nothing of a response, and for TCP acknowledgements. Streams send something every
+/// 15 seconds.
 const STALL: Duration = Duration::from_secs(30);
-/// Largest body of a request: a list of 10 000 nodes.
+/// Maximum size of a request body, in bytes: a list of 10 000 nodes.
 const BODY_LEN_MAX: usize = 1 << 20;
-/// Attempts to log on per address and minute.
-const LOGINS_PER_MINUTE: u32 = 10;
 
-/// Why it did not start.
+/// Why the web server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -53,13 +52,13 @@ pub enum StartError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         reason: io::Error,
     },
-    /// Others could read passwords on their way.
+    /// Without TLS, passwords would be sent unencrypted.
     #[error(
-        "the web server does not listen on {0} without TLS, because passwords would cross the network readably; set \
-         certificate and key in the section [web], or bind it to 127.0.0.1"
+        "the web server does not listen on {0} without TLS, because passwords would be sent unencrypted; set \
+         certificate and key in the section [web], or set bind to 127.0.0.1"
     )]
     Unprotected(SocketAddr),
     /// The certificate or its key cannot be used.
@@ -67,15 +66,15 @@ pub enum StartError {
     Tls {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// There is no thread to be had.
-    #[error("the web server has no thread: {0}")]
+    /// The thread cannot be started.
+    #[error("cannot start the thread of the web server: {0}")]
     Thread(io::Error),
 }
 
-/// A web server that runs. Dropping it ends it.
+/// A running web server. Dropping it stops it.
 #[derive(Debug)]
 pub struct WebServer {
     address: SocketAddr,
@@ -85,7 +84,7 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Starts on a thread of its own.
+    /// Starts the web server on its own thread.
     ///
     /// # Errors
     /// [`StartError`].
@@ -106,7 +105,8 @@ impl WebServer {
             hosts,
             settings,
             visitors: Visitors::default(),
-            logins: RateLimit::new(LOGINS_PER_MINUTE, Duration::from_secs(60)),
+            reach: Reach::default(),
+            logins: Logins::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let is_tls = tls.is_some();
@@ -117,13 +117,13 @@ impl WebServer {
         Ok(Self { address, is_tls, stop, thread: Some(thread.map_err(StartError::Thread)?) })
     }
 
-    /// The address that was really taken.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What to open in a browser on this machine.
+    /// The URL for a browser on this machine.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
@@ -133,7 +133,7 @@ impl WebServer {
 
 impl Drop for WebServer {
     fn drop(&mut self) {
-        // If nobody listens, the thread has ended.
+        // If the receiver is gone, the thread has ended.
         let _ = self.stop.send(true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -141,8 +141,8 @@ impl Drop for WebServer {
     }
 }
 
-/// The values of Host that are served: on loopback only the machine's own names, so that no page elsewhere can reach the
-/// dashboard under a name of its own (DNS rebinding).
+/// The accepted values of the Host header. On loopback only local names are accepted, so that no other site can reach
+/// the dashboard under its own name (DNS rebinding).
 fn hosts(settings: &Settings, address: SocketAddr) -> BTreeSet<String> {
     if !address.ip().is_loopback() {
         return BTreeSet::new();
@@ -156,7 +156,7 @@ fn hosts(settings: &Settings, address: SocketAddr) -> BTreeSet<String> {
     own.into_iter().chain(named).chain([bound]).collect()
 }
 
-/// Reads certificate and key.
+/// Reads the certificate and the key.
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, StartError> {
     let fail = |path: &Path, reason: String| StartError::Tls { path: path.to_owned(), reason };
     let certificates = CertificateDer::pem_file_iter(&tls.certificate)
@@ -195,10 +195,10 @@ async fn serve(
 ) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "the web server has ended"),
+        Err(error) => return tracing::error!(%error, "the web server has stopped"),
     };
     let router = router(&app);
-    let places = Places::new(CONNECTIONS_MAX);
+    let slots = Slots::new(CONNECTIONS_MAX);
     let mut tidy = tokio::time::interval(Duration::from_secs(60));
     loop {
         let accepted = tokio::select! {
@@ -213,20 +213,21 @@ async fn serve(
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection to the web server failed");
-                // Out of file descriptors: trying at once would not help.
+                // Out of file descriptors: retrying at once would not help.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        let Some(mut place) = places.enter(peer.ip(), Instant::now()) else {
+        let Some(mut slot) = slots.enter(peer.ip(), Instant::now()) else {
             tracing::debug!(%peer, "too many connections to the web server");
             continue;
         };
         let (router, tls, mut stopped) = (router.clone(), tls.clone(), stopped.clone());
-        let activity = place.activity.clone();
+        let activity = slot.activity.clone();
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);
-            // A machine that is gone closes nothing: its streams would go on until the kernel's buffers are full.
+            // A peer that has disappeared closes nothing, and its streams would run until the kernel's buffers are
+            // full.
             let _ =
                 sockopt::set_tcp_user_timeout(&stream, u32::try_from(STALL.as_millis()).unwrap_or(u32::MAX));
             let served = async {
@@ -241,24 +242,27 @@ async fn serve(
             };
             tokio::select! {
                 () = served => {}
-                () = place.lost() => tracing::debug!(%peer, "a connection to the web server ended for another one"),
+                () = slot.lost() => tracing::debug!(%peer, "a connection to the web server was closed to make room for a newer one"),
                 _ = stopped.changed() => {}
             }
         });
     }
 }
 
-/// Serves a connection until it ends.
+/// Serves a connection until it is closed.
 async fn connection<S>(stream: S, peer: SocketAddr, router: Router, activity: Activity)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(router.layer(axum::Extension(ConnectInfo(peer))));
+    let watched = activity.clone();
+    let watch = move |request, next| pending::watch(watched.clone(), request, next);
+    let router = router.layer(axum::Extension(ConnectInfo(peer))).layer(middleware::from_fn(watch));
+    let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .serve_connection(TokioIo::new(Stall::new(stream, STALL, activity)), service);
     if let Err(error) = connection.await {
-        tracing::debug!(%peer, %error, "a connection to the web server ended");
+        tracing::debug!(%peer, %error, "a connection to the web server failed");
     }
 }

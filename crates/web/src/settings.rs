@@ -1,4 +1,4 @@
-//! What can be chosen about the web server.
+//! Settings of the web server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 /// The settings of a web server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where to listen. Port 0 takes a free one.
+    /// The listen address. Port 0 selects a free port.
     pub bind: SocketAddr,
     /// Certificate and key. Without them the server listens on loopback addresses only.
     pub tls: Option<Tls>,
-    /// The names by which browsers may call it, besides the address and, on loopback, `localhost`.
+    /// Additional host names in the URLs of browsers, besides the address and, on loopback, `localhost`.
     pub host_names: Vec<String>,
-    /// Who may read `/metrics`.
+    /// Access to `/metrics`.
     pub metrics: Access,
-    /// Whether visitors see the dashboard without logging on, as far as the server lets in anonymous clients.
+    /// Whether the dashboard is shown without login, if the server allows anonymous clients.
     pub anonymous: bool,
 }
 
 impl Settings {
-    /// The settings for an address: on loopback metrics are open and anonymous visitors are let in; elsewhere neither.
+    /// Default settings for an address. Metrics and anonymous visitors are allowed on loopback only.
     #[must_use]
     pub fn at(bind: SocketAddr) -> Self {
         let is_local = bind.ip().is_loopback();
@@ -37,19 +37,19 @@ impl Settings {
 /// Files with the certificate chain and the private key, both PEM.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// The certificate, and the authorities behind it.
+    /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The private key.
     pub key: PathBuf,
 }
 
-/// Who may read something.
+/// Access to `/metrics`.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Everybody who can reach the address.
+    /// Everyone who can reach the address.
     Open,
-    /// Requests with `Authorization: Bearer` and this token.
+    /// Requests with the header `Authorization: Bearer` and this token.
     Token(Arc<str>),
-    /// Nobody.
+    /// No one.
     Closed,
 }

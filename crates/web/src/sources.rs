@@ -1,42 +1,46 @@
-//! Where a gateway's values come from, as the dashboard shows it.
+//! The sources and destinations of a gateway, as the dashboard shows them.
 
 use core::fmt;
 
-/// Whoever knows the sources of a server.
+/// A provider of the sources and destinations of a server.
 pub trait SourceList: fmt::Debug + Send + Sync {
-    /// All sources as they are now.
+    /// The current state of all sources.
     fn sources(&self) -> Vec<SourceState>;
 
-    /// All destinations as they are now.
+    /// The current state of all destinations.
     fn destinations(&self) -> Vec<DestinationState>;
 }
 
-/// Where a gateway sends values: a broker, a database, files.
+/// A destination of a gateway: a broker, a database, files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationState {
     /// Its name in the configuration.
     pub name: String,
-    /// What it is, and where.
+    /// Its type and address.
     pub description: String,
     /// Whether the last attempt to send succeeded.
     pub is_connected: bool,
     /// Values in its queue.
     pub queued: u64,
-    /// Bytes of the values in its queue.
+    /// Values in its queue that wait for single variables while others are sent.
+    pub parked: u64,
+    /// Size of its queue, in bytes.
     pub queued_bytes: u64,
+    /// Capacity of its queue, in bytes.
+    pub queue_bytes_max: u64,
     /// When the oldest value in the queue was received, in milliseconds since 1970.
     pub oldest: Option<i64>,
-    /// Values that it has confirmed so far.
+    /// Number of values that it has confirmed.
     pub sent: u64,
-    /// Values dropped so far: the queue was full, or they were too old.
+    /// Number of values dropped because the queue was full or they were too old.
     pub dropped: u64,
-    /// Values that it refuses, so far.
+    /// Number of values that it has refused.
     pub refused: u64,
-    /// Attempts to send that failed so far.
+    /// Number of failed attempts to send.
     pub errors: u64,
-    /// When it confirmed values last, in milliseconds since 1970.
+    /// When it last confirmed values, in milliseconds since 1970.
     pub last_sent: Option<i64>,
-    /// Why something failed last.
+    /// The last error.
     pub last_error: Option<String>,
 }
 
@@ -45,30 +49,36 @@ pub struct DestinationState {
 pub struct SourceState {
     /// Its name in the configuration.
     pub name: String,
-    /// What it is, and where.
+    /// Its type and address.
     pub description: String,
-    /// Whether it is connected, or answered last time.
+    /// Whether it is connected, or has answered the last request.
     pub is_connected: bool,
-    /// Its variables.
+    /// Number of its variables.
     pub tags: u64,
-    /// Variables that are Uncertain_LastUsableValue.
+    /// Number of variables with the status Uncertain_LastUsableValue.
     pub uncertain: u64,
-    /// Variables that are Bad_NoCommunication.
+    /// Number of variables with the status Bad_NoCommunication.
     pub lost: u64,
-    /// Questions to the source so far.
+    /// Number of requests to the source.
     pub requests: u64,
-    /// Its answers and messages so far.
+    /// Number of its responses and messages.
     pub answers: u64,
-    /// Questions without an answer and connections that failed so far.
+    /// Number of unanswered requests and failed connections.
     pub errors: u64,
-    /// Values stored so far.
+    /// Number of stored values.
     pub values: u64,
-    /// Values and messages thrown away so far.
+    /// Number of discarded values and messages.
     pub dropped: u64,
-    /// When it answered last, in milliseconds since 1970.
+    /// Number of values that do not fit the type of their variable.
+    pub invalid: u64,
+    /// How many times a value was late.
+    pub missed: u64,
+    /// Number of values that could not be written to the source.
+    pub write_errors: u64,
+    /// When it last answered, in milliseconds since 1970.
     pub last_answer: Option<i64>,
-    /// Why something failed last.
+    /// The last error.
     pub last_error: Option<String>,
-    /// Why some of what the source has is not here, if that is so now.
+    /// Why some data of the source is missing at present, if so.
     pub incomplete: Option<String>,
 }

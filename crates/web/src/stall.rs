@@ -1,7 +1,6 @@
-//! A connection that ends if its peer stops reading: a browser that is asked for nothing costs nothing, but one that takes
-//! no answer holds a place and the answer.
+//! A write timeout for connections. A peer that does not read its response would occupy a slot and memory.
 
-use crate::places::Activity;
+use crate::slots::Activity;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -10,11 +9,11 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection whose writes fail when the peer has taken nothing for some time.
+/// A connection whose writes fail if the peer has read nothing for some time.
 pub(crate) struct Stall<S> {
     stream: S,
     after: Duration,
-    /// When the write that waits fails.
+    /// When the waiting write fails.
     due: Option<Pin<Box<Sleep>>>,
     activity: Activity,
 }
@@ -26,7 +25,7 @@ impl<S> Stall<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Stall<S> {
-    /// Writes, and watches the time if that has to wait.
+    /// Writes, and starts the timeout if the write has to wait.
     fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -94,7 +93,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_reads_slowly_gets_all_and_one_that_does_not_read_is_given_up() {
+    async fn slow_readers_get_everything_and_writes_to_stalled_readers_time_out() {
         let (own, mut peer) = duplex(10);
         let mut own = Stall::new(own, Duration::from_secs(30), Activity::new(Instant::now()));
         let reader = tokio::spawn(async move {
@@ -109,7 +108,7 @@ mod tests {
         own.write_all(&[7; 25]).await.unwrap();
         let begin = tokio::time::Instant::now();
         let error = own.write_all(&[7; 25]).await.unwrap_err();
-        // So long after the last bytes that it has read.
+        // 30 s after the last bytes that were read.
         assert_eq!((error.kind(), begin.elapsed().as_secs()), (io::ErrorKind::TimedOut, 29 + 30));
         reader.abort();
     }

@@ -1,18 +1,20 @@
-//! What all requests share.
+//! Data that all requests share.
 
-use crate::rate_limit::RateLimit;
+use crate::rate_limit::Logins;
+use crate::reach::Reach;
 use crate::settings::Settings;
 use crate::subject::Subject;
 use crate::visitor::Visitors;
 use std::collections::BTreeSet;
 
-/// Shared by all requests.
+/// Data that all requests share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) subject: Subject,
     pub(crate) settings: Settings,
     pub(crate) visitors: Visitors,
-    pub(crate) logins: RateLimit,
-    /// Values of the Host header that are accepted; anything if empty.
+    pub(crate) reach: Reach,
+    pub(crate) logins: Logins,
+    /// Accepted values of the Host header; empty accepts any.
     pub(crate) hosts: BTreeSet<String>,
 }

@@ -1,22 +1,23 @@
-//! How many streams of values a visitor has open, and from which addresses.
+//! Limits of open value streams, by visitor and address.
 
 use crate::rate_limit::counted;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Streams of one visitor.
+/// Maximum number of streams of one visitor.
 const OF_VISITOR: usize = 8;
-/// All visitors who are not logged on share one session and so its streams.
+/// Maximum number of streams of all anonymous visitors together, because they share one session.
 const OF_ANONYMOUS: usize = 64;
-/// So many of them for one address. On loopback there may be a reverse proxy, which has those of many.
+/// Maximum number of anonymous streams per address. Loopback is exempt, because a reverse proxy has the streams of many
+/// browsers.
 const OF_ADDRESS: usize = 16;
 
 /// The open streams of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Streams(Mutex<BTreeMap<IpAddr, usize>>);
 
-/// One of them. Dropped when it ends.
+/// An open stream. Dropping it ends the count.
 #[derive(Debug)]
 pub(crate) struct Stream {
     of: Arc<Streams>,
@@ -28,12 +29,12 @@ impl Streams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is none.
+    /// Whether no stream is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// One more, if that is not too many.
+    /// Counts a new stream; `None` if the limit is reached.
     pub(crate) fn open(self: &Arc<Self>, address: IpAddr, is_anonymous: bool) -> Option<Stream> {
         let address = counted(address);
         let mut open = self.lock();
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_does_not_take_all_streams_of_anonymous_visitors() {
+    fn one_address_cannot_use_all_anonymous_streams() {
         let streams = Arc::new(Streams::default());
         let open = |last: u8, is_anonymous| streams.open(IpAddr::from([192, 0, 2, last]), is_anonymous);
         let mut held: Vec<Stream> = (0..OF_ADDRESS).map(|_| open(1, true).unwrap()).collect();
@@ -75,7 +76,7 @@ mod tests {
         assert!(open(2, true).is_some());
         held.clear();
         assert!(streams.is_empty());
-        // A proxy may have all.
+        // A local proxy may have all.
         let local: Vec<Option<Stream>> =
             (0..=OF_ANONYMOUS).map(|_| streams.open(IpAddr::from([127, 0, 0, 1]), true)).collect();
         assert_eq!(local.iter().flatten().count(), OF_ANONYMOUS);

@@ -1,28 +1,28 @@
-//! The server that is shown.
+//! The server to show.
 
 use crate::exposition::Collector;
 use crate::log::Recent;
 use crate::sources::SourceList;
 use std::sync::Arc;
-use taktwerk::pki::Pki;
+use taktwerk::pki::{InProcessClient, Pki};
 use taktwerk_server::ServerShared;
 
-/// The server that is shown.
+/// The server to show.
 #[derive(Debug)]
 pub struct Subject {
     /// Its configuration and counters.
     pub shared: Arc<ServerShared>,
-    /// Where it can be reached from this process.
+    /// Its URL from within this process.
     pub url: String,
-    /// Its certificates and trust lists, if it has any.
+    /// Its certificates and trust lists, if it has them.
     pub server_pki: Option<Pki>,
-    /// Certificates of the dashboard, which the server trusts; needed where the server offers secured endpoints only.
-    pub dashboard_pki: Option<Pki>,
-    /// Whether clients may log on without a user.
+    /// Certificates of the dashboard, which the server trusts. Required if the server has only secured endpoints.
+    pub dashboard: Option<InProcessClient>,
+    /// Whether clients may log on anonymously.
     pub is_anonymous_allowed: bool,
-    /// More metrics, from whoever has some.
+    /// Additional metrics.
     pub collectors: Vec<Arc<dyn Collector>>,
-    /// Where its values come from, if it is a gateway.
+    /// The sources and destinations, if it is a gateway.
     pub sources: Option<Arc<dyn SourceList>>,
     /// The last lines of the log.
     pub log: Option<Recent>,

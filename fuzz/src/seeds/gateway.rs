@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taktwerk_gateway::destination::block::Builder;
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Blocks of one and of many tags.
+/// Blocks with one and with many tags.
 pub(super) fn queue() -> Seeds {
     let time = |at: i64| UtcTime::from_ticks(133_000_000_000_000_000 + at * 10_000);
     let mut builder = Builder::default();
@@ -60,7 +60,7 @@ pub(super) fn program() -> Seeds {
     ])
 }
 
-/// A format, a type, a place, a time, the longest line, the size of pieces, and a file.
+/// A format, a type, a position, a time, the maximum line, the piece size, and a file.
 pub(super) fn text() -> Seeds {
     let seed = |head: [u8; 2], place: &str, time: &str, file: &str| {
         [&head[..], &piece(place), &piece(time), &[40, 3], file.as_bytes()].concat()
@@ -74,6 +74,102 @@ pub(super) fn text() -> Seeds {
     ])
 }
 
+/// The largest number of metrics, then messages: seconds, topic and payload.
+pub(super) fn sparkplug() -> Seeds {
+    use prost::Message as _;
+    use taktwerk_gateway::sparkplug::payload::{Metric, Payload, PropertySet, Template, Value};
+    let payload = |seq: u64, metrics: Vec<Metric>| {
+        Payload { timestamp: Some(1_700_000_000_000), metrics, seq: Some(seq) }.encode_to_vec()
+    };
+    let with_alias = |metric: Metric, alias: u64| Metric { alias: Some(alias), ..metric };
+    let session = || Metric::new("bdSeq", 8, Value::Long(7));
+    let level = || with_alias(Metric::new("Level", 10, Value::Double(1.5)), 1);
+    let message = |seconds: u8, topic: u8, payload: Vec<u8>| {
+        [&[seconds, topic, u8::try_from(payload.len()).expect("it is short")][..], &payload].concat()
+    };
+    let template = Template { metrics: vec![level()], is_definition: None };
+    let node_birth = payload(
+        0,
+        vec![
+            session(),
+            level(),
+            Metric::new("Text", 12, Value::Text("on".to_owned())),
+            Metric::new("List", 22, Value::Bytes(vec![1, 0, 255, 255])),
+            Metric::new("Pump", 19, Value::Template(template)),
+        ],
+    );
+    let by_alias = || Metric {
+        alias: Some(1),
+        value: Some(Value::Double(-2.0)),
+        properties: Some(PropertySet::quality(500)),
+        ..Metric::default()
+    };
+    let all = [
+        vec![100],
+        message(0, 0, node_birth.clone()),
+        message(1, 1, payload(1, vec![Metric::new("V", 3, Value::Int(u32::MAX))])),
+        message(0, 2, payload(2, vec![by_alias()])),
+        message(0, 3, payload(3, vec![Metric::new("V", 3, Value::Int(2))])),
+        message(0, 4, payload(4, Vec::new())),
+        message(2, 5, payload(0, vec![session()])),
+    ];
+    // A gap in the sequence, another one at once, and one after the pause.
+    let gaps = [
+        vec![2],
+        message(0, 0, node_birth),
+        message(0, 2, payload(9, vec![by_alias()])),
+        message(1, 2, payload(1, Vec::new())),
+        message(7, 2, payload(1, Vec::new())),
+    ];
+    numbered([all.concat(), gaps.concat()])
+}
+
+/// A framing with its settings, the piece size, and bytes of a device.
+pub(super) fn line() -> Seeds {
+    let seed = |head: &[u8], bytes: &[u8]| [head, bytes].concat();
+    numbered([
+        seed(&[0, 20, 2], b"ST,GS,+ 12.5kg\r\nUS\n\xff\n"),
+        seed(&[1, 2, 3, 20, 2], b"\x02 12.5\x03noise\x02\x02 13\x03"),
+        seed(&[1, b'"', b'"', 20, 2], b"\"a\"b\"\""),
+        seed(&[2, 5, 2], b"12.5 13.0 13.5"),
+        seed(&[3, 1, 0, 20, 2], b"\0\x0412.5\0\0\x01\0xxx"),
+        seed(&[3, 3, 1, 20, 2], b"\x02\0\0\x0012\xff\xff\xff\xff12"),
+    ])
+}
+
+/// A delimiter, whether rows have one value, the columns, and a file.
+pub(super) fn replay() -> Seeds {
+    let seed = |head: [u8; 2], columns: &[(u8, &str)], file: &str| {
+        let columns = columns.iter().map(|(kind, name)| [&[*kind][..], &piece(name)].concat());
+        [&head[..], &columns.collect::<Vec<_>>().concat(), file.as_bytes()].concat()
+    };
+    numbered([
+        seed(
+            [0, 0],
+            &[(10, "a"), (0, "b"), (11, "a")],
+            "t,a,b\n2019-07-03T12:00:00Z,1.5,true\n1562155201,,x\n",
+        ),
+        seed([1, 0], &[(12, "t"), (6, "b"), (4, "c")], "t;b;c\n2019-07-03;-1;\"7\"\n"),
+        seed([0, 1], &[(10, "T"), (11, "S"), (0, "x")], "t,tag,value,text\n1,T,1.5,\n2,S,,on\n3,U,1,\n"),
+    ])
+}
+
+/// A type, two paths, the largest number of values, and a response.
+pub(super) fn http() -> Seeds {
+    let seed = |kind: [u8; 2], paths: [&str; 2], json: &str| {
+        [&kind[..], &paths.map(piece).concat(), &[20], json.as_bytes()].concat()
+    };
+    numbered([
+        seed([10, 1], ["$.a.b[0]", "$.t"], r#"{"a":{"b":[1.5]},"t":1700000000}"#),
+        seed(
+            [5, 0],
+            ["a[-1]['c.d']", "t"],
+            r#"{"a":[0,{"c.d":[1,2]}],"t":"2026-01-02T03:04:05Z","":{"it's":null}}"#,
+        ),
+        seed([11, 1], ["$", ""], r#"{"say \"x\"":true,"'\"":1,"é":{"x y":"z"}}"#),
+    ])
+}
+
 /// The bytes of a frame, then a DBC file.
 pub(super) fn can() -> Seeds {
     let file = "VERSION \"\"\nBU_: A\nBO_ 496 M: 8 A\n SG_ T : 0|12@0- (0.01,250) [229.52|270.47] \"K\" A\n SG_ S M : 16|4@1+ (1,0) [0|0] \"\" A\n \
@@ -84,7 +180,7 @@ pub(super) fn can() -> Seeds {
     numbered([seed(&[0xC0, 6, 0xE1, 0, 0, 0xC0, 0x3F, 0]), seed(&[0, 0, 2, 1]), seed(&[])])
 }
 
-/// An address, then points with the registers that a device gives.
+/// An address, then points with the registers of a device.
 pub(super) fn modbus() -> Seeds {
     let words: Vec<u8> = (0..40).collect();
     let point = |format: [u8; 2], count: &[u8], first: u16| {

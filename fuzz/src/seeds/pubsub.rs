@@ -10,7 +10,7 @@ use taktwerk_pubsub::{DatagramKind, Transmit};
 use taktwerk_schema::ActionState;
 use taktwerk_types::{DataValue, Encode, NodeId, StatusCode, UaString, UtcTime, Variant};
 
-/// Honest messages of every group, alone, and a script of cycles, changes and replays.
+/// Valid messages of every group, alone, and a script of cycles, changes and replays.
 pub(super) fn uadp() -> Seeds {
     let mut sending = plant::publisher(plant::publishing());
     sending.start(at(0).instant, at(0));
@@ -47,7 +47,7 @@ pub(super) fn uadp() -> Seeds {
     numbered(seeds)
 }
 
-/// Text of every kind of message, and values of ours in every encoding.
+/// All kinds of messages as text, and our values in every encoding.
 pub(super) fn json() -> Seeds {
     let texts = [
         r#"{"MessageId":"1","MessageType":"ua-data","PublisherId":"7","Messages":[{"DataSetWriterId":1,"SequenceNumber":3,"MetaDataVersion":{"MajorVersion":1,"MinorVersion":1},"Timestamp":"2024-02-29T12:00:00Z","Status":0,"MessageType":"ua-keyframe","Payload":{"d":1.5,"s":"x","q":"9","b":"AQID","n":"i=85","c":{"Code":2147483648},"v":{"UaType":7,"Value":3}}}]}"#,
@@ -74,7 +74,7 @@ pub(super) fn json() -> Seeds {
     }
     let status = r#"{"MessageId":"3","MessageType":"ua-status","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","IsCyclic":true,"Status":2,"NextReportTime":"2024-02-29T12:00:05Z"}"#;
     seeds.push([&[0, 0], status.as_bytes()].concat());
-    // Actions: texts of every kind, and values of ours.
+    // Actions: all kinds of texts, and our values.
     let actions = [
         r#"{"MessageId":"4","MessageType":"ua-action-request","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","ResponseAddress":"a","CorrelationData":"AQID","RequestorId":"9","TimeoutHint":1000,"Messages":[{"DataSetWriterId":1,"ActionTargetId":1,"MessageType":"ua-action-request","RequestId":1,"ActionState":1,"Payload":{"d":1.5,"s":{"UaType":12,"Value":"x"}}},{"DataSetWriterId":1,"ActionTargetId":2,"RequestId":2,"ActionState":"Executing_1"}]}"#,
         r#"{"MessageId":"5","MessageType":"ua-action-response","PublisherId":"7","Timestamp":"2024-02-29T12:00:00Z","CorrelationData":"AQID","RequestorId":"9","Messages":[{"DataSetWriterId":1,"ActionTargetId":1,"Status":{"Code":2147483648},"RequestId":1,"ActionState":2,"MetaDataVersion":{"MajorVersion":0},"Payload":{"d":2.5}}]}"#,
@@ -93,7 +93,7 @@ fn step(kind: u8, writer_id: u8, payload: &[u8]) -> Vec<u8> {
     [&[kind, writer_id], &len[..], payload, &[200]].concat()
 }
 
-/// Every probe, what is announced to it, and a message in an announced layout.
+/// Every probe, its announcements, and a message in an announced layout.
 pub(super) fn discovery() -> Seeds {
     let probes = [
         Probe::FindApplications,
@@ -126,18 +126,18 @@ pub(super) fn discovery() -> Seeds {
         0,
         &NumberedAnnouncement { sequence_number: 2, announcement: status }.encode_to_vec(),
     ));
-    // What our publisher announces.
+    // The announcements of our publisher.
     let mut sending = plant::publisher(plant::publishing());
     sending.announce(0, at(0));
     let mut out = Transmit::new();
     sending.poll(at(0), &mut |_: usize, _: &mut [DataValue]| {}, &mut out);
     let announced = out.iter().filter(|datagram| datagram.kind == DatagramKind::MetaData);
-    // Behind flags and PublisherId.
+    // After flags and PublisherId.
     seeds.extend(announced.take(2).filter_map(|datagram| Some(step(2, 0, datagram.bytes.get(5..)?))));
     numbered(seeds)
 }
 
-/// Headers with everything and with nothing.
+/// Headers with all fields and with none.
 pub(super) fn action() -> Seeds {
     let full = ActionHeader {
         is_request: true,
@@ -153,7 +153,7 @@ pub(super) fn action() -> Seeds {
         body.encode(&mut bytes);
         bytes
     });
-    // Without security and with it: ask, let everything pass that was said, finish, wait.
+    // With and without security: request, deliver everything, finish, wait.
     let script = |is_secured: u8| {
         let mut script = vec![1, is_secured, 0, 9, 0, 10, 0, 1];
         for round in 0..12 {
@@ -161,7 +161,7 @@ pub(super) fn action() -> Seeds {
         }
         script
     };
-    // Described first, and again in between: as Variants, raw, secured and raw, and as JSON.
+    // Described at the start and again later: as Variants, raw, secured and raw, and as JSON.
     let described = |setting: u8| {
         let mut script = vec![1, setting, 6, 0, 1, 0, 1, 0, 1, 1, 1];
         for round in 0..12 {

@@ -1,4 +1,4 @@
-//! Alarms: Methods that are nearly valid in every state, saved states, and events as bytes.
+//! Alarms: nearly valid Method calls in every state, saved states, and events as bytes.
 
 use super::server::finish;
 use crate::input::Input;
@@ -15,7 +15,7 @@ use taktwerk_server::history::StoredEvent;
 use taktwerk_sim::plant::variable_id;
 use taktwerk_types::{ByteString, Decode, DecodeLimits, LocalizedText, NodeId, Variant};
 
-/// Methods of alarms by their types, and others.
+/// Methods of alarms by type, and others.
 const METHODS: [u32; 20] = [
     m::CONDITION_TYPE_ENABLE,
     m::CONDITION_TYPE_DISABLE,
@@ -43,8 +43,8 @@ fn alarm(number: u32) -> NodeId {
     NodeId::string(1, format!("alarm {number}"))
 }
 
-/// Adds alarms of all behaviours, a group that suppresses and one that says which was first.
-fn add_alarms(server: &Server) {
+/// Adds alarms of all types, a suppression group, and a first-in group.
+pub(super) fn add_alarms(server: &Server) {
     for number in 0..VARIABLES {
         let limits = Limits { high: Some(80.0), high_high: Some(95.0), deadband: 1.0, ..Limits::default() };
         let kind = Kind::Limit { quantity: Quantity::Level, limits, is_exclusive: number % 2 == 0 };
@@ -82,7 +82,7 @@ fn add_alarms(server: &Server) {
         .expect("there are none yet");
 }
 
-/// Methods are called, inputs change and time passes.
+/// Calls Methods, changes inputs, and lets time pass.
 pub fn methods(data: &[u8]) {
     let mut input = Input::new(data);
     let mut server = Server::new();
@@ -155,16 +155,19 @@ fn call(server: &Server, input: &mut Input<'_>) -> CallMethodRequest {
     }
 }
 
-/// What holds in every state.
+/// Invariants of every state.
 fn check(server: &Server) {
     let views = server.space.conditions(false, usize::MAX);
     assert!(views.len() <= VARIABLES as usize * (1 + BRANCHES_MAX));
     for view in &views {
         let state = &view.state;
         assert!(!state.active || state.enabled, "a disabled condition is not active: {view:?}");
-        assert!(state.enabled || (state.acked && state.confirmed), "nor waits for anybody: {view:?}");
+        assert!(
+            state.enabled || (state.acked && state.confirmed),
+            "a disabled condition needs no acknowledgement: {view:?}"
+        );
         assert!(view.confirms || state.confirmed, "{view:?}");
-        assert!(view.branch == 0 || state.retain(), "a branch that is done with is gone: {view:?}");
+        assert!(view.branch == 0 || state.retain(), "a finished branch is removed: {view:?}");
     }
     let is_first = |view: &&taktwerk_server::alarm::ConditionView| {
         view.branch == 0 && view.state.first_in_group == Some(true)
@@ -178,7 +181,7 @@ fn check(server: &Server) {
     );
 }
 
-/// States survive a restart, whatever they are.
+/// States must survive a restart.
 fn restart(server: &Server) {
     let bytes = server.space.save_alarms();
     let other = Server::new();
@@ -196,7 +199,7 @@ fn restart(server: &Server) {
     }
 }
 
-/// Bytes as saved states, and as an event of the history.
+/// Arbitrary bytes as saved states, and as an event of the history.
 pub fn stored(data: &[u8]) {
     let server = Server::new();
     if let Ok(count) = server.space.alarms_or_new().restore(data) {
@@ -218,7 +221,7 @@ pub fn stored(data: &[u8]) {
     }
 }
 
-/// Seeds: states that were saved, and an event.
+/// Seeds: saved states and an event.
 #[cfg(test)]
 pub(crate) fn stored_seeds() -> Vec<Vec<u8>> {
     let server = Server::new();

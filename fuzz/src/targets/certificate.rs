@@ -10,7 +10,7 @@ use taktwerk_crypto::certificate::{
 };
 use taktwerk_types::UtcTime;
 
-/// One certificate: what was read is what was there.
+/// Parses one certificate: the content must match the bytes.
 pub fn x509(data: &[u8]) {
     let Ok(certificate) = Certificate::from_der(data) else { return };
     assert_eq!(certificate.der(), data);
@@ -26,7 +26,7 @@ pub fn x509(data: &[u8]) {
     assert_eq!(split_chain(data).map(|chain| chain.len()), Ok(1));
 }
 
-/// A revocation list: every number in it is found again.
+/// Parses a revocation list: every serial number in it must be found.
 pub fn revocation_list(data: &[u8]) {
     let Ok(list) = RevocationList::from_der(data) else { return };
     assert_eq!(list.der(), data);
@@ -43,7 +43,7 @@ pub fn request(data: &[u8]) {
     assert!(!request.subject_text().chars().any(char::is_control));
 }
 
-/// Says of each signature what a bit of the input says.
+/// Accepts or refuses each signature by a bit of the input.
 #[derive(Debug)]
 struct Oracle {
     answers: u64,
@@ -61,7 +61,7 @@ impl SignatureVerifier for Oracle {
     }
 }
 
-/// A trust list from files, and a peer that sends a chain: bounded work, and nobody trusted who is not in the list.
+/// A trust list from files and a chain from a peer: bounded work, and only certificates of the list are trusted.
 pub fn validation(data: &[u8]) {
     let mut input = Input::new(data);
     let answers = u64::from(input.u32()) | u64::from(input.u32()) << 32;
@@ -108,7 +108,7 @@ pub fn validation(data: &[u8]) {
     }
 }
 
-/// A certificate that is real, changed in one place, or anything.
+/// A real certificate, one with a change, or random bytes.
 fn piece(input: &mut Input<'_>) -> Vec<u8> {
     let choice = usize::from(input.byte());
     let mut bytes = match REAL.get(choice % (REAL.len() + 1)) {
@@ -128,7 +128,7 @@ fn piece(input: &mut Input<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Certificates and lists of one small world: two roots, authorities below them, leaves, circles.
+/// Real certificates and lists: two roots, authorities below them, leaves, circles.
 const REAL: &[&[u8]] = &[
     include_bytes!("../../certificates/root.der"),
     include_bytes!("../../certificates/sub.der"),

@@ -1,4 +1,4 @@
-//! The chunk reader of a channel, both roles: bytes from a peer that lies.
+//! The chunk reader of a channel, in both roles, with bytes from a malicious peer.
 
 use crate::input::Input;
 use core::time::Duration;
@@ -8,7 +8,7 @@ use taktwerk_crypto::{Job, MessageSecurityMode, NullProvider, Provider, Role, Se
 use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_types::Instant;
 
-/// Largest message that the reader accepts: small, so that the fuzzer gets there.
+/// Maximum message of the reader: small, so that the fuzzer reaches it.
 const MESSAGE_SIZE_MAX: u32 = 20_000;
 const BUFFER_SIZE: u32 = 8192;
 
@@ -50,7 +50,7 @@ fn run(role: Role, data: &[u8]) {
     }
 }
 
-/// The reader under test and the honest peer whose bytes are spoilt on their way.
+/// The reader under test and a correct peer whose bytes are damaged in transit.
 struct Pair {
     reader: End,
     peer: End,
@@ -107,7 +107,7 @@ impl Pair {
         Self { reader, peer, now }
     }
 
-    /// Carries what both have to say until they are silent.
+    /// Transfers bytes in both directions until there are none.
     fn exchange(&mut self) {
         for _ in 0..100 {
             let (there, back) = (core::mem::take(&mut self.peer.out), core::mem::take(&mut self.reader.out));
@@ -117,10 +117,10 @@ impl Pair {
             self.reader.deliver(&there, self.now);
             self.peer.deliver(&back, self.now);
         }
-        panic!("the ends never fall silent");
+        panic!("the exchange does not end");
     }
 
-    /// A message of the peer's with other headers than it would write.
+    /// A message of the peer with forged headers.
     fn forged(&mut self, input: &mut Input<'_>) {
         self.exchange();
         let body = input.piece().to_vec();
@@ -134,7 +134,7 @@ impl Pair {
         self.reader.deliver(&chunk, self.now);
     }
 
-    /// A message of the peer's with some bytes changed, in pieces.
+    /// A message of the peer with some changed bytes, in pieces.
     fn damaged(&mut self, input: &mut Input<'_>) {
         self.exchange();
         let len = usize::from(input.u16());
@@ -155,7 +155,7 @@ impl Pair {
     fn wait(&mut self, span: Duration) {
         self.now = self.now + span;
         for end in [&mut self.reader, &mut self.peer] {
-            // Bounded: each call does what is due, or closes the channel.
+            // Bounded: each call processes what is due, or closes the channel.
             for _ in 0..4 {
                 if end.channel.poll_timeout().is_none_or(|(at, _)| at > self.now) {
                     break;
@@ -171,7 +171,7 @@ impl Pair {
 
     fn check(&self) {
         let held = self.reader.channel.buffered_len();
-        // What waits for a renewal is our own doing: the target sends little meanwhile.
+        // Messages that wait for a renewal are our own; the target sends few of them.
         assert!(held <= MESSAGE_SIZE_MAX as usize + (1 << 20), "{held} bytes held");
         if self.reader.channel.is_closed() {
             assert_eq!(
@@ -193,8 +193,8 @@ impl End {
             match self.channel.receive(buf, now, &mut self.out) {
                 Ok(received) => {
                     if let Event::NeedMore { at_least } = received.event {
-                        assert!(received.consumed == 0 && at_least > len, "asks for what it has");
-                        assert!(at_least <= 65_536, "asks for more than a chunk can be");
+                        assert!(received.consumed == 0 && at_least > len, "requests bytes that it has");
+                        assert!(at_least <= 65_536, "requests more than a chunk can have");
                         break;
                     }
                     assert!((1..=len).contains(&received.consumed));
@@ -216,7 +216,7 @@ impl End {
         self.inbox.drain(..at);
     }
 
-    /// Runs slow work at once.
+    /// Runs slow jobs at once.
     fn effect(&mut self, event: Event, now: Instant) {
         let mut event = Ok(event);
         while let Ok(Event::Effect(job)) = event {
@@ -234,7 +234,7 @@ impl End {
         }
     }
 
-    /// The bytes of a message, not yet under way.
+    /// The bytes of a message, not sent yet.
     fn message(&mut self, body: &[u8]) -> Vec<u8> {
         let start = self.channel.begin(&mut self.out);
         self.out.extend_from_slice(body);

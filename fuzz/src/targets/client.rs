@@ -1,7 +1,7 @@
-//! The client against a server that answers what it likes.
+//! The client against a malicious server.
 //!
-//! The server's channel is honest, so that its answers get through; what they say is up to the input: proper answers
-//! with any content, faults, other types, bytes, silence, answers twice and in any order.
+//! The server's channel is correct, so that its responses reach the client; the input determines their content: valid
+//! responses with any content, faults, other types, random bytes, missing, repeated and reordered responses.
 
 use super::driven::{Driven, Scene, choose};
 use crate::input::Input;
@@ -40,24 +40,24 @@ pub fn run(data: &[u8]) {
 struct Talk {
     driven: Driven,
     link: Option<Link>,
-    /// The number that each subscription's next message must have.
+    /// The required sequence number of each subscription's next message.
     expected: BTreeMap<SubscriptionHandle, u32>,
 }
 
-/// The server's end of the connection.
+/// The server's side of the connection.
 struct Link {
     connection: ConnectionId,
     channel: Channel,
     out: Vec<u8>,
-    /// To the server.
+    /// Bytes to the server.
     inbox: Vec<u8>,
-    /// To the client, not consumed by it.
+    /// Bytes to the client, not consumed yet.
     outbox: Vec<u8>,
     requests: VecDeque<Asked>,
     numbers: Numbers,
 }
 
-/// What an honest server counts.
+/// Counters of a correct server.
 #[derive(Debug)]
 pub(super) struct Numbers {
     /// Of the next notification message.
@@ -71,12 +71,12 @@ impl Default for Numbers {
     }
 }
 
-/// A request as the server sees it.
+/// A request as received by the server.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) request_id: u32,
     pub(super) type_id: u32,
-    /// Behind the type id.
+    /// After the type id.
     pub(super) body: Vec<u8>,
 }
 
@@ -157,7 +157,7 @@ impl Talk {
 
     // ---- the server
 
-    /// Takes a request that waits for its answer: mostly the oldest.
+    /// Takes an outstanding request: usually the oldest.
     fn take(&mut self, input: &mut Input<'_>) -> Option<Asked> {
         let requests = &mut self.link.as_mut()?.requests;
         requests.remove(choose(requests, input))
@@ -173,7 +173,7 @@ impl Talk {
         }
     }
 
-    /// A proper answer; now and then it comes twice.
+    /// Sends a valid response; sometimes twice.
     fn answer(&mut self, input: &mut Input<'_>) {
         let Some(asked) = self.take(input) else { return };
         let Some(link) = &mut self.link else { return };
@@ -202,7 +202,7 @@ impl Talk {
         self.send(asked.request_id, &message);
     }
 
-    /// Bytes, or the beginning of an answer.
+    /// Sends random bytes, or the beginning of a response.
     fn garbage(&mut self, input: &mut Input<'_>) {
         let Some(asked) = self.take(input) else { return };
         let message = if input.flag() {
@@ -222,12 +222,12 @@ impl Talk {
             }
             message
         };
-        // What is wrong here may be believed: numbers mean nothing any more.
+        // The client may accept damaged responses, so the expected numbers are unknown from now on.
         self.expected.clear();
         self.send(asked.request_id, &message);
     }
 
-    /// Something that nobody asked for, or raw bytes.
+    /// Sends a response without a request, or raw bytes.
     fn unasked(&mut self, input: &mut Input<'_>) {
         if input.flag() {
             let message = encode(&ReadResponse::default());
@@ -342,7 +342,7 @@ impl Link {
     }
 }
 
-/// Zero is left out (Part 4 §7.26).
+/// Zero is skipped (Part 4 §7.26).
 const fn following(number: u32) -> u32 {
     if number == u32::MAX { 1 } else { number + 1 }
 }
@@ -362,7 +362,7 @@ pub(super) fn encode<T: Response>(response: &T) -> Vec<u8> {
     message
 }
 
-/// An answer of the right type; `None` where the client has to do without.
+/// A response of the right type; `None` to send nothing.
 pub(super) fn proper(asked: &Asked, numbers: &mut Numbers, input: &mut Input<'_>) -> Option<Vec<u8>> {
     let body = asked.body.as_slice();
     let limits = DecodeLimits::DEFAULT;
@@ -464,7 +464,7 @@ pub(super) fn proper(asked: &Asked, numbers: &mut Numbers, input: &mut Input<'_>
     })
 }
 
-/// The number of the next message: mostly the right one, at times with a gap, or from before.
+/// The number of the next message: usually the right one, sometimes with a gap, or an earlier one.
 fn number(numbers: &mut Numbers, input: &mut Input<'_>) -> u32 {
     let number = match input.byte() {
         0xf0.. => input.edgy_u32().max(1),
@@ -481,7 +481,7 @@ fn available(numbers: &Numbers, input: &mut Input<'_>) -> Vec<u32> {
     (0..input.below(5)).map(|_| next.wrapping_sub(u32::from(input.byte() % 8)).max(1)).collect()
 }
 
-/// Values, a keep-alive, or the end.
+/// Values, a keep-alive, or the end of the subscription.
 fn notification(sequence_number: u32, input: &mut Input<'_>) -> NotificationMessage {
     match input.byte() {
         0xf8.. => NotificationMessage { sequence_number, ..Default::default() },

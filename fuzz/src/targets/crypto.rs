@@ -1,4 +1,4 @@
-//! Secured chunks and encrypted secrets with keys that are known: nothing but the genuine article opens.
+//! Secured chunks and encrypted secrets with known keys: only genuine ones open.
 
 use crate::input::Input;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ fn policies() -> Vec<SecurityPolicy> {
     SecurityPolicy::ALL.iter().copied().filter(|policy| carries(*policy)).collect()
 }
 
-/// A chunk of any bytes under keys that the fuzzer could know, and one of ours with changes.
+/// A chunk of arbitrary bytes under keys that the fuzzer cannot use, and a genuine one with changes.
 pub fn chunk(data: &[u8]) {
     let mut input = Input::new(data);
     let policies = policies();
@@ -34,8 +34,8 @@ pub fn chunk(data: &[u8]) {
     if input.flag() {
         let mut bytes = input.rest().to_vec();
         let headers_len = HEADERS_LEN.min(bytes.len());
-        // Nobody who does not know the keys comes by such bytes. Nothing is ever sealed with these: what is, the fuzzer
-        // sees where it is compared below, and plays it back.
+        // Without the keys, such bytes cannot be created. Nothing is sealed with these keys, because the fuzzer would
+        // see the sealed bytes in the comparison below and replay them.
         let mut stranger = keys(Role::Server, 3, 4);
         assert!(stranger.open(&mut bytes, headers_len, nonce).is_err());
         return;
@@ -58,7 +58,7 @@ pub fn chunk(data: &[u8]) {
     }
 }
 
-/// Some changes at places of the fuzzer's choice.
+/// Applies some changes at positions chosen by the fuzzer.
 fn change(bytes: &mut Vec<u8>, input: &mut Input<'_>) {
     for _ in 0..input.below(4) {
         let at = usize::from(input.u16());
@@ -79,14 +79,14 @@ impl CertificateValidator for Nobody {
     fn validate(&self, _: &[u8], _: &CertificatePurpose) -> Result<(), CryptoError> {
         Err(CryptoError::certificate(
             taktwerk_types::StatusCode::BAD_CERTIFICATE_UNTRUSTED,
-            "nobody is trusted",
+            "no certificate is trusted",
         ))
     }
 }
 
 struct Party {
     provider: AwsLcProvider,
-    /// An ephemeral key for each policy that wants one.
+    /// An ephemeral key for each policy that needs one.
     keys: Vec<Option<Arc<dyn EphemeralKey>>>,
 }
 
@@ -111,7 +111,7 @@ static PARTY: LazyLock<Party> = LazyLock::new(|| {
     Party { provider, keys }
 });
 
-/// A secret of any bytes, and one of ours with changes.
+/// A secret of arbitrary bytes, and a genuine one with changes.
 pub fn secret(data: &[u8]) {
     let mut input = Input::new(data);
     let policies = policies();
@@ -155,7 +155,7 @@ pub fn secret(data: &[u8]) {
             assert_eq!(opened.expose(), secret);
         }
         Err(error) => {
-            assert_eq!(error, CryptoError::Decryption, "one error for everything");
+            assert_eq!(error, CryptoError::Decryption, "all faults give the same error");
             assert!(!genuine, "a genuine secret was refused");
         }
     }

@@ -1,4 +1,4 @@
-//! The binary decoder: no panic, and what was decoded survives being encoded and decoded again.
+//! The binary decoder: no panic, and a decoded value survives encoding and decoding.
 
 use super::dynamic;
 use crate::input::Input;
@@ -8,7 +8,7 @@ use taktwerk_types::{
     Array, DataValue, Decode, DecodeLimits, Decoder, DiagnosticInfo, Encode, ExtensionObject, Variant,
 };
 
-/// A Variant; every other input a DataValue or DiagnosticInfo, which nest with it.
+/// A Variant; for every second input, a DataValue or DiagnosticInfo, which nest with it.
 pub fn variant(data: &[u8]) {
     let mut input = Input::new(data);
     match input.below(4) {
@@ -17,7 +17,7 @@ pub fn variant(data: &[u8]) {
         _ => {
             round_trip::<Variant>(input.rest());
             if let Ok(value) = Variant::decode_from(input.rest(), LIMITS) {
-                // What tools and logs do with a value.
+                // Operations of tools and logs on a value.
                 let _ = (
                     value.to_string(),
                     value.type_name(),
@@ -30,14 +30,14 @@ pub fn variant(data: &[u8]) {
     }
 }
 
-/// Any structure of namespace 0: two bytes choose which.
+/// A structure of namespace 0, selected by two bytes.
 pub fn any_structure(data: &[u8]) {
     let mut input = Input::new(data);
     let (_, target) = STRUCTURES[usize::from(input.u16()) % STRUCTURES.len()];
     target(input.rest());
 }
 
-/// An ExtensionObject, and its body as whatever its type id says it is.
+/// An ExtensionObject, with its body decoded according to its type id.
 pub fn extension_object(data: &[u8]) {
     round_trip::<ExtensionObject>(data);
     let Ok(object) = ExtensionObject::decode_from(data, LIMITS) else { return };
@@ -49,7 +49,7 @@ pub fn extension_object(data: &[u8]) {
             .find(|(name, _)| *name == description.name)
             .expect("every described structure is generated");
         target(body);
-        // Decoding by description instead of by type must come to the same.
+        // Decoding by description must give the same result as decoding by type.
         let types = TypeRegistry::new();
         dynamic::round_trip(&types, &object);
     }
@@ -66,7 +66,7 @@ macro_rules! table {
 }
 taktwerk_schema::for_each_structure!(table);
 
-/// Compares encodings, not values: NaN is not equal to itself.
+/// Compares encodings instead of values, because NaN is not equal to itself.
 fn round_trip<T: for<'a> Decode<'a> + Encode + Debug>(data: &[u8]) {
     let mut decoder = Decoder::new(data, LIMITS);
     let Ok(value) = T::decode(&mut decoder) else { return };

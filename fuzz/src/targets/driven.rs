@@ -1,4 +1,4 @@
-//! A client that is driven as its contract says, whoever its server is: what the targets with a client have in common.
+//! Drives a client according to its contract, with any server. Shared by the targets with a client.
 
 use super::client::Asked;
 use crate::input::Input;
@@ -12,28 +12,28 @@ use taktwerk_client::{
 use taktwerk_crypto::SeededEntropy;
 use taktwerk_types::Instant;
 
-/// Calls of the client's timer at one instant after which it is said not to come to rest.
+/// Maximum timer calls at one instant; more count as an endless loop.
 const TURNS_MAX: usize = 1000;
-/// Publish requests that it may have under way.
+/// Maximum Publish requests in flight.
 const PUBLISH_MAX: usize = 4;
 
-/// A client, its clock, and what every application counts.
+/// A client with its clock and an application's counters.
 pub(super) struct Driven {
     pub(super) client: Client,
     pub(super) deliveries: EventQueue,
     pub(super) now: Instant,
-    /// Requests of the application that wait.
+    /// Outstanding requests of the application.
     waiting: BTreeSet<RequestHandle>,
     pub(super) subscriptions: Vec<SubscriptionHandle>,
     pub(super) connected: bool,
-    /// Commands of the application.
+    /// Number of commands of the application.
     pub(super) commands: usize,
-    /// Gaps that the client has told of.
+    /// Gaps that the client has reported.
     losses: usize,
 }
 
 impl Driven {
-    /// A client that is told to connect.
+    /// A client with a command to connect.
     pub(super) fn new(mut config: ClientConfig, target: Target) -> Self {
         config.publish_max = PUBLISH_MAX;
         config.outstanding_max = 20;
@@ -53,21 +53,21 @@ impl Driven {
         }
     }
 
-    /// The application has made a request.
+    /// Records a request of the application.
     pub(super) fn asked(&mut self, asked: Result<RequestHandle, ClientError>) {
         if let Ok(handle) = asked {
-            assert!(self.waiting.insert(handle), "{handle:?} names two requests");
+            assert!(self.waiting.insert(handle), "{handle:?} identifies two requests");
         }
     }
 
-    /// The application connects anew, if it is not connected.
+    /// The application reconnects if it is not connected.
     pub(super) fn connect(&mut self, target: impl FnOnce() -> Target) {
         if !self.connected {
             self.connected = self.client.connect(target(), self.now).is_ok();
         }
     }
 
-    /// Gives the client what the server has sent. Says whether it took any of it.
+    /// Passes received bytes to the client. True if it consumed some.
     pub(super) fn receive(&mut self, connection: ConnectionId, bytes: &mut Vec<u8>) -> bool {
         if bytes.is_empty() {
             return false;
@@ -79,7 +79,7 @@ impl Driven {
         consumed > 0
     }
 
-    /// The connection is gone.
+    /// Reports the end of the connection.
     pub(super) fn closed(&mut self, connection: ConnectionId) {
         self.client.handle_closed(connection, "broken", self.now, &mut self.deliveries);
     }
@@ -105,7 +105,7 @@ impl Driven {
         }
     }
 
-    /// Besides what was asked for the client asks little on its own account.
+    /// Checks that the client makes few requests of its own.
     fn is_modest(&self) {
         let (publishes, others) = self.client.outstanding();
         let bound = 40 + 3 * self.commands + self.losses;
@@ -113,17 +113,17 @@ impl Driven {
     }
 }
 
-/// A client and the server that it talks to.
+/// A client and its server.
 pub(super) trait Scene {
     fn driven(&mut self) -> &mut Driven;
 
-    /// Does what the client asks of its driver.
+    /// Executes an effect of the client.
     fn perform(&mut self, effect: Effect);
 
-    /// Carries bytes in both directions. Says whether there were any.
+    /// Transfers bytes in both directions. True if there were any.
     fn carry(&mut self) -> bool;
 
-    /// Looks at what the application is told.
+    /// Checks a delivery to the application.
     fn delivered(&mut self, delivery: Delivery);
 
     /// When the server has something to do.
@@ -131,10 +131,10 @@ pub(super) trait Scene {
         None
     }
 
-    /// Looks at everything when nothing more happens at this instant.
+    /// Checks the state when nothing more happens at this instant.
     fn rested(&mut self) {}
 
-    /// Lets time pass; everything due happens on the way.
+    /// Lets time pass, including everything that becomes due.
     fn pass(&mut self, span: Duration) {
         let end = self.driven().now + span;
         for _ in 0..TURNS_MAX {
@@ -150,7 +150,7 @@ pub(super) trait Scene {
         }
     }
 
-    /// Lets everything happen that happens at this instant.
+    /// Processes everything at the current instant.
     fn settle(&mut self) {
         for turn in 0.. {
             let mut busy = false;
@@ -171,13 +171,13 @@ pub(super) trait Scene {
             if !busy {
                 break;
             }
-            assert!(turn < TURNS_MAX, "no rest: {:?}", driven.client.poll_timeout());
+            assert!(turn < TURNS_MAX, "endless loop: {:?}", driven.client.poll_timeout());
         }
         self.driven().is_modest();
         self.rested();
     }
 
-    /// Whatever was said: in the end the client can be ended, and is.
+    /// In any state, the client can be ended, and is.
     fn end(&mut self) {
         let driven = self.driven();
         driven.client.disconnect(driven.now);
@@ -190,7 +190,7 @@ pub(super) trait Scene {
     }
 }
 
-/// The place of a request that is answered next: mostly the oldest.
+/// Position of the next request to answer: usually the oldest.
 pub(super) fn choose(requests: &VecDeque<Asked>, input: &mut Input<'_>) -> usize {
     let at = match input.byte() {
         other @ 0xe0.. => usize::from(other - 0xe0),

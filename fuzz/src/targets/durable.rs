@@ -1,4 +1,4 @@
-//! Durable subscriptions: logs of any content, from which a server makes subscriptions when it starts.
+//! Durable subscriptions: arbitrary logs, from which a server restores subscriptions when it starts.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use taktwerk_server::history::StoreError;
 use taktwerk_server::{AddressSpace, Effect, Job, Now, ServerConfig, ServerShared, Shard};
 use taktwerk_types::{Instant, UtcTime};
 
-/// The subscription whose log it is: one that belongs on the only shard.
+/// The subscription of the log, which belongs to the only shard.
 const SUBSCRIPTION: u32 = 7;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl DurableStore for Bytes {
     }
 
     fn write(&self, changes: &[Change]) -> Result<(), StoreError> {
-        let mut records = self.0.lock().expect("nobody panics with it");
+        let mut records = self.0.lock().expect("no thread panics while it holds the lock");
         for change in changes.iter().filter(|change| change.subscription() == SUBSCRIPTION) {
             match change {
                 Change::Append { record, .. } => records.push(record.clone()),
@@ -32,13 +32,13 @@ impl DurableStore for Bytes {
     }
 
     fn records(&self, _: u32) -> Result<Vec<Vec<u8>>, StoreError> {
-        Ok(self.0.lock().expect("nobody panics with it").clone())
+        Ok(self.0.lock().expect("no thread panics while it holds the lock").clone())
     }
 }
 
-/// A server that starts with a log, runs for a second and ends. What it has written then can be read again.
+/// A server starts with a log, runs for a second and ends. The log that it has written must be readable.
 pub fn log(data: &[u8]) {
-    // Each record has its length before it.
+    // Each record has a length prefix.
     let (mut records, mut rest) = (Vec::new(), data);
     while let Some((len, behind)) = rest.split_first_chunk::<2>() {
         let len = usize::from(u16::from_le_bytes(*len)).min(behind.len());
@@ -52,7 +52,7 @@ pub fn log(data: &[u8]) {
     }
 }
 
-/// Says how many subscriptions could be read.
+/// Returns the number of restored subscriptions.
 fn start(store: &Arc<Bytes>) -> usize {
     let utc = UtcTime::from_ticks(134_000_000_000_000_000);
     let mut config = ServerConfig::new("fuzz", "urn:fuzz", "opc.tcp://host:4840", utc);

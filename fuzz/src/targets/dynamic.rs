@@ -1,14 +1,14 @@
-//! Structures that are known only at run time: definitions and bytes are both the peer's.
+//! Structures known only at run time: both definitions and bytes are untrusted.
 
 use crate::input::Input;
 use taktwerk_schema::dynamic::{DynamicError, TypeRegistry};
 use taktwerk_schema::{EnumDefinition, EnumField, StructureDefinition, StructureField, StructureType};
 use taktwerk_types::{DecodeLimits, ExtensionObject, NodeId, Variant};
 
-/// Ids of the types that an input defines.
+/// Number of types that an input defines.
 const TYPES: u32 = 4;
 
-/// Definitions of a few types that may use each other, then values of them.
+/// Definitions of a few types that may use each other, then values of these types.
 pub fn structure(data: &[u8]) {
     let mut input = Input::new(data);
     let mut types = TypeRegistry::new();
@@ -20,7 +20,7 @@ pub fn structure(data: &[u8]) {
         let body = input.piece().to_vec();
         round_trip(&types, &ExtensionObject::from_binary(encoding(number), body));
     }
-    // Again with everything that is left: long bodies.
+    // Again with all remaining bytes, for long bodies.
     round_trip(&types, &ExtensionObject::from_binary(encoding(1), input.rest().to_vec()));
 }
 
@@ -74,13 +74,13 @@ fn field(at: usize, input: &mut Input<'_>) -> StructureField {
     }
 }
 
-/// What was decoded is encoded so that it is decoded to the same.
+/// Encoding a decoded value and decoding it again gives the same value.
 pub(crate) fn round_trip(types: &TypeRegistry, object: &ExtensionObject) {
     let Ok(value) = types.decode(object, DecodeLimits::DEFAULT) else { return };
     let _ = types.print(&Variant::from(object.clone())).to_string();
     let again = match types.encode(&value) {
         Ok(again) => again,
-        // A field's name twice: the value cannot be told apart, and saying so is right.
+        // A duplicate field name is ambiguous, so this error is correct.
         Err(DynamicError::UnknownField { .. } | DynamicError::NotOneField(_)) => return,
         Err(error) => panic!("what was decoded cannot be encoded: {error}\n{value:?}"),
     };

@@ -1,4 +1,4 @@
-//! Methods of files, directories and temporary files: calls that are nearly valid, by two sessions, on a folder on disk.
+//! Methods of files, directories and temporary files: nearly valid calls by two sessions, on a folder on disk.
 
 use crate::input::Input;
 use std::path::{Path, PathBuf};
@@ -26,15 +26,15 @@ const METHODS: [u32; 14] = [
     m::TEMPORARY_FILE_TRANSFER_TYPE_CLOSE_AND_COMMIT,
     m::FILE_TRANSFER_STATE_MACHINE_TYPE_RESET,
 ];
-/// Names, some of which must not lead anywhere.
+/// Names, some of which must be refused.
 const NAMES: [&str; 12] =
     ["a.txt", "b.txt", "inner", "deep", "", ".", "..", "../secret", "/secret", "inner/b.txt", "x\\y", "n\0l"];
 const ENGINEER: NodeId = NodeId::numeric(0, object_ids::WELL_KNOWN_ROLE_ENGINEER);
-/// What fits into the folder.
+/// Maximum size of the folder.
 const BYTES_MAX: u64 = 2_000;
 const SECRET: &str = "nobody reads this";
 
-/// A folder that goes at the end, with another file beside the one that is shared.
+/// A folder that is removed at the end, with another file beside the shared one.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -52,7 +52,7 @@ impl Disk {
         Self(path)
     }
 
-    /// What holds whatever was called.
+    /// Invariants after every call.
     fn check(&self) {
         let mut names: Vec<_> = std::fs::read_dir(&self.0)
             .expect("it is there")
@@ -61,7 +61,7 @@ impl Disk {
         names.sort_unstable();
         assert_eq!(names, ["secret", "shared"], "nothing leads out of the folder");
         assert_eq!(std::fs::read_to_string(self.0.join("secret")).expect("it is there"), SECRET);
-        assert!(bytes_in(&self.0.join("shared")) <= BYTES_MAX, "the folder has a largest size");
+        assert!(bytes_in(&self.0.join("shared")) <= BYTES_MAX, "the size of the folder is limited");
     }
 }
 
@@ -81,7 +81,7 @@ impl Drop for Disk {
     }
 }
 
-/// Methods are called in any order.
+/// Calls Methods in any order.
 pub fn methods(data: &[u8]) {
     let mut input = Input::new(data);
     let disk = Disk::new();
@@ -96,7 +96,7 @@ pub fn methods(data: &[u8]) {
     let options = || FolderOptions::default().write([ENGINEER]).bytes_max(BYTES_MAX);
     let shared = files.share(&parent, "Shared", disk.0.join("shared"), options()).expect("it can be read");
     let transfer = Transfer::new(options()).on_read(|_, _| Ok(vec![7; 100])).on_commit(|_, _, content| {
-        assert!(content.len() as u64 <= BYTES_MAX, "a file has a largest size");
+        assert!(content.len() as u64 <= BYTES_MAX, "the size of a file is limited");
         Ok(())
     });
     let transfer = files.transfer(&parent, "Transfer", transfer).expect("the name is free");
@@ -135,7 +135,7 @@ pub fn methods(data: &[u8]) {
         }
         disk.check();
     }
-    // What is shown is what is on disk, without looking there.
+    // The address space shows the files on disk without refreshing.
     let shown = space.node_count();
     files.refresh().expect("it can be read");
     assert_eq!(space.node_count(), shown);
@@ -144,7 +144,7 @@ pub fn methods(data: &[u8]) {
 fn arguments(method: u32, input: &mut Input<'_>, nodes: &[NodeId], handles: &[u32]) -> Vec<Variant> {
     let node = |input: &mut Input<'_>| Variant::from(nodes[input.below(nodes.len())].clone());
     let handle = |input: &mut Input<'_>| {
-        // The newest is most often the one.
+        // Usually the newest handle.
         let back = if input.one_in(4) { input.below(handles.len()) } else { 0 };
         Variant::from(handles[handles.len() - 1 - back])
     };

@@ -1,4 +1,4 @@
-//! The gateway: what devices, brokers, programs, files of other products and a damaged disk give it.
+//! The gateway's inputs from devices, brokers, programs, files of other products, and a damaged disk.
 
 use crate::input::Input;
 use serde_json::Value as Json;
@@ -27,11 +27,11 @@ use taktwerk_gateway::value::{Kind, TYPES, to_json};
 use taktwerk_gateway::{GatewayConfig, table};
 use taktwerk_types::{BuiltInType, DataValue, StatusCode};
 
-/// Blocks of a queue that was damaged. What can be read is written so that it is read again.
+/// Blocks of a damaged queue. Readable content must survive writing and reading.
 pub fn queue(data: &[u8]) {
     let Ok(records) = block::decode(data, 1) else { return };
     let mut builder = Builder::default();
-    // The names of a damaged table may be there twice; to the queue they are one tag.
+    // A damaged table may contain duplicate names, which the queue treats as one tag.
     let mut names: Vec<Arc<str>> = records.iter().map(|record| Arc::clone(&record.tag)).collect();
     names.sort();
     names.dedup();
@@ -57,7 +57,7 @@ pub fn queue(data: &[u8]) {
     }
 }
 
-fn kind(input: &mut Input<'_>) -> Kind {
+pub(super) fn kind(input: &mut Input<'_>) -> Kind {
     Kind { element: input.pick(&TYPES).1, is_array: input.one_in(3) }
 }
 
@@ -87,8 +87,8 @@ pub fn mqtt(data: &[u8]) {
     }
 }
 
-/// A value is of the type that was asked for, and can be shown.
-fn assert_type(kind: Kind, value: &taktwerk_types::Variant) {
+/// Checks that a value has the requested type and can be printed.
+pub(super) fn assert_type(kind: Kind, value: &taktwerk_types::Variant) {
     assert_eq!((value.built_in_type(), value.as_array().is_some()), (Some(kind.element), kind.is_array));
     let _ = to_json(value).to_string();
 }
@@ -111,7 +111,7 @@ pub fn program(data: &[u8]) {
     }
 }
 
-/// Files of other programs: lines in pieces, and values in texts, JSON and rows.
+/// Files of other programs: lines in pieces, and values in text, JSON and rows.
 pub fn text(data: &[u8]) {
     let mut input = Input::new(data);
     let format = input.pick(&[TextFormat::Text, TextFormat::Json, TextFormat::Csv(b';')]);
@@ -151,7 +151,7 @@ pub fn text(data: &[u8]) {
     }
 }
 
-/// A DBC file, and a frame of each of its messages. What can be sent is received as it was.
+/// A DBC file, and a frame of each of its messages. A frame that can be encoded decodes to the same values.
 pub fn can(data: &[u8]) {
     let mut input = Input::new(data);
     let frame = input.piece();
@@ -162,7 +162,7 @@ pub fn can(data: &[u8]) {
             let Ok(Some(value)) = message.value(position, frame) else { continue };
             assert!(matches!(message.label(position, frame), Ok(Some(_))));
             let mut again = frame.to_vec();
-            // Numbers with a fraction are rounded, and signals may share bits with their switches.
+            // Fractions are rounded, and signals may share bits with their switches.
             let is_exact = !matches!(signal.kind(), BuiltInType::Float | BuiltInType::Double);
             if message.set(position, &value, &mut again).is_ok() && is_exact {
                 assert_eq!(again, frame, "{value:?}");
@@ -204,7 +204,7 @@ fn point(input: &mut Input<'_>) -> Point {
     }
 }
 
-/// Registers of a device, and requests for points wherever they lie.
+/// Registers of a device, and requests for points at any address.
 pub fn modbus(data: &[u8]) {
     let mut input = Input::new(data);
     if let Some((table, _, bit)) = address::parse(&String::from_utf8_lossy(input.piece())) {
@@ -217,7 +217,7 @@ pub fn modbus(data: &[u8]) {
         let words: Vec<u16> = (0..input.byte()).map(|_| input.u16()).collect();
         let Some(value) = registers::decode(&words, point) else { continue };
         assert!(words.len() >= usize::from(point.width()));
-        // What a device says can be written back, and is then the same.
+        // A value read from a device can be written back without change.
         if point.table.is_writable()
             && let Some(again) = registers::encode(&value, point)
         {
@@ -240,7 +240,7 @@ pub fn modbus(data: &[u8]) {
 pub fn configuration(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let path = Path::new("/nowhere/gateway.toml");
-    // Files that it names are not there; a first slash would leave that folder.
+    // The files it names do not exist; a leading slash would leave the folder.
     if !text.contains(['/', '\\']) {
         match GatewayConfig::parse(path, text) {
             Ok(config) => assert!(config.is_none_or(|config| config.tag_count() < text.len())),

@@ -1,4 +1,4 @@
-//! History: stored chunks of any content, and requests that are nearly valid.
+//! History: arbitrary stored chunks, and nearly valid requests.
 
 use super::server::finish;
 use crate::input::Input;
@@ -22,7 +22,7 @@ use taktwerk_types::{
     ByteString, DataValue, Decode, DecodeLimits, ExtensionObject, NodeId, StatusCode, UtcTime, Variant,
 };
 
-/// Bytes of a stored chunk or batch never panic, and what can be read is written so that it is read again.
+/// Arbitrary bytes of a stored chunk or batch do not panic, and readable content survives writing and reading.
 pub fn stored(data: &[u8]) {
     let mut values = Vec::new();
     if chunk::decode(data, &mut values).is_ok() {
@@ -36,7 +36,7 @@ pub fn stored(data: &[u8]) {
         assert!(again.len() == batch.len());
         assert!(again.iter().zip(&batch).all(|(one, other)| one.0 == other.0 && one.1.same_as(&other.1)));
     }
-    // Values that the bytes choose.
+    // Values chosen by the input.
     let mut input = Input::new(data);
     let mut values = Vec::new();
     while !input.is_empty() {
@@ -53,7 +53,7 @@ fn same(values: &[HistoryValue], others: &[HistoryValue]) -> bool {
     values.len() == others.len() && values.iter().zip(others).all(|(one, other)| one.same_as(other))
 }
 
-/// A time near the values that the server has, or at the edge of what there is.
+/// A time near the server's values, or at the limits.
 fn time(input: &mut Input<'_>) -> UtcTime {
     const BASE: i64 = 133_000_000_000_000_000;
     UtcTime::from_ticks(match input.byte() {
@@ -322,7 +322,7 @@ fn aggregate(input: &mut Input<'_>) -> NodeId {
     Aggregate::ALL.get(number).map_or(NodeId::numeric(0, 2253), |aggregate| aggregate.node_id())
 }
 
-/// Milliseconds, and what a Double can be beside that.
+/// Milliseconds, and special values of a Double.
 fn interval(input: &mut Input<'_>) -> f64 {
     match input.byte() {
         0xff => input.f64(),

@@ -1,4 +1,5 @@
-//! The bodies of the targets. Each takes any bytes and panics if a promise of the code under test does not hold.
+//! The implementations of the targets. Each takes any bytes and panics if a guarantee of the code under test is
+//! violated.
 
 pub mod alarms;
 pub mod certificate;
@@ -9,6 +10,7 @@ pub mod decode;
 mod driven;
 pub mod durable;
 pub mod dynamic;
+pub mod events;
 pub mod files;
 pub mod gateway;
 pub mod history;
@@ -19,5 +21,6 @@ pub mod requests;
 pub mod secured;
 pub mod server;
 pub mod sessions;
+pub mod sources;
 pub mod text;
 pub mod token;

@@ -1,4 +1,4 @@
-//! Queries that are nearly valid, on nodes that come and go.
+//! Nearly valid queries, while nodes are added and deleted.
 
 use super::server::finish;
 use crate::input::Input;
@@ -17,7 +17,7 @@ use taktwerk_types::{
     Variant,
 };
 
-/// A sequence of queries, and nodes that are added and deleted between them.
+/// A sequence of queries, with nodes added and deleted in between.
 pub fn requests(data: &[u8]) {
     let mut input = Input::new(data);
     let mut scene = Scene::new();
@@ -130,7 +130,7 @@ impl Scene {
     }
 }
 
-/// Types, ReferenceTypes, nodes of the server, and what is none.
+/// Types, ReferenceTypes, nodes of the server, and unknown ids.
 fn node(input: &mut Input<'_>) -> NodeId {
     match input.below(16) {
         15 => NodeId::decode_from(input.piece(), DecodeLimits::DEFAULT).unwrap_or_default(),
@@ -210,7 +210,7 @@ fn operand(input: &mut Input<'_>) -> ExtensionObject {
 }
 
 fn element(input: &mut Input<'_>) -> ContentFilterElement {
-    // RelatedTo more often than by chance.
+    // Prefer RelatedTo.
     let number = if input.one_in(3) { 15 } else { i32::from(input.byte() % 19) };
     let operands: Vec<ExtensionObject> = if number == 15 && !input.one_in(8) {
         let id = |node_id| {

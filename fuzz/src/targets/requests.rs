@@ -1,4 +1,4 @@
-//! Requests in any order on activated sessions: nearly valid, so that they get far.
+//! Nearly valid requests in any order on activated sessions.
 
 use super::server::finish;
 use crate::input::Input;
@@ -25,10 +25,10 @@ use taktwerk_types::{
     Variant,
 };
 
-/// Clients that hold sessions.
+/// Number of clients with sessions.
 const CLIENTS: usize = 2;
 
-/// A sequence of requests, writes of the application and pauses.
+/// A sequence of requests, writes of the application, and pauses.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut scene = Scene::new();
@@ -44,21 +44,21 @@ pub fn run(data: &[u8]) {
 struct Actor {
     /// Its number with the server.
     client: usize,
-    /// What stands behind that number.
+    /// The connection with that number.
     connection: Option<ConnectionId>,
-    /// When it said something last.
+    /// Time of its last message.
     heard: Instant,
     token: NodeId,
     handle: u32,
     continuation_points: Vec<ByteString>,
-    /// The last number of each subscription's messages that came as Publish responses.
+    /// The last sequence number of each subscription in Publish responses.
     numbers: BTreeMap<u32, u32>,
 }
 
 struct Scene {
     server: Server,
     actors: [Actor; CLIENTS],
-    /// Ids that the server has given out, of whatever session.
+    /// Subscription ids of all sessions.
     subscriptions: Vec<u32>,
     items: Vec<u32>,
     written: i64,
@@ -103,7 +103,7 @@ impl Scene {
         actor.heard = self.server.now.instant;
     }
 
-    /// Whether the server has closed an actor's connection.
+    /// Whether the server has closed a client's connection.
     fn is_gone(&self, at: usize) -> bool {
         let actor = &self.actors[at];
         self.server.connection(actor.client) != actor.connection
@@ -323,7 +323,7 @@ impl Scene {
                         ..TransferSubscriptionsRequest::default()
                     },
                 );
-                // What others are told of it now comes to us.
+                // Its notifications are now sent to us.
                 for actor in &mut self.actors {
                     actor.numbers.clear();
                 }
@@ -450,7 +450,7 @@ impl Scene {
         }
     }
 
-    /// GetMonitoredItems and ResendData of the Server object, and what is no method.
+    /// GetMonitoredItems and ResendData of the Server object, and unknown methods.
     fn call_methods(&mut self, at: usize, input: &mut Input<'_>) {
         let methods = (0..=input.below(2)).map(|_| CallMethodRequest {
             object_id: if input.one_in(8) { node_id(input) } else { NodeId::numeric(0, 2253) },
@@ -482,7 +482,7 @@ impl Scene {
                 self.open(at);
             }
             1 => {
-                // The connection breaks; another one takes the session over.
+                // The connection breaks, and another one takes over the session.
                 self.server.disconnect(self.actors[at].client);
                 self.server.pass(Duration::from_millis(pause(input)));
                 self.connect(at);
@@ -516,7 +516,7 @@ impl Scene {
         }
     }
 
-    /// A well-formed request with some bytes changed, or cut.
+    /// A valid request with some bytes changed, or truncated.
     fn spoilt(&mut self, at: usize, input: &mut Input<'_>) {
         use taktwerk_types::{Encode, Structure};
         let request = self.with_header(
@@ -543,11 +543,11 @@ impl Scene {
         self.server.message(self.actors[at].client, &body);
     }
 
-    /// Publish responses come in order; there is no gap in their numbers.
+    /// Checks that Publish responses are in order, without gaps in their numbers.
     fn check(&mut self) {
         for at in 0..CLIENTS {
             if self.is_gone(at) {
-                // Whatever they ask for, connections stay; only without a session one has to say something at times.
+                // Connections stay open for any request; only idle connections without a session may be closed.
                 let silence = self.server.now.instant.since(self.actors[at].heard);
                 assert!(silence >= Server::silence_max(), "closed after {silence:?}");
                 self.open(at);
@@ -578,7 +578,7 @@ impl Scene {
     }
 }
 
-/// Names along which there is something.
+/// Names of existing child nodes.
 const NAMES: [Option<(u16, &str)>; 5] =
     [None, Some((0, "Server")), Some((1, "V0")), Some((0, "ServerStatus")), Some((0, "Objects"))];
 
@@ -596,7 +596,7 @@ fn pause(input: &mut Input<'_>) -> u64 {
     }
 }
 
-/// Milliseconds, and what a Double can be beside that.
+/// Milliseconds, and special values of a Double.
 fn interval(input: &mut Input<'_>) -> f64 {
     match input.byte() {
         0xff => input.f64(),

@@ -1,13 +1,13 @@
-//! The server: bytes, and requests in any order.
+//! The server: raw bytes, and requests in any order.
 
 use crate::input::Input;
 use crate::server::Server;
 use core::time::Duration;
 
-/// Most clients of one input.
+/// Maximum clients per input.
 const CLIENTS: usize = 4;
 
-/// Raw bytes, and messages of raw bytes on channels that are in order.
+/// Raw bytes, and messages of raw bytes on correct channels.
 pub fn bytes(data: &[u8]) {
     let mut input = Input::new(data);
     let mut server = Server::new();
@@ -30,7 +30,7 @@ pub fn bytes(data: &[u8]) {
     finish(server);
 }
 
-/// When everybody has left, nothing stays.
+/// After all clients have left, no state remains.
 pub(crate) fn finish(mut server: Server) {
     for client in 0..8 {
         server.disconnect(client);

@@ -1,8 +1,8 @@
-//! Sessions on channels of every kind, by clients that sign what they like: who gets in, and what a token is good for.
+//! Sessions on channels of every kind, by clients with arbitrary signatures: who is accepted, and what a token permits.
 //!
-//! The cryptography is a toy that costs nothing, so that the fuzzer gets past it; what it stands for is kept: a signature
-//! is by one key over one text. A model knows which sessions there are, on which connection, and as whom; whatever the
-//! server grants has to be what the model would grant. The server may refuse more.
+//! The cryptography is a toy without cost, so that the fuzzer gets past it, but it keeps the essential property: a
+//! signature is by one key over one text. A model knows the sessions, their connections and users. Everything that the
+//! server grants must be granted by the model; the server may be stricter.
 
 use super::server::finish;
 use crate::input::Input;
@@ -32,13 +32,13 @@ const SECURITY: [Security; 4] = [
     (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt),
     (SecurityPolicy::ECC_nistP256_AesGcm, MessageSecurityMode::SignAndEncrypt),
 ];
-/// Applications, by the names of their certificates.
+/// Applications, by their certificate names.
 const NAMES: [&str; 2] = ["one", "two"];
-/// Connections at a time.
+/// Maximum connections.
 const PLACES: usize = 3;
 const KEY_BITS: u16 = 2048;
 
-/// Knows joe by his password, and believes tokens that begin with "for ".
+/// Knows joe by his password, and accepts tokens that begin with "for ".
 struct Staff;
 
 impl IdentityVerifier for Staff {
@@ -89,13 +89,13 @@ struct Place {
     provider: Arc<DummyProvider>,
 }
 
-/// A session that was created, whether it still lives or not.
+/// A session that was created, active or not.
 struct Known {
     token: NodeId,
     security: Security,
-    /// Whose certificate it was created with.
+    /// The certificate name with which it was created.
     name: &'static str,
-    /// Where its requests have to come from.
+    /// The connection that its requests must use.
     connection: Option<ConnectionId>,
     user: Option<Who>,
     server_nonce: Vec<u8>,
@@ -118,7 +118,7 @@ struct Scene {
     handle: u32,
 }
 
-/// A sequence of what clients do around sessions.
+/// A sequence of client actions around sessions.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut scene = Scene {
@@ -260,7 +260,7 @@ impl Scene {
             server_nonce: known.map(|known| known.server_nonce.clone()).unwrap_or_default(),
             client_nonce: known.map(|known| known.client_nonce.clone()).unwrap_or_default(),
         };
-        // One in four signatures is not what it should be.
+        // One in four signatures is wrong.
         let is_genuine = match input.below(16) {
             0 => {
                 binding.server_nonce.iter_mut().for_each(|byte| *byte ^= 1);
@@ -341,8 +341,8 @@ impl Scene {
             request.request_header.additional_header = ephemeral::ask(policy);
         }
         let Some(response) = self.server.call(place.client, &request) else { return };
-        // It was granted: was it to be?
-        let known = which.map(|which| &mut self.known[which]).expect("a token that nobody has issued");
+        // It was granted: check that it was allowed.
+        let known = which.map(|which| &mut self.known[which]).expect("an unknown token");
         let is_same = known.connection == place.connection;
         assert_eq!(known.security, place.security, "a session on another kind of channel");
         if policy.is_secure() {
@@ -364,7 +364,7 @@ impl Scene {
         known.key = offered.and_then(Result::ok).map(|key| key.public_key.as_bytes().to_vec());
     }
 
-    /// Requests with a token: answered only on its connection, and after activation.
+    /// Sends requests with a token, which must be answered only on its connection and after activation.
     fn use_token(&mut self, at: usize, input: &mut Input<'_>) {
         let (token, which) = self.token(input);
         let header = self.header(&token);
@@ -386,7 +386,7 @@ impl Scene {
             known.user.is_some()
                 && self.places[at].as_ref().is_some_and(|place| known.connection == place.connection)
         });
-        assert!(may || !granted, "a service for a token that is not good here");
+        assert!(may || !granted, "a service for a token that is not valid here");
     }
 
     fn granted<R: Request>(&mut self, client: usize, request: &R) -> bool {
@@ -399,7 +399,7 @@ impl Scene {
         let Some(place) = &self.places[at] else { return };
         let request = CloseSessionRequest { request_header: header, delete_subscriptions: input.flag() };
         if self.server.call(place.client, &request).is_some() {
-            let known = which.map(|which| self.known.remove(which)).expect("a token that nobody has issued");
+            let known = which.map(|which| self.known.remove(which)).expect("an unknown token");
             assert_eq!(known.connection, place.connection, "closed from another connection");
         }
     }

@@ -1,4 +1,4 @@
-//! Texts that people and peers type: node ids and index ranges.
+//! Text input of users and peers: node ids and index ranges.
 
 use crate::input::Input;
 use core::fmt::{Debug, Display};
@@ -7,15 +7,15 @@ use taktwerk_client::event_query;
 use taktwerk_schema::{ContentFilter, ElementOperand};
 use taktwerk_types::{Decode, DecodeLimits, Encode, ExpandedNodeId, NodeId, NumericRange, Variant};
 
-/// What was parsed is printed so that it is parsed again to the same.
+/// A parsed id is printed so that parsing gives the same id.
 pub fn node_id(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     round_trip::<NodeId>(text);
     round_trip::<ExpandedNodeId>(text);
 }
 
-/// A condition of events is read, or the error points into it. What is read is a filter that can be encoded, whose elements
-/// refer to later ones only (Part 4 §7.7.1).
+/// A condition on events is parsed, or the error position is within it. A parsed one is an encodable filter whose
+/// elements refer only to later ones (Part 4 §7.7.1).
 pub fn event_condition(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let filter = match event_query::parse(text) {
@@ -45,11 +45,11 @@ fn round_trip<T: FromStr + Display + Debug + PartialEq>(text: &str) {
     let printed = id.to_string();
     match printed.parse::<T>() {
         Ok(again) => assert_eq!(again, id, "{text:?} was printed as {printed:?}"),
-        Err(_) => panic!("{text:?} was printed as {printed:?}, which is not understood"),
+        Err(_) => panic!("{text:?} was printed as {printed:?}, which cannot be parsed"),
     }
 }
 
-/// An index range, applied to a value that the input brings along.
+/// An index range, applied to a value from the input.
 pub fn numeric_range(data: &[u8]) {
     let mut input = Input::new(data);
     let Ok(text) = core::str::from_utf8(input.piece()) else { return };
@@ -67,7 +67,7 @@ pub fn numeric_range(data: &[u8]) {
     let [target, source] = &mut values;
     let before = target.clone();
     match range.write(target, source) {
-        // What was written is what is read back.
+        // A written range reads back as the same value.
         Ok(()) => {
             let written = range.read(target).expect("what was written can be read");
             assert_eq!(written.type_name().split('[').next(), before.type_name().split('[').next());

@@ -7,11 +7,11 @@ use std::time::Duration;
 use taktwerk_config::tokens::{JwtSettings, TokenAuthority, TokenKeys};
 use taktwerk_types::UtcTime;
 
-/// The issuer that is believed.
+/// The trusted issuer.
 pub const ISSUER: &str = "https://login";
-/// Whom tokens are for.
+/// The audience of tokens.
 pub const AUDIENCE: &str = "urn:fuzz";
-/// The time, in seconds since 1970.
+/// The current time, in seconds since 1970.
 pub const NOW: u64 = 1_800_000_000;
 
 static AUTHORITY: LazyLock<TokenAuthority> = LazyLock::new(|| {
@@ -26,7 +26,7 @@ pub fn jwt(data: &[u8]) {
     let now = UtcTime::from_unix(Duration::from_secs(NOW));
     match choice {
         0 | 1 => {
-            // The private key lies nowhere, so whatever is accepted is one of the seeds, to the last bit.
+            // The private key does not exist any more, so an accepted token is one of the seeds, bit for bit.
             if AUTHORITY.check(input.rest(), now).is_ok() {
                 let seeds = [include_bytes!("../../keys/token.jwt")];
                 assert!(seeds.iter().any(|seed| seed.trim_ascii() == input.rest()), "a forged token");

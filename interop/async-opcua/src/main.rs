@@ -16,7 +16,7 @@ const FIRST_SIGNAL: u32 = 100_000;
 const SIGNAL_FOLDER: u32 = 99_999;
 const APPLICATION: &str = "urn:taktwerk:peer:async-opcua:server";
 const NAMESPACE: &str = "urn:taktwerk:peer:async-opcua:signals";
-/// The interop test node that clients write and are told of.
+/// The interop test node that clients write and monitor.
 const INTEROP: &str = "urn:taktwerk:interop";
 const PAYLOAD: &str = "scalar/ByteString";
 
@@ -39,7 +39,7 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
         port => port,
     };
     let mut builder = ServerBuilder::new();
-    // By default a thousand items and values of 64 kB: less than what loads ask for, and than what other stacks allow.
+    // The defaults are a thousand items and values of 64 kB: less than the loads need, and than other stacks allow.
     let limits = builder.limits_mut();
     limits.subscriptions.max_monitored_items_per_sub = 0;
     limits.max_byte_string_length = 4 << 20;
@@ -47,7 +47,7 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     limits.max_chunk_count = 1_000;
     let (server, handle) = builder
         .application_name("async-opcua peer")
-        // Not that of the signals: namespace 1 is the server's own, and nodes in it are none of the manager's.
+        // Not that of the signals: namespace 1 is the server's own, and its nodes do not belong to the manager.
         .application_uri(APPLICATION)
         .product_uri(APPLICATION)
         .host(bind.clone())
@@ -128,13 +128,13 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
             _ = tokio::signal::ctrl_c() => {}
             () = stdin => {}
         }
-        // Its own shutdown waits for its clients; nothing is left to clean up.
+        // The library's shutdown waits for its clients; nothing is left to clean up.
         std::process::exit(0);
     });
     if index != 1 {
         println!("NODE ns={index};i={FIRST_SIGNAL}");
     }
-    // It listens a moment after this; who connects at once is told by the system that it is too early.
+    // It starts listening shortly after this; earlier connection attempts are refused by the system.
     tokio::spawn(async move {
         let address = format!("{bind}:{port}");
         while tokio::net::TcpStream::connect(&address).await.is_err() {

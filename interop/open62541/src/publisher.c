@@ -229,7 +229,7 @@ int main(int argc, char **argv) {
     memset(&config, 0, sizeof config);
     config.logging = peer_logger();
     must(UA_ServerConfig_setMinimal(&config, 0, NULL), "configuration");
-    /* A server is what holds PubSub here; nobody connects to it, and nobody else can. */
+    /* PubSub needs a server here; it has no clients and accepts none. */
     UA_String_clear(&config.serverUrls[0]);
     config.serverUrls[0] = UA_STRING_ALLOC("opc.tcp://127.0.0.1:0");
     /* On by default. Key frames are what the other side of the comparison sends. */

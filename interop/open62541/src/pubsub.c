@@ -386,7 +386,7 @@ int main(int argc, char **argv) {
     UA_ServerConfig config;
     memset(&config, 0, sizeof config);
     config.logging = peer_logger();
-    /* A server is what holds PubSub here; nobody connects to it. */
+    /* PubSub needs a server here; no client connects to it. */
     must(UA_ServerConfig_setMinimal(&config, 0, NULL), "configuration");
     UA_PubSubSecurityPolicy policy;
     memset(&policy, 0, sizeof policy);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-//! An rumqttd broker: MQTT 3.1.1 on the port, MQTT 5 on the one that is printed second.
+//! An rumqttd broker: MQTT 3.1.1 on the given port, MQTT 5 on the port that is printed second.
 //!
 //!     rumqttd-broker --port P [--bind ADDR] [--exit-with-stdin]
 

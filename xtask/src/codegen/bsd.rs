@@ -1,5 +1,5 @@
-//! The binary type dictionary `Opc.Ua.Types.bsd`. The NodeSet leaves out data types that occur in services only;
-//! they come from here. For the others the two files are compared.
+//! The binary type dictionary `Opc.Ua.Types.bsd`. It provides the data types that occur only in services, which the
+//! NodeSet omits. The others are compared with the NodeSet.
 
 use super::node_ids::NodeIds;
 use crate::Failure;
@@ -9,7 +9,7 @@ use taktwerk_nodeset::dictionary::DataType;
 use taktwerk_nodeset::{DataTypeKind, Definition, Field, TypeDictionary};
 use taktwerk_types::{BuiltInType, NodeId};
 
-/// Names that the dictionary gives to the parts of built-in types: they are no data types.
+/// Names of the dictionary for parts of built-in types, which are not data types.
 const BUILT_IN_PARTS: [&str; 16] = [
     "XmlElement",
     "NodeIdType",
@@ -47,7 +47,7 @@ struct TypeField {
     value: i64,
 }
 
-/// Reads the structures and enumerations.
+/// Parses the structures and enumerations.
 pub(crate) fn parse(text: &str) -> Result<Vec<Type>, Failure> {
     let document = Document::parse(text).map_err(|error| format!("Opc.Ua.Types.bsd: {error}"))?;
     let mut types = Vec::new();
@@ -126,7 +126,7 @@ fn built_in(name: &str) -> Option<BuiltInType> {
     })
 }
 
-/// Adds the types that the NodeSet leaves out, with their published ids.
+/// Adds the types that the NodeSet omits, with their published ids.
 pub(crate) fn add_missing(
     types: &[Type],
     ids: &NodeIds,
@@ -149,7 +149,7 @@ pub(crate) fn add_missing(
     };
     for entry in missing {
         let mut fields = Vec::new();
-        // Inherited fields are repeated, mostly but not always marked as such.
+        // Inherited fields are repeated, and mostly but not always marked as such.
         let inherited = |field: &&TypeField| {
             let base = entry.base.as_ref().and_then(|base| types.iter().find(|other| other.name == *base));
             field.is_inherited
@@ -197,7 +197,7 @@ fn definition_field(field: &TypeField, data_type: NodeId) -> Field {
     }
 }
 
-/// Compares the wire form of every structure that both files define, field by field.
+/// Compares the encoding of every structure that both files define, field by field.
 pub(crate) fn compare(types: &[Type], dictionary: &TypeDictionary) -> Result<(), Failure> {
     let by_name: BTreeMap<&str, &NodeId> =
         dictionary.iter().map(|(id, data_type)| (data_type.name.as_str(), id)).collect();

@@ -4,13 +4,13 @@ use super::output::Output;
 use super::types::{Model, Structure};
 use std::fmt::Write as _;
 
-/// Width of the lines inside macros, which rustfmt leaves alone.
+/// Line width inside macros, which rustfmt does not format.
 const WIDTH: usize = 106;
 
 /// Writes the tables.
 pub(crate) fn generate(model: &Model, output: &mut Output) {
     let mut text =
-        String::from("//! What the data types of namespace 0 look like, sorted by DataType id.\n\n");
+        String::from("//! Descriptions of the data types of namespace 0, sorted by DataType id.\n\n");
     text.push_str("use taktwerk_types::BuiltInType;\n\ndescribe_structures! {\n");
     model.structures.iter().for_each(|structure| describe(structure, &mut text));
     text.push_str("}\n\ndescribe_enumerations! {\n");
@@ -57,7 +57,7 @@ fn describe(structure: &Structure, text: &mut String) {
     wrapped(&format!("{:?} {} {encoding} {kind}", structure.name, structure.id), fields, text);
 }
 
-/// Writes `head [item, item];`, broken where a line is full.
+/// Writes `head [item, item];` with line breaks.
 fn wrapped(head: &str, items: impl Iterator<Item = String>, text: &mut String) {
     let mut line = format!("    {head} [");
     let mut items = items.peekable();

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 /// Writes both files.
 pub(crate) fn generate(model: &Model, output: &mut Output) {
-    let mut text = String::from("//! Enumerations. Values that the specification does not know survive.\n");
+    let mut text =
+        String::from("//! Enumerations. Values that the specification does not define are preserved.\n");
     for entry in &model.enumerations {
         enumeration(entry, &mut text);
     }

@@ -7,8 +7,8 @@ use taktwerk_nodeset::event_types::EventTypes;
 
 const UA: &str = "http://opcfoundation.org/UA/";
 
-/// Types of conditions whose events are typed: those that applications have instances of. The others have hardly any fields of
-/// their own.
+/// Condition types with typed events: those with instances in applications. The others have hardly any fields of their
+/// own.
 const CONDITIONS: [&str; 16] = [
     "ConditionType",
     "DialogConditionType",

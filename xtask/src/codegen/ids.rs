@@ -1,7 +1,7 @@
 //! Constants for the numeric ids of namespace 0.
 //!
-//! Names follow the published list of ids: the symbolic name of a node, behind that of its parent. Where that list
-//! has the same id, the names must agree.
+//! Names follow the published list of ids: the symbolic name of a node after that of its parent. If that list has the
+//! same id, the names must be equal.
 
 use super::names::constant;
 use super::node_ids::NodeIds;
@@ -13,7 +13,7 @@ use taktwerk_nodeset::{Node, NodeClass, NodeSet};
 
 const HAS_ENCODING: u32 = 38;
 
-/// A list of ids of the generated module: file, what it holds, and the published list of the same nodes.
+/// A list of ids of the generated module: file, title, and the published list of the same nodes.
 struct List {
     module: &'static str,
     title: &'static str,
@@ -28,7 +28,7 @@ const LISTS: [List; 7] = [
     List { module: "variable_type_ids", title: "VariableTypes", published: "VariableTypeIds" },
     List {
         module: "data_type_ids",
-        title: "DataTypes, also those that occur in services only",
+        title: "DataTypes, including those that occur in services only",
         published: "DataTypeIds",
     },
     List { module: "reference_type_ids", title: "ReferenceTypes", published: "ReferenceTypeIds" },
@@ -49,7 +49,7 @@ pub(crate) fn generate(set: &NodeSet, published: &NodeIds, output: &mut Output) 
             })
             .filter(|(name, _)| !name.contains("_Encoding_Default"))
             .collect();
-        // Published data types without a node belong to services.
+        // Published data types without a node occur only in services.
         if list.module == "data_type_ids" {
             let services = published.get(list.published).into_iter().flatten();
             ids.extend(
@@ -90,7 +90,7 @@ fn constants(mut ids: Vec<(String, u32)>) -> String {
     let mut text = String::from("#![allow(missing_docs)] // the names are the specification's\n\n");
     for (name, id) in ids {
         let name = constant(&name);
-        // A name for two nodes would name neither.
+        // A name shared by two nodes is ambiguous and left out.
         if count.get(&name) == Some(&1) {
             let _ = writeln!(text, "pub const {name}: u32 = {id};");
         }

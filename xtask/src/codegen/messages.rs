@@ -1,4 +1,4 @@
-//! Names of service messages, and which response answers which request.
+//! Names of service messages, and request and response pairs.
 
 use super::output::Output;
 use super::types::{Model, Structure};

@@ -1,5 +1,5 @@
 //! Code generation: reads the published NodeSet and writes the generated files of `taktwerk-types` and
-//! `taktwerk-schema`. The output is committed; `--check` shows that it is what the generator writes.
+//! `taktwerk-schema`. The output is committed; `--check` verifies that it is up to date.
 
 mod bsd;
 mod descriptions;
@@ -27,7 +27,7 @@ const NODESET: &str = "nodesets/Opc.Ua.NodeSet2.xml";
 /// The binary type dictionary: the only published file with the fields of service messages.
 const TYPE_DICTIONARY: &str = "nodesets/Opc.Ua.Types.bsd";
 
-/// Writes all generated files, or with `check` fails if a committed one differs.
+/// Writes all generated files; with `check`, fails if a committed one differs.
 pub(crate) fn run(root: &Path, check: bool) -> Result<(), Failure> {
     let text = inputs::NODESETS.read(root, NODESET)?;
     let set = NodeSet::parse("Opc.Ua.NodeSet2.xml", &text).map_err(|error| error.to_string())?;
@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    /// Fetches the published files if they are not cached; without a network and a cache this fails and says so.
+    /// Fetches the published files if they are not cached; fails without a network and a cache.
     #[test]
     fn committed_files_are_what_the_generator_writes() {
         super::run(&crate::workspace_root(), true).unwrap();

@@ -1,6 +1,6 @@
-//! From the names of the specification to those of Rust.
+//! Converts names of the specification to Rust names.
 
-/// Splits `OPCUANamespaceMetadata` into `OPCUA`, `Namespace`, `Metadata`. Digits stay with the word before them.
+/// Splits `OPCUANamespaceMetadata` into `OPCUA`, `Namespace`, `Metadata`. Digits belong to the word before them.
 fn words(name: &str) -> Vec<String> {
     let characters: Vec<char> = name.chars().collect();
     let mut words: Vec<String> = vec![String::new()];

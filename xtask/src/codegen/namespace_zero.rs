@@ -1,4 +1,4 @@
-//! Namespace 0 as one blob. Its format is documented, and read, in `crates/schema/src/ns0.rs`.
+//! Namespace 0 as a blob. `crates/schema/src/ns0.rs` documents and reads its format.
 
 use super::output::Output;
 use super::types::number;
@@ -75,7 +75,7 @@ fn small(id: &NodeId) -> Result<u16, Failure> {
 /// Type, direction (inverse is true) and target of every reference of a node, in both directions.
 type References = BTreeMap<u16, BTreeSet<(u16, bool, u16)>>;
 
-/// Each reference stands at one end or at both in the file; here it stands at both, once.
+/// In the file, each reference is listed at one end or both; here it is listed once at both ends.
 fn references(nodes: &BTreeMap<u16, &Node>) -> Result<References, Failure> {
     let mut all = References::new();
     let mut dangling = BTreeSet::new();
@@ -158,8 +158,8 @@ fn record(
             row.data_type = strings.add(first(inverse_names).unwrap_or(""))?;
         }
     }
-    // The two type dictionaries of namespace 0 (deprecated since 1.04) would be two thirds of the blob: their nodes
-    // are there, their values are not.
+    // The two type dictionaries of namespace 0 (deprecated since 1.04) would be two thirds of the blob, so their nodes
+    // are included without values.
     let is_dictionary =
         matches!(node.class, NodeClass::Variable { .. }) && row.type_id == DATA_TYPE_DICTIONARY_TYPE;
     let value =
@@ -274,7 +274,7 @@ impl Strings {
     }
 }
 
-/// What only some nodes have; equal extras are stored once.
+/// The attributes that only some nodes have; equal extras are stored once.
 #[derive(Default)]
 struct Extras {
     offsets: BTreeMap<Vec<u8>, u32>,

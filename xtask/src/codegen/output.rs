@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// First line of every generated Rust file.
 const HEADER: &str = "// Written by `cargo xtask codegen` from the OPC UA 1.05.07 NodeSet. Do not edit.\n\n";
 
-/// Directories that hold generated files only: what is not written there is stale.
+/// Directories with generated files only: other files in them are stale.
 const GENERATED_ONLY: [&str; 1] = ["crates/schema/src/generated"];
 
 /// Generated files by their path from the workspace root.
@@ -30,7 +30,7 @@ impl Output {
         self.files.insert(path.to_owned(), bytes);
     }
 
-    /// Formats everything, then writes what has changed, or with `check` fails if anything has.
+    /// Formats everything, then writes the changes; with `check`, fails if there are any.
     pub(crate) fn finish(mut self, root: &Path, check: bool) -> Result<(), Failure> {
         self.format(root)?;
         let stale = self.stale(root)?;
@@ -59,7 +59,7 @@ impl Output {
         Ok(())
     }
 
-    /// Runs rustfmt, so that the committed files are as `cargo fmt` leaves them.
+    /// Runs rustfmt, so that `cargo fmt` does not change the committed files.
     fn format(&mut self, root: &Path) -> Result<(), Failure> {
         let configuration = root.join("rustfmt.toml");
         for (path, bytes) in self.files.iter_mut().filter(|(path, _)| path.ends_with(".rs")) {
@@ -83,13 +83,13 @@ impl Output {
     }
 }
 
-/// One file through rustfmt. From its standard input rustfmt does not follow `mod` lines into other files.
+/// Formats one file with rustfmt. On standard input, rustfmt does not follow `mod` lines into other files.
 fn formatted(configuration: &Path, text: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut rustfmt = Command::new("rustfmt");
     rustfmt.args(["--edition", "2024", "--config-path"]).arg(configuration);
     rustfmt.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = rustfmt.spawn().map_err(|error| format!("cannot start: {error}"))?;
-    // rustfmt reads everything before it writes anything, so neither side waits for the other.
+    // rustfmt reads all input before it writes, so there is no deadlock.
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(text).map_err(|error| error.to_string())?;
     }
@@ -106,8 +106,7 @@ fn report(differing: &[String], stale: &[PathBuf]) -> Result<(), Failure> {
         println!("generated files are up to date");
         return Ok(());
     }
-    let mut message =
-        String::from("generated files differ from what the generator writes; run cargo xtask codegen:");
+    let mut message = String::from("generated files are out of date; run cargo xtask codegen:");
     for path in differing {
         let _ = write!(message, "\n  differs: {path}");
     }

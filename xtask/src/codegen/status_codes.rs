@@ -26,7 +26,7 @@ fn hex(code: u32) -> String {
     format!("0x{:04X}_{:04X}", code >> 16, code & 0xffff)
 }
 
-/// Reads entries such as `name: "Good", value: 0x0, description: "…"`.
+/// Parses entries such as `name: "Good", value: 0x0, description: "…"`.
 fn parse(published: &str) -> Result<BTreeMap<u32, (String, String)>, Failure> {
     let mut codes = BTreeMap::new();
     for entry in published.split("new ConstantStatusCode(").skip(1) {

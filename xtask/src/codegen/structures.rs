@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use taktwerk_types::BuiltInType;
 
-/// A file and what the names of its structures look like: `Name`, `Start*`, `*End` or `*Part*`.
+/// A file and the name patterns of its structures: `Name`, `Start*`, `*End` or `*Part*`.
 struct Area {
     file: &'static str,
     title: &'static str,
     patterns: &'static [&'static str],
 }
 
-/// The first area with a matching pattern takes a structure; the last takes the rest.
+/// A structure belongs to the first area with a matching pattern; the last area takes the rest.
 const AREAS: &[Area] = &[
     Area {
         file: "session",
@@ -233,7 +233,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Writes one file per area, and the module that names them all.
+/// Writes one file per area, and the module that lists them.
 pub(crate) fn generate(model: &Model, output: &mut Output) -> Result<(), Failure> {
     let mut areas: BTreeMap<&str, Vec<&Structure>> = BTreeMap::new();
     for structure in &model.structures {
@@ -242,12 +242,12 @@ pub(crate) fn generate(model: &Model, output: &mut Output) -> Result<(), Failure
         let area = area.ok_or_else(|| format!("no area for {}", structure.name))?;
         areas.entry(area.file).or_default().push(structure);
     }
-    let homes = homes(model, &areas);
+    let import_paths = import_paths(model, &areas);
     let mut index = String::from("//! Structures by service area.\n\n");
     for area in AREAS {
         let Some(structures) = areas.get(area.file) else { continue };
         let mut text = format!("//! {}.\n\n", area.title);
-        imports(area.file, structures, &homes, &mut text);
+        imports(area.file, structures, &import_paths, &mut text);
         structures.iter().for_each(|structure| one(structure, &mut text));
         output.rust(&format!("crates/schema/src/generated/structures/{}.rs", area.file), text);
         let _ = writeln!(index, "mod {};", area.file);
@@ -265,39 +265,44 @@ pub(crate) fn generate(model: &Model, output: &mut Output) -> Result<(), Failure
     Ok(())
 }
 
-/// Rust type to the path it is imported from.
-fn homes(model: &Model, areas: &BTreeMap<&str, Vec<&Structure>>) -> BTreeMap<String, String> {
-    let mut homes = BTreeMap::new();
+/// Import path by Rust type.
+fn import_paths(model: &Model, areas: &BTreeMap<&str, Vec<&Structure>>) -> BTreeMap<String, String> {
+    let mut import_paths = BTreeMap::new();
     for kind in BuiltInType::ALL {
         let name = rust_type(kind);
         if name.starts_with(|first: char| first.is_ascii_uppercase()) {
-            homes.insert(name.to_owned(), format!("taktwerk_types::{name}"));
+            import_paths.insert(name.to_owned(), format!("taktwerk_types::{name}"));
         }
     }
     for entry in &model.enumerations {
-        homes.insert(entry.name.clone(), format!("crate::generated::enums::{}", entry.name));
+        import_paths.insert(entry.name.clone(), format!("crate::generated::enums::{}", entry.name));
     }
     for entry in &model.option_sets {
-        homes.insert(entry.name.clone(), format!("crate::generated::option_sets::{}", entry.name));
+        import_paths.insert(entry.name.clone(), format!("crate::generated::option_sets::{}", entry.name));
     }
     for (area, structures) in areas {
         for structure in structures {
-            homes.insert(structure.name.clone(), format!("super::{area}::{}", structure.name));
+            import_paths.insert(structure.name.clone(), format!("super::{area}::{}", structure.name));
         }
     }
-    homes
+    import_paths
 }
 
-fn imports(area: &str, structures: &[&Structure], homes: &BTreeMap<String, String>, text: &mut String) {
+fn imports(
+    area: &str,
+    structures: &[&Structure],
+    import_paths: &BTreeMap<String, String>,
+    text: &mut String,
+) {
     let used: BTreeSet<&String> = structures
         .iter()
         .flat_map(|structure| &structure.fields)
-        .filter_map(|field| homes.get(&field.rust_type))
-        .filter(|home| !home.starts_with(&format!("super::{area}::")))
+        .filter_map(|field| import_paths.get(&field.rust_type))
+        .filter(|path| !path.starts_with(&format!("super::{area}::")))
         .collect();
     let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for home in used {
-        if let Some((module, name)) = home.rsplit_once("::") {
+    for path in used {
+        if let Some((module, name)) = path.rsplit_once("::") {
             modules.entry(module).or_default().push(name);
         }
     }
@@ -335,7 +340,7 @@ fn presence(field: &StructureField, optional: bool) -> &'static str {
     }
 }
 
-/// A macro that runs another one over all structures.
+/// A macro that calls another one with all structures.
 fn each(model: &Model) -> String {
     let names: Vec<&str> = model.structures.iter().map(|structure| structure.name.as_str()).collect();
     let mut text = String::from(

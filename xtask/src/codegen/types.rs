@@ -1,4 +1,4 @@
-//! The data types of namespace 0 as the generators of Rust code want them.
+//! The data types of namespace 0, in the form that the code generators need.
 
 use super::names;
 use crate::Failure;
@@ -30,12 +30,12 @@ pub(crate) struct StructureField {
     pub(crate) rust_name: String,
     /// The Rust type of one element.
     pub(crate) rust_type: String,
-    /// The DataType.
+    /// Id of the DataType.
     pub(crate) type_id: u32,
     pub(crate) is_array: bool,
     pub(crate) is_optional: bool,
     pub(crate) allow_sub_types: bool,
-    /// The structure it holds in place, if it does.
+    /// The structure that it contains in place, if any.
     structure: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct OptionSet {
 }
 
 impl Structure {
-    /// Whether an encoding mask goes before the fields.
+    /// Whether an encoding mask precedes the fields.
     pub(crate) fn has_optional_fields(&self) -> bool {
         self.fields.iter().any(|field| field.is_optional)
     }
@@ -70,7 +70,7 @@ impl StructureField {
 }
 
 impl Model {
-    /// Sorts the types of a dictionary of namespace 0.
+    /// Builds the model from a dictionary of namespace 0.
     pub(crate) fn new(dictionary: &TypeDictionary) -> Result<Self, Failure> {
         let mut model = Self {
             structures: Vec::new(),
@@ -117,7 +117,7 @@ impl Model {
         Ok(model)
     }
 
-    /// A structure that holds itself would need a box and a nesting count; there is none, so nobody has written that.
+    /// Recursive structures would need boxes and a nesting count. There are none, so they are not supported.
     fn refuse_recursion(&self) -> Result<(), Failure> {
         let held: BTreeMap<u32, BTreeSet<u32>> = self
             .structures
@@ -133,7 +133,7 @@ impl Model {
                 for inner in held.get(&id).into_iter().flatten() {
                     if *inner == structure.id {
                         return Err(format!(
-                            "structure {} contains itself; teach the generator to box it",
+                            "structure {} contains itself; extend the generator to box it",
                             structure.name
                         ));
                     }
@@ -147,7 +147,7 @@ impl Model {
     }
 }
 
-/// The number of an id of namespace 0.
+/// The numeric id in namespace 0.
 pub(crate) fn number(id: &NodeId) -> Result<u32, Failure> {
     id.ns0().ok_or_else(|| format!("{id} is not a numeric id of namespace 0"))
 }
@@ -159,7 +159,7 @@ fn is_option_set(data_type: &DataType, kind: BuiltInType) -> bool {
 
 fn structure_field(field: &Field, dictionary: &TypeDictionary) -> Result<StructureField, Failure> {
     if field.value_rank > 1 {
-        return Err(format!("field {} is a matrix; teach the generator", field.name));
+        return Err(format!("field {} is a matrix, which the generator does not support", field.name));
     }
     let kind = dictionary.field_kind(field).map_err(|problem| problem.to_string())?;
     let type_id = number(&field.data_type)?;
@@ -222,7 +222,7 @@ fn enumeration(id: u32, data_type: &DataType) -> Result<Enumeration, Failure> {
     let fields = data_type.definition.iter().flat_map(|definition| &definition.fields);
     let values = fields
         .map(|field| {
-            let value = i32::try_from(field.value).map_err(|_| format!("{} is no Int32", field.name))?;
+            let value = i32::try_from(field.value).map_err(|_| format!("{} is not an Int32", field.name))?;
             Ok((field.symbolic_name.clone().unwrap_or_else(|| field.name.clone()), value))
         })
         .collect::<Result<_, Failure>>()?;
@@ -233,7 +233,8 @@ fn option_set(id: u32, data_type: &DataType, bits_type: BuiltInType) -> Result<O
     let fields = data_type.definition.iter().flat_map(|definition| &definition.fields);
     let bits = fields
         .map(|field| {
-            let bit = u32::try_from(field.value).map_err(|_| format!("{} is no bit number", field.name))?;
+            let bit =
+                u32::try_from(field.value).map_err(|_| format!("{} is not a bit number", field.name))?;
             Ok((field.symbolic_name.clone().unwrap_or_else(|| field.name.clone()), bit))
         })
         .collect::<Result<_, Failure>>()?;

@@ -1,4 +1,4 @@
-//! The archive with the static program, to be unpacked below any prefix.
+//! The archive with the static program, to be unpacked under any prefix.
 
 use super::stage::Stage;
 use super::{Machine, Place, write};
@@ -9,17 +9,17 @@ use std::io::Write;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
-/// A tar archive whose bytes depend on nothing but its contents.
+/// A tar archive whose bytes depend only on its contents.
 pub(super) struct Archive {
     builder: Builder<Vec<u8>>,
     time: u64,
 }
 
-/// Who owns a file, and what they may do.
+/// Owner and permissions of a file.
 #[derive(Clone, Copy)]
 pub(super) struct Rights {
     pub(super) mode: u32,
-    /// Number of the user and of the group.
+    /// Id of the user and of the group.
     pub(super) owner: u64,
 }
 
@@ -52,7 +52,7 @@ impl Archive {
     }
 }
 
-/// Compresses; the result names neither file nor time.
+/// Compresses without file name and time in the header.
 pub(super) fn compressed(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(|error| format!("gzip: {error}"))

@@ -1,21 +1,20 @@
-//! The programs: one for the C library of distributions, one without any.
+//! Builds the programs: one for the C library of distributions, and a static one.
 
 use super::{Machine, Place, shown, symbols, tools};
 use crate::Failure;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The oldest C library that the packages run with: that of Debian 11, Ubuntu 20.04 and RHEL 9.
+/// The oldest supported C library: that of Debian 11, Ubuntu 20.04 and RHEL 9.
 pub(super) const GLIBC: &str = "2.31";
 
 /// The programs for a machine.
 pub(super) struct Programs {
-    /// For distributions: it finds hosts and users as the system is set up, and gives memory back.
+    /// For distributions: resolves hosts and users with the system's configuration, and returns freed memory.
     pub(super) dynamic: PathBuf,
-    /// Without any library: for containers and for systems with an older or no glibc. The same as `dynamic` for a
-    /// development build.
+    /// Static, for containers and systems with an older or no glibc. The same as `dynamic` in a development build.
     pub(super) fixed: PathBuf,
-    /// One that runs here.
+    /// The one for this machine.
     pub(super) own: PathBuf,
 }
 
@@ -23,7 +22,7 @@ fn target_directory(place: &Place) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| place.root.join("target"), Into::into)
 }
 
-/// The program that tests have built, without the names in it, which are half of it.
+/// The program built for tests, without symbols, which are half of it.
 pub(super) fn development(place: &Place) -> Result<Programs, Failure> {
     let built = target_directory(place).join("debug").join("taktwerk");
     if !built.is_file() {
@@ -51,14 +50,14 @@ fn compile(
 ) -> Result<PathBuf, Failure> {
     let target = format!("{}-unknown-linux-{library}", machine.name());
     println!("==> building for {target}");
-    // It does nothing where the target is there; without rustup the build says what is missing.
+    // Does nothing if the target is installed; without rustup, the build reports what is missing.
     let _ = Command::new("rustup").args(["-q", "target", "add", &target]).current_dir(&place.root).status();
     let programs = tools::zig(place)?;
     let mut cargo = Command::new(programs.join("cargo-zigbuild"));
     cargo.args(["zigbuild", "--release", "--locked", "--package", "taktwerk-cli", "--target"]);
     cargo.arg(version.map_or_else(|| target.clone(), |version| format!("{target}.{version}")));
     cargo.current_dir(&place.root).env("PATH", tools::path_with(&programs));
-    // Messages of panics name source files: as they are called in the checkout, not where it lies on this machine.
+    // Panic messages contain source paths: make them relative to the checkout.
     let home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")))

@@ -1,7 +1,7 @@
-//! A container image from scratch: the static program and nothing else, made without a daemon.
+//! A container image from scratch that contains only the static program, created without a daemon.
 //!
-//! The file is an image layout of the Open Container Initiative in an archive, with the index that `docker load` reads
-//! as well: `podman load`, `docker load`, `skopeo copy oci-archive:…` and `ctr image import` take it.
+//! The file is an archived image layout of the Open Container Initiative that also contains the index for `docker
+//! load`. `podman load`, `docker load`, `skopeo copy oci-archive:…` and `ctr image import` accept it.
 
 use super::archive::{Archive, Rights, compressed, read};
 use super::stage::Stage;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use taktwerk_types::UtcTime;
 
-/// The user that the program runs as: no user of any distribution has this number.
+/// User id of the program, which no distribution uses.
 const USER: u64 = 10_001;
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
@@ -39,7 +39,7 @@ fn layer(time: u64, program: &[u8], texts: &[(&str, Vec<u8>)]) -> Result<Vec<u8>
     let mut archive = Archive::new(time);
     let folder = Rights { mode: 0o755, owner: 0 };
     let file = Rights { mode: 0o644, owner: 0 };
-    // The program's folder for configuration, certificates and history, and the working directory.
+    // The folder for configuration, certificates and history, which is also the working directory.
     archive.folder("data", Rights { mode: 0o750, owner: USER })?;
     archive.folder("etc", folder)?;
     let user = format!("taktwerk:x:{USER}:{USER}::/data:/sbin/nologin\n");
@@ -77,7 +77,7 @@ fn image(layer: &[u8], version: &str, machine: Machine, time: u64) -> Result<Vec
             "User": format!("{USER}:{USER}"),
             "WorkingDir": "/data",
             "Entrypoint": ["/usr/bin/taktwerk"],
-            // The demo: a container that is started without arguments shows something, to whom its port is opened.
+            // The demo: a container started without arguments shows something, to anyone who can reach its port.
             "Cmd": ["serve", "--bind", "0.0.0.0", "--policy", "None"],
             "Env": ["PATH=/usr/bin", "HOME=/data"],
             "ExposedPorts": { "4840/tcp": {}, "8080/tcp": {} },
@@ -132,7 +132,7 @@ fn descriptor(kind: &str, blob: &[u8]) -> Value {
     json!({ "mediaType": kind, "digest": format!("sha256:{}", digest(blob)), "size": blob.len() })
 }
 
-/// A time as RFC 3339 writes it.
+/// A time in RFC 3339 format.
 fn date(time: u64) -> String {
     UtcTime::from_unix(Duration::from_secs(time)).to_string()
 }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_leads_from_its_index_to_the_program() {
+    fn the_index_of_an_image_refers_to_the_program() {
         let layer = layer(1_800_000_000, b"program", &[("NOTICE", b"notice".to_vec())]).unwrap();
         let image = image(&layer, "1.2.3", Machine::Aarch64, 1_800_000_000).unwrap();
         let files = unpacked(&image);

@@ -1,4 +1,4 @@
-//! The licences of everything that is compiled into the program: they ask to be handed out with it.
+//! The licences of everything compiled into the program, which have to be distributed with it.
 
 use super::{Place, captured};
 use crate::Failure;
@@ -16,10 +16,10 @@ struct Linked {
     texts: Vec<String>,
 }
 
-/// Names of files with licences begin like this.
+/// Prefixes of licence file names.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
-/// Names, licences and licence texts of all crates. A text that several crates have in the same words is there once.
+/// Names, licences and licence texts of all crates. Identical texts of several crates are included once.
 pub(super) fn text(place: &Place) -> Result<String, Failure> {
     let crates = linked(place)?;
     let mut text = String::from(
@@ -39,7 +39,7 @@ pub(super) fn text(place: &Place) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The file that Debian wants to find in every package.
+/// The copyright file that Debian requires in every package.
 pub(super) fn copyright(place: &Place) -> Result<String, Failure> {
     let notice = place.root.join("NOTICE");
     let notice =
@@ -82,7 +82,7 @@ fn linked(place: &Place) -> Result<Vec<Linked>, Failure> {
     while let Some(id) = waiting.pop() {
         let Some(node) = nodes.get(&id).filter(|_| known.insert(id.clone())) else { continue };
         for dependency in list(&node["deps"]) {
-            // Without a kind: a dependency of the program itself, not of its build or its tests.
+            // Without a kind, it is a dependency of the program itself, not of its build or tests.
             if list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null()) {
                 waiting.push(word(&dependency["pkg"]));
             }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn licences_of_what_is_linked_are_found_and_those_of_tests_are_not() {
+    fn only_licences_of_linked_crates_are_included() {
         let place = Place::new(&crate::workspace_root()).unwrap();
         let crates = linked(&place).unwrap();
         let has = |name: &str| crates.iter().any(|one| one.name == name && !one.licence.is_empty());

@@ -1,11 +1,11 @@
-//! The bill of materials: which crates at which versions are in the program, in CycloneDX's format.
+//! The software bill of materials in CycloneDX format: crates and versions in the program.
 
 use super::{Place, captured, tools, write};
 use crate::Failure;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How the tool ends the names of its files. It writes one for every program of the workspace, beside its manifest.
+/// Suffix of the tool's files. It writes one for every program of the workspace, beside its manifest.
 const ENDING: &str = "_bin.cdx.json";
 
 /// Writes it.
@@ -23,7 +23,7 @@ pub(super) fn make(place: &Place) -> Result<(), Failure> {
         std::fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let text = text.map_err(|error| format!("{}: {error}; did the tool write it?", written.display()))?;
-    // It names crates of the workspace by where they lie on this machine.
+    // It contains the paths of workspace crates on this machine.
     let text = text.replace(&format!("{}/", place.root.display()), "");
     write(&place.result("bom.cdx.json"), text.as_bytes())
 }

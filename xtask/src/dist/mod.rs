@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: everything that is handed out, in `target/dist`.
+//! `cargo xtask dist`: builds everything that is distributed, in `target/dist`.
 //!
-//! For each processor a Debian package, an archive with a static program, and a container image with the same; beside
-//! them a bill of materials and the digests. The steps are modules of their own; [`trial`] installs and runs the results.
+//! For each processor: a Debian package, an archive with a static program, and a container image with the same program.
+//! In addition, a bill of materials and the checksums. Each step is a module; [`trial`] installs and runs the results.
 
 use crate::Failure;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ It needs cargo, rustup, Python 3 with venv, and, for the packages, dpkg.
   --development     package the program in target/debug instead of building: tests the packaging itself in a minute
   --no-trial        do not install what was made";
 
-/// A processor that is built for.
+/// A supported processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Machine {
     X86_64,
@@ -38,7 +38,7 @@ pub(crate) enum Machine {
 impl Machine {
     const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
-    /// The name in targets of Rust and in file names.
+    /// Its name in Rust targets and file names.
     const fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// The name that containers have for it, and Debian too.
+    /// Its name in containers and Debian.
     const fn architecture(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",
@@ -58,14 +58,14 @@ impl Machine {
         Self::ALL.into_iter().find(|machine| machine.name() == name)
     }
 
-    /// The one that this program runs on.
+    /// The processor of this machine.
     fn own() -> Result<Self, Failure> {
         Self::named(std::env::consts::ARCH)
             .ok_or_else(|| format!("there are no packages for {}", std::env::consts::ARCH))
     }
 }
 
-/// What was asked for.
+/// The command line options.
 struct Options {
     machines: Vec<Machine>,
     is_development: bool,
@@ -86,12 +86,12 @@ impl Options {
                 }
                 "--development" => options.is_development = true,
                 "--no-trial" => options.has_trial = false,
-                other => return Err(format!("{other} is not known\n\n{USAGE}")),
+                other => return Err(format!("unknown option {other}\n\n{USAGE}")),
             }
         }
         if options.is_development {
             if !options.machines.is_empty() {
-                return Err("--development is for this machine only: leave --machine out".to_owned());
+                return Err("--development builds for this machine only: remove --machine".to_owned());
             }
             options.machines.push(Machine::own()?);
         } else if options.machines.is_empty() {
@@ -101,16 +101,16 @@ impl Options {
     }
 }
 
-/// What the steps share.
+/// Data shared by the steps.
 pub(crate) struct Place {
     /// The checkout.
     root: PathBuf,
-    /// Where results go.
+    /// The output folder.
     output: PathBuf,
     /// The version of the workspace.
     version: String,
-    /// When the last change was made, seconds since 1970: the time of all files in archives, so that the same sources
-    /// give the same archives.
+    /// Time of the last commit, in seconds since 1970: the time of all files in archives, so that the same sources give
+    /// the same archives.
     time: u64,
 }
 
@@ -129,7 +129,7 @@ impl Place {
         };
         let time = time.trim();
         let time =
-            time.parse().map_err(|_| format!("SOURCE_DATE_EPOCH or git's time {time:?} is no number"))?;
+            time.parse().map_err(|_| format!("SOURCE_DATE_EPOCH or git's time {time:?} is not a number"))?;
         Ok(Self {
             root: root.to_owned(),
             output: root.join("target").join("dist"),
@@ -138,17 +138,17 @@ impl Place {
         })
     }
 
-    /// The path of a result, such as `taktwerk-0.1.0-x86_64-linux.tar.gz`.
+    /// The path of a result file, such as `taktwerk-0.1.0-x86_64-linux.tar.gz`.
     fn result(&self, rest: &str) -> PathBuf {
         self.output.join(format!("taktwerk-{}-{rest}", self.version))
     }
 }
 
-/// Makes what was asked for.
+/// Builds the requested packages.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     let options = Options::parse(arguments)?;
     let place = Place::new(root)?;
-    // What an earlier run has left would look like a result of this one.
+    // Remove results of earlier runs, which could be mistaken for new ones.
     let _ = std::fs::remove_dir_all(&place.output);
     std::fs::create_dir_all(&place.output).map_err(|error| format!("{}: {error}", place.output.display()))?;
     for machine in &options.machines {
@@ -169,7 +169,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     if options.has_trial { trial::run(&place, options.is_development) } else { Ok(()) }
 }
 
-/// Writes the digests of all results and shows them.
+/// Writes the checksums of all results and prints them.
 fn sums(place: &Place) -> Result<(), Failure> {
     let results = files(&place.output)?;
     let mut text = String::new();
@@ -203,14 +203,14 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs a program that shows its own output.
+/// Runs a program with visible output.
 fn shown(command: &mut Command) -> Result<(), Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().map_err(|error| format!("{name} does not start: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{name} ended with {status}")) }
 }
 
-/// What a program writes on its standard output.
+/// The standard output of a program.
 fn captured(command: &mut Command) -> Result<String, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name} does not start: {error}"))?;

@@ -1,4 +1,4 @@
-//! The Debian package, by `cargo-deb`; what is in it stands in `crates/cli/Cargo.toml`.
+//! Builds the Debian package with `cargo-deb`; `crates/cli/Cargo.toml` lists its contents.
 
 use super::stage::Stage;
 use super::{Machine, Place, captured, shown, tools, write};
@@ -15,14 +15,14 @@ pub(super) fn make(place: &Place, stage: &Stage, program: &Path, machine: Machin
     let mut deb = Command::new(tools::cargo_deb(place)?);
     deb.args(["--package", "taktwerk-cli", "--quiet", "--no-build", "--no-strip", "--no-dbgsym", "--locked"]);
     deb.args(["--target", &format!("{}-unknown-linux-gnu", machine.name())]);
-    // With a slash at its end it is a folder.
+    // The trailing slash makes it a folder.
     deb.arg("--output").arg(place.output.join(""));
-    // The package's own times: the same sources give the same package.
+    // A fixed time, so that the same sources give the same package.
     deb.env("SOURCE_DATE_EPOCH", place.time.to_string()).current_dir(&place.root);
     shown(&mut deb)
 }
 
-/// The changes as Debian wants them written down; what has changed stands in a file of the project's own.
+/// The changelog in Debian format; the changes themselves are in the project's own file.
 fn changes(place: &Place) -> Result<String, Failure> {
     let date = captured(
         Command::new("date").args(["--utc", "--rfc-email", "--date"]).arg(format!("@{}", place.time)),

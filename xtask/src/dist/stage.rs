@@ -1,4 +1,4 @@
-//! What goes beside the program: manual pages, completions, licences, the unit file.
+//! The files distributed beside the program: manual pages, completions, licences, the unit file.
 
 use super::build::Programs;
 use super::{Place, captured, files, licences, shown, write};
@@ -6,23 +6,23 @@ use crate::Failure;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file that is handed out.
+/// A file to distribute.
 pub(super) struct Item {
-    /// Where it lies now.
+    /// Its current path.
     pub(super) source: PathBuf,
-    /// Where it belongs below a prefix such as `/usr`.
+    /// Its path under a prefix such as `/usr`.
     pub(super) path: String,
 }
 
-/// Files that are handed out with every program.
+/// The files distributed with every program.
 pub(super) struct Stage {
-    /// The folder that they are collected in.
+    /// The folder in which they are collected.
     pub(super) folder: PathBuf,
-    /// What belongs below a prefix; not the program itself.
+    /// Files under a prefix, without the program itself.
     pub(super) items: Vec<Item>,
 }
 
-/// The shells, and where they look for completions below a prefix.
+/// The shells and their completion folders under a prefix.
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/taktwerk"),
     ("zsh", "share/zsh/site-functions/_taktwerk"),
@@ -61,7 +61,7 @@ pub(super) fn fill(place: &Place, programs: &Programs) -> Result<Stage, Failure>
 }
 
 impl Stage {
-    /// The program and everything beside it.
+    /// The program and all other files.
     pub(super) fn with_program(&self, program: &Path) -> impl Iterator<Item = (String, PathBuf, u32)> {
         std::iter::once(("bin/taktwerk".to_owned(), program.to_owned(), 0o755))
             .chain(self.items.iter().map(|item| (item.path.clone(), item.source.clone(), 0o644)))

@@ -1,4 +1,4 @@
-//! Whether a program still has its table of symbols: they are for debuggers, and a third of the program.
+//! Checks that a program has no symbol table, which only debuggers need and which is a third of the program.
 
 use crate::Failure;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 /// `SHT_SYMTAB` of the ELF specification: the table that `strip` removes.
 const SYMBOLS: u32 = 2;
 
-/// Refuses a program with symbols.
+/// Fails if a program has symbols.
 pub(super) fn refuse(program: &Path) -> Result<(), Failure> {
     let bytes = std::fs::read(program).map_err(|error| format!("{}: {error}", program.display()))?;
     match has_symbols(&bytes) {
@@ -40,7 +40,7 @@ fn has_symbols(bytes: &[u8]) -> Option<bool> {
 mod tests {
     use super::has_symbols;
 
-    /// A file of headers only, with sections of these types.
+    /// An ELF file of headers only, with sections of these types.
     fn elf(types: &[u32]) -> Vec<u8> {
         let mut bytes = b"\x7fELF\x02\x01".to_vec();
         bytes.resize(0x40, 0);
@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn a_table_of_symbols_is_found() {
         assert_eq!(has_symbols(&elf(&[0, 1, 2, 3])), Some(true));
-        // The symbols of dynamic linking are another table, which stays.
+        // The symbol table of dynamic linking is a different one and stays.
         assert_eq!(has_symbols(&elf(&[0, 1, 11, 3])), Some(false));
     }
 
     #[test]
-    fn other_files_are_not_taken_for_stripped_programs() {
+    fn other_files_are_refused() {
         assert_eq!(has_symbols(b"#!/bin/sh\n"), None);
         let mut cut = elf(&[0, 2]);
         cut.truncate(0x41);
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn real_programs_are_read() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        // In release mode tests are stripped too.
+        // Release builds strip tests, too.
         assert_eq!(has_symbols(&own), Some(cfg!(debug_assertions)));
     }
 }

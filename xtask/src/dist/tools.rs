@@ -1,4 +1,4 @@
-//! Programs that packaging needs, at pinned versions, installed below `target/tools` on first use.
+//! The packaging tools at pinned versions, installed in `target/tools` on first use.
 
 use super::{Place, shown};
 use crate::Failure;
@@ -9,7 +9,7 @@ use std::process::Command;
 const CARGO_DEB: (&str, &str) = ("cargo-deb", "3.8.0");
 /// Writes bills of materials.
 const CARGO_CYCLONEDX: (&str, &str) = ("cargo-cyclonedx", "0.5.9");
-/// A C compiler and linker for every target, and the cargo command that uses it: packages of Python.
+/// A C compiler and linker for every target, and the cargo command that uses it, as Python packages.
 const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
 /// The path of `cargo-deb`.
@@ -26,7 +26,7 @@ fn tools(place: &Place) -> PathBuf {
     place.root.join("target").join("tools")
 }
 
-/// A program that cargo installs. One folder per version, so that another version is never taken for it.
+/// Installs a program with cargo, in one folder per version, so that versions are not confused.
 fn installed(place: &Place, (name, version): (&str, &str)) -> Result<PathBuf, Failure> {
     let folder = tools(place).join(format!("{name}-{version}"));
     let program = folder.join("bin").join(name);
@@ -34,7 +34,7 @@ fn installed(place: &Place, (name, version): (&str, &str)) -> Result<PathBuf, Fa
         println!("==> installing {name} {version}");
         let mut cargo = Command::new("cargo");
         cargo.args(["install", "--locked", "--version", version, "--root"]).arg(&folder).arg(name);
-        // The checkout's own target directory would be filled with it.
+        // A separate build folder, to keep the checkout's target directory clean.
         cargo.env("CARGO_TARGET_DIR", folder.join("build")).current_dir(&place.root);
         let outcome = shown(&mut cargo);
         let _ = std::fs::remove_dir_all(folder.join("build"));
@@ -43,7 +43,7 @@ fn installed(place: &Place, (name, version): (&str, &str)) -> Result<PathBuf, Fa
     Ok(program)
 }
 
-/// The folder with `cargo-zigbuild` and the Python that has the compiler.
+/// The folder with `cargo-zigbuild` and a Python with the compiler.
 pub(super) fn zig(place: &Place) -> Result<PathBuf, Failure> {
     let folder = tools(place).join(ZIG.join("-").replace("==", "-"));
     let programs = folder.join("bin");
@@ -58,10 +58,10 @@ pub(super) fn zig(place: &Place) -> Result<PathBuf, Failure> {
     Ok(programs)
 }
 
-/// The search path with a folder in front.
+/// The search path with a folder prepended.
 pub(super) fn path_with(folder: &Path) -> std::ffi::OsString {
     let rest = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&rest));
-    // Only a folder with a colon cannot be joined; then the program is not found, which is told.
+    // Joining fails only for a folder with a colon; then the program is not found, which is reported.
     std::env::join_paths(folders).unwrap_or(rest)
 }

@@ -1,7 +1,7 @@
-//! Circles between the modules of a crate.
+//! Detects circular dependencies between the modules of a crate.
 //!
-//! A module here is a file or directory directly below `src`. `a` uses `b` if the code of `a`, tests aside, names
-//! `crate::b`. Modules that use each other in a circle cannot be understood, tested or moved one by one.
+//! A module here is a file or directory directly in `src`. `a` uses `b` if the code of `a`, except tests, names
+//! `crate::b`. Modules in a circle cannot be understood, tested or moved separately.
 
 use super::{Finding, read, relative, source::Code};
 use crate::Failure;
@@ -9,7 +9,7 @@ use crate::codegen::files_below;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Which modules use which.
+/// The modules that each module uses.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks one crate.
@@ -47,12 +47,12 @@ fn graph(directory: &Path) -> Result<Graph, Failure> {
     Ok(graph)
 }
 
-/// The names behind `crate::`, also those in braces.
+/// The names after `crate::`, also in braces.
 fn used(code: &str) -> BTreeSet<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let mut names = BTreeSet::new();
     for (at, found) in code.match_indices("crate::") {
-        // `taktwerk_lab_crate::` is no reference to this crate.
+        // `taktwerk_lab_crate::` is not a reference to this crate.
         if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
             continue;
         }
@@ -81,7 +81,7 @@ fn used(code: &str) -> BTreeSet<String> {
     names
 }
 
-/// The sets of modules that reach each other, each sorted.
+/// The sets of modules in a circle, each sorted.
 fn tied(graph: &Graph) -> Vec<Vec<String>> {
     let reach = |from: &str| {
         let mut seen: BTreeSet<&str> = BTreeSet::new();

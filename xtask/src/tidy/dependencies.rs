@@ -5,13 +5,13 @@ use crate::Failure;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each crate may depend on. What those may depend on is allowed too: a server that uses a channel also names the
-/// types of its messages. Development dependencies are free: a test of the server may use the client.
+/// The allowed dependencies of each crate, including transitive ones: a server that uses a channel also names the types
+/// of its messages. Development dependencies are not restricted.
 #[derive(Debug)]
 pub(super) struct Table(BTreeMap<String, Vec<String>>);
 
 impl Table {
-    /// Reads the rows that begin with a crate in backquotes and end with its dependencies: `nothing`, `all`, or names.
+    /// Parses the rows that begin with a crate in backquotes and end with its dependencies: `nothing`, `all`, or names.
     pub(super) fn parse(architecture: &str) -> Result<Self, Failure> {
         let mut table = BTreeMap::new();
         for line in architecture.lines() {
@@ -51,7 +51,7 @@ impl Table {
         Ok(table)
     }
 
-    /// All that a crate may depend on; `None` if the table does not have it.
+    /// All allowed dependencies of a crate; `None` if it is not in the table.
     fn allowed(&self, name: &str) -> Option<BTreeSet<&str>> {
         let mut open: Vec<&str> = self.0.get(name)?.iter().map(String::as_str).collect();
         let mut all = BTreeSet::new();
@@ -67,7 +67,7 @@ impl Table {
 /// Programs that nothing depends on.
 const TOOLS: [&str; 3] = ["cli", "fuzz", "xtask"];
 
-/// The name in the table of a package of the workspace.
+/// The name of a workspace package in the table.
 fn short(package: &str) -> &str {
     match package {
         "taktwerk" => "taktwerk",
@@ -75,7 +75,7 @@ fn short(package: &str) -> &str {
     }
 }
 
-/// Checks the manifests that `cargo metadata` describes.
+/// Checks the manifests from `cargo metadata`.
 pub(super) fn check(table: &Table, metadata: &Value) -> Result<Vec<Finding>, Failure> {
     let list =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();

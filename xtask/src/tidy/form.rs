@@ -1,16 +1,16 @@
-//! Matters of form: crate roots, unfinished code, long files, and names of machines.
+//! Style checks: crate roots, unfinished code, long files, and machine names.
 
 use super::Finding;
 use super::source::{Code, line_of};
 use std::path::Path;
 
-/// Files longer than this usually do more than one job.
+/// Longer files usually do more than one job.
 const LINES_MAX: usize = 800;
 
 /// The start of every generated file.
 const GENERATED: &str = "// Written by `cargo xtask codegen`";
 
-/// Macros that stand for code somebody still has to write.
+/// Macros that mark unfinished code.
 pub(super) fn unfinished(path: &str, code: &Code) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in ["todo!", "unimplemented!", "dbg!"] {
@@ -28,7 +28,7 @@ pub(super) fn unfinished(path: &str, code: &Code) -> Vec<Finding> {
     findings
 }
 
-/// A warning for a long file that nobody generated.
+/// A warning for a long file that is not generated.
 pub(super) fn long_file(path: &str, text: &str) -> Option<Finding> {
     let lines = text.lines().count();
     let is_long = lines > LINES_MAX && !text.starts_with(GENERATED);
@@ -37,7 +37,7 @@ pub(super) fn long_file(path: &str, text: &str) -> Option<Finding> {
     })
 }
 
-/// The root of a crate explains it, and its manifest takes the lints of the workspace.
+/// A crate root must have documentation, and its manifest must use the workspace lints.
 pub(super) fn crate_root(root: &Path, directory: &Path) -> Vec<Finding> {
     let name = directory.strip_prefix(root).unwrap_or(directory).to_string_lossy().replace('\\', "/");
     let mut findings = Vec::new();
@@ -61,7 +61,7 @@ fn starts_with_a_map(path: &str, text: &str) -> Option<Finding> {
         .then(|| Finding::new(path, 1, "starts with //!: what the crate is and where to look"))
 }
 
-/// Manifests of the crates that argue for unsafe lines.
+/// Manifests of the crates that may contain unsafe code.
 const UNSAFE: [&str; 1] = ["crates/memory/Cargo.toml"];
 
 fn takes_the_lints(path: &str, manifest: &str) -> Option<Finding> {
@@ -76,9 +76,9 @@ fn takes_the_lints(path: &str, manifest: &str) -> Option<Finding> {
     (!takes).then(|| Finding::new(path, 0, "needs [lints] workspace = true: unsafe code is forbidden there"))
 }
 
-/// Directories of somebody's machine and hosts of package registries do not belong into files that others get.
+/// Directories of a developer's machine and hosts of package registries must not be in published files.
 pub(super) fn machine_names(path: &str, text: &str, root: &str) -> Vec<Finding> {
-    // Put together here, so that this file does not contain what it looks for.
+    // Assembled here, so that this file does not contain them.
     let personal =
         [["/ho", "me/"], ["/Us", "ers/"], ["/ro", "ot/"], ["C:\\Us", "ers\\"]].map(|parts| parts.concat());
     let hosts = [["registry.npm", "js.org"], ["index.crates", ".io"], ["files.python", "hosted.org"]]
@@ -106,7 +106,7 @@ pub(super) fn machine_names(path: &str, text: &str, root: &str) -> Vec<Finding> 
     findings
 }
 
-/// Whether a path starts here: not in the middle of an address such as `https://example.org/home/`.
+/// Whether a path starts here, and not in the middle of an address such as `https://example.org/home/`.
 fn stands_alone(line: &str, at: usize) -> bool {
     !line
         .get(..at)
@@ -145,7 +145,7 @@ mod tests {
         assert!(takes_the_lints("Cargo.toml", "[package]\nname = \"a\"\n").is_some());
         assert!(takes_the_lints("Cargo.toml", "[lints]\n\n[dependencies]\nworkspace = true\n").is_some());
         assert!(takes_the_lints("Cargo.toml", "[lints]\nworkspace = true\n").is_none());
-        // Who may have unsafe lines has to name them.
+        // A crate with unsafe code must list it explicitly.
         assert!(takes_the_lints(UNSAFE[0], "[lints]\nworkspace = true\n").is_some());
         assert!(takes_the_lints(UNSAFE[0], "[lints.rust]\nunsafe_code = \"deny\"\n").is_none());
     }

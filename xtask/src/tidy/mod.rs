@@ -1,5 +1,4 @@
-//! Rules of the workspace that no compiler checks: who may depend on whom, circles between modules, what the core must
-//! not touch, and a few matters of form.
+//! Workspace rules that no compiler checks: allowed dependencies, circular modules, purity of the core, and style.
 
 mod circles;
 mod dependencies;
@@ -15,15 +14,15 @@ use crate::codegen::files_below;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The pure crates of design §2: no clock, socket, thread, environment or file, and no order that depends on a hash.
+/// The pure core crates: no clock, socket, thread, environment or file, and no order that depends on a hash.
 pub(crate) const CORE: [&str; 10] =
     ["types", "schema", "nodeset", "crypto", "channel", "server", "client", "pubsub", "netem", "model"];
 
-/// What is wrong, and where.
+/// A violation and its position.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     path: String,
-    /// From 1; 0 for the file as a whole.
+    /// From 1; 0 for the whole file.
     line: usize,
     message: String,
 }
@@ -43,7 +42,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// Runs all checks; with `wasm` also builds the core for a target without an operating system.
+/// Runs all checks; with `wasm`, also builds the core for a target without an operating system.
 pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
     let table = dependencies::Table::parse(&read(&root.join("ARCHITECTURE.md"))?)?;
     let metadata = metadata(root)?;
@@ -67,7 +66,7 @@ pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
         findings.extend(circles::check(root, &directory)?);
     }
     for path in tracked_files(root)? {
-        // Lock files name their registry; binary files are not read.
+        // Lock files contain registry names; binary files are not read.
         if !path.ends_with(".lock")
             && let Ok(text) = std::fs::read_to_string(root.join(&path))
         {
@@ -86,7 +85,7 @@ pub(crate) fn run(root: &Path, wasm: bool) -> Result<(), Failure> {
     if wasm { wasm::check(root) } else { Ok(()) }
 }
 
-/// Whether a file belongs to a core crate and is part of the program.
+/// Whether a file belongs to a core crate and is not a test.
 fn core_source(path: &str) -> bool {
     let mut parts = path.split('/');
     let core = parts.next() == Some("crates") && parts.next().is_some_and(|name| CORE.contains(&name));
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_core_is_told_apart() {
+    fn core_sources_are_recognized() {
         assert!(core_source("crates/server/src/space/slot.rs"));
         assert!(!core_source("crates/net/src/lib.rs"));
         assert!(!core_source("crates/server/src/space/tests.rs"));

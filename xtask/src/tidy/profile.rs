@@ -1,4 +1,4 @@
-//! The command is built without symbols, which would be a third of it.
+//! Checks that the command is built without symbols, which would be a third of it.
 
 use super::Finding;
 
@@ -6,8 +6,8 @@ const MANIFEST: &str = "Cargo.toml";
 const COMMAND: &str = "taktwerk-cli.";
 const STRIP: &str = "taktwerk-cli.strip = \"symbols\"";
 
-/// Cargo does not apply `strip` of a profile to a package that the profile has settings of its own for. With such
-/// settings, the command must name `strip` among them.
+/// Cargo does not apply a profile's `strip` to a package with its own settings in the profile. Such settings of the
+/// command must include `strip`.
 pub(super) fn check(manifest: &str) -> Option<Finding> {
     let mut section = "";
     let mut first = None;

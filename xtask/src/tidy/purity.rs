@@ -1,4 +1,4 @@
-//! What the core must not touch: it is given time, randomness, bytes and settings, and answers with data.
+//! Forbidden APIs of the core: time, randomness, bytes and settings must be passed in.
 
 use super::Finding;
 use super::source::{Code, line_of};
@@ -26,11 +26,11 @@ const FORBIDDEN: [(&str, &str); 13] = [
     ("std::hash::RandomState", "randomness is given to the core"),
 ];
 
-/// Calls on a hash map that visit it in the order of its hashes.
+/// Methods of a hash map that iterate in hash order.
 const UNORDERED: [&str; 8] =
     ["iter", "iter_mut", "keys", "values", "values_mut", "drain", "into_iter", "into_values"];
 
-/// The comment that allows a visit, with its reason behind it.
+/// The comment that allows an iteration; the reason follows it.
 const ORDER_ALLOWED: &str = "tidy: any order";
 
 /// Checks a file of the core.
@@ -56,7 +56,7 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Every path that a `use` brings in, with groups taken apart: `use std::{env, fs::File}` brings in two.
+/// All paths that a `use` imports, with groups expanded: `use std::{env, fs::File}` imports two.
 fn imports(text: &str) -> Vec<(usize, String)> {
     let mut paths = Vec::new();
     for (at, _) in text.match_indices("use ") {
@@ -119,7 +119,7 @@ fn inline_paths(text: &str) -> Vec<(usize, String)> {
     paths
 }
 
-/// Visits of hash maps: variables and fields that the file declares as one, and a call that walks them.
+/// Iterations over hash maps: variables and fields declared as one, and a call that iterates.
 fn unordered_visits(path: &str, code: &Code) -> Vec<Finding> {
     let text = &code.program;
     let mut findings = Vec::new();
@@ -151,7 +151,7 @@ fn unordered_visits(path: &str, code: &Code) -> Vec<Finding> {
     findings
 }
 
-/// The names that are declared `name: HashMap<…>` or `let name = HashMap::new()`, in any crate's spelling.
+/// The names declared as `name: HashMap<…>` or `let name = HashMap::new()`, in any crate's spelling.
 fn hashed_names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for kind in ["HashMap", "HashSet"] {
@@ -160,7 +160,7 @@ fn hashed_names(text: &str) -> Vec<String> {
                 .get(..at)
                 .unwrap_or("")
                 .trim_end_matches(|character: char| is_word(character) || character == ':');
-            // `trim_end_matches` takes the colon of the declaration with the path, if there is no space between.
+            // `trim_end_matches` removes the declaration's colon with the path if there is no space between them.
             let declared = text.get(before.len()..at).unwrap_or("");
             let before = before.trim_end();
             let head = before
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pure_is_not_found() {
+    fn pure_code_is_accepted() {
         for good in [
             "use std::time::Duration;",
             "use taktwerk_types::Instant;",

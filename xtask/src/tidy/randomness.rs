@@ -1,32 +1,32 @@
-//! Random numbers are the system's: keys, nonces and tokens come from nowhere else (Part 2 §6.11).
+//! Random numbers must come from the system: keys, nonces and tokens have no other source (Part 2 §6.11).
 //!
-//! There are two sources in what is delivered: the kernel (`net/src/entropy.rs`) and the cryptographic library, which is
-//! seeded by it (`crypto/src/aws_lc`). Generators that repeat themselves are for tests, simulations and loads.
+//! Delivered code has two sources: the kernel (`net/src/entropy.rs`) and the cryptographic library, which is seeded by
+//! it (`crypto/src/aws_lc`). Reproducible generators are for tests, simulations and load generation only.
 
 use super::Finding;
 use super::source::{Code, line_of};
 
-/// Crates that are not delivered to run anywhere but in a laboratory.
+/// Crates used only in a laboratory.
 const LABORATORY: [&str; 3] = ["crates/sim/", "crates/lab/", "xtask/"];
-/// Our own generator that repeats itself.
+/// Our reproducible generator.
 const OWN: &str = "SeededEntropy";
-/// Where that is made, or stands in for cryptography in tests.
+/// Where it is defined, or used for toy cryptography.
 const REPEATABLE: [&str; 4] = [
     "crates/crypto/src/entropy.rs",
     "crates/crypto/src/lib.rs",
     "crates/crypto-dummy/src/lib.rs",
     "crates/crypto-dummy/src/pubsub.rs",
 ];
-/// The comment that allows one elsewhere, with its reason behind it.
+/// The comment that allows it elsewhere; the reason follows it.
 const ALLOWED: &str = "tidy: repeatable";
 
-/// Names of generators that can be predicted, or whose strength nobody has promised.
+/// Generators that are predictable or of unknown strength.
 const GENERATORS: [&str; 9] =
     [OWN, "fastrand", "oorandom", "nanorand", "SmallRng", "StdRng", "thread_rng", "ThreadRng", "RandomState"];
 
-/// Where the library is asked: by the provider, and for serial numbers of certificates.
+/// Allowed users of the library's generator: the provider, and serial numbers of certificates.
 const LIBRARY: &[&str] = &["crates/crypto/src/aws_lc/", "crates/pki/src/create.rs"];
-/// The sources, and the only places each is asked in.
+/// The sources, and the only places that may use each.
 const SOURCES: [(&str, &[&str]); 3] =
     [("getrandom", &["crates/net/src/entropy.rs"]), ("SystemRandom", LIBRARY), ("rand::fill", LIBRARY)];
 
@@ -60,7 +60,7 @@ pub(super) fn check(path: &str, code: &Code) -> Vec<Finding> {
     findings
 }
 
-/// Where a word stands by itself.
+/// Positions of a whole word.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let part = |character: char| character.is_alphanumeric() || character == '_';
     text.match_indices(word).map(|(at, _)| at).filter(move |at| {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_is_asked_in_one_place() {
+    fn the_system_source_has_one_user() {
         let text = "use rustix::rand::{GetRandomFlags, getrandom};\n";
         assert!(lines("crates/net/src/entropy.rs", text).is_empty());
         assert_eq!(lines("crates/config/src/users/hash.rs", text), [1]);

@@ -1,12 +1,12 @@
-//! Rust source as the checks read it: without comments, texts and tests.
+//! Rust source for the checks: without comments, string contents and tests.
 
-/// A file whose comments, strings and `#[cfg(test)]` items are blanked; lines stay where they are.
+/// A file with blanked comments, strings and `#[cfg(test)]` items. Lines keep their numbers.
 pub(super) struct Code {
     /// The blanked text.
     pub(super) program: String,
     /// The text with comments and strings blanked, tests included.
     pub(super) all: String,
-    /// The original lines, for the comments that allow something.
+    /// The original lines, for the comments that allow exceptions.
     lines: Vec<String>,
 }
 
@@ -17,7 +17,7 @@ impl Code {
         Self { program, all, lines: text.lines().map(str::to_owned).collect() }
     }
 
-    /// Whether a line, or the comment above it, has `marker`.
+    /// Whether a line or the comment above it contains `marker`.
     pub(super) fn is_marked(&self, line: usize, marker: &str) -> bool {
         let line_at = |line: usize| line.checked_sub(1).and_then(|at| self.lines.get(at));
         if line_at(line).is_some_and(|text| text.contains(marker)) {
@@ -64,7 +64,7 @@ fn blank(text: &str) -> String {
 
 fn follows_word(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-    // `br"…"` is a raw string too.
+    // `br"…"` is a raw string, too.
     before.is_some_and(|byte| byte.is_ascii_alphanumeric() && *byte != b'b' || *byte == b'_')
 }
 
@@ -121,7 +121,7 @@ fn character(rest: &str) -> usize {
     }
 }
 
-/// Blanks every item behind `#[cfg(test)]`.
+/// Blanks every item after `#[cfg(test)]`.
 fn without_tests(code: &str) -> String {
     let mut out = code.as_bytes().to_vec();
     let mut from = 0;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_no_program() {
+    fn tests_are_blanked() {
         let code = Code::new(
             "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { {} } }\nfn c() {}\n#[cfg(test)]\nmod t;\nd",
         );
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_stand_on_the_line_or_above() {
+    fn markers_are_on_the_line_or_above() {
         let code = Code::new("x\n// tidy: because\n// of that\ny\n\nz // tidy: here\nw");
         assert!(code.is_marked(4, "tidy:") && code.is_marked(6, "tidy:"));
         assert!(!code.is_marked(7, "nothing") && !code.is_marked(1, "tidy:"));

@@ -1,4 +1,4 @@
-//! The core builds where there is no operating system.
+//! Checks that the core builds without an operating system.
 
 use super::CORE;
 use crate::Failure;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Checks every core crate for the target. Where the target cannot be installed it says so and checks nothing.
+/// Checks every core crate for the target. If the target cannot be installed, prints a message and checks nothing.
 pub(super) fn check(root: &Path) -> Result<(), Failure> {
     if let Err(reason) = install() {
         println!("wasm: not checked, the target {TARGET} cannot be installed here: {reason}");

@@ -11,7 +11,7 @@ use taktwerk_crypto::{Job, MessageSecurityMode, NullProvider, Provider, Security
 use taktwerk_crypto_dummy::{DummyProvider, certificate};
 use taktwerk_types::{Instant, StatusCode};
 
-/// What an end has seen, owned so that tests can compare it.
+/// What an end has observed, owned so that tests can compare it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     Opened,
@@ -23,7 +23,7 @@ pub enum Seen {
     Failed(ChannelError),
 }
 
-/// One end with the bytes that have arrived and those that wait to be sent.
+/// One end, with the bytes that have arrived and the bytes to be sent.
 pub struct End {
     pub channel: Channel,
     pub provider: Arc<dyn Provider>,
@@ -40,7 +40,7 @@ impl End {
         Self { channel, provider, inbox: vec![], out, seen: vec![], jobs: vec![], slow_jobs: false }
     }
 
-    /// Bytes arrive.
+    /// Delivers bytes.
     pub fn deliver(&mut self, bytes: &[u8], now: Instant) {
         self.inbox.extend_from_slice(bytes);
         let mut at = 0;
@@ -136,7 +136,7 @@ pub struct Pair {
     pub now: Instant,
 }
 
-/// What differs between tests.
+/// Test parameters.
 pub struct Setup {
     pub policy: SecurityPolicy,
     pub mode: MessageSecurityMode,
@@ -207,7 +207,7 @@ impl Setup {
         }
     }
 
-    /// Both ends before the first byte has travelled.
+    /// Both ends before the first byte is sent.
     pub fn pair(&self) -> Pair {
         let (client_config, server_config) = self.configs();
         let mut out = Vec::new();
@@ -225,7 +225,7 @@ impl Setup {
     /// Both ends with the channel open.
     pub fn open(&self) -> Pair {
         let mut pair = self.pair();
-        pair.settle();
+        pair.deliver_all();
         assert_eq!(
             (pair.client.take_seen(), pair.server.take_seen()),
             (vec![Seen::Opened], vec![Seen::Opened])
@@ -235,13 +235,13 @@ impl Setup {
 }
 
 impl Pair {
-    /// Carries bytes until both sides are silent.
-    pub fn settle(&mut self) {
-        self.settle_split(|len| len);
+    /// Carries bytes until neither end has output.
+    pub fn deliver_all(&mut self) {
+        self.deliver_all_in_pieces(|len| len);
     }
 
-    /// The same in pieces: `piece` says how much of what waits is delivered next.
-    pub fn settle_split(&mut self, mut piece: impl FnMut(usize) -> usize) {
+    /// The same in pieces: `piece` returns how many of the waiting bytes are delivered next.
+    pub fn deliver_all_in_pieces(&mut self, mut piece: impl FnMut(usize) -> usize) {
         for _ in 0..1_000_000 {
             let to_server = core::mem::take(&mut self.client.out);
             let to_client = core::mem::take(&mut self.server.out);
@@ -260,7 +260,7 @@ impl Pair {
         panic!("the ends never fall silent");
     }
 
-    /// Lets time pass, doing what falls due in order.
+    /// Advances the time, handling timeouts in order.
     pub fn run(&mut self, span: Duration) {
         let end = self.now + span;
         loop {
@@ -272,18 +272,18 @@ impl Pair {
             self.now = self.now.max(next);
             self.client.tick(self.now);
             self.server.tick(self.now);
-            self.settle();
+            self.deliver_all();
         }
         self.now = end;
     }
 }
 
-/// A body that shows where each byte stood.
+/// A body in which each byte reveals its position.
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at.wrapping_mul(31) ^ (at >> 8)) as u8).collect()
 }
 
-/// Every policy and mode worth testing: each layout of chunks, each way of agreeing on keys.
+/// Every policy and mode to test: each chunk layout, each key agreement.
 pub fn securities() -> Vec<(SecurityPolicy, MessageSecurityMode)> {
     let mut all = vec![(SecurityPolicy::None, MessageSecurityMode::None)];
     for policy in SecurityPolicy::ALL.iter().copied().filter(|policy| *policy != SecurityPolicy::None) {
@@ -297,7 +297,7 @@ pub fn assembled(body: &Body) -> bool {
     matches!(body, Body::Assembled(_))
 }
 
-/// One of each layout of chunks, for the tests that move many bytes.
+/// One security per chunk layout, for tests that move many bytes.
 pub fn layouts() -> Vec<(SecurityPolicy, MessageSecurityMode)> {
     use MessageSecurityMode::{None, Sign, SignAndEncrypt};
     vec![

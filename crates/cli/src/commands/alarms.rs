@@ -1,22 +1,25 @@
-//! `taktwerk alarms`: the conditions that operators should see, and what operators do with them.
+//! `taktwerk alarms`: shows conditions and operates on them. Following survives reconnections. Lists and operations
+//! fail with the connection.
+
+mod show;
 
 use crate::connection::ConnectionArgs;
 use crate::event_stream::{EventStream, Next};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::{self, Output};
-use crate::session::Session;
+use crate::reconnection::Notice;
+use crate::session::{self, Session};
 use crate::span;
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
-use std::fmt::Write;
+use show::name;
 use std::io::IsTerminal;
 use std::time::Duration;
 use taktwerk_client::EventQuery;
 use taktwerk_client::condition::{ConditionEvent, ConditionTable, TableChange, calls};
-use taktwerk_lab::table::{Align, Table, WIDTH};
 use taktwerk_net::clock::monotonic;
-use taktwerk_schema::ids::object_ids;
+use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_schema::{CallMethodRequest, CallRequest};
 use taktwerk_types::{NodeId, StatusCode};
 
@@ -72,31 +75,38 @@ pub(crate) struct AlarmsArgs {
     duration: Option<Duration>,
 }
 
-/// Events that the server keeps between two publishes.
+/// Maximum number of events that the server queues.
 const QUEUE: u32 = 10_000;
-/// How long a list may take.
+/// Timeout of a list.
 const LIST_TIME: Duration = Duration::from_secs(60);
-/// How often a table on a terminal is drawn anew.
+/// Interval at which the table on a terminal is redrawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
-/// A subscription with its table.
+/// A subscription and its table of conditions.
 struct Live {
     session: Session,
     stream: EventStream,
     table: ConditionTable,
-    node: NodeId,
+    /// Whether the session reconnects.
+    reconnects: bool,
 }
 
-/// Shows alarms, or does what was asked for.
+/// Shows alarms, or performs an operation.
 pub(crate) fn run(arguments: &AlarmsArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut session = Session::connect(&arguments.connection)?;
+    let action = arguments.action();
+    let reconnects = !arguments.list && action.is_none();
+    let mut session = if reconnects {
+        Session::connect_again(&arguments.connection)?
+    } else {
+        Session::connect(&arguments.connection)?
+    };
     let node = NodeId::numeric(0, object_ids::SERVER);
     let query: EventQuery = ConditionEvent::query();
-    let stream = EventStream::open(&mut session, &node, &query, arguments.interval, QUEUE)?;
-    let mut live = Live { session, stream, table: ConditionTable::new(), node };
-    live.refresh()?;
-    live.complete(interrupt)?;
-    let result = if let Some((which, act)) = arguments.action() {
+    let loss = " and the alarms are read again";
+    let stream = EventStream::open(&mut session, node, &query, arguments.interval, QUEUE, loss)?;
+    let mut live = Live { session, stream, table: ConditionTable::new(), reconnects };
+    live.complete(output, interrupt)?;
+    let result = if let Some((which, act)) = action {
         live.act(&which, &*act, output)
     } else if arguments.list {
         live.print(output)
@@ -107,11 +117,11 @@ pub(crate) fn run(arguments: &AlarmsArgs, output: Output, interrupt: &Interrupt)
     if interrupt.asked() { Err(Failure::Interrupted) } else { result }
 }
 
-/// Makes the call for an alarm.
+/// Builds the method call for an alarm.
 type Act = Box<dyn Fn(&ConditionEvent) -> CallMethodRequest>;
 
 impl AlarmsArgs {
-    /// Which alarm is meant, and what is done with it.
+    /// The selected alarm and the operation.
     fn action(&self) -> Option<(String, Act)> {
         let comment = self.comment.clone().unwrap_or_default();
         let time = self.time;
@@ -146,9 +156,18 @@ impl AlarmsArgs {
 }
 
 impl Live {
+    /// Calls ConditionRefresh, which sends the state of all alarms as events (Part 9 §5.5.7).
     fn refresh(&mut self) -> Result<(), Failure> {
         let id = self.stream.subscription_id(&mut self.session);
-        match self.call(calls::condition_refresh(id))? {
+        let request =
+            CallRequest { methods_to_call: vec![calls::condition_refresh(id)], ..Default::default() };
+        let response = match self.session.client().operate(request) {
+            Ok(response) => response,
+            // The connection was just lost. The refresh is repeated when the stream is ready again.
+            Err(_) if self.reconnects && !self.session.client().core().is_up() => return Ok(()),
+            Err(error) => return Err(session::failure(&error)),
+        };
+        match response.results.first().map_or(StatusCode::BAD_UNEXPECTED_ERROR, |result| result.status_code) {
             StatusCode::BAD_REFRESH_IN_PROGRESS => Ok(()),
             status if status.is_bad() => Err(Failure::BadStatus(format!(
                 "ConditionRefresh: {status}: {} The server has no alarms, or the user may not see them",
@@ -164,17 +183,19 @@ impl Live {
         Ok(response.results.first().map_or(StatusCode::BAD_UNEXPECTED_ERROR, |result| result.status_code))
     }
 
-    /// Waits until the refresh has ended.
-    fn complete(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
+    /// Waits until the first refresh is complete.
+    fn complete(&mut self, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
         let end = monotonic() + LIST_TIME;
         loop {
-            match self.stream.next(&mut self.session, &self.node, Some(end), interrupt)? {
+            match self.stream.next(&mut self.session, Some(end), interrupt)? {
                 Next::End if interrupt.asked() => return Ok(()),
                 Next::End => {
                     return Err(Failure::Connect(
-                        "the server did not end the refresh of alarms within a minute".to_owned(),
+                        "the server did not complete ConditionRefresh within a minute".to_owned(),
                     ));
                 }
+                Next::Ready => self.refresh()?,
+                Next::Notice(notice) => notice.print(output)?,
                 Next::Event(fields) => {
                     if self.table.take(ConditionEvent::read(&fields)) == TableChange::RefreshEnded {
                         return Ok(());
@@ -184,16 +205,16 @@ impl Live {
         }
     }
 
-    /// Does something with the alarms that are meant.
+    /// Performs an operation on the selected alarms.
     fn act(
         &mut self,
         which: &str,
         act: &dyn Fn(&ConditionEvent) -> CallMethodRequest,
         output: Output,
     ) -> Result<(), Failure> {
-        let meant = meant(&self.table, which)?;
+        let selected = selected(&self.table, which)?;
         let mut refused = Vec::new();
-        for event in &meant {
+        for event in &selected {
             let status = self.call(act(event))?;
             let name = name(event);
             if output.is_json() {
@@ -221,13 +242,13 @@ impl Live {
 
     fn print(&self, output: Output) -> Result<(), Failure> {
         if output.is_json() {
-            let all: Vec<Value> = self.table.sorted().into_iter().map(document).collect();
+            let all: Vec<Value> = self.table.sorted().into_iter().map(show::document).collect();
             return output.document(&Value::Array(all));
         }
-        output.text(&table(&self.table, usize::MAX, output))
+        output.text(&show::table(&self.table, output))
     }
 
-    /// Prints what changes; on a terminal the whole table.
+    /// Prints changes; on a terminal the whole table.
     fn follow(
         &mut self,
         duration: Option<Duration>,
@@ -238,48 +259,57 @@ impl Live {
         let draws = !output.is_json() && std::io::stdout().is_terminal();
         if !draws {
             for event in self.table.sorted() {
-                line(event, output)?;
+                show::line(event, output)?;
             }
         }
-        let mut is_old = true;
+        // The last message about the connection, until the table is up to date again.
+        let mut notice: Option<Notice> = None;
+        let mut is_stale = true;
         loop {
-            if draws && is_old {
-                let (_, height) = terminal_size();
-                let shown = table(&self.table, height.saturating_sub(3), output);
-                output.text(&format!("\u{1b}[H\u{1b}[2J{shown}"))?;
-                is_old = false;
+            if draws && is_stale {
+                let below = notice.as_ref().map(|notice| notice.text(output));
+                let shown = show::screen(&self.table, show::terminal_size(), below.as_deref(), output);
+                output.screen(&shown)?;
+                is_stale = false;
             }
             let until = if draws { Some(monotonic() + DRAW_EVERY) } else { end };
             let until = end.map_or(until, |end| Some(until.map_or(end, |until| end.min(until))));
-            match self.stream.next(&mut self.session, &self.node, until, interrupt)? {
+            match self.stream.next(&mut self.session, until, interrupt)? {
                 Next::End if interrupt.asked() || end.is_some_and(|end| monotonic() >= end) => return Ok(()),
                 Next::End => {}
+                Next::Ready => self.refresh()?,
+                Next::Notice(news) if draws => (notice, is_stale) = (Some(news), true),
+                Next::Notice(news) => news.print(output)?,
                 Next::Event(fields) => {
-                    let event = ConditionEvent::read(&fields);
-                    let change = self.table.take(event.clone());
-                    if change == TableChange::RefreshRequired {
-                        self.refresh()?;
+                    let change = self.take(ConditionEvent::read(&fields), draws, output)?;
+                    if change == TableChange::RefreshEnded {
+                        notice = None;
                     }
-                    is_old = true;
-                    if !draws && matches!(change, TableChange::Changed | TableChange::Removed) {
-                        line(&event, output)?;
-                    }
+                    is_stale = true;
                 }
             }
         }
     }
-}
 
-/// The width and height of the terminal.
-fn terminal_size() -> (usize, usize) {
-    match rustix::termios::tcgetwinsize(rustix::stdio::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        _ => (WIDTH, 40),
+    /// Adds an event to the table, and prints the change unless the whole table is drawn.
+    fn take(&mut self, event: ConditionEvent, draws: bool, output: Output) -> Result<TableChange, Failure> {
+        if !draws && event.event_type == NodeId::numeric(0, object_type_ids::REFRESH_END_EVENT_TYPE) {
+            for gone in self.table.suspects() {
+                show::gone(gone, output)?;
+            }
+        }
+        let change = self.table.take(event.clone());
+        match change {
+            TableChange::RefreshRequired => self.refresh()?,
+            TableChange::Changed | TableChange::Removed if !draws => show::line(&event, output)?,
+            _ => {}
+        }
+        Ok(change)
     }
 }
 
-/// The alarms that a text means: all, a ConditionId, or a part of source and name that fits one alarm only.
-fn meant(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Failure> {
+/// The alarms that match a text: all, a ConditionId, or a part of source and name that matches only one alarm.
+fn selected(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Failure> {
     let all: Vec<ConditionEvent> = table.sorted().into_iter().cloned().collect();
     if all.is_empty() {
         return Err(Failure::Usage(
@@ -314,117 +344,11 @@ fn meant(table: &ConditionTable, which: &str) -> Result<Vec<ConditionEvent>, Fai
     }))
 }
 
-fn name(event: &ConditionEvent) -> String {
-    printable(&format!("{} {}", event.source_name, event.name))
-}
-
-/// A server's texts cannot move the cursor: control characters become spaces.
-fn printable(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
-}
-
-fn state(event: &ConditionEvent) -> String {
-    let mut state = match event.active {
-        Some(true) if !event.limit.is_empty() => format!("active {}", event.limit),
-        Some(true) => "active".to_owned(),
-        Some(false) => "inactive".to_owned(),
-        None => String::new(),
-    };
-    if event.acked == Some(false) {
-        state.push_str(", unacknowledged");
-    }
-    if event.confirmed == Some(false) {
-        state.push_str(", unconfirmed");
-    }
-    if event.suppressed_or_shelved {
-        state.push_str(if event.shelving.is_empty() || event.shelving == "Unshelved" {
-            ", suppressed"
-        } else {
-            ", shelved"
-        });
-    }
-    if !event.branch_id.is_null() {
-        state.push_str(", branch");
-    }
-    state.trim_start_matches(", ").to_owned()
-}
-
-fn table(table: &ConditionTable, rows_max: usize, output: Output) -> String {
-    if table.is_empty() {
-        return "no alarms that you may see (this needs the permission ReceiveEvents)\n".to_owned();
-    }
-    let columns = [
-        ("severity", Align::Right),
-        ("state", Align::Left),
-        ("since", Align::Left),
-        ("source", Align::Wrap),
-        ("alarm", Align::Left),
-        ("message", Align::Wrap),
-    ];
-    let width = if std::io::stdout().is_terminal() { terminal_size().0 } else { WIDTH };
-    let mut rows = Table::new(&columns).with_width(width);
-    for event in table.sorted().into_iter().take(rows_max) {
-        rows.row([
-            event.severity.to_string(),
-            printable(&state(event)),
-            output::short(event.time),
-            printable(&event.source_name),
-            printable(&event.name),
-            printable(&event.message),
-        ]);
-    }
-    let mut text = rows.to_string();
-    let hidden = table.len().saturating_sub(rows_max);
-    if hidden > 0 {
-        let _ = writeln!(text, "{}", output.faint(&format!("and {hidden} more")));
-    }
-    text
-}
-
-fn line(event: &ConditionEvent, output: Output) -> Result<(), Failure> {
-    if output.is_json() {
-        return output.line(&document(event));
-    }
-    let gone = if event.retain { "" } else { "  (done)" };
-    output.text(&format!(
-        "{}  {:>4}  {}  {}{gone}",
-        output.faint(&output::short(event.time)),
-        event.severity,
-        printable(&event.message),
-        output.faint(&format!("[{} {}]", printable(&event.name), printable(&state(event))))
-    ))
-}
-
-fn document(event: &ConditionEvent) -> Value {
-    json!({
-        "ConditionId": event.condition_id.to_string(),
-        "BranchId": event.branch_id.to_string(),
-        "EventId": taktwerk_types::node_id::base64(event.event_id.as_bytes()),
-        "ConditionName": event.name,
-        "SourceNode": event.source.to_string(),
-        "SourceName": event.source_name,
-        "Time": event.time.map(|time| time.to_string()),
-        "Message": event.message,
-        "Severity": event.severity,
-        "Retain": event.retain,
-        "Enabled": event.enabled,
-        "Active": event.active,
-        "Acknowledged": event.acked,
-        "Confirmed": event.confirmed,
-        "Limit": event.limit,
-        "Shelving": event.shelving,
-        "SuppressedOrShelved": event.suppressed_or_shelved,
-        "Quality": output::status(event.quality),
-        "Comment": event.comment,
-        "ClientUserId": event.user,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(names: &[(&str, &str)]) -> ConditionTable {
+    pub(super) fn with(names: &[(&str, &str)]) -> ConditionTable {
         let mut table = ConditionTable::new();
         for (number, (source, name)) in (1..).zip(names) {
             let mut event = ConditionEvent::default();
@@ -438,22 +362,15 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_is_named_by_its_id_or_a_part_that_fits_no_other() {
+    fn alarms_are_selected_by_id_or_unique_part() {
         let table = with(&[("Boiler/Temperature", "LevelAlarm"), ("Boiler/Level", "LevelAlarm")]);
-        assert_eq!(meant(&table, "temperature").unwrap()[0].condition_id, NodeId::numeric(2, 1));
-        assert_eq!(meant(&table, "ns=2;i=2").unwrap()[0].source_name, "Boiler/Level");
-        assert_eq!(meant(&table, "all").unwrap().len(), 2);
-        let several = meant(&table, "boiler").unwrap_err().to_string();
+        assert_eq!(selected(&table, "temperature").unwrap()[0].condition_id, NodeId::numeric(2, 1));
+        assert_eq!(selected(&table, "ns=2;i=2").unwrap()[0].source_name, "Boiler/Level");
+        assert_eq!(selected(&table, "all").unwrap().len(), 2);
+        let several = selected(&table, "boiler").unwrap_err().to_string();
         assert!(several.contains("several alarms match boiler: Boiler/"), "{several}");
-        let none = meant(&table, "pump").unwrap_err().to_string();
+        let none = selected(&table, "pump").unwrap_err().to_string();
         assert!(none.contains("no alarm in the list matches pump; the list has Boiler/"), "{none}");
-        assert!(meant(&ConditionTable::new(), "all").is_err());
-    }
-
-    #[test]
-    fn texts_of_a_server_cannot_move_the_cursor() {
-        let table = with(&[("Bo\u{1b}[2Jiler\n", "x")]);
-        let shown = super::table(&table, 10, Output::new(true, crate::output::ColorChoice::Never));
-        assert!(!shown.contains('\u{1b}') && shown.lines().count() <= 4, "{shown:?}");
+        assert!(selected(&ConditionTable::new(), "all").is_err());
     }
 }

@@ -4,7 +4,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::node::NodeSpec;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::session::{self, Session};
 use crate::walk::{self, Child};
@@ -16,7 +16,7 @@ use taktwerk_lab::table::{Align, Table, cut};
 use taktwerk_schema::ReadValueId;
 use taktwerk_types::NodeId;
 
-/// Nodes browsed with one call; the session splits it further if the server wants that.
+/// Nodes per Browse request. The session splits it further if the server requires that.
 const BATCH: usize = 500;
 
 /// Arguments of `taktwerk browse`.
@@ -25,7 +25,7 @@ pub(crate) struct BrowseArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
 
-    /// Where to begin: a NodeId or a browse path.
+    /// Start node: a NodeId or a browse path.
     #[arg(value_name = "NODE", default_value = "/Objects")]
     node: NodeSpec,
 
@@ -42,12 +42,12 @@ pub(crate) struct BrowseArgs {
     list: bool,
 }
 
-/// A node of the tree.
+/// A node in the result.
 struct Found {
     child: Child,
     depth: usize,
     parent: Option<usize>,
-    /// Seen before: it is shown, but what is below it stands where it was seen first.
+    /// Whether the node was found before. Its children are listed only at the first place.
     again: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt)
     }
 }
 
-/// The starting node's own name.
+/// The BrowseName of the start node.
 fn describe(session: &mut Session, node: &NodeId) -> Result<String, Failure> {
     let name = ReadValueId {
         node_id: node.clone(),
@@ -94,7 +94,7 @@ fn describe(session: &mut Session, node: &NodeId) -> Result<String, Failure> {
     Ok(format!("{}  {node}", result.value.unwrap_or_default()))
 }
 
-/// Level by level, many nodes with one request; each node once, so cycles end.
+/// Browses level by level, with many nodes per request. Each node is browsed once, so cycles end.
 fn breadth_first(
     session: &mut Session,
     start: &NodeId,
@@ -139,7 +139,7 @@ fn breadth_first(
     Ok((found, refused))
 }
 
-/// The indexes of the children of each node, in order; the root is last.
+/// The indexes of the children of each node, in order. The root is last.
 fn children_of(found: &[Found]) -> Vec<Vec<usize>> {
     let mut children = vec![Vec::new(); found.len() + 1];
     for (index, node) in found.iter().enumerate() {
@@ -152,8 +152,8 @@ fn children_of(found: &[Found]) -> Vec<Vec<usize>> {
 
 fn tree(root: &str, found: &[Found], output: Output) -> String {
     let children = children_of(found);
-    let mut text = format!("{root}\n");
-    // Depth first with a stack of (node, prefix, last): the recursion of a hostile address space has no end.
+    let mut text = format!("{}\n", output::in_line(root));
+    // With an explicit stack of (node, prefix, last), because the depth of a hostile address space is not limited.
     let mut stack: Vec<(usize, String, bool)> = Vec::new();
     let push = |stack: &mut Vec<(usize, String, bool)>, of: usize, prefix: &str| {
         let list = children.get(of).map_or(&[][..], Vec::as_slice);
@@ -165,10 +165,12 @@ fn tree(root: &str, found: &[Found], output: Output) -> String {
     while let Some((index, prefix, last)) = stack.pop() {
         let Some(node) = found.get(index) else { continue };
         let branch = if last { "└─ " } else { "├─ " };
-        let name = cut(&node.child.browse_name.to_string(), 60);
+        let name = node.child.browse_name.to_string();
+        let name = cut(&output::in_line(&name), 60);
         let class = node.child.node_class.to_string();
         let again = if node.again { " ↑" } else { "" };
-        let id = output.faint(&format!("{}  {class}{again}", node.child.node_id));
+        let id = format!("{}  {class}{again}", node.child.node_id);
+        let id = output.faint(&output::in_line(&id));
         text.push_str(&format!("{prefix}{branch}{name}  {id}\n"));
         push(&mut stack, index, &format!("{prefix}{}", if last { "   " } else { "│  " }));
     }
@@ -184,10 +186,10 @@ fn list(found: &[Found]) -> Table {
     ]);
     for node in found.iter().filter(|node| !node.again) {
         table.row([
-            node.child.node_id.to_string(),
+            output::in_line(&node.child.node_id.to_string()).into_owned(),
             node.child.node_class.to_string(),
-            node.child.browse_name.to_string(),
-            node.child.display_name.to_string(),
+            output::in_line(&node.child.browse_name.to_string()).into_owned(),
+            output::in_line(&node.child.display_name.to_string()).into_owned(),
         ]);
     }
     table

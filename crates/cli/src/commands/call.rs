@@ -1,4 +1,4 @@
-//! `taktwerk call`: a method with typed arguments.
+//! `taktwerk call`: calls a method with typed arguments.
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &CallArgs, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses what is not a method: servers answer Bad_MethodInvalid, which does not say why.
+/// Refuses nodes that are not methods. Servers would return Bad_MethodInvalid, which does not name the reason.
 fn check_class(session: &mut Session, method: &NodeId) -> Result<(), Failure> {
     let id = ReadValueId {
         node_id: method.clone(),
@@ -109,7 +109,7 @@ fn check_class(session: &mut Session, method: &NodeId) -> Result<(), Failure> {
     }
 }
 
-/// The object that a method is a component of.
+/// The object that has the method as a component.
 fn owner(session: &mut Session, method: &NodeId) -> Result<NodeId, Failure> {
     let description = BrowseDescription {
         node_id: method.clone(),
@@ -155,7 +155,7 @@ fn described_arguments(
             ReadValueId { node_id: child.node_id, attribute_id: Attribute::VALUE.id(), ..Default::default() };
         let read = session.read(vec![id])?.into_iter().next().unwrap_or_default();
         if read.status().is_bad() {
-            // Taken for a Method without arguments, it would be called with too few of them.
+            // Without the descriptions, the method would be called with too few arguments.
             return Err(Failure::BadStatus(format!(
                 "{} of {method}: {}",
                 child.browse_name.name,

@@ -1,4 +1,4 @@
-//! `taktwerk completions`: what shells need to complete a command line.
+//! `taktwerk completions`: completion scripts for shells.
 
 use crate::failure::Failure;
 use crate::output::Output;

@@ -1,4 +1,4 @@
-//! `taktwerk endpoints`: what a server offers.
+//! `taktwerk endpoints`: lists the endpoints of a server.
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ pub(crate) struct EndpointsArgs {
     connection: ConnectionArgs,
 }
 
-/// Asks for the endpoints and prints them.
+/// Requests the endpoints and prints them.
 pub(crate) fn run(arguments: &EndpointsArgs, output: Output) -> Result<(), Failure> {
     let endpoints = session::endpoints(&arguments.connection)?;
     if output.is_json() {

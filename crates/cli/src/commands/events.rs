@@ -1,4 +1,4 @@
-//! `taktwerk events`: prints events as they come.
+//! `taktwerk events`: prints events as they arrive, and reconnects if the connection is lost.
 
 use crate::connection::ConnectionArgs;
 use crate::event_stream::{EventStream, Next};
@@ -56,25 +56,31 @@ pub(crate) struct EventsArgs {
     duration: Option<Duration>,
 }
 
-/// What is always selected.
+/// Fields that are always selected.
 const FIELDS: [&str; 7] = ["EventId", "EventType", "SourceNode", "SourceName", "Time", "Message", "Severity"];
 
-/// Subscribes and prints until enough has come or the user ends it.
+/// Subscribes and prints until the count is reached or the user interrupts.
 pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let query = query(&arguments.select, arguments.filter.as_deref())?;
-    let mut session = Session::connect(&arguments.connection)?;
+    let mut session = Session::connect_again(&arguments.connection)?;
     let node = match &arguments.node {
         Some(spec) => resolve::one(&mut session, spec)?,
         None => NodeId::numeric(0, object_ids::SERVER),
     };
     let end = arguments.duration.map(|span| monotonic() + span);
-    let mut stream = EventStream::open(&mut session, &node, &query, arguments.interval, arguments.queue)?;
+    let loss = "; events in between are lost";
+    let mut stream =
+        EventStream::open(&mut session, node, &query, arguments.interval, arguments.queue, loss)?;
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {
-        match stream.next(&mut session, &node, end, interrupt)? {
+        match stream.next(&mut session, end, interrupt)? {
             Next::End => break,
+            Next::Ready => {}
+            Next::Notice(notice) => notice.print(output)?,
             Next::Event(fields) => {
-                print(&mut session, query.names(), &fields, output)?;
+                // If the connection was just lost, the event is printed without type definitions.
+                let _ = learn_types(&mut session, &fields);
+                print(&session, query.names(), &fields, output)?;
                 left -= 1;
             }
         }
@@ -83,7 +89,7 @@ pub(crate) fn run(arguments: &EventsArgs, output: Output, interrupt: &Interrupt)
     if interrupt.asked() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// The fields that are always shown, and others; of all events, or of those for which a condition is true.
+/// A query for the standard fields and the given ones, optionally with a filter.
 pub(super) fn query(select: &[String], filter: Option<&str>) -> Result<EventQuery, Failure> {
     for name in unknown_fields(select, filter.unwrap_or_default()) {
         let known = Ns0::get().nodes().map(|node| node.browse_name());
@@ -102,15 +108,15 @@ pub(super) fn query(select: &[String], filter: Option<&str>) -> Result<EventQuer
     }
 }
 
-/// The fields without a namespace that no type of namespace 0 has. A server cannot tell them from those that an event does
-/// not have, so the condition would never be true.
+/// The fields without a namespace that no type of namespace 0 has. Servers treat them like missing fields, so the
+/// condition would never be true.
 fn unknown_fields(select: &[String], filter: &str) -> Vec<String> {
     let named = RefCell::new(select.to_vec());
     let field = |name: &str| {
         named.borrow_mut().push(name.to_owned());
         Ok(SimpleAttributeOperand::default())
     };
-    // A condition that cannot be read is an error elsewhere.
+    // A syntax error in the condition is reported elsewhere.
     let _ = event_query::parse_with(filter, &field);
     let is_known = |part: &str| {
         let has_namespace =
@@ -132,17 +138,18 @@ fn unknown_fields(select: &[String], filter: &str) -> Vec<String> {
     unknown
 }
 
-/// Prints one event: a line, or a JSON document in a line.
+/// Reads the definitions of the structures in an event, for [`print`].
+pub(super) fn learn_types(session: &mut Session, fields: &[Variant]) -> Result<(), Failure> {
+    fields.iter().try_for_each(|field| session.learn_types(Some(field)))
+}
+
+/// Prints one event: as a line, or as JSON in one line.
 pub(super) fn print(
-    session: &mut Session,
+    session: &Session,
     names: &[String],
     fields: &[Variant],
     output: Output,
 ) -> Result<(), Failure> {
-    for field in fields {
-        session.learn_types(Some(field))?;
-    }
-    let session = &*session;
     if output.is_json() {
         let mut document = Map::new();
         for (name, value) in names.iter().zip(fields) {
@@ -154,17 +161,20 @@ pub(super) fn print(
         }
         return output.line(&document.into());
     }
-    let text = |at: usize| fields.get(at).map(|value| session.show(value)).unwrap_or_default();
+    let shown = |value: &Variant| output::in_line(&session.show(value)).into_owned();
+    let text = |at: usize| fields.get(at).map(shown).unwrap_or_default();
     let time = match fields.get(4) {
         Some(Variant::DateTime(time)) => output::short(Some(*time)),
         _ => String::new(),
     };
     let kind = match fields.get(1) {
-        Some(Variant::NodeId(id)) => type_name(id).map_or_else(|| id.to_string(), str::to_owned),
+        Some(Variant::NodeId(id)) => {
+            type_name(id).map_or_else(|| output::in_line(&id.to_string()).into_owned(), str::to_owned)
+        }
         _ => String::new(),
     };
     let message = match fields.get(5) {
-        Some(Variant::LocalizedText(message)) => message.text.as_str().to_owned(),
+        Some(Variant::LocalizedText(message)) => output::in_line(message.text.as_str()).into_owned(),
         _ => text(5),
     };
     let severity = match fields.get(6) {
@@ -174,12 +184,12 @@ pub(super) fn print(
     let mut line = format!("{}  {severity}  {}  {message}", output.faint(&time), text(3));
     let more = names.iter().zip(fields).skip(FIELDS.len());
     for (name, value) in more.filter(|(_, value)| !matches!(value, Variant::Empty)) {
-        line.push_str(&format!("  {}", output.faint(&format!("{name}={}", session.show(value)))));
+        line.push_str(&format!("  {}", output.faint(&format!("{name}={}", shown(value)))));
     }
     if kind != "BaseEventType" {
         line.push_str(&format!("  {}", output.faint(&format!("({kind})"))));
     }
-    output.text(&printable(&line))
+    output.text(&line)
 }
 
 /// The name of a type of the specification.
@@ -188,41 +198,12 @@ fn type_name(id: &NodeId) -> Option<&'static str> {
     Ns0::get().node(number).map(|node| node.browse_name())
 }
 
-/// A server's texts cannot move the cursor or change colours: control characters become spaces, except for our own colours.
-fn printable(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(at) = rest.find(|char: char| char.is_control()) {
-        let (before, after) = rest.split_at(at);
-        shown.push_str(before);
-        let own = ["\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m"].into_iter().find(|own| after.starts_with(own));
-        match own {
-            Some(own) => {
-                shown.push_str(own);
-                rest = after.get(own.len()..).unwrap_or_default();
-            }
-            None => {
-                shown.push(' ');
-                rest = after.char_indices().nth(1).map_or("", |(at, _)| after.get(at..).unwrap_or_default());
-            }
-        }
-    }
-    shown.push_str(rest);
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_of_a_server_are_not_printed() {
-        assert_eq!(printable("a\nb\u{1b}[2Jc\u{7}"), "a b [2Jc ");
-        assert_eq!(printable("\u{1b}[2mfaint\u{1b}[0m"), "\u{1b}[2mfaint\u{1b}[0m");
-    }
-
-    #[test]
-    fn fields_that_no_standard_type_has_are_named() {
+    fn fields_unknown_to_standard_types_are_reported() {
         let of = |filter: &str| unknown_fields(&[], filter);
         assert_eq!(of("severty >= 300 and message like '%x%'"), ["severty"]);
         assert_eq!(of("severity >= high"), ["high"]);

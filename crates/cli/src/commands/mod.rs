@@ -1,4 +1,4 @@
-//! The client commands, one file each: arguments, what is asked of the server, what is printed.
+//! The client commands, one file each: arguments, requests, output.
 
 pub(crate) mod alarms;
 pub(crate) mod backup;

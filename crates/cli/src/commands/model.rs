@@ -1,4 +1,4 @@
-//! `taktwerk model`: what a load will cost, learnt from what loads have cost.
+//! `taktwerk model`: CPU cost models, fitted to measurements.
 
 use super::lab::StoreArgs;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use taktwerk_lab::report::date;
 use taktwerk_lab::store::{Run, StoreError};
 use taktwerk_lab::table::{Align, Table};
 
-/// What can be done with a model.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
     /// Fit a model to a run of `lab calibrate` or `lab reproduce burger-cpu`.
@@ -88,7 +88,7 @@ pub(super) struct ModelArgs {
     store: StoreArgs,
 }
 
-/// Runs one of them.
+/// Runs a command.
 pub(crate) fn run(command: &ModelCommand, output: Output) -> Result<(), Failure> {
     match command {
         ModelCommand::Fit(arguments) => fit(arguments, output),
@@ -96,7 +96,7 @@ pub(crate) fn run(command: &ModelCommand, output: Output) -> Result<(), Failure>
     }
 }
 
-/// A model for each stack in the measurements.
+/// Fits a model for each stack in the measurements.
 pub(crate) fn fit_all(measurements: &[Measurement]) -> Result<Vec<Model>, Failure> {
     let mut stacks: Vec<&str> = Vec::new();
     for measurement in measurements {
@@ -116,10 +116,10 @@ pub(crate) fn fit_all(measurements: &[Measurement]) -> Result<Vec<Model>, Failur
     Ok(models)
 }
 
-/// The experiments whose loads are made for a model.
+/// The experiments with measurements for models.
 const DATA: [&str; 2] = [super::lab::CALIBRATE, "burger-cpu"];
 
-/// The models of a run, and which run it was.
+/// The models of a run, and the run.
 fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), Failure> {
     let store = store.open_to_read()?;
     let run = store.choose_of(wanted, &DATA).map_err(|error| match error {
@@ -143,10 +143,10 @@ fn of_run(store: &StoreArgs, wanted: Option<&str>) -> Result<(Vec<Model>, Run), 
     Ok((models, run))
 }
 
-/// The models in a file of this directory that `model fit -o` wrote, or those of a host that comes with the program.
+/// The models in a file of this directory (from `model fit -o`), or those of a built-in host.
 pub(crate) fn read(directory: &Path, path: &Path) -> Result<Vec<Model>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
-        Failure::Usage(format!("{} is no file of models: {error}", path.display()))
+        Failure::Usage(format!("{} is not a file of models: {error}", path.display()))
     };
     let text = hosts::read(directory, path, hosts::Kind::Models).map_err(Failure::Usage)?;
     let models: Vec<Model> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
@@ -162,18 +162,18 @@ pub(crate) fn read(directory: &Path, path: &Path) -> Result<Vec<Model>, Failure>
     }
     match models.iter().find_map(Model::problem) {
         Some(problem) => Err(wrong(&problem)),
-        None if models.is_empty() => Err(wrong(&"there is none in it")),
+        None if models.is_empty() => Err(wrong(&"it contains no model")),
         None => Ok(models),
     }
 }
 
 impl ModelArgs {
-    /// Whether the user says where the model comes from.
+    /// Whether the user has specified the model.
     pub(super) fn is_named(&self) -> bool {
         self.model.is_some() || self.run.is_some()
     }
 
-    /// The stack's model, from the file or else from the run.
+    /// The stack's model, from the file or from the run.
     pub(super) fn load(&self) -> Result<Model, Failure> {
         match &self.model {
             None => self.choose(of_run(&self.store, self.run.as_deref())?.0),
@@ -181,7 +181,7 @@ impl ModelArgs {
         }
     }
 
-    /// The stack's model from a file that `model fit -o` wrote.
+    /// The stack's model from a file (from `model fit -o`).
     pub(super) fn read(&self, directory: &Path, path: &Path) -> Result<Model, Failure> {
         self.choose(read(directory, path)?)
     }
@@ -190,7 +190,7 @@ impl ModelArgs {
         let Some(at) = models.iter().position(|model| model.stack == self.stack) else {
             let known: Vec<&str> = models.iter().map(|model| model.stack.as_str()).collect();
             return Err(Failure::Usage(format!(
-                "there is no model of {:?}, only of {}",
+                "there is no model of {:?}; available: {}",
                 self.stack,
                 known.join(", ")
             )));
@@ -208,7 +208,7 @@ fn fit(arguments: &FitArgs, output: Output) -> Result<(), Failure> {
     }
     if !output.is_json() {
         output
-            .text(&format!("learnt from run {} ({}, {} measurements)", run.id, run.name, run.measurements))?;
+            .text(&format!("fitted to run {} ({}, {} measurements)", run.id, run.name, run.measurements))?;
     }
     print(&models, output)?;
     match &arguments.output {
@@ -217,7 +217,7 @@ fn fit(arguments: &FitArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// Prints models: all forms, the one that is used first.
+/// Prints models: all forms, the selected one first.
 pub(crate) fn print(models: &[Model], output: Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.document(&json!(models));
@@ -276,8 +276,8 @@ fn text(model: &Model) -> String {
     text.push_str(&wrapped(
         "",
         &format!(
-            "Nine of ten measurements lie between {low} and {high} times what '{}' predicts for them without having seen \
-             them (tenfold cross-validation).",
+            "Nine of ten measurements are between {low} and {high} times the prediction of '{}' without them \
+             (tenfold cross-validation).",
             model.fit.form
         ),
     ));
@@ -329,7 +329,6 @@ fn predict(arguments: &PredictArgs, output: Output) -> Result<(), Failure> {
     if outside.is_empty() {
         return Ok(());
     }
-    let said =
-        format!("outside of what was measured, so the interval promises too much: {}", outside.join("; "));
+    let said = format!("outside the measured range, so the interval is too narrow: {}", outside.join("; "));
     output.text(wrapped("note    ", &said).trim_end())
 }

@@ -1,4 +1,4 @@
-//! `taktwerk node`: nodes and references that a client adds to a server and deletes.
+//! `taktwerk node`: adds nodes and references to a server, and deletes them.
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
@@ -231,7 +231,7 @@ fn link(arguments: &LinkArgs, output: Output, adds: bool) -> Result<(), Failure>
     refused(&format!("cannot {verb} {what}"), status)
 }
 
-/// What a value looks like.
+/// The type that the text looks like.
 fn guess(text: &str) -> BuiltInType {
     let first = text.trim().trim_start_matches('[').split([',', ']']).next().unwrap_or_default().trim();
     match first {
@@ -241,7 +241,7 @@ fn guess(text: &str) -> BuiltInType {
     }
 }
 
-/// `2:Pump` or `Pump`.
+/// Parses `2:Pump` or `Pump`.
 fn browse_name(text: &str, namespace: u16) -> QualifiedName {
     let split = text.split_once(':').and_then(|(index, name)| Some((index.parse::<u16>().ok()?, name)));
     let (index, name) = split.unwrap_or((namespace, text));
@@ -256,13 +256,14 @@ fn refused(what: &str, status: StatusCode) -> Result<(), Failure> {
         StatusCode::BAD_USER_ACCESS_DENIED => {
             "; the permissions AddNode, AddReference, DeleteNode and RemoveReference decide"
         }
-        StatusCode::BAD_NO_DELETE_RIGHTS => "; clients can delete what clients have added",
+        StatusCode::BAD_NO_DELETE_RIGHTS => "; clients can delete only what clients have added",
         _ => "",
     };
     Err(Failure::BadStatus(refusal(what, status, advice)))
 }
 
-/// What was refused, why, and what to do. The advice goes on where the description's full stop is.
+/// A message with the refused operation, the reason and the advice. The advice replaces the full stop of the
+/// description.
 fn refusal(what: &str, status: StatusCode, advice: &str) -> String {
     let why = status.description().unwrap_or_default();
     let why = if advice.is_empty() { why } else { why.trim_end_matches('.') };
@@ -274,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_one_sentence_with_its_advice() {
+    fn refusals_end_with_the_advice() {
         let status = StatusCode::BAD_NO_DELETE_RIGHTS;
         let advised = refusal("cannot delete i=1", status, "; ask");
         assert!(advised.ends_with("to be deleted; ask"), "{advised}");
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn values_say_what_they_are() {
+    fn types_are_guessed_from_values() {
         for (text, kind) in [
             ("1", BuiltInType::Double),
             ("-2.5e3", BuiltInType::Double),

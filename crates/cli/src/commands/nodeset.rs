@@ -1,4 +1,4 @@
-//! `taktwerk nodeset`: address spaces as NodeSet2 files.
+//! `taktwerk nodeset`: exports address spaces to NodeSet2 files.
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
@@ -46,7 +46,7 @@ pub(crate) struct ExportArgs {
     no_values: bool,
 }
 
-/// Nodes per request, so that an interrupt is noticed soon.
+/// Nodes per request. It limits the delay of an interrupt.
 const BATCH: usize = 500;
 
 /// Runs one of the commands.
@@ -58,7 +58,7 @@ pub(crate) fn run(command: &NodeSetCommand, output: Output, interrupt: &Interrup
     let ids = below(&mut session, root, interrupt)?;
     if ids.is_empty() {
         return Err(Failure::BadStatus(format!(
-            "{} has only nodes of namespace 0 below it, which every server has: name another node",
+            "{}: all nodes below are in namespace 0, which every server has. Name another node",
             arguments.node
         )));
     }
@@ -83,8 +83,8 @@ pub(crate) fn run(command: &NodeSetCommand, output: Output, interrupt: &Interrup
     }
 }
 
-/// A node and what its hierarchical references lead to, without namespace 0: what the specification has below its own nodes
-/// is on every server.
+/// A node and everything below it by hierarchical references. The children of nodes of namespace 0 that belong to the
+/// specification are skipped, because every server has them.
 fn below(session: &mut Session, root: NodeId, interrupt: &Interrupt) -> Result<Vec<NodeId>, Failure> {
     let mut seen = BTreeSet::from([root.clone()]);
     let mut found = vec![root];
@@ -127,7 +127,7 @@ fn hierarchical_types(session: &mut Session) -> Result<BTreeSet<NodeId>, Failure
 /// Attributes of every node.
 const COMMON: [u32; 4] = [2, 3, 4, 5];
 
-/// Reads nodes with their references.
+/// Reads the attributes and references of nodes.
 fn describe(
     session: &mut Session,
     ids: &[NodeId],

@@ -1,4 +1,4 @@
-//! `taktwerk query`: nodes of a type, filtered by what they have (Part 4 Annex B.2).
+//! `taktwerk query`: finds nodes of a type, filtered by their fields (Part 4 Annex B.2).
 
 use crate::attribute::Attribute;
 use crate::connection::ConnectionArgs;
@@ -31,10 +31,10 @@ pub(crate) struct QueryArgs {
     #[arg(value_name = "TYPE")]
     kind: String,
 
-    /// Show only nodes for which this is true. Fields are paths of BrowseNames from the node, such as 2:Pump/2:Speed, with
-    /// #Attribute behind them if not the value is meant; #Value is the value of the node itself, and Value alone a child of
-    /// that name. Operators are =, !=, <, <=,
-    /// >, >=, like, between, in, is null, oftype, inview, relatedto, and, or, not.
+    /// Show only nodes for which this is true. Fields are paths of BrowseNames from the node, such as 2:Pump/2:Speed.
+    /// Append #Attribute for an attribute other than Value. #Value is the value of the node itself, and Value a child
+    /// with that name. Operators are =, !=, <, <=, >, >=, like, between, in, is null, oftype, inview, relatedto, and,
+    /// or, not.
     #[arg(short, long = "where", value_name = "CONDITION")]
     condition: Option<String>,
 
@@ -50,12 +50,12 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "NODE")]
     view: Option<NodeSpec>,
 
-    /// Stop after so many nodes.
+    /// Stop after this many nodes.
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u32>,
 }
 
-/// A field of a node: an attribute of what a path leads to.
+/// A field of a node: an attribute of the target of a path.
 #[derive(Debug, Clone)]
 struct Field {
     text: String,
@@ -80,8 +80,8 @@ impl std::str::FromStr for Field {
 }
 
 impl Field {
-    /// What to write if an attribute is meant and a child of its name is asked for.
-    fn misread(&self) -> Option<String> {
+    /// A hint if the field names a child but an attribute was probably intended.
+    fn attribute_hint(&self) -> Option<String> {
         let [name] = self.path.as_slice() else { return None };
         let of_name = |attribute: &Attribute| attribute.name().eq_ignore_ascii_case(name.name.as_str());
         let meant = Attribute::all().find(of_name).filter(|_| name.namespace_index == 0)?;
@@ -94,7 +94,7 @@ impl Field {
         })
     }
 
-    /// As a condition wants it.
+    /// The field as an operand of the filter.
     fn operand(self, kind: &NodeId) -> SimpleAttributeOperand {
         SimpleAttributeOperand {
             type_definition_id: kind.clone(),
@@ -104,7 +104,7 @@ impl Field {
         }
     }
 
-    /// As what is to be returned.
+    /// The field as a column of the result.
     fn description(&self) -> QueryDataDescription {
         let step = |target_name: &QualifiedName| RelativePathElement {
             reference_type_id: NodeId::numeric(0, reference_type_ids::HIERARCHICAL_REFERENCES),
@@ -120,7 +120,7 @@ impl Field {
     }
 }
 
-/// Asks and prints.
+/// Queries and prints.
 pub(crate) fn run(arguments: &QueryArgs, output: Output) -> Result<(), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
     let kind = kind(&mut session, &arguments.kind)?;
@@ -157,14 +157,14 @@ pub(crate) fn run(arguments: &QueryArgs, output: Output) -> Result<(), Failure> 
         |at: usize| found.iter().all(|one| matches!(one.values.get(at + 1), None | Some(Variant::Empty)));
     let empty = selected.filter(|(at, _)| without(*at)).map(|(_, field)| field);
     let of_condition = fields.iter().filter(|_| found.is_empty());
-    for note in of_condition.chain(empty).filter_map(Field::misread) {
+    for note in of_condition.chain(empty).filter_map(Field::attribute_hint) {
         tell!("note: {note}");
     }
     session.close();
     result
 }
 
-/// The type that a name or a node says.
+/// The type with this name or NodeId.
 fn kind(session: &mut Session, text: &str) -> Result<NodeId, Failure> {
     let is_type = |class| matches!(class, NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE);
     let types = || Ns0::get().nodes().filter(|node| is_type(node.class()));
@@ -176,7 +176,7 @@ fn kind(session: &mut Session, text: &str) -> Result<NodeId, Failure> {
         Err(_) => {
             let meant = suggestion::question(text, types().map(|node| node.browse_name()));
             Err(Failure::Usage(format!(
-                "{text} is no type of the specification{meant}{} Name other types by their NodeId or by a path such as \
+                "{text} is not a type of the specification{meant}{} Name other types by their NodeId or by a path such as \
                  /Types/ObjectTypes/BaseObjectType/2:PumpType",
                 if meant.is_empty() { "." } else { "" }
             )))
@@ -184,7 +184,7 @@ fn kind(session: &mut Session, text: &str) -> Result<NodeId, Failure> {
     }
 }
 
-/// Reads --where: the filter, and the fields in it.
+/// Parses --where. Returns the filter, and the fields in it.
 fn condition(text: &str, kind: &NodeId) -> Result<(ContentFilter, Vec<Field>), Failure> {
     let fields = RefCell::new(Vec::new());
     let field = |name: &str| {
@@ -197,7 +197,7 @@ fn condition(text: &str, kind: &NodeId) -> Result<(ContentFilter, Vec<Field>), F
     Ok((filter, fields.into_inner()))
 }
 
-/// All data sets, over several responses, up to a number.
+/// Reads all data sets up to a limit, with QueryNext.
 fn all(
     session: &mut Session,
     mut request: QueryFirstRequest,
@@ -209,7 +209,7 @@ fn all(
     let mut found = first.query_data_sets;
     let mut point = first.continuation_point;
     while !point.as_bytes().is_empty() {
-        // What is not wanted any more is given back.
+        // Release the continuation point if the rest is not needed.
         let release_continuation_point = found.len() >= max;
         let mut next = QueryNextRequest {
             continuation_point: point,
@@ -224,7 +224,7 @@ fn all(
     Ok(found)
 }
 
-/// What the server does not understand of a query.
+/// The parts of a query that the server does not support.
 fn refused(response: &QueryFirstResponse) -> Result<(), Failure> {
     let parsing = response.parsing_results.iter();
     let mut types = parsing.flat_map(|result| {
@@ -302,10 +302,10 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_that_is_written_as_a_child_is_noticed() {
+    fn attributes_written_as_children_get_a_hint() {
         let notes = |text: &str| -> Vec<String> {
             let (_, fields) = condition(text, &NodeId::numeric(0, 61)).unwrap();
-            fields.iter().filter_map(Field::misread).collect()
+            fields.iter().filter_map(Field::attribute_hint).collect()
         };
         assert_eq!(
             notes("value > 200"),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_says_what_is_wrong_with_it() {
+    fn invalid_conditions_are_reported_with_their_position() {
         let kind = NodeId::numeric(0, 61);
         assert_eq!(condition("2:Speed > 1 and #BrowseName != '2:x'", &kind).unwrap().0.elements.len(), 4);
         let error = condition("2:Speed > 1 and a#b = 1", &kind).unwrap_err().to_string();

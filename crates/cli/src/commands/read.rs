@@ -41,7 +41,7 @@ pub(crate) struct ReadArgs {
     max_age: f64,
 }
 
-/// One thing to read.
+/// An attribute to read.
 struct Wanted {
     node: NodeId,
     attribute: Attribute,
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
     let results = session.read_aged(request, arguments.max_age)?;
     let mut rows: Vec<(Wanted, DataValue)> = wanted.into_iter().zip(results).collect();
     if arguments.all {
-        // Attributes that a NodeClass does not have are no news.
+        // Attributes that the NodeClass does not have are omitted.
         rows.retain(|(_, value)| value.status() != StatusCode::BAD_ATTRIBUTE_ID_INVALID);
     }
     for (_, value) in &rows {
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
     result?;
     let bad = rows.iter().filter(|(_, value)| value.status().is_bad()).count();
     match rows.iter().find(|(_, value)| value.status().is_bad()) {
-        // A node's missing attribute is not an error when all were asked for.
+        // With --all, a single missing attribute is not an error.
         Some(_) if arguments.all && bad < rows.len() => Ok(()),
         Some((wanted, value)) => {
             let status = value.status();
@@ -110,8 +110,8 @@ pub(crate) fn run(arguments: &ReadArgs, output: Output) -> Result<(), Failure> {
             Err(Failure::BadStatus(format!(
                 "{bad} of {} reads failed; {}: {status}: {why}{}",
                 rows.len(),
-                wanted.node,
-                // The attribute may be another one than the Value.
+                output::in_line(&wanted.node.to_string()),
+                // The attribute may be other than Value.
                 if wanted.attribute == Attribute::VALUE || status == StatusCode::BAD_NODE_ID_UNKNOWN {
                     session::advice(&wanted.node, status)
                 } else {
@@ -156,9 +156,9 @@ fn print(rows: &[(Wanted, DataValue)], session: &mut Session, output: Output) ->
     ]);
     for (wanted, value) in rows {
         table.row([
-            wanted.node.to_string(),
+            output::in_line(&wanted.node.to_string()).into_owned(),
             wanted.attribute.name().to_owned(),
-            shown(wanted, value, session),
+            output::in_line(&shown(wanted, value, session)).into_owned(),
             value.value.as_ref().map(Variant::type_name).unwrap_or_default(),
             value.status().to_string(),
             output::short(value.source_timestamp),
@@ -175,7 +175,7 @@ fn shown(wanted: &Wanted, value: &DataValue, session: &Session) -> String {
     }
 }
 
-/// One value whole, however long it is.
+/// A single value without truncation.
 fn single(wanted: &Wanted, value: &DataValue, session: &Session) -> String {
     let mut text = format!("{}\n", shown(wanted, value, session));
     let mut line = |name: &str, value: String| {
@@ -183,7 +183,8 @@ fn single(wanted: &Wanted, value: &DataValue, session: &Session) -> String {
             text.push_str(&format!("  {name:<12} {value}\n"));
         }
     };
-    line("node", format!("{}#{}", wanted.node, wanted.attribute));
+    let node = format!("{}#{}", wanted.node, wanted.attribute);
+    line("node", output::in_line(&node).into_owned());
     line("type", value.value.as_ref().map(Variant::type_name).unwrap_or_default());
     line("status", value.status().to_string());
     line("source time", value.source_timestamp.map(|time| time.to_string()).unwrap_or_default());
@@ -191,7 +192,7 @@ fn single(wanted: &Wanted, value: &DataValue, session: &Session) -> String {
     text
 }
 
-/// NodeClass as a name: the number says nothing to people.
+/// The name of a NodeClass.
 fn node_class(value: &Variant) -> String {
     match value {
         Variant::Int32(number) => taktwerk_schema::NodeClass(*number).to_string(),

@@ -1,4 +1,4 @@
-//! `taktwerk size`: will a plant fit on its nodes?
+//! `taktwerk size`: checks whether a plant fits its hardware.
 
 use super::model::ModelArgs;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use taktwerk_model::Model;
 use taktwerk_model::figures;
 use taktwerk_model::plant::{Change, Need, Plant, Sized, Verdict};
 
-/// Behind the examples of `--help`.
+/// Text after the examples of `--help`.
 const EXPLAINED: &str = "\
 How points and clients multiply:
   `points` are the monitored values of one node over all its clients. A value that
@@ -35,7 +35,7 @@ pub(crate) struct SizeArgs {
     source: ModelArgs,
 }
 
-/// What is expected, and between what nine of ten lie.
+/// The expected need and its 90 % interval.
 fn need(need: Option<&Need>) -> String {
     let Some(need) = need else { return "–".to_owned() };
     let (low, high) = need.interval90;
@@ -43,18 +43,18 @@ fn need(need: Option<&Need>) -> String {
     format!("{expected} ({low}–{high})")
 }
 
-/// Sizes it.
+/// Reads the plant, sizes it and prints the result.
 pub(crate) fn run(arguments: &SizeArgs, output: Output) -> Result<(), Failure> {
     let file = arguments.file.display().to_string();
     let text = text_file::read(&arguments.file)?;
     let plant = Plant::parse(&text, &file).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut calibrated = BTreeMap::new();
     for (hardware, file) in plant.calibrations() {
-        // Beside the plant, wherever this command was started.
+        // Relative to the directory of the plant file.
         let directory = arguments.file.parent().unwrap_or_else(|| Path::new(""));
         calibrated.insert(hardware.to_owned(), arguments.source.read(directory, Path::new(file))?);
     }
-    // Where all hardware has been calibrated, there need not be a model of anything else.
+    // If all hardware has its own calibration, no other model is needed.
     let model = match calibrated.values().next().filter(|_| !plant.needs_a_model()) {
         Some(calibrated) => calibrated.clone(),
         None => arguments.source.load()?,
@@ -97,14 +97,14 @@ fn print(plant: &Plant, model: &Model, sized: &[Sized], output: Output) -> Resul
     sized.iter().try_for_each(|one| explain(one, output))
 }
 
-/// What is nearest to its limit after a change, and how near.
+/// The resource closest to its limit after a change, and its use.
 fn after(change: &Change) -> String {
     let figure = match (change.nearest, change.memory_mb, change.network_mbit) {
         ("memory", Some(memory), _) => format!("{} MB", figures::number(memory)),
         ("network", _, Some(network)) => format!("{} Mbit/s", figures::number(network)),
         _ => format!("CPU {} %", figures::number(change.cpu_percent)),
     };
-    if change.fits { figure } else { format!("{figure}, still too much") }
+    if change.fits { figure } else { format!("{figure}, still beyond the limit") }
 }
 
 fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
@@ -137,14 +137,14 @@ fn explain(one: &Sized, output: Output) -> Result<(), Failure> {
     if one.scaled {
         text.push_str(&wrapped(
             "  note  ",
-            "scaled from the model's machine; a calibration on the target is worth more",
+            "scaled from the model's machine; a calibration on the target is more accurate",
         ));
     }
     if !one.outside.is_empty() {
         let outside = one.outside.join("; ");
         text.push_str(&wrapped(
             "  note  ",
-            &format!("outside of what was measured, so the interval promises too much: {outside}"),
+            &format!("outside the measured range, so the interval is too narrow: {outside}"),
         ));
     }
     output.text(text.trim_end())

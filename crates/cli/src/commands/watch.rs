@@ -1,4 +1,5 @@
-//! `taktwerk watch`: subscribes and prints changes as they come; with --durable also those of a time without connection.
+//! `taktwerk watch`: subscribes, prints changes and reconnects if the connection is lost. With --durable it also prints
+//! changes from the time without a connection.
 
 mod durable;
 
@@ -9,10 +10,11 @@ use crate::interrupt::Interrupt;
 use crate::node::Operand;
 use crate::output::{self, Output};
 use crate::session::{self, Session};
-use crate::{resolve, span};
+use crate::{reconnection, resolve, span};
 use clap::Args;
 use durable::Kept;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use taktwerk_client::{Delivery, Event, SubscriptionEvent, SubscriptionParams};
 use taktwerk_net::clock::monotonic;
@@ -44,8 +46,8 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     queue: u32,
 
-    /// Make the subscription durable for this many hours: reconnect when the connection is lost, also after a restart of
-    /// the server, and print what changed meanwhile, as far as --queue has room. 0 asks for as long as the server allows.
+    /// Make the subscription durable for this many hours, and print the changes from the time without a connection,
+    /// even after a restart of the server, up to --queue values. 0 requests the maximum.
     #[arg(long, value_name = "HOURS")]
     durable: Option<u32>,
 
@@ -62,25 +64,22 @@ pub(crate) struct WatchArgs {
     duration: Option<Duration>,
 }
 
-/// A watched attribute.
+/// A monitored attribute.
 struct Watched {
     node: NodeId,
     attribute: Attribute,
 }
 
-/// How often interruption is looked for.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which interruption is checked.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(200);
 
 fn millis(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// Subscribes and prints until enough has come or the user ends it.
+/// Subscribes and prints until the count is reached or the user interrupts.
 pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut session = match arguments.durable {
-        None => Session::connect(&arguments.connection)?,
-        Some(_) => Session::connect_for_good(&arguments.connection)?,
-    };
+    let mut session = Session::connect_again(&arguments.connection)?;
     let mut watched = Vec::new();
     for operand in &arguments.nodes {
         let attribute = operand.attribute.unwrap_or(Attribute::VALUE);
@@ -91,26 +90,23 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
         );
     }
     subscribe(&mut session, arguments, &watched, output)?;
-    let mut kept = Kept::default();
+    let mut kept = Kept::new(arguments.durable.is_some());
     let end = arguments.duration.map(|span| monotonic() + span);
     let mut left = arguments.count.unwrap_or(u64::MAX);
-    let mut refused = Vec::new();
+    let mut items = Items::default();
     while left > 0 && !interrupt.asked() {
         let now = monotonic();
         if end.is_some_and(|end| now >= end) {
             break;
         }
-        let until = end.map_or(now + LOOK, |end| end.min(now + LOOK));
+        let until = end.map_or(now + INTERRUPT_INTERVAL, |end| end.min(now + INTERRUPT_INTERVAL));
         match session.client().wait(until) {
             Some(Delivery::DataChanges { values, .. }) => {
                 kept.count(values.iter().map(|(_, value)| value), output)?;
                 for (handle, value) in values {
                     let Some(item) = watched.get(handle as usize) else { continue };
-                    match session.learn_types(value.value.as_ref()) {
-                        // The connection may be lost in this moment: the value is printed all the same.
-                        Err(_) if arguments.durable.is_some() => {}
-                        learnt => learnt?,
-                    }
+                    // If the connection was just lost, the value is printed without type definitions.
+                    let _ = session.learn_types(value.value.as_ref());
                     print(&session, item, &value, output)?;
                     left -= 1;
                     if left == 0 {
@@ -120,11 +116,11 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
             }
             Some(Delivery::Event(event)) => {
                 kept.on_event(&event, output)?;
-                on_event(event, arguments, &watched, &mut refused, output)?;
+                on_event(event, arguments, &watched, &mut items, output)?;
             }
             Some(Delivery::Response(..) | Delivery::Events { .. }) | None => {}
         }
-        if refused.len() == watched.len() {
+        if !items.have_worked && items.refused.len() == watched.len() {
             break;
         }
     }
@@ -132,14 +128,24 @@ pub(crate) fn run(arguments: &WatchArgs, output: Output, interrupt: &Interrupt) 
     if interrupt.asked() {
         return Err(Failure::Interrupted);
     }
-    match refused.first() {
+    match items.refused.values().next() {
         Some(first) => Err(Failure::BadStatus(format!(
             "{} of {} items were refused; {first}",
-            refused.len(),
+            items.refused.len(),
             watched.len()
         ))),
         None => Ok(()),
     }
+}
+
+/// The results of creating the monitored items.
+#[derive(Debug, Default)]
+struct Items {
+    /// Why items were refused, by client handle. They are requested again with each new subscription.
+    refused: BTreeMap<u32, String>,
+    /// Whether any item was ever created. If so, refusals after a restart of the server do not end the command, because
+    /// its nodes may appear later.
+    have_worked: bool,
 }
 
 fn subscribe(
@@ -178,12 +184,12 @@ fn subscribe(
     let core = session.client().core();
     let handle = core.create_subscription(params, monotonic());
     if let Some(hours) = arguments.durable {
-        // A subscription that has items already cannot become durable.
+        // A subscription with items cannot be made durable.
         let created = durable::created(session)?;
         if let Event::Subscription(_, SubscriptionEvent::Created { subscription_id, .. }) = created {
             durable::request(session, subscription_id, hours, arguments.queue, output)?;
         }
-        on_event(created, arguments, watched, &mut Vec::new(), output)?;
+        on_event(created, arguments, watched, &mut Items::default(), output)?;
     }
     let core = session.client().core();
     core.add_items(handle, items, monotonic()).map_err(|error| Failure::Usage(error.to_string()))
@@ -193,7 +199,7 @@ fn on_event(
     event: Event,
     arguments: &WatchArgs,
     watched: &[Watched],
-    refused: &mut Vec<String>,
+    items: &mut Items,
     output: Output,
 ) -> Result<(), Failure> {
     match event {
@@ -215,16 +221,21 @@ fn on_event(
         }
         Event::Subscription(_, SubscriptionEvent::Items(results)) => {
             for result in results {
+                if !result.status.is_bad() {
+                    items.have_worked = true;
+                    items.refused.remove(&result.client_handle);
+                }
                 let name = watched
                     .get(result.client_handle as usize)
                     .map_or(String::new(), |item| item.node.to_string());
                 if result.status.is_bad() {
-                    tell!("{}", output.bad(&format!("{name}: {}", result.status)));
+                    tell!("{}", output.bad(&format!("{}: {}", output::in_line(&name), result.status)));
                     let why = result.status.description().unwrap_or_default();
                     let advice = watched
                         .get(result.client_handle as usize)
                         .map_or_else(String::new, |item| session::advice(&item.node, result.status));
-                    refused.push(format!("{name}: {}: {why}{advice}", result.status));
+                    let problem = format!("{}: {}: {why}{advice}", output::in_line(&name), result.status);
+                    items.refused.insert(result.client_handle, problem);
                 } else if output.is_json() {
                     output.line(&json!({
                         "Event": "ItemCreated",
@@ -235,7 +246,8 @@ fn on_event(
                 } else {
                     let requested = millis(arguments.sampling.unwrap_or(arguments.interval));
                     tell!(
-                        "{name}: sampling requested {requested} ms, revised {} ms; queue requested {}, revised {}",
+                        "{}: sampling requested {requested} ms, revised {} ms; queue requested {}, revised {}",
+                        output::in_line(&name.to_string()),
                         result.revised_sampling_interval_ms,
                         arguments.queue,
                         result.revised_queue_size
@@ -252,10 +264,7 @@ fn on_event(
         Event::Subscription(_, SubscriptionEvent::Ended(status)) => {
             return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));
         }
-        Event::Disconnected(error) => {
-            let reason = error.map_or_else(|| "disconnected".to_owned(), |error| error.to_string());
-            return Err(Failure::Connect(reason));
-        }
+        Event::Disconnected(error) => return Err(reconnection::ended(error)),
         _ => {}
     }
     Ok(())
@@ -282,5 +291,6 @@ fn print(session: &Session, item: &Watched, value: &DataValue, output: Output) -
     } else {
         format!("  {}", output.bad(&status.to_string()))
     };
-    output.text(&format!("{}  {}  {shown}{quality}", output.faint(&time), item.node))
+    let (node, shown) = (item.node.to_string(), output::in_line(&shown));
+    output.text(&format!("{}  {}  {shown}{quality}", output.faint(&time), output::in_line(&node)))
 }

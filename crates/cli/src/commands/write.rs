@@ -1,4 +1,4 @@
-//! `taktwerk write`: values into nodes.
+//! `taktwerk write`: writes values.
 
 use crate::attribute::Attribute;
 use crate::connection::ConnectionArgs;
@@ -36,12 +36,12 @@ pub(super) fn built_in_type(text: &str) -> Result<BuiltInType, String> {
     BuiltInType::ALL
         .into_iter()
         .find(|kind| kind.to_string().eq_ignore_ascii_case(text))
-        .ok_or_else(|| format!("there is no built-in type {text}: write Double, Int32, String, …"))
+        .ok_or_else(|| format!("unknown built-in type {text}: write Double, Int32, String, …"))
 }
 
 fn status_code(text: &str) -> Result<StatusCode, String> {
     StatusCode::from_name(text)
-        .ok_or_else(|| format!("there is no status {text}: write Good, BadSensorFailure, …"))
+        .ok_or_else(|| format!("unknown status {text}: write Good, BadSensorFailure, …"))
 }
 
 /// Splits the arguments into nodes and values.
@@ -56,14 +56,14 @@ fn pairs(arguments: &[String]) -> Result<Vec<(Operand, String)>, Failure> {
         .iter()
         .map(|pair| {
             split_pair(pair).map_or_else(|| Err(Failure::Usage(format!(
-        "{pair:?} is no pair NODE=VALUE: write 'ns=2;s=Speed=4.5', or NODE and VALUE as two arguments"
+        "{pair:?} is not a pair NODE=VALUE: write 'ns=2;s=Speed=4.5', or NODE and VALUE as two arguments"
     ))), |(node, value)| Ok((node.parse().map_err(usage)?, value.to_owned())))
         })
         .collect()
 }
 
-/// `ns=2;s=Speed=4.5`: ids contain `=` themselves, so the value begins behind the first `=` that leaves a node in
-/// front of it which has its identifier.
+/// Splits `ns=2;s=Speed=4.5`. NodeIds contain `=` themselves, so the value begins after the first `=` that leaves a
+/// complete NodeId before it.
 fn split_pair(pair: &str) -> Option<(&str, &str)> {
     pair.match_indices('=').find_map(|(at, _)| {
         let (node, value) = (pair.get(..at)?, pair.get(at + 1..)?);
@@ -71,7 +71,7 @@ fn split_pair(pair: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Reads what the nodes want, writes, and prints the results.
+/// Reads the data types of the nodes, writes, and prints the results.
 pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> {
     let pairs = pairs(&arguments.pairs)?;
     let mut session = Session::connect(&arguments.connection)?;
@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &WriteArgs, output: Output) -> Result<(), Failure> 
     }
 }
 
-/// The value as the node wants it.
+/// Parses the value according to the node's DataType.
 fn typed(
     session: &mut Session,
     node: &NodeId,
@@ -142,7 +142,7 @@ fn typed(
         return value::parse(text, kind, false).map_err(usage);
     }
     if attribute != Attribute::VALUE {
-        // Another attribute is written with the type that it has now.
+        // Other attributes keep the type of their current value.
         let now = read(session, node, attribute)?;
         let kind = now.built_in_type().ok_or_else(|| {
             Failure::Usage(format!("{node}: {attribute} has no value to take the type from: give --type"))
@@ -158,7 +158,7 @@ fn typed(
         other => return Err(Failure::BadStatus(format!("{node}: its DataType is {other}"))),
     };
     let kind = match session.built_in_type(&data_type)? {
-        // An abstract DataType (Number, BaseDataType): the present value shows what fits.
+        // An abstract DataType (Number, BaseDataType): use the type of the current value.
         None | Some(BuiltInType::Variant) => {
             read(session, node, Attribute::VALUE)?.built_in_type().ok_or_else(|| {
                 Failure::Usage(format!(
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_split_behind_the_id() {
+    fn pairs_are_split_after_the_node_id() {
         assert_eq!(split_pair("ns=2;s=Speed=4.5"), Some(("ns=2;s=Speed", "4.5")));
         assert_eq!(split_pair("i=7=x=y"), Some(("i=7", "x=y")));
         assert_eq!(split_pair("/Objects/2:A=1"), Some(("/Objects/2:A", "1")));

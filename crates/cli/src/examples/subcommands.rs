@@ -1,11 +1,10 @@
 //! Examples of the commands below `pki`, `config`, `user`, `pubsub`, `bench`, `lab` and `model`.
 //!
-//! They stand in one table because some of these commands are defined in other crates, which do not know the name of
-//! this program.
+//! They are in one table, because some commands are defined in other crates that do not know the name of this program.
 
 use clap::Command;
 
-/// The commands without `taktwerk`, and their examples.
+/// Paths of commands without `taktwerk`, and their examples.
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "pki init",
@@ -38,14 +37,14 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "pki import",
         "\
-  taktwerk pki import --own certificate.der    the answer of an authority
-  taktwerk pki import ca.der                   trust whom this authority certifies
+  taktwerk pki import --own certificate.der    the certificate from an authority
+  taktwerk pki import ca.der                   trust certificates of this authority
   taktwerk pki import ca.crl                   its revocation list",
     ),
     (
         "pki doctor",
         "\
-  taktwerk pki doctor                  the certificate that was rejected last
+  taktwerk pki doctor                  the last rejected certificate
   taktwerk pki doctor opc.tcp://plc7:4840
   taktwerk pki doctor boiler.der --as client",
     ),
@@ -221,7 +220,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "lab capacity",
         "\
   taktwerk lab capacity localhost --within 5m
-  taktwerk lab capacity plc7 --safe          a plant that is running",
+  taktwerk lab capacity plc7 --safe          a plant in production",
     ),
     (
         "lab cpu show",
@@ -325,12 +324,12 @@ pub(crate) fn with_examples(mut root: Command) -> Command {
     root
 }
 
-/// Adds examples to the command that the names lead to; a build may have fewer commands.
+/// Adds examples to the command with this path. Does nothing if the build does not have it.
 fn add(command: Command, names: &mut Vec<&str>, examples: &str) -> Command {
     if names.is_empty() {
         let heading = if examples.contains('\n') { "Examples" } else { "Example" };
         let before = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
-        // A line that is continued loses the spaces of the next one.
+        // The first line needs its indentation: a continued string literal has none.
         return command.after_help(format!("{before}{heading}:\n  {}", examples.trim_start()));
     }
     let name = names.remove(0);

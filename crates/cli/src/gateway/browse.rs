@@ -1,4 +1,4 @@
-//! `taktwerk gateway browse`: what a source offers, as a table or as tags to paste.
+//! `taktwerk gateway browse`: what a source offers, as a table or as TOML tags.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -30,7 +30,7 @@ pub(crate) struct BrowseArgs {
     #[arg(long = "for", value_name = "SPAN", default_value = "5s", value_parser = span::seconds)]
     within: Duration,
 
-    /// Where to begin: a NodeId, or a filter of MQTT topics.
+    /// Start node: a NodeId, or a filter of MQTT topics.
     #[arg(long, value_name = "NODE|TOPIC")]
     below: Option<String>,
 
@@ -43,7 +43,7 @@ pub(crate) struct BrowseArgs {
     toml: bool,
 }
 
-/// Asks and prints.
+/// Browses and prints.
 pub(crate) fn run(arguments: &BrowseArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut source = source(arguments)?;
     let question = Question {
@@ -80,7 +80,7 @@ fn source(arguments: &BrowseArgs) -> Result<SourceConfig, Failure> {
         return discover::source_of_url(target).map_err(Failure::Usage);
     }
     let path = Path::new(target);
-    let text = file::read_text(path, super::FILE_LEN_MAX)
+    let text = file::read_text(path, taktwerk_config::FILE_LEN_MAX)
         .map_err(|error| Failure::Usage(format!("{target}: {error}")))?;
     let config = GatewayConfig::parse(path, &text).map_err(|mistake| Failure::Usage(mistake.to_string()))?;
     let mut sources = config.map(|config| config.sources).unwrap_or_default();
@@ -88,7 +88,7 @@ fn source(arguments: &BrowseArgs) -> Result<SourceConfig, Failure> {
     let index = match &arguments.source {
         Some(wanted) => names.iter().position(|name| name == wanted).ok_or_else(|| {
             let question = crate::suggestion::question(wanted, names.iter().map(String::as_str));
-            Failure::Usage(format!("{target}: there is no source {wanted:?}{question}"))
+            Failure::Usage(format!("{target}: unknown source {wanted:?}{question}"))
         })?,
         None if sources.len() == 1 => 0,
         None => {

@@ -1,4 +1,4 @@
-//! `taktwerk gateway check`: all mistakes of a file, and what is suspicious in it.
+//! `taktwerk gateway check`: lists all errors and warnings in a file.
 
 use crate::failure::Failure;
 use crate::output::{Output, counted};
@@ -23,7 +23,7 @@ pub(crate) struct CheckArgs {
 /// Checks and prints.
 pub(crate) fn run(arguments: &CheckArgs, output: Output) -> Result<(), Failure> {
     let path = arguments.file.as_path();
-    let text = file::read_text(path, super::FILE_LEN_MAX)
+    let text = file::read_text(path, taktwerk_config::FILE_LEN_MAX)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let (config, mut mistakes) = GatewayConfig::examine(path, &text);
     mistakes.sort_by(|one, two| (&one.path, one.line).cmp(&(&two.path, two.line)));
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &CheckArgs, output: Output) -> Result<(), Failure> 
         errors.push(problem);
     }
     let warnings = match &config {
-        // Half a configuration would be full of suspicion.
+        // Warnings about an incomplete configuration would be misleading.
         Some(config) if errors.is_empty() => review::review(path, config),
         _ => Vec::new(),
     };
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &CheckArgs, output: Output) -> Result<(), Failure> 
     }
 }
 
-/// What is wrong with the rest of the file, which the server needs as well.
+/// Errors in the rest of the file, which the server needs too.
 fn rest(path: &Path, text: &str, config: Option<&GatewayConfig>) -> Option<String> {
     let Some(config) = config else {
         return Some(format!(

@@ -1,4 +1,4 @@
-//! `taktwerk gateway import` and `export`: files of other products as sources and tags, tags as a table.
+//! `taktwerk gateway import` and `export`: converts files of other products to sources and tags, and tags to a table.
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -58,7 +58,7 @@ pub(crate) fn import(arguments: &ImportArgs, output: Output) -> Result<(), Failu
     let imported = import::read(&arguments.file, &read(&arguments.file)?, &wishes)
         .map_err(|mistake| Failure::Usage(mistake.to_string()))?;
     let sections = imported.text();
-    // What is written can be read: a name of the other product may be none here.
+    // Check the result: a valid name in the other product may be invalid here.
     let (_, mistakes) = GatewayConfig::examine(Path::new("imported"), &sections);
     if output.is_json() {
         output.document(&json!({
@@ -89,7 +89,7 @@ pub(crate) fn import(arguments: &ImportArgs, output: Output) -> Result<(), Failu
     if mistakes.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Usage("what was imported needs to be mended".to_owned()))
+        Err(Failure::Usage("the imported tags have errors; see above".to_owned()))
     }
 }
 

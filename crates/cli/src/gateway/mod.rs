@@ -1,8 +1,8 @@
-//! `taktwerk gateway`: what a plant engineer does before and beside `taktwerk serve --config`.
+//! `taktwerk gateway`: tools for the configuration of a gateway.
 //!
-//! - [`check`]: all mistakes of a file, and what is suspicious in it;
-//! - [`browse`]: what a source offers; [`scan`]: devices and servers in a range that the user names ([`targets`]);
-//! - [`import`]: files of other products, and tags as a table.
+//! - [`check`]: errors and warnings in a file;
+//! - [`browse`]: what a source offers; [`scan`]: searches a given range ([`targets`]) for devices and servers;
+//! - [`import`]: conversion of files of other products, and export of tags as a table.
 
 mod browse;
 mod check;
@@ -15,10 +15,10 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Subcommand;
 
-/// Largest file.
+/// Largest imported file, in bytes.
 const FILE_LEN_MAX: u64 = 64 << 20;
 
-/// What to do with sources and tags.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
     /// List all errors and warnings in a file's sources, tags and destinations.

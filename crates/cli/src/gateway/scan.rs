@@ -1,4 +1,4 @@
-//! `taktwerk gateway scan`: Modbus units and OPC UA servers, only where the user says so.
+//! `taktwerk gateway scan`: searches the given hosts and ports for Modbus units and OPC UA servers.
 
 use super::targets;
 use crate::connection::{ConnectionArgs, SecurityArgs};
@@ -47,10 +47,10 @@ pub(crate) struct ScanArgs {
     security: SecurityArgs,
 }
 
-/// Numbers of units. An alias, because clap takes a `Vec` for an argument that is given several times.
+/// Unit numbers. An alias, because clap takes a `Vec` for a repeated argument.
 type Units = Box<[u8]>;
 
-/// What an OPC UA server says.
+/// The response of an OPC UA server.
 struct Discovered {
     url: String,
     outcome: Result<(Vec<ApplicationDescription>, Vec<EndpointDescription>), Failure>,
@@ -113,7 +113,7 @@ fn modbus_text(scanned: &[Scanned]) -> String {
     let mut table = Table::new(&[
         ("address", Align::Left),
         ("unit", Align::Right),
-        ("what it says it is", Align::Left),
+        ("identification", Align::Left),
         ("holding:0", Align::Left),
     ]);
     let (mut silent, mut closed) = (0, 0);

@@ -1,17 +1,17 @@
-//! Ranges of hosts, ports and units, as the user names them.
+//! Parsing of ranges of hosts, ports and units.
 
 use std::net::Ipv4Addr;
 
-/// Most hosts and ports of one scan.
+/// Maximum number of hosts and ports per scan.
 const TARGETS_MAX: usize = 1024;
 
-/// `HOST[:PORT[-PORT]]`, or `A.B.C.D-E[:PORT[-PORT]]`: hosts with ports.
+/// Parses `HOST[:PORT[-PORT]]` or `A.B.C.D-E[:PORT[-PORT]]` to hosts with ports.
 pub(super) fn targets(text: &str, default_port: u16) -> Result<Vec<(String, u16)>, String> {
     let wrong =
         |why: &str| format!("{text:?}: {why}; write HOST, HOST:PORT, HOST:PORT-PORT or 10.0.0.1-20:PORT");
     let (hosts, ports) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, rest) = rest.split_once(']').ok_or_else(|| wrong("a bracket is missing"))?;
+            let (host, rest) = rest.split_once(']').ok_or_else(|| wrong("a closing bracket is missing"))?;
             (host, rest.strip_prefix(':'))
         }
         None => match text.rsplit_once(':') {
@@ -21,12 +21,12 @@ pub(super) fn targets(text: &str, default_port: u16) -> Result<Vec<(String, u16)
     };
     let (first, last) = match ports {
         None => (default_port, default_port),
-        Some(ports) => range(ports).ok_or_else(|| wrong("these are no ports"))?,
+        Some(ports) => range(ports).ok_or_else(|| wrong("the ports are invalid"))?,
     };
     if first == 0 {
-        return Err(wrong("there is no port 0"));
+        return Err(wrong("port 0 is invalid"));
     }
-    let hosts = hosts_of(hosts).ok_or_else(|| wrong("this is no host"))?;
+    let hosts = hosts_of(hosts).ok_or_else(|| wrong("the host is invalid"))?;
     let count = hosts.len().saturating_mul(usize::from(last - first) + 1);
     if count > TARGETS_MAX {
         return Err(format!("{text:?} names {count} hosts and ports; scan at most {TARGETS_MAX} at a time"));
@@ -34,7 +34,7 @@ pub(super) fn targets(text: &str, default_port: u16) -> Result<Vec<(String, u16)
     Ok(hosts.iter().flat_map(|host| (first..=last).map(move |port| (host.clone(), port))).collect())
 }
 
-/// `7` or `1-10`.
+/// Parses `7` or `1-10`.
 fn range(text: &str) -> Option<(u16, u16)> {
     let (first, last) = match text.split_once('-') {
         Some((first, last)) => (first.trim().parse().ok()?, last.trim().parse().ok()?),
@@ -68,7 +68,7 @@ fn hosts_of(text: &str) -> Option<Vec<String>> {
     (!text.is_empty() && text.chars().all(is_name)).then(|| vec![text.to_owned()])
 }
 
-/// `1-10,17`: numbers of units.
+/// Parses unit numbers such as `1-10,17`.
 pub(super) fn units(text: &str) -> Result<Box<[u8]>, String> {
     let wrong = || format!("{text:?}: write unit numbers from 0 to 255, such as 1-10,17");
     let mut units = std::collections::BTreeSet::new();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_as_people_write_them() {
+    fn ranges_are_parsed() {
         let all = |text: &str| {
             let targets = targets(text, 502).unwrap();
             targets.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Values as JSON, in the manner of Part 6 §5.4: 64-bit integers are strings, so are numbers that JSON does not have.
+//! Values as JSON, following Part 6 §5.4: 64-bit integers are strings, and so are numbers that JSON cannot represent.
 
 use serde_json::{Value, json};
 use taktwerk_types::node_id::base64;
@@ -19,7 +19,7 @@ pub(crate) fn variant(value: &Variant) -> Value {
         Variant::UInt32(value) => json!(value),
         Variant::Int64(value) => json!(value.to_string()),
         Variant::UInt64(value) => json!(value.to_string()),
-        // Through its shortest decimal form: 0.1 must not become 0.10000000149011612.
+        // Via the shortest decimal form: 0.1 must not become 0.10000000149011612.
         Variant::Float(value) => float(value.to_string().parse().unwrap_or(f64::from(*value))),
         Variant::Double(value) => float(*value),
         Variant::String(text) => json!(text.as_deref()),
@@ -72,7 +72,7 @@ fn array(array: &Array) -> Value {
     let elements = elements(&array.values);
     let mut shape = array.dimensions.as_slice();
     let mut rows = elements;
-    // From the innermost dimension outwards: each pass folds rows of one length into arrays.
+    // From the innermost dimension outwards: each pass groups elements into arrays of one row.
     while let [rest @ .., length] = shape {
         if rest.is_empty() {
             break;
@@ -106,7 +106,7 @@ pub(crate) fn status(code: StatusCode) -> Value {
     json!({ "Code": code.0, "Symbol": code.to_string() })
 }
 
-/// A DataValue with what it has; a missing status is Good.
+/// A DataValue with its fields; a missing status means Good.
 pub(crate) fn data_value(value: &DataValue) -> Value {
     let mut object = serde_json::Map::new();
     if let Some(inner) = &value.value {

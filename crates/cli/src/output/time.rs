@@ -1,9 +1,9 @@
-//! Times as people read them.
+//! Times for display.
 
 use taktwerk_net::clock;
 use taktwerk_types::UtcTime;
 
-/// The time of day to the millisecond (UTC) if it is today, else the date and the time.
+/// The time of day in milliseconds (UTC) if it is today, otherwise with the date.
 pub(crate) fn short(time: Option<UtcTime>) -> String {
     time.map(|time| relative_to(time, clock::wall())).unwrap_or_default()
 }
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn today_needs_no_date() {
+    fn times_of_today_have_no_date() {
         let time = |text: &str| UtcTime::parse(text).unwrap();
         let now = time("2026-03-04T12:00:00Z");
         assert_eq!(relative_to(time("2026-03-04T11:22:33.4567Z"), now), "11:22:33.456");

@@ -1,4 +1,4 @@
-//! Values of a server, subscribed to and published.
+//! Subscribes to values of a server for publishing.
 
 use crate::connection::{ConnectionArgs, SecurityArgs};
 use crate::endpoint::Endpoint;
@@ -16,29 +16,29 @@ use taktwerk_types::{DataValue, NodeId, StatusCode};
 
 /// The Value attribute.
 const VALUE: u32 = 13;
-/// How long the first values may take.
+/// Timeout for the first values.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// The current values, as server and publisher share them.
-pub(super) type Values = Arc<Mutex<Held>>;
+/// The current values, shared by the subscription and the publisher.
+pub(super) type Values = Arc<Mutex<Current>>;
 
-/// What is known of the server's values.
+/// The current values of the server.
 #[derive(Debug)]
-pub(super) struct Held {
-    /// One for each node.
+pub(super) struct Current {
+    /// One value per node.
     pub(super) values: Vec<DataValue>,
-    /// The server does not answer: they are the last that it had.
+    /// The server does not respond: these are its last values.
     is_lost: bool,
 }
 
-impl Held {
+impl Current {
     fn new(count: usize) -> Self {
         let waiting = DataValue::from_status(StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
         Self { values: vec![waiting; count], is_lost: false }
     }
 
-    /// The subscription is made anew: each value is the last one until the server has sent it again.
-    fn begin_again(&mut self) {
+    /// The subscription was created again: values are old until the server has sent them again.
+    fn reset(&mut self) {
         self.is_lost = false;
         self.values.iter_mut().for_each(age);
     }
@@ -49,7 +49,7 @@ impl Held {
         }
     }
 
-    /// Copies values into fields, with what is known of their quality.
+    /// Copies values into fields, with their quality.
     fn copy(&self, first: usize, fields: &mut [DataValue]) {
         for (field, value) in fields.iter_mut().zip(self.values.iter().skip(first)) {
             field.clone_from(value);
@@ -60,25 +60,25 @@ impl Held {
     }
 }
 
-/// A value that may not be current any more. One that was bad stays bad.
+/// Marks a value as possibly outdated. A Bad status is kept.
 fn age(value: &mut DataValue) {
     if !value.status().is_bad() {
         value.status = Some(StatusCode::UNCERTAIN_NO_COMMUNICATION_LAST_USABLE_VALUE);
     }
 }
 
-fn lock(values: &Values) -> std::sync::MutexGuard<'_, Held> {
+fn lock(values: &Values) -> std::sync::MutexGuard<'_, Current> {
     values.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A subscription to a server.
 pub(super) struct Bridge {
     session: Session,
-    /// What is watched.
+    /// The monitored nodes.
     pub(super) nodes: Vec<NodeId>,
-    /// What it has now.
+    /// The current values.
     pub(super) values: Values,
-    /// All values have come once: what happens from now on does not end the bridge.
+    /// Set when all first values have arrived. Later errors of items do not end the bridge.
     is_open: bool,
 }
 
@@ -111,7 +111,7 @@ impl Bridge {
         let core = session.client().core();
         let handle = core.create_subscription(params, monotonic());
         core.add_items(handle, items, monotonic()).map_err(|error| Failure::Usage(error.to_string()))?;
-        let values = Arc::new(Mutex::new(Held::new(nodes.len())));
+        let values = Arc::new(Mutex::new(Current::new(nodes.len())));
         let mut bridge = Self { session, nodes, values, is_open: false };
         let end = monotonic() + FIRST;
         while monotonic() < end && !interrupt.asked() && bridge.is_waiting() {
@@ -126,7 +126,8 @@ impl Bridge {
         held.values.iter().any(|value| value.status() == StatusCode::BAD_WAITING_FOR_INITIAL_DATA)
     }
 
-    /// Takes what the server sends for at most so long. While the server is away, its last values are there, Uncertain.
+    /// Processes messages of the server for at most `span`. If the server is down, its last values stay, with the
+    /// status Uncertain.
     pub(super) fn turn(&mut self, span: Duration) -> Result<(), Failure> {
         match self.session.client().wait(monotonic() + span) {
             Some(Delivery::DataChanges { values, .. }) => {
@@ -136,9 +137,9 @@ impl Bridge {
             Some(Delivery::Event(Event::Subscription(_, event))) => return self.subscription(event),
             Some(Delivery::Event(Event::ConnectionLost { error, .. })) => {
                 lock(&self.values).is_lost = true;
-                tracing::warn!(%error, "the server is gone; its last values are published as Uncertain");
+                tracing::warn!(%error, "connection to the server lost; its last values are published as Uncertain");
             }
-            Some(Delivery::Event(Event::Restored(..))) => tracing::warn!("the server is back"),
+            Some(Delivery::Event(Event::Restored(..))) => tracing::warn!("reconnected to the server"),
             Some(Delivery::Event(Event::Disconnected(error))) => {
                 let reason = error.map_or_else(|| "disconnected".to_owned(), |error| error.to_string());
                 return Err(Failure::Connect(reason));
@@ -157,8 +158,8 @@ impl Bridge {
                     if !self.is_open {
                         return Err(Failure::BadStatus(format!("{node}: {}", bad.status)));
                     }
-                    // A server that was started anew has lost a node: the others go on.
-                    tracing::warn!(node, status = %bad.status, "the server does not have it any more");
+                    // After a restart of the server, a node may be missing. The other nodes continue.
+                    tracing::warn!(node, status = %bad.status, "the server no longer has this node");
                     lock(&self.values).set(bad.client_handle, DataValue::from_status(bad.status));
                 }
             }
@@ -166,7 +167,7 @@ impl Bridge {
             SubscriptionEvent::Active | SubscriptionEvent::Kept | SubscriptionEvent::Transferred => {
                 lock(&self.values).is_lost = false;
             }
-            SubscriptionEvent::Recreating(_) => lock(&self.values).begin_again(),
+            SubscriptionEvent::Recreating(_) => lock(&self.values).reset(),
             SubscriptionEvent::CreateFailed(error) => return Err(session::failure(&error)),
             SubscriptionEvent::Ended(status) => {
                 return Err(Failure::BadStatus(format!("the server ended the subscription: {status}")));
@@ -176,18 +177,18 @@ impl Bridge {
         Ok(())
     }
 
-    /// Says goodbye to the server.
+    /// Closes the session.
     pub(super) fn close(self) {
         self.session.close();
     }
 }
 
-/// Says that the values are not current any more.
+/// Marks the values as outdated.
 pub(super) fn lost(values: &Values) {
     lock(values).is_lost = true;
 }
 
-/// Copies what is there into the fields; if the server's side is just writing, the fields keep what they have.
+/// Copies values into the fields. If the lock is taken, the fields keep their values.
 pub(super) fn copy(values: &Values, first: usize, fields: &mut [DataValue]) {
     if let Ok(held) = values.try_lock() {
         held.copy(first, fields);
@@ -199,12 +200,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_a_server_that_is_gone_are_uncertain_until_it_is_back() {
-        let mut held = Held::new(3);
+    fn values_are_uncertain_while_the_server_is_down() {
+        let mut held = Current::new(3);
         held.set(0, DataValue::new(1));
         held.set(1, DataValue::from_status(StatusCode::BAD_SENSOR_FAILURE));
         held.set(9, DataValue::new(9));
-        let statuses = |held: &Held| {
+        let statuses = |held: &Current| {
             let mut fields = vec![DataValue::default(); 3];
             held.copy(0, &mut fields);
             fields.iter().map(DataValue::status).collect::<Vec<_>>()
@@ -215,11 +216,11 @@ mod tests {
         assert_eq!(statuses(&held), [StatusCode::GOOD, broken, waiting]);
         held.is_lost = true;
         assert_eq!(statuses(&held), [last, broken, waiting]);
-        // The subscription was kept: what did not change is current again.
+        // The subscription was kept: unchanged values are current again.
         held.is_lost = false;
         assert_eq!(statuses(&held), [StatusCode::GOOD, broken, waiting]);
-        // It was made anew: what has not come again is not.
-        held.begin_again();
+        // The subscription was created again: values are old until they arrive again.
+        held.reset();
         held.set(1, DataValue::new(2));
         assert_eq!(statuses(&held), [last, StatusCode::GOOD, waiting]);
     }

@@ -1,6 +1,6 @@
-//! A broker within this program, so that a first run needs none (feature `embedded-broker`).
+//! A broker within this program, for trials without an installed broker (feature `embedded-broker`).
 //!
-//! It asks nobody for a password and forgets everything when the program ends: for trying things out.
+//! It requires no password and stores nothing.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -9,8 +9,8 @@ use clap::Args;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How often it is looked whether the broker should end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which the end of the program is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Arguments of `taktwerk pubsub broker`.
 #[derive(Debug, Args)]
@@ -24,18 +24,18 @@ pub(crate) struct BrokerArgs {
     exit_with_stdin: bool,
 }
 
-/// Runs a broker, and nothing else, until it is told to end. MQTT 3.1.1.
+/// Runs only the broker until interrupted. MQTT 3.1.1.
 pub(super) fn run(arguments: &BrokerArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if arguments.exit_with_stdin {
         crate::supervised::end_with_stdin()?;
     }
-    // Each client is a connection.
+    // Each client needs a file descriptor.
     taktwerk_lab::files::raise_limit();
     let listening = listen(arguments.listen)?;
-    // Programs that start this one wait for exactly this line.
+    // Supervisors wait for exactly this line.
     output.text(&format!("READY mqtt://{listening}"))?;
     while !interrupt.asked() {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ mod embedded {
 }
 
 use embedded::listen;
-/// Starts a broker at the address of a URL; it ends with this program.
+/// Starts a broker at the address of a URL. It ends with the program.
 pub(super) use embedded::start;
 
 #[cfg(feature = "embedded-broker")]
@@ -74,19 +74,19 @@ mod embedded {
     use taktwerk_lab::links::address::first_address;
 
     const PORT: u16 = 1883;
-    /// How long it may take to listen.
+    /// Timeout for the start of listening.
     const START: Duration = Duration::from_secs(5);
-    /// The largest message.
+    /// Maximum size of a message, in bytes.
     const PAYLOAD: usize = 16 << 20;
-    /// Clients of a first run.
+    /// Maximum number of clients in trials.
     const FEW: usize = 1_000;
-    /// Clients of a load.
+    /// Maximum number of clients under load.
     const MANY: usize = 20_010;
 
-    /// Where a URL such as `mqtt+json://localhost:1883` says that the broker is.
+    /// The address in a URL such as `mqtt+json://localhost:1883`.
     fn address(url: &str) -> Result<SocketAddr, Failure> {
         let wrong = |reason: &str| Failure::Usage(format!("{url}: {reason}"));
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it is no URL"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it is not a URL"))?;
         if !matches!(scheme, "mqtt" | "mqtt+json") {
             return Err(wrong("the embedded broker is for mqtt:// and mqtt+json:// only"));
         }
@@ -95,7 +95,7 @@ mod embedded {
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let target = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
         let found = target.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?;
-        // Where clients look for it.
+        // The first resolved address, which clients use too.
         first_address(found).ok_or_else(|| wrong("the name has no address"))
     }
 
@@ -144,7 +144,7 @@ mod embedded {
         Ok(())
     }
 
-    /// Starts a broker for a load and says where it listens.
+    /// Starts a broker for a load, and returns its address.
     pub(super) fn listen(asked: SocketAddr) -> Result<SocketAddr, Failure> {
         let listening = free(asked).map_err(|error| {
             Failure::Connect(format!("the broker cannot listen at {asked} ({error}): give another --listen"))
@@ -153,17 +153,17 @@ mod embedded {
         Ok(listening)
     }
 
-    /// An address at which nobody listens; the broker itself would only log that it cannot.
+    /// A free address. The broker itself would only log that it cannot listen.
     fn free(asked: SocketAddr) -> std::io::Result<SocketAddr> {
         TcpListener::bind(asked)?.local_addr()
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the broker and waits until it listens.
     fn run(listen: SocketAddr, is_v5: bool, clients: usize) -> Result<(), Failure> {
         let fail = |error: String| Failure::Environment(format!("the embedded broker failed: {error}"));
         let serve = move || {
             if let Err(error) = Broker::new(config(listen, is_v5, clients)).start() {
-                tracing::error!(%error, "the embedded broker has ended");
+                tracing::error!(%error, "the embedded broker has stopped");
             }
         };
         std::thread::Builder::new()
@@ -173,7 +173,7 @@ mod embedded {
         let end = Instant::now() + START;
         while TcpStream::connect_timeout(&listen, Duration::from_millis(100)).is_err() {
             if Instant::now() > end {
-                return Err(fail(format!("it does not listen at {listen}")));
+                return Err(fail(format!("it is not listening at {listen}")));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -185,7 +185,7 @@ mod embedded {
         use super::*;
 
         #[test]
-        fn where_it_listens() {
+        fn addresses_of_urls_are_resolved() {
             let text = |url| address(url).map(|address| address.to_string()).ok();
             assert_eq!(text("mqtt://127.0.0.1").as_deref(), Some("127.0.0.1:1883"));
             assert_eq!(text("mqtt+json://me:x@127.0.0.1:99/").as_deref(), Some("127.0.0.1:99"));
@@ -195,7 +195,7 @@ mod embedded {
         }
 
         #[test]
-        fn one_for_a_load_takes_a_free_port_and_a_taken_one_is_told() {
+        fn a_load_broker_takes_a_free_port_and_reports_a_used_one() {
             let listening = listen("127.0.0.1:0".parse().unwrap()).unwrap();
             assert_ne!(listening.port(), 0);
             assert!(TcpStream::connect(listening).is_ok());

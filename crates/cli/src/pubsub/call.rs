@@ -1,4 +1,4 @@
-//! `taktwerk pubsub call`: asks a responder for an Action (Part 14 §5.4.3), or what it can be asked for.
+//! `taktwerk pubsub call`: calls an Action of a responder (Part 14 §5.4.3), or lists its Actions.
 
 use super::common::{CommonArgs, Mode, failure, publisher_id};
 use super::demand;
@@ -58,25 +58,25 @@ pub(crate) struct CallArgs {
     allow_unsecured: bool,
 }
 
-/// Asks, and prints the answer.
+/// Sends the request and prints the response.
 pub(super) fn run(arguments: &CallArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let common = &arguments.common;
     if common.config.is_some() {
         return Err(Failure::Usage(
-            "`pubsub call` does not take --config: pass the responder's URL".to_owned(),
+            "`pubsub call` does not support --config: pass the responder's URL".to_owned(),
         ));
     }
     let keys = common.key_source(true)?;
     if common.security == Mode::None && !arguments.allow_unsecured {
         return Err(Failure::Usage(
-            "an Action does something, so its request should be secured: --security sign-and-encrypt with --keys or \
+            "an Action has effects, so its request should be secured: pass --security sign-and-encrypt with --keys or \
              --key-service, or --allow-unsecured"
                 .to_owned(),
         ));
     }
     if common.security == Mode::None && keys.is_some() {
         return Err(Failure::Usage(
-            "there are keys, and the request would not be secured: say how with --security sign-and-encrypt"
+            "keys are given, but the request would not be secured: pass --security sign-and-encrypt"
                 .to_owned(),
         ));
     }
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &CallArgs, output: Output, interrupt: &Interrupt) -
     let (asked, responder, timeout) =
         (Arc::clone(&requestor), arguments.responder.clone(), common.server.timeout);
     let known = wait(interrupt, move || asked.discover(responder, timeout))?.map_err(|_| {
-        demand::came(progress.as_ref())
+        demand::check_received(progress.as_ref())
             .err()
             .unwrap_or_else(|| unheard(arguments, requestor.broker().as_ref()))
     })?;
@@ -120,7 +120,9 @@ pub(super) fn run(arguments: &CallArgs, output: Output, interrupt: &Interrupt) -
         Ok(outputs) => print(&description.response.fields, &outputs, output),
         Err(status) => {
             let what = match status {
-                StatusCode::BAD_TIMEOUT => "no answer in time; it may have been done or not",
+                StatusCode::BAD_TIMEOUT => {
+                    "no response in time; the Action may or may not have been executed"
+                }
                 _ => status.description().unwrap_or_default(),
             };
             Err(Failure::BadStatus(format!("{action}: {status}: {what}")))
@@ -128,10 +130,10 @@ pub(super) fn run(arguments: &CallArgs, output: Output, interrupt: &Interrupt) -
     }
 }
 
-/// How often interruption is looked for.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which interruption is checked.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Does something that waits, on another thread: who interrupts it does not wait with it.
+/// Runs a blocking operation on another thread, so that an interrupt does not wait for it.
 fn wait<T: Send + 'static>(
     interrupt: &Interrupt,
     work: impl FnOnce() -> T + Send + 'static,
@@ -141,35 +143,35 @@ fn wait<T: Send + 'static>(
         let _ = tell.send(work());
     });
     loop {
-        match told.recv_timeout(LOOK) {
+        match told.recv_timeout(INTERRUPT_INTERVAL) {
             Ok(outcome) => return Ok(outcome),
             Err(RecvTimeoutError::Timeout) if !interrupt.asked() => {}
             Err(RecvTimeoutError::Timeout) => return Err(Failure::Interrupted),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::Environment("what was asked for ended without an answer".to_owned()));
+                return Err(Failure::Environment("the request ended without a response".to_owned()));
             }
         }
     }
 }
 
-/// Nobody has said what can be asked for: why, as far as it is known.
+/// The error if the responder has announced no Actions, with the likely cause.
 fn unheard(arguments: &CallArgs, broker: Option<&BrokerStatus>) -> Failure {
     let (responder, url) = (&arguments.responder, without_credentials(&arguments.common.url));
     if let Some(broker) = broker.filter(|broker| broker.connections() == 0) {
         let why = broker.error();
-        let why = if why.is_empty() { "it has not answered".to_owned() } else { why };
-        return Failure::Connect(format!("there was no connection to the broker {url}: {why}"));
+        let why = if why.is_empty() { "it has not responded".to_owned() } else { why };
+        return Failure::Connect(format!("cannot connect to the broker {url}: {why}"));
     }
     let security = match arguments.common.security {
-        Mode::None => "does it answer without message security",
-        _ => "has it the same message security and keys",
+        Mode::None => "whether it responds without message security",
+        _ => "whether it has the same message security and keys",
     };
     Failure::Connect(format!(
-        "{responder} has not said at {url} what it can be asked for: is it there, on this network, and {security}?"
+        "{responder} has announced no Actions at {url}. Check whether it runs, whether it is on this network, and {security}"
     ))
 }
 
-/// Where the answer goes, if it cannot go to the address itself.
+/// The address for the response, if it cannot be the request's address.
 fn response_address(arguments: &CallArgs) -> Result<Option<String>, Failure> {
     if arguments.response_address.is_some() {
         return Ok(arguments.response_address.clone());
@@ -179,7 +181,7 @@ fn response_address(arguments: &CallArgs) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    // Nothing is sent: the kernel says which of our addresses leads there, and a port that is free.
+    // No packet is sent: connecting the socket selects the local address and a free port.
     let local = UdpSocket::bind(any).and_then(|socket| {
         socket.connect(to)?;
         socket.local_addr()
@@ -188,7 +190,7 @@ fn response_address(arguments: &CallArgs) -> Result<Option<String>, Failure> {
     Ok(Some(format!("opc.udp://{local}")))
 }
 
-/// The Action of a name or id.
+/// Finds an Action by name or id.
 fn find<'a>(
     known: &'a [ActionDescription],
     action: &str,
@@ -199,7 +201,7 @@ fn find<'a>(
     let all = of_writer.flat_map(|one| one.targets.iter().map(move |target| (one, target)));
     let found: Vec<_> = all
         .filter(|(one, target)| {
-            // Where there is one of it, it may be called as its DataSet is.
+            // An Action that is the only one of its DataSet can be called by the name of the DataSet.
             let is_only = one.targets.len() == 1 && one.request.name.as_str() == action;
             target.name.as_str() == action || Some(target.action_target_id) == id || is_only
         })
@@ -211,7 +213,7 @@ fn find<'a>(
                 known.iter().flat_map(|one| one.targets.iter().map(|target| name_of(one, target))).collect();
             names.dedup();
             let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-            Err(Failure::Usage(format!("there is no Action {action:?}; it offers {names}")))
+            Err(Failure::Usage(format!("unknown Action {action:?}; the responder offers {names}")))
         }
         many => {
             let writers: Vec<_> = many.iter().map(|(one, _)| one.data_set_writer_id.to_string()).collect();
@@ -221,7 +223,7 @@ fn find<'a>(
     }
 }
 
-/// What an Action is called by: its own name, that of its DataSet where it is the only one of it, or its number.
+/// The name of an Action: its own name, or that of its DataSet if it is the only one, or its number.
 fn name_of(description: &ActionDescription, target: &ActionTargetDataType) -> String {
     match (target.name.as_str(), description.request.name.as_str()) {
         ("", "") => target.action_target_id.to_string(),
@@ -235,7 +237,7 @@ fn kind_of(field: &FieldMetaData) -> BuiltInType {
     BuiltInType::from_number(field.built_in_type).unwrap_or(BuiltInType::Variant)
 }
 
-/// `setpoint: Double, names: String[]`
+/// Formats fields as `setpoint: Double, names: String[]`.
 fn signature(fields: &[FieldMetaData]) -> String {
     let one = |field: &FieldMetaData| {
         format!("{}: {}{}", field.name, kind_of(field), if field.value_rank >= 0 { "[]" } else { "" })
@@ -259,7 +261,7 @@ fn inputs(fields: &[FieldMetaData], given: &[String]) -> Result<Vec<Variant>, Fa
     fields.iter().zip(given).map(parse).collect()
 }
 
-/// What there is to be asked for.
+/// Prints the Actions of a responder.
 fn show(known: &[ActionDescription], output: Output) -> Result<(), Failure> {
     if output.is_json() {
         let fields = |fields: &[FieldMetaData]| {
@@ -304,10 +306,14 @@ fn show(known: &[ActionDescription], output: Output) -> Result<(), Failure> {
             ]);
         }
     }
-    output.text(&if table.is_empty() { "it offers nothing".to_owned() } else { table.to_string() })
+    output.text(&if table.is_empty() {
+        "the responder offers no Actions".to_owned()
+    } else {
+        table.to_string()
+    })
 }
 
-/// What came of it.
+/// Prints the results.
 fn print(fields: &[FieldMetaData], outputs: &[Variant], output: Output) -> Result<(), Failure> {
     let name =
         |at: usize| fields.get(at).map_or_else(|| at.to_string(), |field| field.name.as_str().to_owned());
@@ -351,8 +357,8 @@ mod tests {
         assert_eq!(find("heat", Some(2)).ok(), Some((2, 1)));
         let error = |action| format!("{:?}", find(action, None));
         assert!(error("heat").contains("--writer 1, 2"));
-        assert!(error("stir").contains("it offers heat, cool, heat"), "{}", error("stir"));
-        // One without a name is called as its data set is.
+        assert!(error("stir").contains("the responder offers heat, cool, heat"), "{}", error("stir"));
+        // An Action without a name has the name of its data set.
         let mut unnamed = description(3, &[""]);
         assert_eq!(name_of(&unnamed, &unnamed.targets[0]), "1");
         unnamed.request.name = "stir".into();
@@ -361,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_typed_as_the_responder_says() {
+    fn arguments_have_the_types_of_the_responder() {
         let fields = [field("setpoint", BuiltInType::Double), field("name", BuiltInType::String)];
         assert_eq!(signature(&fields), "setpoint: Double, name: String");
         let typed = inputs(&fields, &["21.5".to_owned(), "[x".to_owned()]).ok();

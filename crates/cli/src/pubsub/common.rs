@@ -1,19 +1,21 @@
-//! What publishing and listening have in common.
+//! Options that publishing, listening and calling share.
 
 use super::broker;
 use super::keys::{KeyFile, Keys, guarded, warn_if_exposed};
 use crate::connection::SecurityArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
+use crate::text_file;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use taktwerk::pubsub::config::{Configuration, binary_file, toml, with_password};
 use taktwerk::pubsub::{MqttOptions, MqttVersion, QualityOfService};
 use taktwerk::pubsub::{PubSubError, PubSubStartError, SecurityMode};
+use taktwerk_config::file;
 pub(super) use taktwerk_generator::pubsub::publisher_id;
 use taktwerk_pki::permissions::Protection;
 
-/// The address that is used unless another one is given: administratively scoped, so that it does not leave the site.
+/// Default address: administratively scoped multicast, which does not leave the site.
 pub(super) const URL: &str = "opc.udp://239.192.0.1:4840";
 
 /// Message security.
@@ -40,10 +42,10 @@ impl Mode {
 /// Address, configuration and security.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CommonArgs {
-    /// Where: opc.udp://host[:4840] (multicast or a station), opc.eth://mac[:vlan[.priority]], or over a broker:
-    /// mqtt://host[:1883] and mqtts://[user:password@]host (binary), mqtt+json:// and mqtts+json:// (JSON). A password goes
-    /// over mqtts:// only, or to this machine, or with --allow-plaintext-password; other users of this machine can read it
-    /// in the list of processes: --broker-password-file is better.
+    /// Address: opc.udp://host[:4840] (multicast or unicast), opc.eth://mac[:vlan[.priority]], or a broker:
+    /// mqtt://host[:1883] and mqtts://[user:password@]host (binary), mqtt+json:// and mqtts+json:// (JSON). A password
+    /// needs mqtts://, a broker on this machine, or --allow-plaintext-password. It is visible in the list of processes,
+    /// so prefer --broker-password-file.
     #[arg(value_name = "URL", default_value = URL)]
     pub(super) url: String,
 
@@ -99,13 +101,13 @@ pub(super) struct CommonArgs {
     #[arg(long, value_name = "GROUP", requires = "key_service")]
     security_group: Option<String>,
 
-    /// Of connections to servers: for values (--from) and keys (--key-service).
+    /// Security of connections to servers, for values (--from) and keys (--key-service).
     #[command(flatten)]
     pub(super) server: SecurityArgs,
 }
 
 impl CommonArgs {
-    /// The configuration of the file, if one was given.
+    /// The configuration of --config, if given.
     pub(super) fn configuration(&self) -> Result<Option<Configuration>, Failure> {
         let Some(path) = &self.config else { return Ok(None) };
         let mut configuration = read(path)?;
@@ -141,12 +143,12 @@ impl CommonArgs {
             .map_err(|reason| Failure::Usage(format!("--broker-password-file: {reason}")))
     }
 
-    /// Starts the broker that was asked for.
+    /// Starts the embedded broker, if requested.
     pub(super) fn start_broker(&self) -> Result<(), Failure> {
         if self.embedded_broker { broker::start(&self.url, self.mqtt == "5") } else { Ok(()) }
     }
 
-    /// How to talk to a broker.
+    /// Connection options for a broker.
     pub(super) fn mqtt(&self) -> MqttOptions {
         let mut options = MqttOptions::default();
         options.version = if self.mqtt == "5" { MqttVersion::V5 } else { MqttVersion::V311 };
@@ -161,18 +163,16 @@ impl CommonArgs {
         options
     }
 
-    /// Where keys come from, if they come from anywhere, for what is sent with them or only received.
+    /// The source of keys, for sending or for receiving only; `None` without keys.
     pub(super) fn key_source(&self, sends: bool) -> Result<Option<Keys>, Failure> {
         if let Some(endpoint) = &self.key_service {
             let group = match (&self.security_group, self.security) {
                 (Some(group), _) => group.as_str(),
-                // Groups of a configuration have their own.
+                // Groups of a configuration have their own names.
                 (None, Mode::None) => "",
                 (None, _) if self.config.is_some() => "",
                 (None, _) => {
-                    return Err(Failure::Usage(
-                        "--key-service needs --security-group: whose keys to ask for".to_owned(),
-                    ));
+                    return Err(Failure::Usage("--key-service needs --security-group".to_owned()));
                 }
             };
             return Keys::of_service(endpoint, &self.server, group).map(Some);
@@ -183,7 +183,7 @@ impl CommonArgs {
         }
         if self.security != Mode::None && files.is_empty() {
             return Err(Failure::Usage(
-                "--security needs --keys FILE (make one with: taktwerk pubsub keys plant > plant.keys) or \
+                "--security needs --keys FILE (create one with: taktwerk pubsub keys plant > plant.keys) or \
                  --key-service SERVER"
                     .to_owned(),
             ));
@@ -192,15 +192,15 @@ impl CommonArgs {
     }
 }
 
-/// A configuration from a file: TOML, or the standard binary file.
+/// Reads a configuration: TOML, or the standard binary file.
 pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     let name = path.display();
     guarded(path, Protection::Write)?;
-    let bytes =
-        std::fs::read(path).map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
+    let bytes = file::read_bytes(path, text_file::LEN_MAX)
+        .map_err(|error| Failure::Environment(format!("cannot read {name}: {error}")))?;
     match std::str::from_utf8(&bytes) {
         Ok(text) if path.extension().is_some_and(|extension| extension == "toml") => {
-            // Paths are relative to the file that has them.
+            // Paths are relative to the configuration file.
             let folder = path.parent().unwrap_or(Path::new(""));
             let mut has_files = false;
             let configuration = toml::from_toml_with(text, |file| {
@@ -224,7 +224,7 @@ pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     }
 }
 
-/// Whether a broker's password is in a URL.
+/// Whether a URL contains a password.
 fn has_password(configuration: &Configuration) -> bool {
     let mut urls = configuration.connections.iter().map(|connection| connection.url.as_str());
     urls.any(|url| {
@@ -233,15 +233,16 @@ fn has_password(configuration: &Configuration) -> bool {
     })
 }
 
-/// The password in a file: its first line.
+/// The password in the first line of a file.
 fn password(path: &Path) -> Result<String, String> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let text = file::read_text(path, file::SECRET_LEN_MAX)
+        .map_err(|error| format!("cannot read {name}: {error}"))?;
     warn_if_exposed(path, "the password");
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// What becomes of a publisher or subscriber that does not start.
+/// Converts the error of a publisher or subscriber that does not start.
 pub(super) fn failure(error: PubSubStartError) -> Failure {
     match &error {
         PubSubStartError::PubSub(PubSubError::Socket { .. }) => Failure::Connect(error.to_string()),

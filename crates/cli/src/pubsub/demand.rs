@@ -1,5 +1,5 @@
-//! What a configuration demands of message security, and whether there are keys for it: without, nothing would be sent or
-//! received, and nobody would say why.
+//! Checks that a configuration with message security has keys. Without keys, secured messages would silently be neither
+//! sent nor received.
 
 use super::keys::Keys;
 use crate::failure::Failure;
@@ -9,15 +9,15 @@ use taktwerk::pubsub::config::{Configuration, GroupSecurity};
 /// A part of a configuration with message security.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Secured {
-    /// Such as `writer group "fast"`.
+    /// Its name, such as `writer group "fast"`.
     pub(crate) element: String,
-    /// The security group whose keys it needs.
+    /// The security group.
     pub(crate) group: String,
-    /// Whether the configuration names a key service for it.
+    /// Whether the configuration names a key service for the group.
     pub(crate) has_services: bool,
 }
 
-/// Which side of a configuration runs.
+/// The side of a configuration that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// WriterGroups.
@@ -26,7 +26,7 @@ pub(crate) enum Side {
     Readers,
 }
 
-/// What of a side is enabled and has message security.
+/// The enabled parts of a side that have message security.
 pub(crate) fn secured(configuration: &Configuration, side: Side) -> Vec<Secured> {
     let has_default = !configuration.default_security_key_services.is_empty();
     let mut all = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn secured(configuration: &Configuration, side: Side) -> Vec<Secured>
     all
 }
 
-/// Refuses what can never have keys, and keys that nothing would use: what was to be secured would go in clear.
+/// Refuses parts that can never have keys, and keys that no part uses: otherwise messages would be sent unencrypted.
 pub(super) fn check(configuration: &Configuration, side: Side, keys: Option<&Keys>) -> Result<(), Failure> {
     let secured = secured(configuration, side);
     let Some(keys) = keys else {
@@ -61,23 +61,23 @@ pub(super) fn check(configuration: &Configuration, side: Side, keys: Option<&Key
         let Secured { element, group, has_services } = first;
         let service = if *has_services { ", which the configuration names" } else { "" };
         return Err(Failure::Usage(format!(
-            "{element} has message security with the keys of {group:?}, and there are none: give --keys FILE (make one \
+            "{element} has message security with the keys of {group:?}, but no keys are given: pass --keys FILE (create one \
              with: taktwerk pubsub keys {group} > {group}.keys) or --key-service SERVER{service}"
         )));
     };
     if secured.is_empty() {
         let what = match side {
             Side::Writers => "sent",
-            Side::Readers => "demanded",
+            Side::Readers => "received",
         };
         return Err(Failure::Usage(format!(
-            "there are keys, and nothing would be {what} with message security: say how with --security sign-and-encrypt"
+            "keys are given, but nothing would be {what} with message security: pass --security sign-and-encrypt"
         )));
     }
     let Some(known) = keys.groups() else { return Ok(()) };
     match secured.iter().find(|one| !known.contains(&one.group)) {
         Some(Secured { element, group, .. }) => Err(Failure::Usage(format!(
-            "{element} has message security with the keys of {group:?}, and --keys has those of {}: give the file with \
+            "{element} has message security with the keys of {group:?}, but --keys has those of {}: pass the file with \
              the keys of {group:?} too",
             known.iter().map(|group| format!("{group:?}")).collect::<Vec<_>>().join(", ")
         ))),
@@ -85,12 +85,12 @@ pub(super) fn check(configuration: &Configuration, side: Side, keys: Option<&Key
     }
 }
 
-/// Keys that have never come are a failure: nothing that is secured was sent or understood.
-pub(super) fn came(keys: Option<&super::keys::Progress>) -> Result<(), Failure> {
+/// Fails if no keys have arrived: then no secured message was sent or received.
+pub(super) fn check_received(keys: Option<&super::keys::Progress>) -> Result<(), Failure> {
     match keys.and_then(super::keys::Progress::failure) {
-        Some(why) => {
-            Err(Failure::Connect(format!("no keys have come, so nothing works that is secured: {why}")))
-        }
+        Some(why) => Err(Failure::Connect(format!(
+            "no keys were received, so no secured message was sent or received: {why}"
+        ))),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Where keys of security groups come from: files, for networks without a key service, or a server that is one.
+//! Keys of security groups: from files, or from a server with a Security Key Service.
 
 use crate::connection::SecurityArgs;
 use crate::endpoint::Endpoint;
@@ -30,7 +30,7 @@ pub(crate) struct KeysArgs {
     bits: String,
 }
 
-/// Makes new keys and prints them.
+/// Creates new keys and prints them.
 pub(super) fn run(arguments: &KeysArgs, output: Output) -> Result<(), Failure> {
     let policy = match arguments.bits.as_str() {
         "128" => PubSubSecurityPolicy::Aes128Ctr,
@@ -55,16 +55,16 @@ impl From<KeyFileError> for Failure {
     }
 }
 
-/// Refuses a file that others can read or change though they must not.
+/// Refuses a file that other users can read or change.
 pub(super) fn guarded(path: &Path, protection: Protection) -> Result<(), Failure> {
     permissions::check(path, protection).map_err(|error| match error.get_ref() {
-        // Ours: it says which file, and what to do.
+        // This error names the file and says what to do.
         Some(exposure) => Failure::Usage(exposure.to_string()),
         None => Failure::Environment(format!("cannot read {}: {error}", path.display())),
     })
 }
 
-/// Says that others can read a file that has a secret.
+/// Warns if other users can read a file with a secret.
 pub(super) fn warn_if_exposed(path: &Path, secret: &str) {
     if taktwerk_config::file::is_exposed(path).unwrap_or(false) {
         let name = path.display();
@@ -72,34 +72,34 @@ pub(super) fn warn_if_exposed(path: &Path, secret: &str) {
     }
 }
 
-/// All keys of files.
+/// The keys of all files.
 pub(crate) fn fixed(files: &[KeyFile]) -> StaticKeys {
     files.iter().fold(StaticKeys::new(), |all, file| file.add_to(all))
 }
 
-/// Where the keys of an engine come from.
+/// The source of keys for an engine.
 pub(super) struct Keys {
-    /// Of files: all whose keys there are.
+    /// The security groups of key files; empty for a key service.
     groups: Vec<String>,
     source: Source,
     progress: Progress,
 }
 
-/// Whether keys have come from a key service, looked at while the engine has the source of them.
+/// Whether keys have been received from a key service. Shared with the engine's key source.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress(Arc<Mutex<Came>>);
+pub(super) struct Progress(Arc<Mutex<Received>>);
 
 #[derive(Debug, Default)]
-struct Came {
+struct Received {
     any: bool,
     why: Option<String>,
 }
 
 impl Progress {
-    /// Why no keys have ever come; none if there are some.
+    /// Why no keys were received; `None` if some were.
     pub(super) fn failure(&self) -> Option<String> {
         let came = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let why = || came.why.clone().unwrap_or_else(|| "the key service has not answered".to_owned());
+        let why = || came.why.clone().unwrap_or_else(|| "the key service has not responded".to_owned());
         (!came.any).then(why)
     }
 
@@ -116,7 +116,7 @@ enum Source {
 }
 
 impl Keys {
-    /// Those of files.
+    /// Keys from files.
     pub(super) fn of_files(files: &[KeyFile]) -> Self {
         let progress = Progress::default();
         progress.note(None);
@@ -124,7 +124,7 @@ impl Keys {
         Self { groups, source: Source::Files(fixed(files)), progress }
     }
 
-    /// Those that a server hands out: over an encrypting channel, so without a policy it is the best.
+    /// Keys from a server. They need an encrypted channel, so the default policy is the strongest one.
     pub(super) fn of_service(
         endpoint: &Endpoint,
         security: &SecurityArgs,
@@ -137,7 +137,7 @@ impl Keys {
         let target = session::target(endpoint, &security)?;
         if security::is_none(target.security) {
             return Err(Failure::Usage(
-                "--policy None: keys are handed out over encrypting connections only".to_owned(),
+                "--policy None: keys are sent over encrypted connections only".to_owned(),
             ));
         }
         let provider = security::pki(endpoint, &security, &StandardError)?.map(|pki| pki.provider());
@@ -160,17 +160,17 @@ impl Keys {
         Ok(Self { groups, source, progress: Progress::default() })
     }
 
-    /// The security group of a publisher or subscriber that has no configuration to say so.
+    /// The security group of a publisher or subscriber without a configuration.
     pub(super) fn group(&self) -> &str {
         self.groups.first().map_or("", String::as_str)
     }
 
-    /// The security groups whose keys there are; none if a key service decides about that.
+    /// The security groups with keys; `None` if a key service decides.
     pub(super) fn groups(&self) -> Option<&[String]> {
         matches!(self.source, Source::Files(_)).then_some(self.groups.as_slice())
     }
 
-    /// Whether keys come.
+    /// Whether keys have been received.
     pub(super) fn progress(&self) -> Progress {
         self.progress.clone()
     }

@@ -57,12 +57,12 @@ pub(crate) struct ListenArgs {
     duration: Option<Duration>,
 }
 
-/// How often interruption is looked for.
-const LOOK: Duration = Duration::from_millis(100);
-/// Messages that wait to be printed; more are dropped, and that is said.
+/// Interval at which interruption is checked.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum number of messages waiting to be printed. More are dropped and counted.
 const WAITING: usize = 10_000;
 
-/// A message as it is printed.
+/// A message for display.
 struct Received {
     connection: usize,
     id: Option<PublisherId>,
@@ -84,21 +84,21 @@ enum Heard {
     Event(Box<SubscriberEvent>),
 }
 
-/// What is known of the fields of publishers that no configuration describes.
+/// Field names of publishers without a configuration.
 #[derive(Default)]
 struct Directory {
     asked: BTreeSet<(PublisherId, u16)>,
     known: BTreeMap<(PublisherId, u16), DataSetMetaDataType>,
 }
 
-/// Publishers and writers that are remembered: anybody can invent them.
+/// Maximum number of remembered writers. Any sender can invent publishers.
 const REMEMBERED: usize = 10_000;
 
-/// Of these, descriptions that came unasked.
+/// Maximum number of unrequested descriptions among them.
 const UNASKED: usize = 1_000;
 
 impl Directory {
-    /// Gives fields that have only numbers their names. If they are not known and were not asked for yet: whom to ask.
+    /// Adds the names of fields. If they are unknown and were not requested yet, returns whom to ask.
     fn name(&mut self, message: &mut Received) -> Option<(PublisherId, u16)> {
         let key = (message.id.clone()?, message.writer?);
         if message.has_names || self.asked.len() >= REMEMBERED {
@@ -115,8 +115,8 @@ impl Directory {
         None
     }
 
-    /// Takes descriptions that were asked for, and those that come before the first message: a broker has retained them and
-    /// sends them once.
+    /// Stores descriptions that were requested, and those that arrive before the first message: a broker sends its
+    /// retained ones only once.
     fn learn(&mut self, event: &SubscriberEvent) {
         if let SubscriberEvent::Announcement { publisher_id: Some(id), announcement, .. } = event
             && let Announcement::DataSetMetaData { writer_id, meta_data, status } = &announcement.announcement
@@ -130,7 +130,7 @@ impl Directory {
     }
 }
 
-/// Prints until enough has come or the user ends it.
+/// Prints messages until the count is reached or the user interrupts.
 pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let keys = arguments.common.key_source(false)?;
     arguments.common.start_broker()?;
@@ -197,8 +197,8 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
         if end.is_some_and(|end| now >= end) {
             break;
         }
-        match heard.recv_timeout(end.map_or(LOOK, |end| LOOK.min(end - now))) {
-            // Of another group, or of none that is known.
+        match heard.recv_timeout(end.map_or(INTERRUPT_INTERVAL, |end| INTERRUPT_INTERVAL.min(end - now))) {
+            // The message has another WriterGroup, or none.
             Ok(Heard::Message(message)) if arguments.group.is_some() && message.group.is_none() => {
                 ungrouped += 1
             }
@@ -258,42 +258,40 @@ pub(super) fn run(arguments: &ListenArgs, output: Output, interrupt: &Interrupt)
     }
     if let Some(broker) = brokers.iter().find(|broker| broker.connections() == 0) {
         let why = broker.error();
-        let why = if why.is_empty() { "it has not answered".to_owned() } else { why };
-        return Err(Failure::Connect(format!(
-            "nothing was heard: there was no connection to a broker: {why}"
-        )));
+        let why = if why.is_empty() { "it has not responded".to_owned() } else { why };
+        return Err(Failure::Connect(format!("nothing was received: no connection to a broker: {why}")));
     }
-    demand::came(progress.as_ref())?;
+    demand::check_received(progress.as_ref())?;
     let is_bounded = arguments.count.is_some() || arguments.duration.is_some();
     if interrupt.asked() && is_bounded { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Why messages were dropped: each reason is said once, and then counted. A publisher that sends its messages again
-/// (MessageRepeatCount) has a replay for each.
+/// Reasons for dropped messages. Each reason is printed once and then counted: with MessageRepeatCount, every message
+/// has replays.
 #[derive(Default)]
 struct Drops(BTreeMap<String, u64>);
 
-/// Reasons that are told apart: anybody can invent them.
+/// Maximum number of reasons. Any sender can cause new ones.
 const REASONS: usize = 50;
 
 impl Drops {
-    /// What is to be said of one now.
+    /// The message to print for a reason, if any.
     fn said(&mut self, reason: &str) -> Option<String> {
         let is_new = !self.0.contains_key(reason);
         let reason = if is_new && self.0.len() >= REASONS { "other reasons" } else { reason };
         let count = self.0.entry(reason.to_owned()).or_default();
         *count += 1;
-        (*count == 1).then(|| format!("dropped: {reason}; from now on this is only counted"))
+        (*count == 1).then(|| format!("dropped: {reason}; further ones are only counted"))
     }
 
-    /// What came more than once.
+    /// Reasons that occurred more than once.
     fn counted(&self) -> Vec<String> {
         let often = self.0.iter().filter(|(_, count)| **count > 1);
         often.map(|(reason, count)| format!("dropped {count} times: {reason}")).collect()
     }
 }
 
-/// What may be wrong, as far as it can be told from what was counted.
+/// Likely causes, derived from the counters.
 fn hints(counters: &SubscriberCounters, ungrouped: u64) -> Vec<String> {
     let count = |number: u64| {
         if number == 1 { "1 message was".to_owned() } else { format!("{number} messages were") }
@@ -302,21 +300,21 @@ fn hints(counters: &SubscriberCounters, ungrouped: u64) -> Vec<String> {
     let secured = counters.unwanted_secured;
     if secured > 0 {
         all.push(format!(
-            "{} not wanted: secured, and there are no keys; give --security with --keys or --key-service",
+            "{} ignored: secured, but no keys are given; pass --security with --keys or --key-service",
             count(secured)
         ));
     }
     let others = counters.unwanted.saturating_sub(secured);
     if others > 0 {
         all.push(format!(
-            "{} not wanted: of other publishers, groups or writers than asked for",
+            "{} ignored: from other publishers, groups or writers than selected",
             count(others)
         ));
     }
     if ungrouped > 0 {
-        all.push(format!("{} not shown: without a WriterGroupId, and --group wants one", count(ungrouped)));
+        all.push(format!("{} not shown: without a WriterGroupId, which --group needs", count(ungrouped)));
     }
-    // Each counts for itself, so that half of what comes looks old to who takes them for one.
+    // If two publishers share an id, half of the messages look old, because each publisher counts for itself.
     let old = counters.duplicates + counters.out_of_sequence;
     if old >= 10 && old * 4 > counters.data_set_messages {
         all.push(format!(
@@ -327,7 +325,7 @@ fn hints(counters: &SubscriberCounters, ungrouped: u64) -> Vec<String> {
     all
 }
 
-/// Whether a publisher is there, as it or its broker says it.
+/// Prints the status of a publisher, as announced by it or its broker.
 fn print_status(event: &SubscriberEvent, output: Output) -> Result<(), Failure> {
     let SubscriberEvent::Announcement { publisher_id, announcement, .. } = event else { return Ok(()) };
     let Announcement::Status { state, cyclic } = &announcement.announcement else { return Ok(()) };
@@ -351,7 +349,7 @@ fn print_status(event: &SubscriberEvent, output: Output) -> Result<(), Failure> 
     }
     let shown = if *state == PubSubState::ERROR { output.bad(name) } else { name.to_owned() };
     let again =
-        cyclic.map(|(next_report, _)| format!("; it says so again at {}", output::short(Some(next_report))));
+        cyclic.map(|(next_report, _)| format!("; next report at {}", output::short(Some(next_report))));
     output.text(&format!("publisher {publisher} is {shown}{}", again.unwrap_or_default()))
 }
 
@@ -480,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_said_once_and_counted() {
+    fn drops_are_printed_once_and_counted() {
         let mut drops = Drops::default();
         assert!(drops.said("forged").is_some_and(|said| said.contains("forged")));
         assert_eq!((drops.said("forged"), drops.said("forged")), (None, None));
@@ -493,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_wrong_is_said() {
+    fn likely_causes_are_printed() {
         assert_eq!(hints(&SubscriberCounters::default(), 0), Vec::<String>::new());
         let mut counters = SubscriberCounters::default();
         (counters.unwanted, counters.unwanted_secured) = (5, 4);
@@ -501,7 +499,7 @@ mod tests {
         let said = hints(&counters, 1);
         for (said, expected) in said.iter().zip([
             "--key-service",
-            "1 message was not wanted: of other",
+            "1 message was ignored: from other",
             "--group",
             "two publishers",
         ]) {
@@ -510,9 +508,9 @@ mod tests {
         assert_eq!(said.len(), 4);
     }
 
-    /// A broker sends what it has retained before the first message comes, and never again.
+    /// A broker sends retained messages once, before the first data message.
     #[test]
-    fn what_comes_before_the_first_message_is_remembered() {
+    fn descriptions_before_the_first_message_are_kept() {
         let mut directory = Directory::default();
         directory.learn(&description(3, StatusCode::GOOD));
         let mut first = message();
@@ -521,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_asked_for_once() {
+    fn unknown_writers_are_asked_once() {
         let mut directory = Directory::default();
         directory.learn(&description(3, StatusCode::BAD_NOT_FOUND));
         directory.learn(&description(4, StatusCode::GOOD));

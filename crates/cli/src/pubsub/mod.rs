@@ -1,10 +1,10 @@
 //! `taktwerk pubsub`: publishing and subscribing without a server.
 //!
-//! - [`publish`]: values made up, or of a server ([`bridge`]); [`listen`]: what comes;
-//! - [`call`]: Actions of responders;
-//! - [`keys`]: the keys of security groups, from files or a key service; [`broker`]: a broker for a first run;
-//! - [`demand`]: what has message security needs keys; [`send_time`]: whether the kernel can send at exact times;
-//! - [`common`]: options that both have.
+//! - [`publish`]: publishes simulated values, or those of a server ([`bridge`]); [`listen`]: prints received messages;
+//! - [`call`]: calls Actions of responders;
+//! - [`keys`]: keys of security groups from files or a key service; [`broker`]: the embedded broker;
+//! - [`demand`]: checks that message security has keys; [`send_time`]: checks support for exact sending times;
+//! - [`common`]: shared options.
 
 mod bridge;
 mod broker;
@@ -25,7 +25,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Subcommand;
 
-/// What to do.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PubSubCommand {
     /// Publish simulated values or those of any server.
@@ -41,7 +41,7 @@ pub(crate) enum PubSubCommand {
     Broker(broker::BrokerArgs),
 }
 
-/// Does it.
+/// Runs a subcommand.
 pub(crate) fn run(command: &PubSubCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         PubSubCommand::Publish(arguments) => publish::run(arguments, output, interrupt),

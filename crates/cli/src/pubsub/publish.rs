@@ -48,8 +48,8 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "ID", default_value = "1", value_parser = publisher_id, conflicts_with = "config")]
     publisher_id: PublisherId,
 
-    /// From cycle to cycle; a plain number counts milliseconds. 1 s without it. With --config and --from: of the subscription
-    /// at the server.
+    /// Publishing interval; a plain number means milliseconds. Default: 1 s. With --config and --from: publishing
+    /// interval of the subscription.
     #[arg(short = 'I', long, value_name = "MS", value_parser = span::millis)]
     interval: Option<Duration>,
 
@@ -106,16 +106,16 @@ pub(crate) struct PublishArgs {
     overwrite: Overwrite,
 }
 
-/// Fills in the fields of a data set.
+/// Sets the fields of a data set.
 type Fill = Box<dyn FnMut(&mut [DataValue]) -> bool + Send>;
 
-/// From cycle to cycle, unless it is said.
+/// Default interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often interruption is looked for.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval at which interruption is checked.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Publishes until the time is over or the user ends it.
+/// Publishes until the time is over or the user interrupts.
 pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let keys = arguments.common.key_source(true)?;
     let configuration = arguments.common.configuration()?;
@@ -125,7 +125,7 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
         ));
     }
     if let Some(configuration) = configuration.as_ref().filter(|_| arguments.from.is_none()) {
-        made_up(configuration, arguments.simulate)?;
+        check_simulated(configuration, arguments.simulate)?;
     }
     arguments.common.start_broker()?;
     let mut bridge = open_bridge(arguments, configuration.as_ref(), interrupt)?;
@@ -171,13 +171,15 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
     while !interrupt.asked() && end.is_none_or(|end| Instant::now() < end) {
         match &mut bridge {
             Some(server) => {
-                if let Err(error) = server.turn(LOOK) {
+                if let Err(error) = server.turn(INTERRUPT_INTERVAL) {
                     bridge::lost(&server.values);
                     publisher.stop();
                     return Err(error);
                 }
             }
-            None => std::thread::sleep(LOOK.min(end.map_or(LOOK, |end| end - Instant::now().min(end)))),
+            None => std::thread::sleep(
+                INTERRUPT_INTERVAL.min(end.map_or(INTERRUPT_INTERVAL, |end| end - Instant::now().min(end))),
+            ),
         }
     }
     let mut end = End::of(&publisher);
@@ -186,24 +188,24 @@ pub(super) fn run(arguments: &PublishArgs, output: Output, interrupt: &Interrupt
     if let Some(bridge) = bridge {
         bridge.close();
     }
-    // What had not reached its broker by then never will.
+    // Messages that have not reached the broker by now are lost.
     end.lost = end.failed() + brokers.iter().map(BrokerStatus::undelivered).sum::<u64>();
     summary(&end, output)?;
     unreached(&configuration, &brokers, end.lost)?;
-    demand::came(progress.as_ref())?;
+    demand::check_received(progress.as_ref())?;
     unsent(&configuration, end.sent.messages, end.failed())?;
-    // Whoever publishes without an end ends it with Ctrl-C: that is no failure.
+    // Without --duration, Ctrl-C is the normal end.
     if interrupt.asked() && arguments.duration.is_some() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Values that are made up must not go for those of nodes; that others are is said.
-fn made_up(configuration: &Configuration, simulate: bool) -> Result<(), Failure> {
+/// Refuses to simulate fields that name a node, unless --simulate is given. Reports which values are simulated.
+fn check_simulated(configuration: &Configuration, simulate: bool) -> Result<(), Failure> {
     let sources = configuration.data_sets.iter();
     let with_nodes = sources.clone().find(|set| matches!(set.source, DataSetSource::Items(_)));
     if let Some(set) = with_nodes.filter(|_| !simulate) {
         return Err(Failure::Usage(format!(
-            "the fields of the data set {:?} have the values of nodes: say of which server, --from SERVER, or have values \
-             made up for them, --simulate",
+            "the fields of the data set {:?} have the values of nodes: name the server with --from SERVER, or simulate \
+             them with --simulate",
             set.name
         )));
     }
@@ -212,7 +214,7 @@ fn made_up(configuration: &Configuration, simulate: bool) -> Result<(), Failure>
     let names: Vec<_> =
         sources.filter(|set| is_made_up(&set.source)).map(|set| format!("{:?}", set.name)).collect();
     if !names.is_empty() {
-        tell!("values are made up: {}", names.join(", "));
+        tell!("simulated values: {}", names.join(", "));
     }
     Ok(())
 }
@@ -225,7 +227,7 @@ fn open_bridge(
     let Some(endpoint) = &arguments.from else { return Ok(None) };
     let mut specs = arguments.nodes.clone();
     if let Some(configuration) = configuration {
-        // In the order in which the fields are filled in.
+        // In the order of the fields.
         specs.clear();
         for data_set in &configuration.data_sets {
             if let DataSetSource::Items(items) = &data_set.source {
@@ -238,14 +240,14 @@ fn open_bridge(
     }
     if specs.is_empty() {
         return Err(Failure::Usage(
-            "say which nodes: --nodes, or node = … at the fields of --config".to_owned(),
+            "no nodes are given: pass --nodes, or set node = … for the fields of --config".to_owned(),
         ));
     }
     let interval = arguments.interval.unwrap_or(INTERVAL).min(Duration::from_millis(100));
     Bridge::open(endpoint, &arguments.common.server, &specs, interval, interrupt).map(Some)
 }
 
-/// A configuration's data sets get their values from the server, or are simulated.
+/// Data sets of a configuration, with values from the server or simulated ones.
 fn from_configuration(
     configuration: Configuration,
     bridge: Option<&Bridge>,
@@ -306,7 +308,7 @@ fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> Result<Publis
         builder = builder.layout(Layout::PeriodicFixed);
     }
     if bridge.is_some() {
-        // Who listens must be able to tell a value from the last one of a server that is gone.
+        // Subscribers need status and time to recognize the last value of an unreachable server.
         let mask = DataSetFieldContentMask::STATUS_CODE | DataSetFieldContentMask::SOURCE_TIMESTAMP;
         builder = builder.field_content(mask);
     }
@@ -316,7 +318,7 @@ fn short_form(arguments: &PublishArgs, bridge: Option<&Bridge>) -> Result<Publis
     })
 }
 
-/// Sines of different speed for floating-point fields, counters for the others.
+/// Sine waves of different periods for floating-point fields, counters for others.
 struct Wave {
     kinds: Vec<BuiltInType>,
     cycle: u64,
@@ -360,7 +362,7 @@ fn invented(kind: BuiltInType, wave: f64, cycle: u64) -> Variant {
     }
 }
 
-/// Stands in front of a subscriber's configuration.
+/// Comment at the beginning of a subscriber's configuration.
 const NO_PASSWORD: &str = "\
 # The publisher's user and password are not in this file. A broker that wants some is told the subscriber's own:
 # url = \"mqtts://user@host\" and password-file = \"broker.password\", a file with the password in its first line (chmod 600).
@@ -368,7 +370,7 @@ const NO_PASSWORD: &str = "\
 
 fn write_subscriber(configuration: &Configuration, path: &PathBuf) -> Result<(), Failure> {
     let mut theirs = Configuration::subscriber_of(configuration);
-    // Whoever subscribes has a user of their own.
+    // Subscribers use their own broker users.
     let mut note = "";
     for connection in &mut theirs.connections {
         let public = without_credentials(&connection.url);
@@ -408,12 +410,12 @@ fn announce(configuration: &Configuration, output: Output) {
     }
 }
 
-/// How it was in the end.
+/// The final statistics.
 struct End {
     sent: SentTotals,
     lateness: LatenessSnapshot,
     missed: u64,
-    /// Messages that did not leave, or did not reach their broker.
+    /// Messages that were not sent, or did not reach their broker.
     lost: u64,
 }
 
@@ -428,7 +430,7 @@ impl End {
     }
 }
 
-/// A broker that has never been there is a failure: nothing has arrived.
+/// Fails if a broker was never reached.
 fn unreached(configuration: &Configuration, brokers: &[BrokerStatus], lost: u64) -> Result<(), Failure> {
     let is_unreached = |broker: &&BrokerStatus| broker.delivered() == 0 && broker.undelivered() > 0;
     let Some(broker) = brokers.iter().find(is_unreached) else {
@@ -438,8 +440,8 @@ fn unreached(configuration: &Configuration, brokers: &[BrokerStatus], lost: u64)
     let url = without_credentials(urls.find(|url| url.starts_with("mqtt")).unwrap_or_default());
     let why = broker.error();
     let why = match (broker.connections(), why.as_str()) {
-        (0, "") => "it has not answered".to_owned(),
-        (_, "") => "it has taken no message".to_owned(),
+        (0, "") => "it has not responded".to_owned(),
+        (_, "") => "it has accepted no message".to_owned(),
         (_, why) => why.to_owned(),
     };
     Err(Failure::Connect(format!(
@@ -448,7 +450,7 @@ fn unreached(configuration: &Configuration, brokers: &[BrokerStatus], lost: u64)
     )))
 }
 
-/// So is a network that has taken nothing.
+/// Fails if the network accepted no message.
 fn unsent(configuration: &Configuration, sent: u64, lost: u64) -> Result<(), Failure> {
     if sent > 0 || lost == 0 {
         return Ok(());
@@ -456,13 +458,13 @@ fn unsent(configuration: &Configuration, sent: u64, lost: u64) -> Result<(), Fai
     let mut urls = configuration.connections.iter().map(|one| one.url.as_str());
     let url = urls.find(|url| url.starts_with("opc.")).unwrap_or_default();
     Err(Failure::Connect(format!(
-        "nothing was sent to {url}: the network took none of {lost} message{}; is there a way there (ip route get), and is \
-         --interface right and up?",
+        "nothing was sent to {url}: the network accepted none of {lost} message{}. Check the route (ip route get), and that \
+         --interface is correct and up",
         if lost == 1 { "" } else { "s" }
     )))
 }
 
-/// What was sent, and how late.
+/// Prints what was sent, and the delays.
 fn summary(end: &End, output: Output) -> Result<(), Failure> {
     let End { sent, lateness, missed, lost } = end;
     let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -510,7 +512,7 @@ mod tests {
     use taktwerk::pubsub::config::Connection;
 
     #[test]
-    fn a_network_that_takes_nothing_is_a_failure() {
+    fn a_network_that_accepts_nothing_is_a_failure() {
         let connections = vec![Connection::new("udp", None, "opc.udp://192.0.2.1:4840")];
         let configuration = Configuration { connections, ..Configuration::default() };
         let error = unsent(&configuration, 0, 16).unwrap_err();

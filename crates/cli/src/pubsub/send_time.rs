@@ -1,18 +1,19 @@
-//! Whether the kernel can send at exact times (`--send-time`): only the queueing disciplines `fq` and `etf` look at them.
+//! Checks whether the kernel can send at exact times (`--send-time`): only the queueing disciplines `fq` and `etf`
+//! support that.
 
 use std::process::Command;
 
-/// Warns if no interface that could be used has one, or if that cannot be told.
+/// Warns if no possible interface has such a queueing discipline, or if that is unknown.
 pub(super) fn warn(interface: Option<&str>) {
     let mut tc = Command::new("tc");
     tc.args(["qdisc", "show"]);
-    // An address of an interface is no name of a device.
+    // An address of an interface is not a device name.
     if let Some(name) = interface.filter(|name| !name.contains([':', '.'])) {
         tc.args(["dev", name]);
     }
     let device = interface.unwrap_or("eth0");
     let advice = format!(
-        "without one, --send-time does nothing, and messages leave early by what --prepare says: tc qdisc replace dev \
+        "without one, --send-time has no effect, and messages are sent early by the time of --prepare. Run tc qdisc replace dev \
          {device} root fq"
     );
     match tc.output() {
@@ -22,12 +23,12 @@ pub(super) fn warn(interface: Option<&str>) {
             }
         }
         _ => tracing::warn!(
-            "it is not known whether the interface has the queueing discipline fq or etf: {advice}"
+            "cannot determine whether the interface has the queueing discipline fq or etf: {advice}"
         ),
     }
 }
 
-/// Whether what `tc qdisc show` says has one that looks at times.
+/// Whether the output of `tc qdisc show` contains such a queueing discipline.
 fn has_timed(text: &str) -> bool {
     text.lines().any(|line| matches!(line.split_whitespace().nth(1), Some("fq" | "etf")))
 }
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_some_look_at_times() {
+    fn only_fq_and_etf_support_send_times() {
         assert!(!has_timed(
             "qdisc noqueue 0: dev lo root refcnt 2 \nqdisc fq_codel 0: dev eth0 root refcnt 2\n"
         ));

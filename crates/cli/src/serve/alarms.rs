@@ -1,4 +1,4 @@
-//! Alarms that a configuration names.
+//! Alarms of a configuration.
 
 use super::history::node_id;
 use super::reference::References;
@@ -15,10 +15,10 @@ use taktwerk_config::{AlarmGroupSection, AlarmSection, ConfigFile, FieldValue};
 use taktwerk_types::{BuiltInType, ByteString, Identifier, NodeId};
 use toml::Spanned;
 
-/// Longest sound that is read: longer ones are refused.
+/// Largest sound file, in bytes.
 const SOUND_LEN_MAX: u64 = 1 << 20;
 
-/// Keeps states where the configuration says, and sets the server's alarms for itself.
+/// Configures the storage of alarm states, and the alarms of the server itself.
 pub(super) fn configured(mut builder: ServerBuilder, file: &ConfigFile) -> Result<ServerBuilder, Failure> {
     let section = &file.config().alarms;
     if let Some(path) = &section.file {
@@ -37,7 +37,7 @@ pub(super) fn configured(mut builder: ServerBuilder, file: &ConfigFile) -> Resul
     Ok(builder)
 }
 
-/// Adds the alarms that the configuration names.
+/// Adds the alarms of a configuration.
 pub(super) fn add(file: &ConfigFile, references: &References<'_>) -> Result<(), Failure> {
     let server = references.server();
     let mut is_complete = true;
@@ -57,7 +57,7 @@ pub(super) fn add(file: &ConfigFile, references: &References<'_>) -> Result<(), 
         }
         server.add_condition(spec).map_err(|error| wrong(&error.to_string()))?;
     }
-    // In a check, members may be alarms that were left out.
+    // In a check, members may be alarms that were skipped.
     for section in file.config().alarms.group.iter().filter(|_| is_complete) {
         let wrong = |why: &str| {
             let problem = format!("[[alarms.group]] name = \"{}\": {why}", section.name.get_ref());
@@ -76,7 +76,7 @@ pub(super) fn add(file: &ConfigFile, references: &References<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The bytes of a sound. What is too long is not read whole.
+/// Reads a sound file up to the maximum length.
 fn sound(path: &Path) -> Result<ByteString, String> {
     let said = |error: std::io::Error| format!("cannot read the sound {}: {error}", path.display());
     let opened = taktwerk_config::file::open_regular(path).map_err(said)?;
@@ -90,7 +90,7 @@ fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, Stri
     let ids = |texts: &[Spanned<String>]| -> Result<Vec<NodeId>, String> {
         let id = |text: &Spanned<String>| {
             let text = text.get_ref();
-            node_id(text, &namespaces).ok_or_else(|| format!("{text} is no NodeId"))
+            node_id(text, &namespaces).ok_or_else(|| format!("{text} is not a NodeId"))
         };
         texts.iter().map(id).collect()
     };
@@ -109,7 +109,7 @@ fn group(section: &AlarmGroupSection, server: &Server) -> Result<GroupSpec, Stri
     Ok(GroupSpec { members, suppresses, ..GroupSpec::new(id, name, objects, kind) })
 }
 
-/// The nodes that an alarm names.
+/// The nodes that an alarm refers to.
 struct Named {
     source: NodeId,
     setpoint: Option<NodeId>,
@@ -119,7 +119,7 @@ struct Named {
 }
 
 impl Named {
-    /// Finds them; `None` if a check cannot know one of them.
+    /// Finds the nodes; `None` if a check cannot know one of them.
     fn of(section: &AlarmSection, references: &References<'_>) -> Result<Option<Self>, Failure> {
         let node = |key: &str, text: &Spanned<String>| references.node(&format!("alarms.alarm.{key}"), text);
         let optional = |key: &str, text: &Option<Spanned<String>>| match text {
@@ -140,7 +140,7 @@ impl Named {
     }
 }
 
-/// What is abnormal, and the other variable that it is about.
+/// The kind of alarm, and the other variable that it refers to.
 fn kind(section: &AlarmSection, named: &Named, server: &Server) -> Result<(Kind, Option<NodeId>), String> {
     let limits = Limits {
         high_high: section.high_high,
@@ -169,7 +169,7 @@ fn kind(section: &AlarmSection, named: &Named, server: &Server) -> Result<(Kind,
         let expected_time = span("expected_time", section.expected_time.unwrap_or_default())?;
         let tolerance = section.tolerance.unwrap_or_default();
         if !tolerance.is_finite() || tolerance < 0.0 {
-            return Err("tolerance is a number from 0 on".to_owned());
+            return Err("tolerance must be a number of at least 0".to_owned());
         }
         return Ok((Kind::Discrepancy { tolerance, expected_time }, Some(target.clone())));
     }
@@ -190,7 +190,7 @@ fn span(name: &str, millis: f64) -> Result<f64, String> {
     if millis.is_finite() && (0.0..=longest).contains(&millis) {
         Ok(millis)
     } else {
-        Err(format!("{name} is a number of milliseconds from 0 to a year"))
+        Err(format!("{name} must be a number of milliseconds from 0 to one year"))
     }
 }
 
@@ -200,7 +200,7 @@ fn spec(section: &AlarmSection, named: &Named, server: &Server) -> Result<Condit
     let mut spec = match &named.instance {
         Some(id) => {
             if section.own_type.is_some() || section.name.is_some() {
-                return Err("type and name are those of the instance: leave them out".to_owned());
+                return Err("the instance defines type and name: remove them".to_owned());
             }
             ConditionSpec { is_bound: true, ..ConditionSpec::new(id.clone(), "", source.clone(), kind) }
         }
@@ -229,7 +229,7 @@ fn spec(section: &AlarmSection, named: &Named, server: &Server) -> Result<Condit
     Ok(spec)
 }
 
-/// An alarm whose nodes are added below its variable.
+/// An alarm with new nodes below its variable.
 fn added_spec(section: &AlarmSection, source: &NodeId, kind: Kind) -> ConditionSpec {
     let name = section.name.as_deref().unwrap_or_else(|| kind.default_name());
     let base = match &source.identifier {
@@ -241,7 +241,7 @@ fn added_spec(section: &AlarmSection, source: &NodeId, kind: Kind) -> ConditionS
     ConditionSpec::new(id, name, source.clone(), kind)
 }
 
-/// The values of fields that the own type adds.
+/// The values of fields that the alarm's own type adds.
 fn own_fields(section: &AlarmSection, spec: &mut ConditionSpec, server: &Server) -> Result<(), String> {
     if section.fields.is_empty() {
         return Ok(());
@@ -249,13 +249,13 @@ fn own_fields(section: &AlarmSection, spec: &mut ConditionSpec, server: &Server)
     let space = server.space();
     let own_type = if spec.is_bound { space.type_definition(&spec.id) } else { spec.type_id.clone() };
     let own_type = own_type.ok_or("fields need a type that has them: set type or instance")?;
-    // A type of something else has none of the fields: the type is what is wrong.
+    // Check the type first: a type that is not an alarm type has none of the fields.
     let typed = ConditionSpec { type_id: Some(own_type.clone()), ..spec.clone() };
     space.check_condition_type(&typed).map_err(|error| error.to_string())?;
     let namespaces = space.namespaces();
     for (text, value) in &section.fields {
         let name = field_name(text, own_type.namespace_index, &namespaces)
-            .ok_or_else(|| format!("fields: this server has no namespace of {text}"))?;
+            .ok_or_else(|| format!("fields: this server does not have the namespace of {text}"))?;
         let declared = space.event_field(&own_type, &name).and_then(|field| space.declared_shape(&field));
         let (shape, kind) = declared.ok_or_else(|| format!("{own_type} has no field {text} ({name})"))?;
         let typed = match value {
@@ -275,12 +275,12 @@ fn own_fields(section: &AlarmSection, spec: &mut ConditionSpec, server: &Server)
     Ok(())
 }
 
-/// A path of names: those without a namespace have the one of the type. `nsu=` names it by its URI, as Part 6 §5.1.13 has it.
+/// Parses a path of names. Names without a namespace have that of the type. `nsu=` is a namespace URI (Part 6 §5.1.13).
 fn field_name(text: &str, own: u16, namespaces: &[String]) -> Option<FieldName> {
     let mut path = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        // A URI may have slashes.
+        // A URI may contain slashes.
         let uri = rest.strip_prefix("nsu=").map(|named| named.split_once(';')).map(|found| found.ok_or(()));
         let (index, named) = match uri {
             Some(Err(())) => return None,
@@ -301,12 +301,12 @@ fn field_name(text: &str, own: u16, namespaces: &[String]) -> Option<FieldName> 
     (!path.is_empty()).then(|| FieldName::new(&path))
 }
 
-/// A normal value as the type of the variable.
+/// Converts a normal value to the type of the variable.
 fn normal_value(normal: &FieldValue, source: &NodeId, server: &Server) -> Result<Variant, String> {
     let kind = server.space().declared_shape(source).map(|(_, kind)| kind);
     let not = || {
         format!(
-            "normal is no value of the variable's type{}",
+            "normal is not a value of the variable's type{}",
             kind.map(|kind| format!(" {kind}")).unwrap_or_default()
         )
     };

@@ -1,4 +1,4 @@
-//! A server as its configuration file says.
+//! A server with a configuration file.
 
 use super::security::{check_offer, report};
 use super::{Content, headroom, pubsub};
@@ -22,18 +22,18 @@ use taktwerk_net::server::audit::AuditTracing;
 use taktwerk_pki::CertificateSettings;
 use taktwerk_server::{Authorization, ServerShared};
 
-/// A configuration with the users that it names.
+/// A configuration and its users.
 pub(super) struct Configured {
     file: ConfigFile,
-    /// The server's certificates, once they were opened.
+    /// The server's certificates, after they were opened.
     pki: OnceLock<Pki>,
     users: Option<Arc<UserStore>>,
-    /// Users and roles as clients change them, where there is a file to keep it in.
+    /// Management of users and roles by clients, if there is a users file.
     management: Option<Arc<Management>>,
     tokens: Option<(Arc<TokenAuthority>, String)>,
 }
 
-/// What of PubSub a configuration names.
+/// The PubSub files of a configuration.
 pub(super) fn pubsub_files(file: &ConfigFile) -> pubsub::Files {
     let config = &file.config().pubsub;
     let resolved = |path: &Option<PathBuf>| path.as_ref().map(|path| file.resolve(path));
@@ -47,8 +47,8 @@ pub(super) fn pubsub_files(file: &ConfigFile) -> pubsub::Files {
     }
 }
 
-/// Looks at the files that a configuration names besides users and NodeSets, without starting anything: the server would
-/// refuse to start with what is refused here. Says how many connections there are of PubSub, if it is wanted.
+/// Checks the files of a configuration, except users and NodeSets, without starting anything. It refuses what the
+/// server would refuse at the start. Returns the number of PubSub connections, if PubSub is configured.
 pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
     let usage = |error: &dyn core::fmt::Display| Failure::Usage(error.to_string());
     if let Some(tokens) = file.tokens().map_err(|error| usage(&error))? {
@@ -68,7 +68,7 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             return Err(Failure::Usage(format!(
-                "[{section}] {}: there is no folder {}; make it, or name a file in another one",
+                "[{section}] {}: the directory {} does not exist; create it, or name a file in another one",
                 path.display(),
                 folder.display()
             )));
@@ -80,7 +80,7 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
     pubsub_files(file).check()
 }
 
-/// Rules for a namespace that the server does not have would protect nothing.
+/// Refuses rules for namespaces that the server does not have, because they would protect nothing.
 pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Result<(), Failure> {
     for section in &file.config().namespace {
         let uri = section.uri.get_ref();
@@ -98,13 +98,13 @@ pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Resu
     Ok(())
 }
 
-/// The NodeSet files of a configuration: those that it names, and the XML files in the folders that it names.
+/// The NodeSet files of a configuration, including the XML files in named directories.
 pub(super) fn nodesets_of(file: &ConfigFile) -> Vec<PathBuf> {
     let named = file.config().server.nodesets.iter().map(|path| file.resolve(path));
     named.flat_map(|path| if path.is_dir() { xml_files(&path) } else { vec![path] }).collect()
 }
 
-/// The XML files in a folder, by name. Hidden ones are not meant: editors and copies make some while they write.
+/// The XML files in a directory, sorted by name. Hidden files are ignored: editors create them while writing.
 fn xml_files(folder: &Path) -> Vec<PathBuf> {
     let is_meant = |path: &PathBuf| {
         let is_hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
@@ -118,7 +118,7 @@ fn xml_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 impl Configured {
-    /// The headroom that is configured.
+    /// The headroom settings.
     pub(super) fn headroom(&self) -> Result<Option<headroom::Settings>, Failure> {
         let config = self.file.config();
         let section = &config.headroom;
@@ -136,14 +136,14 @@ impl Configured {
             AdmitSetting::Always => Admit::Always,
             AdmitSetting::Headroom => Admit::Headroom,
         };
-        // The dearest that clients can ask for, where they cannot do without security.
+        // Assume encryption, the most expensive mode, if clients cannot connect without security.
         let is_encrypted = !config.security.none;
         let folder = self.file.folder();
         headroom::load(folder, calibration, section.limit, config.server.threads, admit, is_encrypted)
             .map(Some)
     }
 
-    /// Reads the file and that with the users.
+    /// Reads the configuration and its users file.
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
         let file = load(path)?;
         let users = match &file.config().identities.users_file {
@@ -167,12 +167,12 @@ impl Configured {
         Ok(Self { file, pki: OnceLock::new(), users, management, tokens })
     }
 
-    /// The file.
+    /// The configuration file.
     pub(super) fn file(&self) -> &ConfigFile {
         &self.file
     }
 
-    /// Another file from now on, for what is read from it while the server runs.
+    /// Replaces the file, for settings that are read while the server runs.
     pub(super) fn replace_file(&mut self, file: ConfigFile) {
         self.file = file;
     }
@@ -182,31 +182,31 @@ impl Configured {
         self.authorization_of(&self.file)
     }
 
-    /// The roles of a configuration, and of the users that there are.
+    /// The roles of another configuration and of the current users.
     pub(super) fn authorization_of(&self, file: &ConfigFile) -> Result<Authorization, Failure> {
         let mut authorization = file.authorization().map_err(|error| Failure::Usage(error.to_string()))?;
         if let Some(users) = &self.users {
             for role in users.grant(&mut authorization) {
-                tracing::warn!(role, "a user has a role that there is not");
+                tracing::warn!(role, "a user has an unknown role");
             }
         }
         Ok(authorization)
     }
 
-    /// Lets clients manage users and roles, if there is a users file.
+    /// Allows clients to manage users and roles, if there is a users file.
     pub(super) fn manage(&self, server: &Server) -> Result<(), Failure> {
         let Some(management) = &self.management else { return Ok(()) };
         management.install(server.space()).map_err(|error| Failure::Environment(error.to_string()))
     }
 
-    /// From now on what clients change of users and roles takes effect.
+    /// From now on, changes of users and roles by clients take effect.
     pub(super) fn managed(&self, shared: &Arc<ServerShared>) {
         if let Some(management) = &self.management {
             management.start(shared);
         }
     }
 
-    /// Puts what a changed configuration says of roles and permissions into effect.
+    /// Applies changed roles and permissions.
     pub(super) fn apply_authorization(
         &self,
         file: &ConfigFile,
@@ -220,7 +220,7 @@ impl Configured {
         Ok(())
     }
 
-    /// The server, without its nodes.
+    /// The server without its nodes.
     pub(super) fn builder(&self) -> Result<ServerBuilder, Failure> {
         let config = self.file.config();
         let sink: Arc<dyn AuditSink> = match &config.audit.file {
@@ -273,7 +273,7 @@ impl Configured {
         super::history::configured(builder, &self.file, &self.application_uri())
     }
 
-    /// The ApplicationUri, once the certificates were opened.
+    /// The ApplicationUri. The certificates must be open.
     fn application_uri(&self) -> String {
         let config = &self.file.config().server;
         let certified = || self.pki.get().and_then(Pki::application_uri).map(str::to_owned);
@@ -281,7 +281,7 @@ impl Configured {
         named.unwrap_or_else(|| default_application_uri(&config.application_name))
     }
 
-    /// Offers what the file says, with the certificates of its folder.
+    /// Configures security policies and certificates.
     fn secure(&self, mut builder: ServerBuilder) -> Result<ServerBuilder, Failure> {
         let usage = |error: ConfigError| Failure::Usage(error.to_string());
         let named = self.file.policies().map_err(usage)?;
@@ -306,13 +306,13 @@ impl Configured {
         Ok(builder)
     }
 
-    /// The folder with the certificates; what is missing is made.
+    /// The certificate directory. Missing parts are created.
     fn pki(&self, policies: &[SecurityPolicy]) -> Result<Pki, Failure> {
         let config = self.file.config();
         let name = &config.server.application_name;
         let uri = config.server.application_uri.clone().unwrap_or_else(|| default_application_uri(name));
         let mut settings = CertificateSettings::new(name, &uri);
-        // Clients compare the names with the one that they dial.
+        // Clients compare the names with the host of the URL.
         settings.hosts.extend(config.server.host_name.clone());
         settings.hosts.extend(self.file.hosts());
         let folder = self.file.resolve(&config.security.pki);
@@ -323,7 +323,7 @@ impl Configured {
             if wanted != certified {
                 return Err(Failure::Usage(format!(
                     "application_uri is {wanted}, but the certificate in {} says {certified}: clients would refuse it; \
-                     take over that one, or make a new certificate with `taktwerk pki init --renew --uri {wanted} --pki \
+                     use that one, or create a new certificate with `taktwerk pki init --renew --uri {wanted} --pki \
                      {}`",
                     pki.store().root().display(),
                     pki.store().root().display()
@@ -333,12 +333,12 @@ impl Configured {
         Ok(pki)
     }
 
-    /// What a file says about the dashboard of this server, if it has one.
+    /// The dashboard settings of a file, if any.
     #[cfg(feature = "web")]
     pub(super) fn web_of(&self, file: &ConfigFile) -> Result<Option<super::web::Web>, Failure> {
         let usage = |error: ConfigError| Failure::Usage(error.to_string());
         let Some(bind) = file.web().map_err(usage)? else { return Ok(None) };
-        // How clients log on is as the server was started.
+        // The login settings are those of the start.
         let config = self.file.config();
         let needs_security = !(config.security.none && config.identities.anonymous) || self.users.is_some();
         super::web::Web::of_file(
@@ -351,7 +351,7 @@ impl Configured {
         .map(Some)
     }
 
-    /// What is in the address space.
+    /// The content of the address space.
     pub(super) fn content(&self) -> Content {
         Content {
             pubsub: pubsub_files(&self.file),
@@ -360,7 +360,7 @@ impl Configured {
         }
     }
 
-    /// Takes over changed files. One that is wrong is said once, and everything stays as it was.
+    /// Reads changed files again. An invalid file is reported once, and the old content stays in effect.
     pub(super) fn refresh(&self) {
         if let Some((authority, _)) = &self.tokens {
             match authority.reload() {
@@ -376,7 +376,7 @@ impl Configured {
             Ok(false) => {}
             Ok(true) => {
                 for role in management.users_changed() {
-                    tracing::warn!(role, "a user has a role that there is not");
+                    tracing::warn!(role, "a user has an unknown role");
                 }
                 tracing::info!(users = users.users().iter().len(), "the users file was read again");
             }
@@ -385,20 +385,18 @@ impl Configured {
         management.tick();
     }
 
-    /// One line on who can do what.
+    /// A summary of one line: who can do what.
     pub(super) fn summary(&self) -> String {
         let config = self.file.config();
         let reach = if self.file.is_loopback() { "loopback only" } else { "open to the network" };
         let security = match (self.file.policies(), config.security.none) {
-            (Ok(Some(policies)), true) if policies.is_empty() => {
-                "SecurityPolicy None only (readable on the network)"
-            }
-            (_, true) => "secured, and SecurityPolicy None (readable on the network)",
+            (Ok(Some(policies)), true) if policies.is_empty() => "SecurityPolicy None only (not encrypted)",
+            (_, true) => "secured, and SecurityPolicy None (not encrypted)",
             (_, false) => "secured connections only",
         };
         let users = self.users.as_ref().map_or(0, |users| users.users().iter().len());
         let users = crate::output::counted(users, "user");
-        let anonymous = if config.identities.anonymous { "anonymous clients let in" } else { "users only" };
+        let anonymous = if config.identities.anonymous { "anonymous clients allowed" } else { "users only" };
         let tokens = if self.tokens.is_some() { ", access tokens" } else { "" };
         let certificates = if config.identities.certificates { ", users with certificates" } else { "" };
         format!("{reach}, {security}, {anonymous}, {users} with passwords{certificates}{tokens}")

@@ -1,8 +1,8 @@
-//! The socket on which a running server takes `taktwerk config apply`.
+//! The socket of a running server for `taktwerk config apply`.
 //!
-//! It is an abstract Unix socket, named by the folder (device and inode) and the name of the configuration file: no file has
-//! to be made and none is left behind, and whoever names the same file, by whatever path, finds the server. Only the user
-//! that the server runs as and root are heard.
+//! It is an abstract Unix socket, named by the directory (device and inode) and the name of the configuration file. No
+//! file is created, and any path to the same configuration finds the server. Only root and the server's user are
+//! accepted.
 
 use crate::failure::Failure;
 use rustix::net::sockopt::socket_peercred;
@@ -18,31 +18,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// What is asked for. There is one thing so far.
+/// The only request.
 const APPLY: &str = "apply\n";
-/// How long a server waits for the question of one that has connected.
+/// Timeout for the request of a connected command.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a command waits for the answer: for the checks of a large file.
+/// Timeout for the response, including the checks of a large file.
 const ANSWER: Duration = Duration::from_secs(60);
-/// Longest answer.
+/// Maximum length of a response.
 const ANSWER_LEN_MAX: u64 = 1 << 20;
 
-/// What became of a configuration file.
+/// The result of applying a configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Outcome {
-    /// Settings that the running server has taken over.
+    /// Settings that the running server has applied.
     pub(crate) applied: Vec<String>,
-    /// Settings that wait for a restart.
+    /// Settings that need a restart.
     pub(crate) waiting: Vec<String>,
-    /// Why nothing was taken over.
+    /// Why nothing was applied.
     pub(crate) problem: Option<String>,
 }
 
-/// The question of a command, and where its answer goes.
+/// A request, with the channel for its response.
 pub(super) type Request = Sender<Outcome>;
 
-/// Where the questions come from.
+/// The receiver of requests.
 pub(super) struct Control {
     requests: Receiver<Request>,
     address: SocketAddr,
@@ -50,7 +50,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// The next question, if there is one.
+    /// The next request, if any.
     pub(super) fn next(&self) -> Option<Request> {
         self.requests.try_recv().ok()
     }
@@ -59,15 +59,15 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
-        // Wakes the thread, which sees that and gives the name free.
+        // Wakes the thread, so that it ends and releases the name.
         let _ = UnixStream::connect_addr(&self.address);
     }
 }
 
-/// Listens for the commands that name this file.
+/// Listens for commands that name this file.
 ///
 /// # Errors
-/// Another server runs with the file, or there is no such file.
+/// Another server uses the file, or the file does not exist.
 pub(super) fn listen(file: &Path) -> io::Result<Control> {
     let address = address(file)?;
     let listener = UnixListener::bind_addr(&address)?;
@@ -80,12 +80,12 @@ pub(super) fn listen(file: &Path) -> io::Result<Control> {
                 return;
             }
             let Ok(stream) = stream else {
-                // No descriptors are left, for example: later there may be some.
+                // For example, no file descriptors are left: retry later.
                 std::thread::sleep(PATIENCE);
                 continue;
             };
             if let Err(error) = answer(&stream, &requests) {
-                tracing::warn!(%error, "a request to apply the configuration was not answered");
+                tracing::warn!(%error, "cannot respond to a request to apply the configuration");
             }
         }
     };
@@ -103,7 +103,7 @@ fn answer(mut stream: &UnixStream, requests: &Sender<Request>) -> io::Result<()>
     let mut question = String::new();
     BufReader::new(stream.take(APPLY.len() as u64)).read_line(&mut question)?;
     if question.is_empty() {
-        // It only wanted to know whether there is a server.
+        // The peer only checked whether a server runs.
         return Ok(());
     }
     let outcome = if question == APPLY {
@@ -111,18 +111,18 @@ fn answer(mut stream: &UnixStream, requests: &Sender<Request>) -> io::Result<()>
         requests.send(reply).map_err(io::Error::other)?;
         received.recv_timeout(ANSWER).map_err(io::Error::other)?
     } else {
-        Outcome { problem: Some("this server does not know that request".to_owned()), ..Outcome::default() }
+        Outcome { problem: Some("this server does not support the request".to_owned()), ..Outcome::default() }
     };
     serde_json::to_writer(stream, &outcome)?;
     stream.write_all(b"\n")
 }
 
-/// Whether a server runs with a file.
+/// Whether a server runs with this file.
 pub(crate) fn is_running(file: &Path) -> bool {
     address(file).is_ok_and(|address| UnixStream::connect_addr(&address).is_ok())
 }
 
-/// Has the server that runs with a file take it over.
+/// Requests the server that runs with this file to apply it.
 pub(crate) fn apply(file: &Path) -> Result<Outcome, Failure> {
     let lost = |error: io::Error| {
         Failure::Environment(format!("the server of {} did not answer: {error}; see its log", file.display()))
@@ -140,7 +140,7 @@ pub(crate) fn apply(file: &Path) -> Result<Outcome, Failure> {
     let peer = socket_peercred(&stream).map_err(|error| lost(error.into()))?.uid;
     if !(geteuid().is_root() || peer.is_root() || peer == geteuid() || peer.as_raw() == owner) {
         return Err(Failure::Environment(format!(
-            "the program that runs with {} belongs to the user {}, who does not own that file: no request was sent",
+            "the program that runs with {} belongs to user {}, who does not own the file: no request was sent",
             file.display(),
             peer.as_raw()
         )));
@@ -151,14 +151,14 @@ pub(crate) fn apply(file: &Path) -> Result<Outcome, Failure> {
     BufReader::new((&stream).take(ANSWER_LEN_MAX)).read_line(&mut answer).map_err(lost)?;
     if answer.is_empty() {
         return Err(Failure::Environment(format!(
-            "the server of {} did not answer; it takes requests only of root and of the user that it runs as",
+            "the server of {} did not respond; it accepts requests only from root and from the user that it runs as",
             file.display()
         )));
     }
     serde_json::from_str(&answer).map_err(|error| lost(error.into()))
 }
 
-/// The socket's name: at most 107 bytes, so that of a very long name only the end counts.
+/// The socket's name has at most 107 bytes, so only the end of a long file name is used.
 fn address(file: &Path) -> io::Result<SocketAddr> {
     let file = file.canonicalize()?;
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_finds_the_server_of_its_file_and_no_other() {
+    fn commands_find_only_the_server_of_their_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("server.toml");
         std::fs::write(&file, "").unwrap();
@@ -191,12 +191,12 @@ mod tests {
         let same = folder.path().join("./server.toml");
         assert_eq!(apply(&same).unwrap(), outcome);
         let requests = server.join().unwrap();
-        assert!(listen(&file).is_err(), "two servers with one file");
+        assert!(listen(&file).is_err(), "a second server with the same file");
         let other = folder.path().join("other.toml");
         std::fs::write(&other, "").unwrap();
         assert!(apply(&other).unwrap_err().to_string().contains("no server runs with"));
         assert!(apply(&folder.path().join("missing.toml")).is_err());
-        // A server that has ended gives the name free.
+        // A server that has ended releases the name.
         drop(requests);
         let end = std::time::Instant::now() + ANSWER;
         while listen(&file).is_err() {
@@ -206,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_answered_and_the_next_one_heard() {
+    fn invalid_requests_are_answered_and_later_ones_accepted() {
         let folder = tempfile::tempdir().unwrap();
-        // No other test has this name: a folder may get the inode of one that was just deleted.
+        // A name that no other test uses, because a directory may reuse the inode of a deleted one.
         let file = folder.path().join("asked.toml");
         std::fs::write(&file, "").unwrap();
         let requests = listen(&file).unwrap();
@@ -216,8 +216,8 @@ mod tests {
         stream.write_all(b"reboot").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.contains("does not know"), "{answer}");
-        // One that says nothing is left after a while.
+        assert!(answer.contains("does not support"), "{answer}");
+        // Silent connections time out.
         let silent = UnixStream::connect_addr(&address(&file).unwrap()).unwrap();
         let server = std::thread::spawn(move || {
             requests.requests.recv().unwrap().send(Outcome::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Where `taktwerk serve` keeps durable subscriptions.
+//! The store of durable subscriptions of `taktwerk serve`.
 
 use super::ServeArgs;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ fn opened(path: &Path) -> Result<DurableConfig, Failure> {
     Ok(DurableConfig::new(Arc::new(store)))
 }
 
-/// The file that the command line names, if it does.
+/// Uses the file of the command line, if given.
 pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerBuilder, Failure> {
     match &arguments.durable {
         Some(path) => Ok(builder.durable_subscriptions(opened(path)?)),
@@ -21,7 +21,7 @@ pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<Serv
     }
 }
 
-/// The file and the limits that a configuration names, if it does.
+/// Uses the file and the limits of a configuration, if given.
 pub(super) fn configured(builder: ServerBuilder, file: &ConfigFile) -> Result<ServerBuilder, Failure> {
     let section = &file.config().durable_subscriptions;
     let Some(path) = &section.file else { return Ok(builder) };

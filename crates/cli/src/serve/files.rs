@@ -1,4 +1,4 @@
-//! Folders that clients read and write, as a configuration names them.
+//! Directories that clients read and write (`[[files]]`).
 
 use super::ServeError;
 use crate::failure::Failure;
@@ -10,18 +10,18 @@ use taktwerk::Server;
 use taktwerk::files::FileSystem;
 use taktwerk_config::ConfigFile;
 
-/// How often it is looked at what others have changed in the folders.
+/// Interval at which changes by other programs are detected.
 const REFRESH_EVERY: Duration = Duration::from_secs(5);
 
-/// The folders of a running server. Others change them too, so a thread looks at them: a disk that hangs costs this thread,
-/// and neither reloading nor the end of the server.
+/// The shared directories of a running server. A thread detects changes by other programs, so that a hanging disk does
+/// not block reloading or the end of the server.
 pub(super) struct Shares {
     end: Arc<AtomicBool>,
     thread: Thread,
 }
 
 impl Shares {
-    /// Shows the folders of a configuration below the Objects folder; `None` if it names none.
+    /// Adds the directories of a configuration below the Objects folder; `None` if it has none.
     pub(super) fn start(file: &ConfigFile, server: &Server) -> Result<Option<Self>, Failure> {
         let shares = file.shares().map_err(|error| Failure::Usage(error.to_string()))?;
         if shares.is_empty() {
@@ -31,7 +31,7 @@ impl Shares {
         for (name, folder, options) in shares {
             files.share(&server.objects(), &name, &folder, options).map_err(|error| {
                 Failure::Usage(format!(
-                    "[[files]] name = \"{name}\": {error}; make the folder, or name another one"
+                    "[[files]] name = \"{name}\": {error}; create the directory, or name another one"
                 ))
             })?;
         }
@@ -48,14 +48,15 @@ impl Shares {
 impl Drop for Shares {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
-        // It is not waited for: the disk may hang.
+        // The thread is not joined, because the disk may hang.
         self.thread.unpark();
     }
 }
 
-/// Looks at the folders until the end. Counted from the end of each look: a slow disk is not asked all the time.
+/// Checks the directories until the end. The interval starts after each check, so that a slow disk is not busy all the
+/// time.
 fn refresh(files: &FileSystem, end: &AtomicBool) {
-    // Said once, until it works again.
+    // Log only the first failure.
     let mut is_broken = false;
     while !end.load(Ordering::Relaxed) {
         std::thread::park_timeout(REFRESH_EVERY);
@@ -63,7 +64,7 @@ fn refresh(files: &FileSystem, end: &AtomicBool) {
             Ok(()) => is_broken = false,
             Err(error) if !is_broken => {
                 is_broken = true;
-                tracing::error!(%error, "a folder of [[files]] cannot be read; clients see what was there before");
+                tracing::error!(%error, "cannot read a directory of [[files]]; clients see its previous content");
             }
             Err(_) => {}
         }

@@ -1,17 +1,17 @@
-//! The sources of a configuration beside the server.
+//! The gateway of a server: sources, tags and destinations of a configuration.
 
 use crate::failure::Failure;
 use taktwerk::{RunningServer, Server};
-use taktwerk_config::ConfigFile;
+use taktwerk_config::{ConfigFile, NamedFile};
 
-/// How much of a gateway a file has.
+/// Numbers of sources, tags and destinations in a file.
 pub(crate) struct Counts {
     pub(crate) sources: usize,
     pub(crate) tags: usize,
     pub(crate) destinations: usize,
 }
 
-/// How many sources, tags and destinations a file has; what is wrong with them.
+/// Counts sources, tags and destinations, and checks them.
 pub(crate) fn check(file: &ConfigFile) -> Result<Option<Counts>, Failure> {
     Ok(imp::load(file)?.map(|config| Counts {
         sources: config.sources.len(),
@@ -20,35 +20,40 @@ pub(crate) fn check(file: &ConfigFile) -> Result<Option<Counts>, Failure> {
     }))
 }
 
+/// The files that the sections of the gateway name.
+pub(crate) fn files(file: &ConfigFile) -> Result<Vec<NamedFile>, Failure> {
+    imp::files(file)
+}
+
 pub(super) use imp::{Prepared, Started, prepare, rehearse};
 
 #[cfg(feature = "gateway")]
 mod imp {
-    use super::{ConfigFile, Failure, RunningServer, Server};
+    use super::{ConfigFile, Failure, NamedFile, RunningServer, Server};
     use crate::serve::profile::Others;
     use crate::serve::reference::References;
     use taktwerk_gateway::configuration::references;
     use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway};
     use taktwerk_types::ExpandedNodeId;
 
-    /// Nodes whose sources are not asked yet.
+    /// Nodes of tags whose sources are not started yet.
     #[derive(Default)]
     pub(crate) struct Prepared(Option<PreparedGateway>);
 
-    /// Sources that are asked.
+    /// Running sources.
     pub(crate) struct Started(Option<Gateway>);
 
-    /// A configuration that was looked at, to be taken over.
+    /// A validated configuration that can be applied.
     pub(crate) struct Newer(Option<GatewayConfig>);
 
     impl Started {
-        /// Whether there are sources or destinations at all.
+        /// Whether there are sources or destinations.
         #[cfg(feature = "web")]
         pub(crate) fn is_there(&self) -> bool {
             self.0.is_some()
         }
 
-        /// Shows the processes of the sources that are programs.
+        /// Shows the processes of sources that are programs.
         pub(crate) fn show_processes(&self, others: &Others) {
             let Some(gateway) = &self.0 else { return };
             others.set(|| {
@@ -60,7 +65,8 @@ mod imp {
             });
         }
 
-        /// Looks at a file's sources and tags; nothing changes, but that the namespace of the first ones is registered.
+        /// Validates the sources and tags of a file. Nothing changes, except that the namespace of the first sources is
+        /// registered.
         pub(crate) fn look(&self, file: &ConfigFile, running: &RunningServer) -> Result<Newer, Failure> {
             let config = load(file)?;
             if config.as_ref().is_some_and(GatewayConfig::historizes)
@@ -82,7 +88,7 @@ mod imp {
             Ok(Newer(config))
         }
 
-        /// Takes over what was looked at; gives the sections of which something has changed.
+        /// Applies a validated configuration. Returns the sections with changes.
         pub(crate) fn take_over(
             &mut self,
             newer: Newer,
@@ -102,7 +108,10 @@ mod imp {
                 return Ok(Vec::new());
             }
             for error in &applied.failed {
-                tracing::warn!(error, "a tag has no node; the others of its source have");
+                tracing::warn!(
+                    error,
+                    "cannot add the node of a tag; other tags of the source are not affected"
+                );
             }
             tracing::info!(
                 added = applied.added.join(", "),
@@ -123,12 +132,17 @@ mod imp {
         }
     }
 
+    pub(super) fn files(file: &ConfigFile) -> Result<Vec<NamedFile>, Failure> {
+        let files = taktwerk_gateway::files::named(file.path(), file.text());
+        files.map_err(|mistake| Failure::Usage(mistake.to_string()))
+    }
+
     pub(super) fn load(file: &ConfigFile) -> Result<Option<GatewayConfig>, Failure> {
         let config = GatewayConfig::parse(file.path(), file.text());
         let config = config.map_err(|mistake| Failure::Usage(mistake.to_string()))?;
         if config.as_ref().is_some_and(GatewayConfig::historizes) && !file.config().history.has_store() {
             return Err(Failure::Usage(format!(
-                "{}: tags with historize = true need a place to record to: set file = \"history.db\" under [history]",
+                "{}: tags with historize = true need a history store: set file = \"history.db\" under [history]",
                 file.path().display()
             )));
         }
@@ -142,13 +156,13 @@ mod imp {
         prepared.map(|prepared| Prepared(Some(prepared))).map_err(|error| explained(file, &error))
     }
 
-    /// Adds the nodes of a file's tags to a server that exists only for a check, and looks for the variables of destinations.
-    /// No queue is opened, and no source asked.
+    /// Adds the nodes of a file's tags to a server that exists only for a check, and looks for the variables of
+    /// destinations. Opens no queue and contacts no source.
     pub(crate) fn rehearse(file: &ConfigFile, known: &References<'_>) -> Result<(), Failure> {
         let (Some(config), Some(whole)) = (load(file)?, load(file)?) else { return Ok(()) };
         let prepared = PreparedGateway::new(config.without_destinations(), known.server());
         prepared.map_err(|error| explained(file, &error))?;
-        // Tags are among the nodes by now.
+        // The nodes of tags exist by now.
         let find = |node: &ExpandedNodeId| known.find(&node.to_string()).err();
         match references::missing_nodes(file.path(), &whole, find).first() {
             Some(mistake) => Err(Failure::Usage(mistake.to_string())),
@@ -157,7 +171,7 @@ mod imp {
     }
 
     impl Prepared {
-        /// Starts asking the sources.
+        /// Starts the sources.
         pub(crate) fn start(self) -> Result<Started, Failure> {
             let started = self.0.map(PreparedGateway::start).transpose();
             let started = started.map_err(|error| Failure::Environment(error.to_string()))?;
@@ -180,7 +194,7 @@ mod imp {
 
     #[cfg(feature = "web")]
     impl Started {
-        /// What the dashboard and `/metrics` show of the sources.
+        /// The data of sources and destinations for the dashboard and `/metrics`.
         pub(crate) fn extras(&self) -> crate::serve::web::OfGateway {
             use std::sync::Arc;
             let Some(gateway) = self.0.as_ref() else { return Default::default() };
@@ -199,7 +213,7 @@ mod imp {
         use taktwerk_types::UtcTime;
         use taktwerk_web::sources::{DestinationState, SourceList, SourceState};
 
-        /// The sources and destinations for the dashboard.
+        /// The lists for the dashboard.
         #[derive(Debug)]
         pub(super) struct Listed(pub(super) Sources, pub(super) Destinations);
 
@@ -224,7 +238,9 @@ mod imp {
                 description: view.description,
                 is_connected: counted.is_connected,
                 queued: counted.queued,
+                parked: counted.parked,
                 queued_bytes: counted.queued_bytes,
+                queue_bytes_max: view.queue_bytes_max,
                 oldest: counted.oldest.map(millis),
                 sent: counted.sent,
                 dropped: counted.overrun + counted.evicted + counted.expired,
@@ -249,6 +265,9 @@ mod imp {
                 errors: counted.errors,
                 values: counted.values,
                 dropped: counted.dropped + counted.replaced,
+                invalid: counted.invalid,
+                missed: counted.missed,
+                write_errors: counted.write_errors,
                 last_answer: counted.last_answer.map(millis),
                 last_error: counted.last_error,
                 incomplete: counted.incomplete,
@@ -265,7 +284,8 @@ mod imp {
         use taktwerk_web::Collector;
         use taktwerk_web::exposition::Exposition;
 
-        /// The statistics of all sources. The names of sources are those of the configuration, so there are few.
+        /// Metrics of all sources. The number of series is bounded, because names of sources come from the
+        /// configuration.
         #[derive(Debug)]
         pub(super) struct SourceMetrics(pub(super) Sources);
 
@@ -275,20 +295,20 @@ mod imp {
             ("errors", "Requests and connections that failed", |it| it.errors as f64),
             ("values", "Values stored in tags", |it| it.values as f64),
             ("invalid_values", "Values that do not fit their tag's type", |it| it.invalid as f64),
-            ("dropped_values", "Values and messages thrown away", |it| it.dropped as f64),
+            ("dropped_values", "Values and messages discarded", |it| it.dropped as f64),
             (
                 "replaced_values",
                 "Values replaced by a newer one of their tag before they could be stored",
                 |it| it.replaced as f64,
             ),
-            ("missed_values", "Times that a tag's value did not come in time", |it| it.missed as f64),
+            ("missed_values", "Times that a tag's value was late", |it| it.missed as f64),
             ("writes", "Values written to the source", |it| it.writes as f64),
             ("write_errors", "Values that could not be written", |it| it.write_errors as f64),
             ("connections", "Connections made", |it| it.connections as f64),
         ];
 
         const GAUGES: [Column<Snapshot>; 5] = [
-            ("incomplete", "1 if some of what the source has is not here", |it| {
+            ("incomplete", "1 if some data of the source is missing", |it| {
                 f64::from(u8::from(it.incomplete.is_some()))
             }),
             ("connected", "1 if the source is connected", |it| f64::from(u8::from(it.is_connected))),
@@ -299,7 +319,7 @@ mod imp {
             }),
         ];
 
-        /// The counters of all destinations, likewise.
+        /// Metrics of all destinations.
         #[derive(Debug)]
         pub(super) struct DestinationMetrics(pub(super) Destinations);
 
@@ -320,7 +340,7 @@ mod imp {
             }),
             ("queued_values", "Values in the queue", |it| it.queued as f64),
             ("queued_bytes", "Bytes of the values in the queue", |it| it.queued_bytes as f64),
-            ("parked_values", "Values that wait for single variables while others are sent", |it| {
+            ("parked_values", "Values waiting for single variables while others are sent", |it| {
                 it.parked as f64
             }),
             (
@@ -330,10 +350,10 @@ mod imp {
             ),
         ];
 
-        /// Name and help of a series, and where its value stands.
+        /// Name, help text and value of a series.
         type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
 
-        /// Writes counters and gauges of things that have names.
+        /// Writes counters and gauges with a label for the name.
         fn write<T>(
             out: &mut Exposition<'_>,
             thing: &'static str,
@@ -356,12 +376,20 @@ mod imp {
         impl Collector for DestinationMetrics {
             fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
                 let views = self.0.views();
-                // Who has none is not told of them.
+                // Without sources or destinations, their metrics are omitted.
                 if views.is_empty() {
                     return Ok(());
                 }
                 let rows: Vec<_> = views.iter().map(|view| (view.name.clone(), &view.counters)).collect();
-                write(out, "destination", &rows, &SENT_COUNTERS, &SENT_GAUGES)
+                write(out, "destination", &rows, &SENT_COUNTERS, &SENT_GAUGES)?;
+                let limits = views
+                    .iter()
+                    .map(|view| (("destination", view.name.clone()), view.queue_bytes_max as f64));
+                out.gauges(
+                    "taktwerk_destination_queue_limit_bytes",
+                    "Capacity of the queue",
+                    limits.collect::<Vec<_>>(),
+                )
             }
         }
 
@@ -379,13 +407,13 @@ mod imp {
 
 #[cfg(not(feature = "gateway"))]
 mod imp {
-    use super::{ConfigFile, Failure, RunningServer, Server};
+    use super::{ConfigFile, Failure, NamedFile, RunningServer, Server};
 
     #[derive(Default)]
     pub(crate) struct Prepared;
     pub(crate) struct Started;
 
-    /// Without the feature there is none.
+    /// Without the feature, no gateway exists.
     pub(super) struct Never {
         pub(super) sources: Vec<()>,
         pub(super) destinations: Vec<()>,
@@ -395,6 +423,11 @@ mod imp {
         pub(super) fn tag_count(&self) -> usize {
             0
         }
+    }
+
+    /// Fails if the file has sections of a gateway: a backup without their files would not be complete.
+    pub(super) fn files(file: &ConfigFile) -> Result<Vec<NamedFile>, Failure> {
+        load(file).map(|_| Vec::new())
     }
 
     pub(super) fn load(file: &ConfigFile) -> Result<Option<Never>, Failure> {

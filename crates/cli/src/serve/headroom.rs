@@ -1,4 +1,4 @@
-//! The headroom of this server: prices from a calibration, the CPU that is really used, and warnings.
+//! CPU headroom of this server: prices from a calibration, measured CPU, and warnings.
 
 use crate::failure::Failure;
 use crate::hosts;
@@ -9,19 +9,19 @@ use taktwerk::headroom::{Admit, Prices};
 use taktwerk_model::Model;
 use taktwerk_server::headroom::Headroom;
 
-/// What is to be done with the headroom.
+/// The headroom settings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) prices: Prices,
-    /// Most CPU in cores.
+    /// CPU limit in cores.
     pub(super) limit: f64,
     pub(super) admit: Admit,
 }
 
-/// Share of the CPU that clients may take unless something else is said.
+/// Default share of the CPU for clients.
 pub(super) const LIMIT: f64 = 0.8;
 
-/// Reads a calibration: a file below `folder`, or a host that comes with the program. `share` of `threads` cores may be used.
+/// Reads a calibration: a file in `folder`, or a built-in host. `share` of `threads` cores may be used.
 pub(super) fn load(
     folder: &Path,
     path: &Path,
@@ -45,10 +45,10 @@ pub(super) fn load(
         return Err(wrong(&problem));
     }
     let own = models.iter().find(|model| model.stack == "own").ok_or_else(|| {
-        wrong(&"there is no model of taktwerk in it: run `taktwerk lab calibrate --quick`, then `taktwerk model fit -o FILE`")
+        wrong(&"it contains no model of taktwerk: run `taktwerk lab calibrate --quick`, then `taktwerk model fit -o FILE`")
     })?;
     let [idle, value, value_growth, message] = own.prices(is_encrypted);
-    // A percent of a core is a hundredth.
+    // Convert percent of a core to cores.
     let prices = Prices {
         idle: idle / 100.0,
         value: value / 100.0,
@@ -58,20 +58,20 @@ pub(super) fn load(
     Ok(Settings { prices, limit: share * threads.max(1) as f64, admit })
 }
 
-/// Measures the CPU each second and warns before the limit is hit.
+/// Measures the CPU each second and warns near the limit.
 #[derive(Debug)]
 pub(super) struct Watch {
     headroom: Arc<Headroom>,
-    /// When and at which CPU time it was measured last.
+    /// Time and CPU time of the last measurement.
     last: (Instant, Duration),
     warned: Option<Instant>,
 }
 
-/// The CPU is measured so often.
+/// Interval of the measurement.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Warnings come at most so often.
+/// Minimum interval of warnings.
 const QUIET: Duration = Duration::from_secs(60);
-/// Share of the limit from which on there is a warning.
+/// Share of the limit above which warnings are logged.
 const NEAR: f64 = 0.9;
 
 fn cpu() -> Duration {
@@ -84,7 +84,7 @@ impl Watch {
         Self { headroom, last: (Instant::now(), cpu()), warned: None }
     }
 
-    /// To be called several times a second.
+    /// Call it several times per second.
     pub(super) fn tick(&mut self) {
         let (now, (then, before)) = (Instant::now(), self.last);
         let elapsed = now - then;
@@ -102,8 +102,8 @@ impl Watch {
         self.warned = Some(now);
         let percent = |cores: f64| taktwerk_model::figures::number(cores * 100.0);
         tracing::warn!(
-            "the CPU is nearly used up: {} % of a core predicted for what clients have asked for, {} % used, limit {} %. \
-             {} more signals/s fit",
+            "the CPU limit is nearly reached: {} % of a core predicted for the clients' requests, {} % used, limit {} %. \
+             {} more signals/s are possible",
             percent(report.predicted),
             percent(report.actual.unwrap_or(0.0)),
             percent(report.limit),
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_are_no_calibration_are_named() {
+    fn invalid_calibrations_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("models.json");
         let named = Path::new("models.json");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_comes_with_the_program_is_a_calibration() {
+    fn built_in_hosts_are_calibrations() {
         let directory = tempfile::tempdir().unwrap();
         let of = |name: &str| load(directory.path(), Path::new(name), 0.5, 2, Admit::Headroom, false);
         let settings = of("epyc-vm").unwrap();

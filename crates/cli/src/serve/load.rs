@@ -1,4 +1,4 @@
-//! Load: many Double variables that change together, as `interop/TESTNODES.md` describes them, and events.
+//! Load: many Double variables that are updated together (see `interop/TESTNODES.md`), and events.
 
 use super::updater::Updater;
 use clap::ValueEnum;
@@ -10,7 +10,7 @@ use taktwerk_server::NewEvent;
 use taktwerk_server::space::VariableHandle;
 use taktwerk_types::{NodeId, UtcTime};
 
-/// What the values of signals say.
+/// Content of the signal values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SignalValues {
     /// The number of the update plus the number of the signal.
@@ -19,7 +19,7 @@ pub(crate) enum SignalValues {
     Random,
     /// The time of the write in seconds since 1970, so that clients can measure the age of a value.
     Time,
-    /// A slow sine with noise in the last of three decimals, as a sensor's value.
+    /// A slow sine with noise in the last of three decimals, similar to a sensor.
     Sine,
 }
 
@@ -36,24 +36,24 @@ pub(crate) fn start(
     }
     let (mut updates, mut random) = (0, 1);
     let updater = Updater::start("signals", period_ns, move |_| {
-        // Not the number of the cycle: what was never written because this thread came late would look lost on the way.
+        // Not the cycle number: skipped cycles would look like lost values.
         updates += 1;
         match values {
             SignalValues::Count => update(&handles, updates, clock::wall()),
             SignalValues::Random => randomize(&handles, &mut random, clock::wall()),
-            SignalValues::Time => tell_time(&handles),
+            SignalValues::Time => set_to_time(&handles),
             SignalValues::Sine => sine(&handles, updates, &mut random, clock::wall()),
         }
     })?;
     Ok(Some(updater))
 }
 
-/// How often events are raised, ns: some at once, as a plant's programs do that run in cycles.
+/// Interval of raising events in nanoseconds: several at once, as in a plant with cyclic programs.
 const EVENTS_EVERY: u64 = 10_000_000;
-/// The severities of the events, in turn.
+/// Severities of the events, alternating.
 const SEVERITIES: [u16; 2] = [300, 700];
 
-/// Starts to raise so many events per second, unless it is none.
+/// Starts to raise `per_second` events per second, unless it is zero.
 pub(crate) fn raise_events(server: &Server, per_second: u32) -> Result<Option<Updater>, super::ServeError> {
     if per_second == 0 {
         return Ok(None);
@@ -61,7 +61,7 @@ pub(crate) fn raise_events(server: &Server, per_second: u32) -> Result<Option<Up
     let space = std::sync::Arc::clone(server.space());
     let mut raised = 0;
     let updater = Updater::start("events", EVENTS_EVERY, move |cycle| {
-        // All that are due, also those of a cycle that was skipped.
+        // All that are due, including those of skipped cycles.
         let due = cycle.saturating_mul(EVENTS_EVERY).saturating_mul(u64::from(per_second)) / 1_000_000_000;
         for number in raised..due {
             let severity = SEVERITIES.get((number % 2) as usize).copied().unwrap_or_default();
@@ -85,17 +85,17 @@ fn next(random: &mut u64) -> f64 {
     value as f64 / (1u64 << 53) as f64
 }
 
-/// Every signal gets another random value between 0 and 1.
+/// Sets each signal to a random value between 0 and 1.
 fn randomize(handles: &[VariableHandle], random: &mut u64, now: UtcTime) {
     for handle in handles {
         handle.set_at(next(random), now);
     }
 }
 
-/// Updates of one period of the sine.
+/// Updates per period of the sine.
 const SINE_UPDATES: f64 = 6_000.0;
 
-/// Signals of one sine, each with a noise of its own: a sine for each would take longer than to write it.
+/// Sets all signals to the same sine with individual noise. A sine for each would take longer than the write.
 fn sine(handles: &[VariableHandle], cycle: u64, random: &mut u64, now: UtcTime) {
     let sine = 50.0 + 20.0 * (cycle as f64 / SINE_UPDATES * core::f64::consts::TAU).sin();
     for handle in handles {
@@ -104,15 +104,15 @@ fn sine(handles: &[VariableHandle], cycle: u64, random: &mut u64, now: UtcTime) 
     }
 }
 
-/// Each signal has the time of its own write.
-fn tell_time(handles: &[VariableHandle]) {
+/// Sets each signal to the time of its write.
+fn set_to_time(handles: &[VariableHandle]) {
     for handle in handles {
         let now = clock::wall();
         handle.set_at(now.unix_nanos() as f64 / 1e9, now);
     }
 }
 
-/// Signal k has the value t + k in update t; all carry the time of the update. Update 1 was the initial value.
+/// Signal k has the value t + k in update t, with the same timestamp for all. Update 1 was the initial value.
 fn update(handles: &[VariableHandle], cycle: u64, now: UtcTime) {
     let tick = (cycle + 1) as f64;
     for (signal, handle) in handles.iter().enumerate() {

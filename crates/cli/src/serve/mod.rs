@@ -1,11 +1,11 @@
-//! `taktwerk serve`: a server with a demo plant, with test nodes, or with load.
+//! `taktwerk serve`: a server with the demo plant, test nodes, load, or a configuration.
 
 mod alarms;
 mod configured;
 pub(crate) mod control;
 mod durable;
 mod files;
-mod gateway;
+pub(crate) mod gateway;
 mod headroom;
 mod history;
 mod interop;
@@ -432,7 +432,7 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
             let known = interop::USERS.iter().any(|user| user.0 == name && user.1.as_bytes() == password);
             if known { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
         };
-        // The users of the tests are known to everybody.
+        // The test users exist for every client.
         builder = builder.users(users).allow_clear_passwords();
         if arguments.offers_secured() {
             builder = builder.certificate_users(CertificateVerifier::new());
@@ -441,7 +441,7 @@ fn builder(arguments: &ServeArgs) -> ServerBuilder {
     builder
 }
 
-/// The headroom that was asked for, on the command line or in the configuration.
+/// The headroom settings of the command line or the configuration.
 fn headroom_of(
     arguments: &ServeArgs,
     configured: Option<&Configured>,
@@ -451,13 +451,13 @@ fn headroom_of(
     }
     let Some(path) = &arguments.headroom else { return Ok(None) };
     let admit = if arguments.admit_headroom { Admit::Headroom } else { Admit::Always };
-    // Where clients can choose, most choose no security: so that the prediction is right for them.
+    // If clients can choose, most use no security, so predict without it.
     let is_encrypted = false;
     headroom::load(Path::new(""), path, arguments.headroom_limit, arguments.threads, admit, is_encrypted)
         .map(Some)
 }
 
-/// What to do with this machine's CPUs.
+/// Applies the CPU options.
 fn tuned(mut builder: ServerBuilder, arguments: &ServeArgs) -> ServerBuilder {
     builder = builder.busy_poll(arguments.busy_poll);
     if let Some(cpus) = &arguments.cpu {
@@ -466,7 +466,7 @@ fn tuned(mut builder: ServerBuilder, arguments: &ServeArgs) -> ServerBuilder {
     builder
 }
 
-/// Keys and captures, if they are allowed.
+/// Opens the key log and the capture, if allowed.
 fn recorded(mut builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerBuilder, Failure> {
     let recording = Recording::open(arguments.allow_key_log, &StandardError)?;
     if let Some(log) = recording.key_log {
@@ -478,31 +478,31 @@ fn recorded(mut builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerB
     Ok(builder)
 }
 
-/// Nobody opens a server to a network by the way.
+/// Non-loopback addresses need an explicit choice of security.
 fn open_to_everybody(bind: IpAddr) -> Failure {
     Failure::Usage(format!(
-        "{bind} is not loopback: what others may do on this server takes a configuration; `taktwerk config init \
-         server.toml` writes one, set bind there and run `taktwerk serve --config server.toml`; or name the policies \
+        "{bind} is not a loopback address, so a configuration must define who may do what. `taktwerk config init \
+         server.toml` writes one: set bind there and run `taktwerk serve --config server.toml`. Or name the policies \
          to offer with --policy"
     ))
 }
 
-/// What is in the address space besides load and test nodes.
+/// The content of the address space besides load and test nodes.
 struct Content {
     nodesets: Vec<PathBuf>,
     plant: bool,
     pubsub: pubsub::Files,
 }
 
-/// What an address space was filled with.
+/// The content that was added to an address space.
 struct Filled {
-    /// They keep values moving.
+    /// They update values while they exist.
     updaters: Vec<Updater>,
-    /// The import of the NodeSets.
+    /// The imported NodeSets.
     nodesets: Option<Batch>,
 }
 
-/// Adds everything that was asked for.
+/// Adds the requested content.
 fn fill(
     server: &Server,
     content: &Content,
@@ -520,7 +520,7 @@ fn fill(
         nodesets = Some(imported.batch);
     }
     if content.plant {
-        // What a configuration names is kept, so that nothing may be invented there.
+        // Recorded history must be real, so none is generated.
         let is_kept = arguments.history.is_some() || arguments.config.is_some();
         updaters.push(plant::start(server, is_kept)?);
     }
@@ -546,13 +546,13 @@ fn fill(
     Ok(Filled { updaters, nodesets })
 }
 
-/// Where it was said who can get in: in a configuration, or on the command line.
+/// The source of the access rules: a configuration, or the command line.
 struct Access<'a> {
     configured: Option<&'a Configured>,
     offer: Option<&'a security::Offer>,
 }
 
-/// Says where the server is, and who can get in.
+/// Prints the server's address and access rules.
 fn announce(
     arguments: &ServeArgs,
     access: &Access<'_>,
@@ -567,7 +567,7 @@ fn announce(
         (None, Some(offer)) => offer.announce(arguments),
         (None, None) => {}
     }
-    // Programs that start this one wait for exactly this line.
+    // Supervisors wait for exactly this line.
     output.text(&format!("READY {url}"))?;
     if output.is_json() {
         return output.line(&json!({
@@ -588,7 +588,7 @@ fn announce(
     Ok(())
 }
 
-/// Sets the flag when standard input ends.
+/// Sets the flag when standard input is closed.
 fn watch_stdin(end: Arc<AtomicBool>) -> Result<(), Failure> {
     let watch = move || {
         let mut sink = [0u8; 256];

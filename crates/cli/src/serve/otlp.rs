@@ -1,4 +1,4 @@
-//! Metrics and traces of a server for a collector.
+//! Export of metrics and traces of a server to a collector.
 
 use super::web::Extras;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use taktwerk::RunningServer;
 use taktwerk_config::ConfigFile;
 use taktwerk_web::otlp::{Otlp, OtlpSettings};
 
-/// What a file says about the export, if there is one. `instance` is the ApplicationUri.
+/// The export settings of a file, if any. `instance` is the ApplicationUri.
 fn settings(file: &ConfigFile, instance: &str) -> Result<Option<OtlpSettings>, Failure> {
     let section = &file.config().otlp;
     let Some(url) = &section.url else { return Ok(None) };
@@ -30,12 +30,13 @@ fn settings(file: &ConfigFile, instance: &str) -> Result<Option<OtlpSettings>, F
     Ok(Some(settings))
 }
 
-/// Checks the section without starting anything.
+/// Checks the settings without starting anything.
 pub(super) fn check(file: &ConfigFile) -> Result<(), Failure> {
     settings(file, "").map(drop)
 }
 
-/// Starts the export, if the file asks for one. `extras` has the metrics of sources and destinations, and gets its own.
+/// Starts the export, if configured. `extras` provides the metrics of sources and destinations, and receives those of
+/// the export.
 pub(super) fn start(
     file: &ConfigFile,
     running: &RunningServer,
@@ -59,7 +60,7 @@ pub(super) fn start(
 mod tests {
     #[test]
     #[cfg(feature = "gateway")]
-    fn spans_of_the_gateway_are_those_that_are_exported() {
+    fn the_gateway_uses_the_exported_target() {
         assert_eq!(taktwerk_gateway::trace::TARGET, taktwerk_web::otlp::spans::TARGET);
         assert_eq!(super::super::reload::TRACE, taktwerk_web::otlp::spans::TARGET);
     }

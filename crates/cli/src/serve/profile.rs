@@ -1,5 +1,5 @@
-//! What this server itself uses, as variables in its own address space: the profile that the gateway of the C-GW paper
-//! shows (Figures 8 and 9), without a second program on the machine.
+//! Resource usage of this server as variables in its address space: the profile that the gateway of the C-GW paper
+//! shows (Figures 8 and 9), without a second program.
 
 use super::ServeError;
 use super::updater::Updater;
@@ -13,17 +13,17 @@ use taktwerk_server::space::build::{Under, ValueShape};
 use taktwerk_server::space::{AddressSpace, NodeError, NodeSpec, VariableHandle};
 use taktwerk_types::{BuiltInType, NodeId, QualifiedName, UtcTime};
 
-/// How often it is looked at.
+/// Interval of the measurement in nanoseconds: 1 s.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// The server's own namespace.
 const NAMESPACE: u16 = 1;
-/// The folder.
+/// The NodeId of the folder.
 const FOLDER: &str = "process";
 
-/// How a figure comes from the account of a second.
+/// Calculates a figure from the usage of one second.
 type Figure = fn(&Usage) -> f64;
 
-/// The figures of the process as a whole: name, and how it comes from the account.
+/// The figures of the process.
 const FIGURES: [(&str, Figure); 7] = [
     ("CpuPercent", |usage| usage.cpu_percent),
     ("UserPercent", |usage| usage.user_s / usage.seconds.max(1e-9) * 100.0),
@@ -44,21 +44,21 @@ fn id(name: &str) -> NodeId {
     NodeId::string(NAMESPACE, format!("{FOLDER}/{name}"))
 }
 
-/// The figures of another process, and of all together.
+/// The figures of other processes and of the total.
 const OF_OTHERS: [(&str, Figure); 3] = [FIGURES[0], FIGURES[4], FIGURES[5]];
-/// Objects for other processes.
+/// Maximum number of objects for other processes.
 const OTHERS_MAX: usize = 1_000;
 /// The object with the sums.
 const TOTAL: &str = "Total";
 
-/// Processes besides this one, with the names of their sources.
+/// Other processes, with the names of their sources.
 #[derive(Default, Clone)]
 pub(super) struct Others(Arc<Mutex<Option<List>>>);
 
 pub(super) type List = Box<dyn Fn() -> Vec<(String, u32)> + Send>;
 
 impl Others {
-    /// Tells where to look for them, the first time.
+    /// Sets the provider of the list, the first time only.
     #[cfg(feature = "gateway")]
     pub(super) fn set(&self, list: impl FnOnce() -> List) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(list);
@@ -69,7 +69,7 @@ impl Others {
     }
 }
 
-/// The processes of a name: what stands in `/proc/PID/comm`, which has 15 characters at most.
+/// The processes with this name. `/proc/PID/comm` has at most 15 characters.
 fn named(name: &str) -> Vec<u32> {
     let wanted: String = name.chars().take(15).collect();
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -82,23 +82,23 @@ fn named(name: &str) -> Vec<u32> {
     entries.filter_map(process).collect()
 }
 
-/// The variables with what they were made from last time.
+/// The variables and the previous measurement.
 struct Profile {
     space: Arc<AddressSpace>,
     others: Others,
-    /// Names of further processes.
+    /// Names of additional processes to show.
     names: Vec<String>,
-    /// By what they are called.
+    /// Variables by display name.
     objects: BTreeMap<String, [VariableHandle; OF_OTHERS.len()]>,
-    /// By their numbers.
+    /// Previous snapshots by process id.
     accounts: BTreeMap<u32, Snapshot>,
     figures: Vec<(VariableHandle, Figure)>,
-    /// By thread; threads of one name are one.
+    /// Variables and CPU time by thread name; threads with the same name are combined.
     threads: BTreeMap<String, (VariableHandle, u64)>,
     before: Snapshot,
 }
 
-/// Adds the variables and keeps them up to date.
+/// Adds the variables and updates them periodically.
 pub(super) fn start(server: &Server, others: &Others, names: &[String]) -> Result<Updater, ServeError> {
     let space = Arc::clone(server.space());
     let now = clock::wall();
@@ -179,7 +179,7 @@ fn variable_of(
 }
 
 impl Profile {
-    /// The processes of sources and those that were named, and the sum with this one.
+    /// Updates the processes of sources, the additional ones, and the total including this process.
     fn update_others(&mut self, own: &Usage, now: UtcTime) {
         let mut processes = self.others.list();
         processes.iter_mut().for_each(|(name, _)| name.insert_str(0, "Program "));
@@ -191,7 +191,7 @@ impl Profile {
         let mut total = OF_OTHERS.map(|(_, of)| of(own));
         for (name, pid) in processes {
             let sum = sums.entry(name).or_default();
-            // It may have ended meanwhile.
+            // The process may have ended.
             let Ok(snapshot) = Process::new(pid).snapshot() else { continue };
             if let Some(before) = self.accounts.get(&pid) {
                 let usage = Usage::between(before, &snapshot);
@@ -203,7 +203,7 @@ impl Profile {
             accounts.insert(pid, snapshot);
         }
         self.accounts = accounts;
-        // What is gone uses nothing.
+        // Processes that have ended use nothing.
         for name in self.objects.keys() {
             sums.entry(name.clone()).or_default();
         }
@@ -213,7 +213,7 @@ impl Profile {
             if !known && self.objects.len() < OTHERS_MAX {
                 match object(&self.space, &name, now) {
                     Ok(made) => drop(self.objects.insert(name.clone(), made)),
-                    Err(error) => tracing::warn!(%error, name, "no variables for a process"),
+                    Err(error) => tracing::warn!(%error, name, "cannot add the variables of a process"),
                 }
             }
             for (variable, value) in self.objects.get(&name).into_iter().flatten().zip(sum) {
@@ -235,13 +235,13 @@ impl Profile {
             let known = match self.threads.get_mut(&name) {
                 Some(known) => known,
                 None => {
-                    // Threads come while the server runs; the first look is what the next one is compared with.
+                    // Threads may start at any time. The first measurement is the baseline of the next one.
                     let made =
                         variable(&self.space, &format!("threads/{name}"), &format!("Thread {name}"), now);
                     match made {
                         Ok(made) => self.threads.entry(name).or_insert((made, cpu)),
                         Err(error) => {
-                            tracing::warn!(%error, "no variable for a thread");
+                            tracing::warn!(%error, "cannot add the variable of a thread");
                             continue;
                         }
                     }

@@ -1,4 +1,4 @@
-//! PubSub in a server: what a file configures is published and received, and what clients change is kept.
+//! PubSub in a server: publishes and receives as configured, and stores changes by clients.
 
 use super::reference::References;
 use crate::failure::Failure;
@@ -19,29 +19,29 @@ use taktwerk_pubsub::component::Component;
 use taktwerk_schema::ids::object_ids;
 use taktwerk_types::NodeId;
 
-/// Where the configuration of PubSub comes from, and where it goes when it has changed.
+/// The PubSub files: configuration, changes, keys.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) configuration: Option<PathBuf>,
     pub(super) save_to: Option<PathBuf>,
-    /// The keys of security groups that no key service hands out.
+    /// Key files of security groups without a key service.
     pub(super) keys: Vec<PathBuf>,
-    /// Actions are answered without message security too.
+    /// Whether Actions are answered without message security.
     pub(super) unsecured_actions: bool,
-    /// Passwords go to brokers without TLS too.
+    /// Whether passwords are sent to brokers without TLS.
     pub(super) plaintext_password: bool,
-    /// Where it is kept what was received.
+    /// The file for received sequence numbers.
     pub(super) replay: Option<PathBuf>,
 }
 
-/// PubSub at work; it ends when this is dropped.
+/// Running PubSub. Dropping it stops it.
 pub(super) struct PubSub {
     _publisher: Arc<Publisher>,
     _subscriber: Arc<Subscriber>,
     _responders: Arc<ActionResponders>,
 }
 
-/// The keys of the server's own security groups, and of those whose key services the configuration names.
+/// Keys of the server's own security groups, and of groups with key services in the configuration.
 struct Keys {
     model: PubSubModel,
     files: StaticKeys,
@@ -49,7 +49,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// Other key services know us by the server's certificate, and have to be trusted by it.
+    /// The server connects to key services with its own certificate, which they must trust.
     fn new(
         model: &PubSubModel,
         files: StaticKeys,
@@ -80,15 +80,15 @@ impl KeySource for Keys {
     }
 }
 
-/// What of a configuration names Variables that are not there, and is not run: one that was saved may be older than the
-/// nodes of the server.
+/// Parts of a configuration that refer to missing Variables. They are not run. A saved configuration may be older than
+/// the nodes of the server.
 #[derive(Default)]
-struct Absent {
+struct Missing {
     data_sets: Vec<String>,
     readers: Vec<ReaderIndex>,
 }
 
-impl Absent {
+impl Missing {
     fn of(configuration: &Configuration, trusted: Option<&Configuration>, server: &Server) -> Self {
         let mut absent = Self::default();
         let refused = not_permitted(configuration, trusted, server.space());
@@ -113,7 +113,7 @@ impl Absent {
             let DataSetSource::Items(items) = &set.source else { continue };
             if let Some(item) = items.iter().find(|item| missing(&item.published_variable)) {
                 let (data_set, node) = (&set.name, &item.published_variable);
-                tracing::warn!(data_set, %node, "there is no such Variable: it is not published");
+                tracing::warn!(data_set, %node, "the Variable does not exist: its data set is not published");
                 absent.data_sets.push(set.name.clone());
             }
         }
@@ -127,7 +127,7 @@ impl Absent {
                         targets.target_variables.iter().find(|target| missing(&target.target_node_id));
                     if let Some(target) = found {
                         let (reader, node) = (&reader.name, &target.target_node_id);
-                        tracing::warn!(reader, %node, "there is no such Variable: nothing is received for it");
+                        tracing::warn!(reader, %node, "the Variable does not exist: nothing is received for it");
                         absent.readers.push(ReaderIndex { connection, group, reader: position });
                     }
                 }
@@ -136,10 +136,10 @@ impl Absent {
         absent
     }
 
-    /// The configuration without it. What is left keeps its position.
+    /// Disables the parts in a configuration. The others keep their positions.
     fn remove_from(&self, configuration: &mut Configuration) {
         for set in configuration.data_sets.iter_mut().filter(|set| self.data_sets.contains(&set.name)) {
-            // Nothing is sampled for it, and nothing sent.
+            // Without a source, nothing is sampled or sent.
             set.source = DataSetSource::Actions(Box::default());
         }
         for index in &self.readers {
@@ -152,7 +152,7 @@ impl Absent {
         }
     }
 
-    /// Shows that it does not work.
+    /// Shows the parts in the state Error.
     fn report(&self, model: &PubSubModel, configuration: &Configuration) {
         for (connection, of) in configuration.connections.iter().enumerate() {
             for (group, of_group) in of.writer_groups.iter().enumerate() {
@@ -170,14 +170,14 @@ impl Absent {
     }
 }
 
-/// Says what can never have keys, and refuses keys that would not be used.
+/// Warns about parts that can never have keys, and refuses unused keys.
 fn check_keys(configuration: &Configuration, files: &[KeyFile]) -> Result<(), Failure> {
     let own =
         |group: &str| configuration.security_groups.iter().any(|own| own.security_group_id.as_str() == group);
     if let Some(file) = files.iter().find(|file| own(&file.group)) {
         return Err(Failure::Usage(format!(
-            "PubSub: the keys of {:?} are in a file (--pubsub-keys, keys), and this server makes its own, because the \
-             configuration has a security group of that name: leave out one of both",
+            "PubSub: the keys of {:?} are in a file (--pubsub-keys, keys), but this server generates its own, because the \
+             configuration has a security group of that name: remove one of the two",
             file.group
         )));
     }
@@ -188,9 +188,9 @@ fn check_keys(configuration: &Configuration, files: &[KeyFile]) -> Result<(), Fa
             if !is_known {
                 let (element, group) = (&one.element, &one.group);
                 tracing::warn!(
-                    "PubSub: {element} has message security with the keys of {group:?}, and nobody has them: nothing is \
-                     sent or received for it. Give them in a file (--pubsub-keys, made with: taktwerk pubsub keys {group}), \
-                     have this server make them ([[security-group]] with id = {group:?}), or name key-services"
+                    "PubSub: {element} has message security with the group {group:?}, but no keys for it are known: nothing is \
+                     sent or received. Pass a key file (--pubsub-keys; create it with: taktwerk pubsub keys {group}), \
+                     let this server generate keys ([[security-group]] with id = {group:?}), or set key-services"
                 );
             }
         }
@@ -203,14 +203,14 @@ fn cannot(what: &str, path: &Path, error: &dyn core::fmt::Display) -> Failure {
 }
 
 impl Files {
-    /// The configuration to begin with: what was saved, or else what is configured, or else nothing yet.
+    /// The initial configuration: the saved one, else the configured one, else an empty one.
     fn begin(&self) -> Result<Configuration, Failure> {
         if let Some(path) = &self.save_to
             && let Some(saved) = load(path).map_err(|error| cannot("read", path, &error))?
         {
             if let Some(configured) = &self.configuration {
                 let (saved, configured) = (path.display(), configured.display());
-                tracing::info!("{saved} has what was saved of PubSub; {configured} is not read");
+                tracing::info!("using the saved PubSub configuration {saved}; {configured} is not read");
             }
             return Ok(saved);
         }
@@ -220,7 +220,7 @@ impl Files {
         }
     }
 
-    /// What the operator's own file says may be run in any case: without a saved configuration, that is all.
+    /// The operator's own configuration, which is always allowed. Without a saved one, that is everything.
     fn trusted(&self, begun: &Configuration) -> Result<Option<Configuration>, Failure> {
         match &self.save_to {
             Some(path) if path.exists() => self.configuration.as_deref().map(read_configuration).transpose(),
@@ -228,7 +228,7 @@ impl Files {
         }
     }
 
-    /// Reads all of it as [`Self::start`] does. Says how many connections there are, if PubSub is wanted.
+    /// Reads everything as [`Self::start`] does. Returns the number of connections, if PubSub is configured.
     pub(super) fn check(&self) -> Result<Option<usize>, Failure> {
         if self.configuration.is_none() && self.save_to.is_none() {
             return Ok(None);
@@ -238,8 +238,8 @@ impl Files {
         Ok(Some(configuration.connections.len()))
     }
 
-    /// Looks for the Variables that the operator's own file names. Without them, the server would run without a part of
-    /// the configuration; what clients have saved may be older than the nodes, and is only told.
+    /// Checks the Variables in the operator's own file, which must exist. A saved configuration may be older than the
+    /// nodes, so missing ones are only logged.
     pub(super) fn check_nodes(&self, references: &References<'_>) -> Result<(), Failure> {
         let Some(path) = &self.configuration else { return Ok(()) };
         let configuration = read_configuration(path)?;
@@ -249,7 +249,7 @@ impl Files {
             }
             let written = id.to_string();
             let Err((problem, hint)) = references.find(&written) else { return Ok(()) };
-            // A file in TOML has the NodeId as it is written; a binary one has no lines.
+            // A TOML file contains the NodeId as written. A binary one has no lines.
             let text = std::fs::read_to_string(path).unwrap_or_default();
             let line = text.lines().position(|line| line.contains(&format!("\"{written}\"")));
             let line = line.map_or(String::new(), |at| format!(":{}", at + 1));
@@ -282,7 +282,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Starts PubSub, if it is wanted.
+    /// Starts PubSub, if it is configured.
     pub(super) fn start(&self, server: &Server) -> Result<Option<PubSub>, Failure> {
         if self.configuration.is_none() && self.save_to.is_none() {
             return Ok(None);
@@ -305,7 +305,7 @@ impl Files {
                 )
             }
             PubSubStartError::PubSub(PubSubError::PlaintextPassword { url }) => Failure::Usage(format!(
-                "PubSub: {url}: the password would cross the network readably. Write mqtts://, or allow it: \
+                "PubSub: {url}: the password would be sent unencrypted. Write mqtts://, or allow it: \
                  --pubsub-allow-plaintext-password, in a configuration file allow_plaintext_password = true"
             )),
             error => usage(&error),
@@ -321,7 +321,7 @@ impl Files {
         let fixed = fixed_keys(&key_files);
         let keys = move || Keys::new(&of_model, fixed.clone(), Arc::clone(&provider), uri.clone());
         let source = || keys().map_err(|error| Failure::Environment(error.to_string()));
-        let absent = Absent::of(&configuration, self.trusted(&configuration)?.as_ref(), server);
+        let absent = Missing::of(&configuration, self.trusted(&configuration)?.as_ref(), server);
         let mut runnable = configuration.clone();
         absent.remove_from(&mut runnable);
         let publisher = Publisher::of(runnable.clone())
@@ -341,7 +341,7 @@ impl Files {
             subscriber = subscriber.replay_floor(path);
         }
         let subscriber = subscriber.start().map_err(start)?;
-        // Actions may what clients may who are nobody in particular.
+        // Actions have the rights of anonymous clients.
         let roles = [NodeId::from(object_ids::WELL_KNOWN_ROLE_ANONYMOUS)];
         let mut responders = ActionResponders::builder(server.space())
             .roles(&roles)

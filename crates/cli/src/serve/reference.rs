@@ -1,5 +1,4 @@
-//! NodeIds in a configuration. One that names no node of the server is told with its line and key, and with the NodeId that was
-//! probably meant.
+//! NodeIds in a configuration. Unknown ones are reported with line and key, and with a suggestion.
 
 use super::history::node_id;
 use crate::failure::Failure;
@@ -10,10 +9,10 @@ use taktwerk_schema::ids::object_ids;
 use taktwerk_types::{Identifier, NodeId};
 use toml::Spanned;
 
-/// The namespace of the server itself. Options of `serve`, such as --signals, add nodes there that a check does not know.
+/// The server's own namespace. Options of `serve`, such as --signals, add nodes there that a check does not know.
 const OWN: u16 = 1;
 
-/// Finds what a file names in a server.
+/// Finds the nodes that a configuration refers to.
 pub(super) struct References<'a> {
     file: &'a ConfigFile,
     server: &'a Server,
@@ -23,12 +22,12 @@ pub(super) struct References<'a> {
 }
 
 impl<'a> References<'a> {
-    /// Of the server that is started.
+    /// For a server that is started.
     pub(super) fn new(file: &'a ConfigFile, server: &'a Server) -> Self {
         Self { file, server, is_check: false, variables: OnceCell::new() }
     }
 
-    /// Of a server that exists only for a check of the file.
+    /// For a server that exists only to check the file.
     pub(super) fn of_check(file: &'a ConfigFile, server: &'a Server) -> Self {
         Self { is_check: true, ..Self::new(file, server) }
     }
@@ -38,12 +37,12 @@ impl<'a> References<'a> {
         self.server
     }
 
-    /// A mistake at a text of the file.
+    /// An error at a text of the file.
     pub(super) fn wrong(&self, at: &Spanned<String>, problem: impl Into<String>) -> Failure {
         Failure::Usage(self.file.mistake(at.span().start, problem, "").to_string())
     }
 
-    /// The node that a text names; `None` if only a server with further options may have it.
+    /// The node with this NodeId; `None` if it may exist with other options.
     pub(super) fn node(&self, key: &str, text: &Spanned<String>) -> Result<Option<NodeId>, Failure> {
         let written = text.get_ref();
         match self.find(written) {
@@ -55,18 +54,18 @@ impl<'a> References<'a> {
         }
     }
 
-    /// The node that a text names, or what is wrong and what would be right.
+    /// The node with this NodeId, or an error and a suggestion.
     pub(super) fn find(&self, written: &str) -> Result<Option<NodeId>, (String, String)> {
         let space = self.server.space();
         let namespaces = space.namespaces();
-        let Some(id) = node_id(written, &namespaces) else { return Err(no_id(written, &namespaces)) };
+        let Some(id) = node_id(written, &namespaces) else { return Err(invalid_id(written, &namespaces)) };
         if space.contains(&id) {
             return Ok(Some(id));
         }
         if self.is_check && id.namespace_index == OWN {
             return Ok(None);
         }
-        // Numbers that look alike mean other things.
+        // No suggestion for numeric identifiers, because similar numbers have unrelated meanings.
         if !matches!(id.identifier, Identifier::String(_)) {
             let hint = "`taktwerk browse` shows the nodes of a server; those of a NodeSet need its file in `nodesets`";
             return Err((format!("this server has no node {written:?}"), hint.to_owned()));
@@ -74,7 +73,7 @@ impl<'a> References<'a> {
         let variables = self.variables.get_or_init(|| {
             space.variables_below(&NodeId::numeric(0, object_ids::OBJECTS_FOLDER)).unwrap_or_default()
         });
-        // As the file writes them: with the URI of the namespace or its index.
+        // In the notation of the file: with the URI or the index of the namespace.
         let prefix = match written.split_once(';') {
             Some((prefix, _)) if prefix.starts_with("nsu=") => Some(prefix),
             _ => None,
@@ -97,8 +96,8 @@ impl<'a> References<'a> {
     }
 }
 
-/// What is wrong with a text that is no NodeId of a server with these namespaces.
-fn no_id(written: &str, namespaces: &[String]) -> (String, String) {
+/// The error for a text that is not a NodeId of a server with these namespaces.
+fn invalid_id(written: &str, namespaces: &[String]) -> (String, String) {
     let uri = written.strip_prefix("nsu=").and_then(|rest| rest.split_once(';')).map(|(uri, _)| uri);
     match uri.filter(|uri| !namespaces.iter().any(|known| known == uri)) {
         Some(uri) => {
@@ -109,7 +108,7 @@ fn no_id(written: &str, namespaces: &[String]) -> (String, String) {
             (format!("this server has no namespace {uri:?}"), hint)
         }
         None => (
-            format!("{written:?} is no NodeId"),
+            format!("{written:?} is not a NodeId"),
             "write one such as nsu=urn:plant;s=Boiler or ns=2;i=5; `taktwerk browse` shows them".to_owned(),
         ),
     }
@@ -121,7 +120,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_node_that_there_is_not_is_told_with_the_one_that_was_probably_meant() {
+    fn unknown_nodes_are_reported_with_a_suggestion() {
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         server.namespace("urn:plant").variable("Boiler/Temperature", 1.5).add().unwrap();
         let text = "[security]\nnone = true\n[identities]\nanonymous = true\n";
@@ -146,7 +145,7 @@ mod tests {
             told(&check, "nsu=urn:plnt;s=x"),
             "this server has no namespace \"urn:plnt\"; did you mean \"urn:plant\"?"
         );
-        assert!(told(&check, "Boiler").starts_with("\"Boiler\" is no NodeId; write one such as"));
+        assert!(told(&check, "Boiler").starts_with("\"Boiler\" is not a NodeId; write one such as"));
         // `serve --signals` adds nodes there.
         assert_eq!(told(&check, "ns=1;i=100000"), "None");
         assert!(told(&started, "ns=1;i=100000").starts_with("this server has no node"));

@@ -1,5 +1,5 @@
-//! The address space of a configuration, made for a check: what names a node that the server will not have is found before the
-//! server starts. Nothing that the configuration names is listened on, asked or written.
+//! Builds the address space of a configuration for a check, to find references to missing nodes before the server
+//! starts. The addresses and files of the configuration are not used.
 
 use super::reference::References;
 use super::{ServeError, alarms, configured, gateway, history, plant};
@@ -10,15 +10,15 @@ use taktwerk::history::MemoryStore;
 use taktwerk_config::ConfigFile;
 use taktwerk_pki::Store;
 
-/// Builds it and looks for everything that the configuration names in it.
+/// Builds the address space, and resolves all references of the configuration.
 pub(crate) fn check(file: &ConfigFile) -> Result<(), Failure> {
     let failed =
         |error: taktwerk::StartError| Failure::Environment(format!("cannot check the nodes: {error}"));
     let config = file.config();
-    // A free port of this machine, which nobody is told and nobody serves.
+    // A free port on loopback, which is not announced or served.
     let mut builder =
         Server::builder().bind("127.0.0.1:0").anonymous().application_name(&config.server.application_name);
-    // The server's own namespace has its ApplicationUri, which may stand in its certificate only.
+    // The server's own namespace is its ApplicationUri, which may be defined by the certificate only.
     let own = Store::at(file.resolve(&config.security.pki)).own(&mut Vec::new());
     let certified = own.first().and_then(|own| own.certificate.application_uri());
     if let Some(uri) = config.server.application_uri.as_deref().or(certified) {

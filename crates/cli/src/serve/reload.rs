@@ -1,9 +1,9 @@
-//! Taking over a changed configuration file while the server runs: after SIGHUP, `taktwerk config apply`, or with --watch when
-//! the file or a NodeSet file changes.
+//! Applies a changed configuration file to the running server: after SIGHUP, `taktwerk config apply`, or with --watch
+//! when the file or a NodeSet file changes.
 //!
-//! A file is looked at whole before anything is done: one that is wrong changes nothing. Who may do what changes at once, also
-//! for the sessions that there are; the dashboard starts anew; sources and tags that have changed start anew; settings that a running server cannot change are named and
-//! wait for a restart. Sessions, subscriptions and connections are not touched.
+//! The whole file is validated first: an invalid one changes nothing. Roles and permissions change at once, also for
+//! open sessions. The dashboard and changed sources and tags are restarted. Other settings are reported and need a
+//! restart. Sessions, subscriptions and connections are not affected.
 
 use super::ServeError;
 use super::configured::Configured;
@@ -23,30 +23,30 @@ use taktwerk_config::ConfigFile;
 use taktwerk_server::space::import::Batch;
 use tracing::field::Empty;
 
-/// The target of spans that are exported.
+/// The target of exported spans.
 pub(super) const TRACE: &str = "taktwerk::trace";
-/// Sections and settings that a running server takes over.
+/// Sections and settings that a running server applies.
 const LIVE: [&str; 9] =
     ["role", "permissions", "namespace", "web", "source", "tag", "template", "instance", NODESETS];
 /// Sections of the gateway.
 const FIELD: [&str; 4] = ["source", "tag", "template", "instance"];
-/// The NodeSet files: they are read again each time, because what they say may be other than before.
+/// The NodeSet files. They are read each time, because their content may have changed.
 const NODESETS: &str = "server.nodesets";
 
-/// Waits for reasons to read the configuration again.
+/// Waits for triggers of a reload.
 pub(super) struct Reload {
     path: PathBuf,
-    /// What the settings that need a restart are compared with.
+    /// The file of the start, to find settings that need a restart.
     started: ConfigFile,
     hangup: Arc<AtomicBool>,
     requests: Option<Control>,
-    /// With --watch.
+    /// Set with --watch.
     seen: Option<Seen>,
-    /// What the NodeSet files have brought.
+    /// The imported NodeSets.
     nodesets: Option<Batch>,
 }
 
-/// What tells that a file was changed: its time and length. `None` while there is none.
+/// Modification time and length of a file; `None` if it does not exist.
 type Stamp = Option<(SystemTime, u64)>;
 
 fn stamp(path: &Path) -> Stamp {
@@ -54,13 +54,13 @@ fn stamp(path: &Path) -> Stamp {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// What the files were like.
+/// The state of the watched files.
 struct Seen {
-    /// When the configuration was read last.
+    /// Stamp of the configuration when it was last read.
     config: Stamp,
-    /// Those of the NodeSets, then.
+    /// Stamps of the NodeSets at that time.
     nodesets: Vec<(PathBuf, Stamp)>,
-    /// At the last look: files that are still being written are left alone.
+    /// Stamps at the last check: files that are still being written are not read.
     last: Vec<(PathBuf, Stamp)>,
 }
 
@@ -70,7 +70,7 @@ impl Seen {
         Self { config: stamp(path), last: nodesets.clone(), nodesets }
     }
 
-    /// The configuration names other NodeSets than before.
+    /// Updates the watched NodeSet files for a new configuration.
     fn follow(&mut self, file: &ConfigFile) {
         let now = nodesets(file);
         let paths =
@@ -80,7 +80,7 @@ impl Seen {
         }
     }
 
-    /// Whether the configuration has changed, or NodeSets that were the same at the last look.
+    /// Whether the configuration has changed, or NodeSets have changed and are stable since the last check.
     fn has_changed(&mut self, path: &Path, file: &ConfigFile) -> bool {
         let now = stamp(path);
         if now.is_some() && now != self.config {
@@ -99,7 +99,7 @@ fn nodesets(file: &ConfigFile) -> Vec<(PathBuf, Stamp)> {
 }
 
 impl Reload {
-    /// Begins to wait.
+    /// Starts waiting.
     pub(super) fn start(
         configured: &Configured,
         path: &Path,
@@ -112,7 +112,7 @@ impl Reload {
         let requests = match control::listen(path) {
             Ok(requests) => Some(requests),
             Err(error) => {
-                tracing::warn!(%error, "`taktwerk config apply` does not reach this server; another one may run with this file");
+                tracing::warn!(%error, "`taktwerk config apply` cannot reach this server; another one may run with this file");
                 None
             }
         };
@@ -127,7 +127,7 @@ impl Reload {
         })
     }
 
-    /// Takes the file over if somebody wants it.
+    /// Reloads the file if requested.
     pub(super) fn tick(
         &mut self,
         configured: &mut Configured,
@@ -142,7 +142,7 @@ impl Reload {
             return;
         }
         supervisor::reloading();
-        // Before it is read: what is written meanwhile is seen the next time.
+        // Taken before reading, so that later changes are noticed next time.
         if let Some(seen) = &mut self.seen {
             *seen = Seen::of(&self.path, configured.file());
         }
@@ -169,7 +169,7 @@ impl Reload {
         drop(span);
         supervisor::done(&say(&outcome));
         if let Some(reply) = reply {
-            // Whoever asked may have gone.
+            // The requester may have disconnected.
             let _ = reply.send(outcome);
         }
     }
@@ -191,7 +191,7 @@ impl Reload {
             (None, true) => None,
             (instead, _) => Some(running.prepare_nodesets(&files, *instead).map_err(ServeError::from)?),
         };
-        // Looked at before anything is done.
+        // Validate everything before anything is changed.
         configured.authorization_of(&newer)?;
         super::configured::check_namespaces(&newer, &running.space().namespaces())?;
         #[cfg(feature = "web")]
@@ -203,7 +203,7 @@ impl Reload {
             self.nodesets = Some(imported.batch);
             let (added, deleted) = (imported.node_count, imported.deleted_count);
             if added + deleted > 0 {
-                tracing::info!(added, deleted, "nodes of NodeSets were replaced");
+                tracing::info!(added, deleted, "replaced nodes of NodeSets");
                 if !applied.iter().any(|setting| setting == NODESETS) {
                     applied.push(NODESETS.to_owned());
                 }
@@ -213,7 +213,7 @@ impl Reload {
             let elsewhere = setting.starts_with("web") || FIELD.contains(&setting.as_str());
             !elsewhere && setting != NODESETS
         };
-        // Tables of tags are files of their own, so the sources themselves know what has changed.
+        // Tables of tags are separate files, so the gateway itself detects what has changed.
         #[cfg(feature = "web")]
         let was_there = gateway.is_there();
         let changed = gateway.take_over(sources, &newer, running)?;
@@ -221,6 +221,8 @@ impl Reload {
         if !was_there && gateway.is_there() {
             dashboard.extend(gateway.extras(), running)?;
         }
+        // Recorded variables and alarms follow nodes that were deleted and added again.
+        super::history::warn_of_missing(&self.started, running.space());
         applied.extend(changed.into_iter().filter(|section| !applied.contains(section)).collect::<Vec<_>>());
         if applied.iter().any(is_authorization) {
             configured.apply_authorization(&newer, running.shared())?;
@@ -231,14 +233,14 @@ impl Reload {
     }
 }
 
-/// The changes that a running server takes over, and the others.
+/// Splits changes into those that a running server applies, and others.
 fn split(changes: Vec<String>) -> (Vec<String>, Vec<String>) {
     let is_live =
         |change: &str| LIVE.contains(&change) || LIVE.contains(&change.split('.').next().unwrap_or_default());
     changes.into_iter().partition(|change| is_live(change))
 }
 
-/// Logs what became of it, and gives it as one line.
+/// Logs the result, and returns it as one line.
 fn say(outcome: &Outcome) -> String {
     if let Some(problem) = &outcome.problem {
         tracing::error!(problem, "the configuration stays as it was");
@@ -258,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_running_server_cannot_change_is_told_apart() {
+    fn changes_that_need_a_restart_are_separated() {
         let changes = ["limits.sessions", "namespace", "role", "server.bind", "server.nodesets", "web.bind"];
         let (applied, waiting) = split(changes.map(str::to_owned).into());
         assert_eq!(applied, ["namespace", "role", "server.nodesets", "web.bind"]);

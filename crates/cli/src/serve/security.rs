@@ -1,4 +1,4 @@
-//! Which security the server offers, and with which certificates.
+//! Security policies and certificates of the server.
 
 use super::ServeArgs;
 use crate::failure::Failure;
@@ -11,22 +11,22 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_lab::outcome::wrapped;
 use taktwerk_pki::CertificateSettings;
 
-/// The demo server's ApplicationUri; its certificate says the same.
+/// The ApplicationUri of the demo server. Its certificate contains the same.
 pub(crate) const APPLICATION_URI: &str = "urn:taktwerk:demo-server";
-/// Its name for people.
+/// The ApplicationName of the demo server.
 pub(crate) const APPLICATION_NAME: &str = "Taktwerk demo server";
 
-/// What is offered.
+/// The offered security policies.
 pub(super) struct Offer {
-    /// The policies besides None, the strongest first.
+    /// The policies except None, strongest first.
     policies: Vec<SecurityPolicy>,
     /// Whether None is offered.
     is_open: bool,
-    /// Where the certificates are.
+    /// The certificate directory.
     folder: Option<PathBuf>,
 }
 
-/// Decides what is offered, and makes the certificates for it when they are missing.
+/// Selects the policies, and creates missing certificates for them.
 pub(super) fn offer(
     mut builder: ServerBuilder,
     arguments: &ServeArgs,
@@ -36,14 +36,14 @@ pub(super) fn offer(
     });
     let named = named.collect::<Result<Vec<_>, _>>()?;
     let none = SecurityPolicy::None;
-    // Anything but loopback is open to strangers: there None has to be asked for.
+    // On a non-loopback address, None must be requested explicitly.
     let is_open = if named.is_empty() { arguments.bind.is_loopback() } else { named.contains(&none) };
     let mut offer = Offer { policies: Vec::new(), is_open, folder: None };
     if named.is_empty() || named.iter().any(|policy| *policy != none) {
         match pki(arguments, &named) {
             Ok(pki) => {
                 builder = builder.pki(&pki);
-                // Clients compare: a folder that was made for another application makes this one of that name.
+                // Clients compare the ApplicationUri with the certificate, so use that of an existing certificate.
                 if let Some(uri) = pki.application_uri() {
                     builder = builder.application_uri(uri);
                 }
@@ -69,21 +69,21 @@ pub(super) fn offer(
     Ok((builder, offer))
 }
 
-/// Refuses policies that the certificates do not serve.
+/// Refuses policies without a matching certificate.
 pub(super) fn check_offer(pki: &Pki, policies: &[SecurityPolicy]) -> Result<(), Failure> {
     let Some(missing) = policies.iter().find(|policy| !pki.provider().supports(**policy)) else {
         return Ok(());
     };
     Err(Failure::Usage(format!(
-        "{missing} cannot be offered: it is broken, the library does not carry it, or there is no certificate for it in {}",
+        "cannot offer {missing}: it is broken, not supported by the library, or has no certificate in {}",
         pki.store().root().display()
     )))
 }
 
-/// Says what was made, and what does not count.
+/// Reports created certificates and ignored files.
 pub(super) fn report(pki: &Pki) {
     for path in pki.created() {
-        tell!("made a certificate for this server: {}", path.display());
+        tell!("created a certificate for this server: {}", path.display());
     }
     for problem in pki.problems() {
         tell!("{}: {}", problem.path.display(), problem.what);
@@ -91,7 +91,7 @@ pub(super) fn report(pki: &Pki) {
     warn_of_expiry(pki, &StandardError);
 }
 
-/// The server's certificates; the demo's own folder unless another one was named.
+/// The server's certificates. Default: the directory of the demo server.
 fn pki(arguments: &ServeArgs, policies: &[SecurityPolicy]) -> Result<Pki, Failure> {
     let folder = match &arguments.pki {
         Some(folder) => folder.clone(),
@@ -114,7 +114,7 @@ fn pki(arguments: &ServeArgs, policies: &[SecurityPolicy]) -> Result<Pki, Failur
     Ok(pki)
 }
 
-/// The demo and the client commands of the same user on the same machine know each other.
+/// Lets the demo server and the client commands of the same user trust each other.
 fn introduce(server: &Pki) -> Result<(), Failure> {
     let client = client_pki(None)?.create_missing(NEW_KEYS).open().map_err(environment)?;
     server.trust_those_of(&client).map_err(environment)?;
@@ -122,7 +122,7 @@ fn introduce(server: &Pki) -> Result<(), Failure> {
 }
 
 impl Offer {
-    /// Says who can get in.
+    /// Reports the offered policies, and who can connect.
     pub(super) fn announce(&self, arguments: &ServeArgs) {
         let reach = if arguments.bind.is_loopback() { "loopback only" } else { "reachable from the network" };
         let names: Vec<_> = self.policies.iter().map(|policy| policy.name()).collect();
@@ -133,10 +133,10 @@ impl Offer {
         };
         tell_part!("{}", wrapped("", &format!("{reach}; security: {offered}")));
         if let Some(folder) = &self.folder {
-            tell!("certificates: {}; clients in trusted/certs are let in", folder.display());
+            tell!("certificates: {}; clients in trusted/certs are accepted", folder.display());
         }
         if self.is_open && arguments.bind.is_loopback() {
-            tell!("anonymous users welcome: programs on this machine can connect without security");
+            tell!("anonymous users are allowed: programs on this machine can connect without security");
         } else if self.is_open {
             let warning = format!(
                 "listening on {} with SecurityPolicy None: everyone who can reach this address can read, write and \
@@ -147,7 +147,7 @@ impl Offer {
         }
     }
 
-    /// For `--json`.
+    /// The names for `--json`.
     pub(super) fn names(&self) -> Vec<&'static str> {
         let none = self.is_open.then_some(SecurityPolicy::None);
         self.policies.iter().copied().chain(none).map(SecurityPolicy::name).collect()

@@ -1,6 +1,6 @@
-//! What a service manager is told, by systemd's protocol: ready, reloading, stopping, and that the server still answers.
+//! Notifications for the service manager with systemd's protocol: ready, reloading, stopping, and the watchdog.
 //!
-//! Without NOTIFY_SOCKET in the environment all of it does nothing.
+//! Without NOTIFY_SOCKET in the environment, nothing is sent.
 
 use crate::failure::Failure;
 use sd_notify::NotifyState;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Says that clients are served.
+/// Reports that the server is ready.
 pub(super) fn ready(url: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(&format!("serving {url}"))]);
 }
 
-/// Says that the configuration is read again; [`ready`] or [`done`] ends it.
+/// Reports that the configuration is being reloaded; [`ready`] or [`done`] must follow.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -24,27 +24,27 @@ pub(super) fn reloading() {
     }
 }
 
-/// Says what became of a configuration.
+/// Reports the result of a reload.
 pub(super) fn done(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Says that the server ends.
+/// Reports that the server is stopping.
 pub(super) fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
 fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the service manager was not told");
+        tracing::debug!(%error, "cannot notify the service manager");
     }
 }
 
-/// Tells the service manager that the server answers, for as long as it does.
+/// Sends watchdog notifications while the server responds.
 ///
-/// The question is that of any client: a Hello on a connection of its own, one for each shard. A server that answers or
-/// refuses, because strangers have taken all connections for example, is alive; one whose threads hang does neither, and the
-/// service manager starts it again.
+/// The check is a Hello on a new connection for each shard, as any client sends. A server that responds or refuses is
+/// alive, for example if clients have used up all connections. A server with hanging threads does neither, and the
+/// service manager restarts it.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     end: Arc<AtomicBool>,
@@ -52,7 +52,7 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Begins, if the service manager wants it.
+    /// Starts the checks, if the service manager has enabled the watchdog.
     pub(super) fn start(address: SocketAddr, shards: usize) -> Result<Option<Self>, Failure> {
         let Some(interval) = sd_notify::watchdog_enabled() else { return Ok(None) };
         let end = Arc::new(AtomicBool::new(false));
@@ -61,7 +61,7 @@ impl Watchdog {
             while !ended.load(Ordering::Relaxed) {
                 match answers(address, shards, interval / 2) {
                     Ok(()) => send(&[NotifyState::Watchdog]),
-                    Err(error) => tracing::error!(%error, "the server does not answer its own watchdog"),
+                    Err(error) => tracing::error!(%error, "the server does not respond to its watchdog"),
                 }
                 std::thread::park_timeout(interval / 4);
             }
@@ -79,13 +79,13 @@ impl Drop for Watchdog {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It may wait for an answer; the process need not.
+            // The thread may be waiting for a response, so it is not joined.
             drop(thread);
         }
     }
 }
 
-/// Whether the server answers or refuses as many connections as it has shards, all within `patience`.
+/// Whether the server responds to or refuses as many connections as it has shards, all within `patience`.
 fn answers(address: SocketAddr, shards: usize, patience: Duration) -> io::Result<()> {
     let address = reachable(address);
     let streams: Vec<TcpStream> = (0..shards)
@@ -94,7 +94,7 @@ fn answers(address: SocketAddr, shards: usize, patience: Duration) -> io::Result
         .collect::<io::Result<_>>()?;
     for mut stream in streams {
         match stream.read(&mut [0; 8]) {
-            // An Acknowledge, an Error, or the end: somebody is there.
+            // An Acknowledge, an Error, or a closed connection: the server is alive.
             Ok(_) => {}
             Err(error) if is_refusal(&error) => {}
             Err(error) => return Err(error),
@@ -121,7 +121,7 @@ fn hello(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Where a server that listens everywhere is reached from here.
+/// The address to connect to, if the server listens on all interfaces.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -137,7 +137,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_server_that_answers_or_refuses_is_alive() {
+    fn servers_that_respond_or_refuse_are_alive() {
         let server =
             taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
         answers(server.addresses()[0], 2, Duration::from_secs(10)).unwrap();
@@ -150,11 +150,11 @@ mod tests {
     }
 
     #[test]
-    fn one_that_hangs_is_not() {
+    fn hanging_servers_are_not_alive() {
         let hanging = TcpListener::bind("127.0.0.1:0").unwrap();
         let error = answers(hanging.local_addr().unwrap(), 1, Duration::from_millis(100)).unwrap_err();
         assert!(matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{error}");
-        // Nobody listens: the threads are gone.
+        // Nothing listens any more, as if the threads had ended.
         let address = hanging.local_addr().unwrap();
         drop(hanging);
         assert!(answers(address, 1, Duration::from_millis(100)).is_err());

@@ -1,4 +1,4 @@
-//! A thread that does something at fixed times.
+//! A thread that calls a function at fixed times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,19 +7,18 @@ use taktwerk_lab::clock;
 
 /// Runs a function every period until dropped.
 ///
-/// The times are absolute: cycle `k` is due at `start + k · period`, however long earlier cycles took. A cycle whose
-/// time has passed while another one ran is skipped, and counted: running late cycles back to back would be a burst
-/// that no plant produces.
+/// The times are absolute: cycle `k` is due at `start + k · period`, however long earlier cycles took. A cycle that is
+/// overdue is skipped and counted: running late cycles back to back would cause a burst.
 pub(crate) struct Updater {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long the thread sleeps at most before it looks whether it should end.
-const LOOK: u64 = 100_000_000;
+/// Maximum sleep before the thread checks whether to end, in nanoseconds.
+const CHECK_INTERVAL_NS: u64 = 100_000_000;
 
 impl Updater {
-    /// Starts the thread. `cycle` gets the number of the cycle, beginning with 1.
+    /// Starts the thread. `cycle` gets the number of the cycle, starting with 1.
     pub(crate) fn start(
         name: &str,
         period_ns: u64,
@@ -32,7 +31,7 @@ impl Updater {
             while !asked.load(Ordering::Relaxed) {
                 let now = clock::monotonic();
                 match cycles.next(now) {
-                    Err(due) => clock::sleep_until(due.min(now + LOOK)),
+                    Err(due) => clock::sleep_until(due.min(now + CHECK_INTERVAL_NS)),
                     Ok((number, skipped)) => {
                         if skipped > 0 {
                             tracing::warn!(
@@ -49,11 +48,11 @@ impl Updater {
     }
 }
 
-/// Which cycle is due when.
+/// The schedule of cycles.
 struct Cycles {
     start: u64,
     period: u64,
-    /// The last one that ran.
+    /// The last cycle that ran.
     number: u64,
 }
 
@@ -62,7 +61,7 @@ impl Cycles {
         Self { start: now, period: period.max(1), number: 0 }
     }
 
-    /// The cycle that is due, and how many before it were missed since the last one; or when the next one is due.
+    /// The due cycle and the number of missed ones before it; or the time of the next one.
     fn next(&mut self, now: u64) -> Result<(u64, u64), u64> {
         let due = self.start.saturating_add((self.number + 1).saturating_mul(self.period));
         if now < due {
@@ -78,7 +77,7 @@ impl Drop for Updater {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic in the cycle has been printed by the thread itself.
+            // The thread has printed its panic.
             let _ = thread.join();
         }
     }
@@ -96,7 +95,7 @@ mod tests {
         let mut cycles = Cycles::new(start, 100);
         assert_eq!(cycles.next(start), Err(start + 100));
         assert_eq!(cycles.next(start + 100), Ok((1, 0)));
-        // Late by less than a period: the one after it is due as if it had not been.
+        // Late by less than a period: the next cycle keeps its time.
         assert_eq!(cycles.next(start + 260), Ok((2, 0)));
         assert_eq!(cycles.next(start + 261), Err(start + 300));
         assert_eq!(cycles.next(start + 655), Ok((6, 3)));
@@ -110,7 +109,7 @@ mod tests {
         let numbers: Vec<u64> = (0..4).map(|_| told.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
         drop(updater);
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
-        // Whatever was sent before the end, the sender is gone.
+        // Receives until the sender is dropped.
         while let Ok(number) = told.recv() {
             assert!(number > numbers[3]);
         }

@@ -1,24 +1,24 @@
-//! The dashboard of a server: where it listens, and what it connects with.
+//! The dashboard of a server: address, and connection to the server.
 
 use crate::failure::Failure;
 use crate::security::environment;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use taktwerk::RunningServer;
-use taktwerk::pki::Pki;
+use taktwerk::pki::{InProcessClient, Pki};
 use taktwerk_config::{WebSection, file};
-use taktwerk_pki::{CertificateSettings, NewKey};
+use taktwerk_pki::CertificateSettings;
 use taktwerk_web::exposition::Exposition;
 use taktwerk_web::sources::SourceList;
 use taktwerk_web::{Access, Collector, Settings, Subject, Tls, WebServer};
 
-/// The ApplicationUri of the dashboard's own certificate.
+/// The ApplicationUri of the dashboard's own certificates.
 const APPLICATION_URI: &str = "urn:taktwerk:dashboard";
-/// Longest token.
+/// Maximum length of a token.
 const TOKEN_LEN_MAX: u64 = 4096;
 
-/// A dashboard to be.
+/// The settings of a dashboard.
 #[derive(Debug, Clone)]
 pub(super) struct Web {
     settings: Settings,
@@ -27,12 +27,13 @@ pub(super) struct Web {
 }
 
 impl Web {
-    /// That of the demo: everybody who can reach the address sees what anonymous clients see.
+    /// The dashboard of the demo: everyone who can reach the address sees what anonymous clients see.
     pub(super) fn demo(bind: SocketAddr) -> Self {
         Self { settings: Settings::at(bind), server_pki: None, is_anonymous_allowed: true }
     }
 
-    /// That of a configuration file. `pki` has the server's certificates if the dashboard needs a secured connection.
+    /// The dashboard of a configuration. `pki` has the server's certificates if the dashboard needs a secured
+    /// connection.
     pub(super) fn of_file(
         bind: SocketAddr,
         section: &WebSection,
@@ -52,7 +53,7 @@ impl Web {
             let token = text.trim();
             if token.len() < 16 {
                 return Err(Failure::Usage(format!(
-                    "{}: the token has less than 16 characters; `head -c 24 /dev/urandom | base64` makes one",
+                    "{}: the token has less than 16 characters; `head -c 24 /dev/urandom | base64` creates one",
                     path.display()
                 )));
             }
@@ -61,14 +62,15 @@ impl Web {
         Ok(Self { settings, server_pki: pki.cloned(), is_anonymous_allowed })
     }
 
-    /// Starts it beside a server.
+    /// Starts the dashboard of a server.
     fn start(self, running: &RunningServer, extras: Extras) -> Result<WebServer, Failure> {
-        let dashboard_pki = self.server_pki.as_ref().map(dashboard_pki).transpose()?;
+        let client = |pki| in_process_client(pki, running);
+        let dashboard = self.server_pki.as_ref().map(client).transpose()?;
         let subject = Subject {
             shared: Arc::clone(running.shared()),
             url: running.url(),
             server_pki: self.server_pki,
-            dashboard_pki,
+            dashboard,
             is_anonymous_allowed: self.is_anonymous_allowed,
             collectors: extras.collectors,
             sources: extras.sources,
@@ -81,29 +83,29 @@ impl Web {
     }
 }
 
-/// The dashboard that a server has now, or none.
+/// The dashboard of a server, if it has one.
 #[derive(Debug, Default)]
 pub(super) struct Dashboard {
-    /// What runs, and what it was made of.
+    /// The running dashboard and its settings.
     current: Option<(WebServer, Web)>,
     extras: Extras,
 }
 
-/// What the parts of a program beside the server show.
+/// Data of other parts of the program for the dashboard.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extras {
-    /// More metrics.
+    /// Additional metrics.
     pub(super) collectors: Vec<Arc<dyn Collector>>,
-    /// Those that may come while the program runs.
+    /// Metrics that may be added while the program runs.
     pub(super) later: Arc<Later>,
-    /// Where values come from.
+    /// The sources and destinations.
     pub(super) sources: Option<Arc<dyn SourceList>>,
 }
 
-/// What sources and destinations show: metrics, and a list.
+/// Metrics and lists of sources and destinations.
 pub(super) type OfGateway = (Vec<Arc<dyn Collector>>, Option<Arc<dyn SourceList>>);
 
-/// Metrics of parts that may come while the program runs. All that show metrics share it.
+/// Metrics of parts that may be added while the program runs. Shared by all outputs of metrics.
 #[derive(Debug, Default)]
 pub(super) struct Later(RwLock<Vec<Arc<dyn Collector>>>);
 
@@ -121,7 +123,7 @@ impl Collector for Later {
 }
 
 impl Extras {
-    /// All of them are later ones: those of sources and destinations, of which the first may come with another file.
+    /// All of them are of type [`Later`], because the first source may be added by a reload.
     pub(super) fn of_gateway((collectors, sources): OfGateway) -> Self {
         let later = Arc::new(Later::default());
         later.put(collectors);
@@ -130,7 +132,7 @@ impl Extras {
 }
 
 impl Dashboard {
-    /// Starts what there is to be at the start.
+    /// Starts the dashboard, if configured.
     pub(super) fn start(web: Option<Web>, running: &RunningServer, extras: Extras) -> Result<Self, Failure> {
         let mut dashboard = Self { current: None, extras };
         dashboard.put(web, running)?;
@@ -144,8 +146,8 @@ impl Dashboard {
         Ok(())
     }
 
-    /// Shows more: sources that were not there at the start. A dashboard that runs starts again; what else shows metrics has
-    /// theirs at once.
+    /// Adds sources that did not exist at the start. A running dashboard is restarted. Other outputs of metrics include
+    /// the new ones at once.
     pub(super) fn extend(
         &mut self,
         (collectors, sources): OfGateway,
@@ -160,29 +162,24 @@ impl Dashboard {
         self.put(web, running)
     }
 
-    /// Puts another one in its place, or none. If that fails, the one before is there again.
+    /// Replaces or removes the dashboard. If that fails, the previous one is restored.
     pub(super) fn replace(&mut self, web: Option<Web>, running: &RunningServer) -> Result<(), Failure> {
-        // The address may be the same one, so the old dashboard goes first.
+        // The new one may use the same address, so the old one is stopped first.
         let before = self.current.take().map(|(server, web)| {
             drop(server);
             web
         });
         self.put(web, running).inspect_err(|_| {
             if let Err(error) = self.put(before, running) {
-                tracing::error!(%error, "the dashboard as it was does not start again");
+                tracing::error!(%error, "cannot restore the previous dashboard");
             }
         })
     }
 }
 
-/// The dashboard's own certificate, in a folder beside the server's. The two trust each other: they are one program.
-fn dashboard_pki(server: &Pki) -> Result<Pki, Failure> {
-    let own = Pki::in_folder(taktwerk_config::dashboard(server.store().root()))
-        .settings(CertificateSettings::new("Taktwerk dashboard", APPLICATION_URI))
-        .create_missing(vec![NewKey::Rsa2048, NewKey::NistP256])
-        .open()
-        .map_err(environment)?;
-    server.trust_those_of(&own).map_err(environment)?;
-    own.trust_those_of(server).map_err(environment)?;
-    Ok(own)
+/// The dashboard's own certificates. The dashboard and the server trust each other, because they are one program.
+fn in_process_client(server: &Pki, running: &RunningServer) -> Result<InProcessClient, Failure> {
+    let address = running.addresses().first().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), SocketAddr::ip);
+    let settings = CertificateSettings::new("Taktwerk dashboard", APPLICATION_URI);
+    Ok(server.in_process_client(&settings, address).map_err(environment)?)
 }

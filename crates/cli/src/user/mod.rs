@@ -1,4 +1,4 @@
-//! `taktwerk user`: the file with a server's users. A running server notices changes by itself.
+//! `taktwerk user`: edits the users file of a server. A running server notices changes by itself.
 
 mod prompt;
 
@@ -9,11 +9,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use taktwerk::server::authorization::role::well_known;
+use taktwerk_config::file;
 use taktwerk_config::users::{Users, UsersError};
 use taktwerk_lab::table::{Align, Table};
 use zeroize::Zeroizing;
 
-/// What to do with users.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserCommand {
     /// Add a user; asks for the password.
@@ -96,7 +97,7 @@ pub(crate) fn run(command: &UserCommand, output: Output) -> Result<(), Failure> 
             warn_of(roles);
             let mut users = Users::load_or_new(&file.file).map_err(failure)?;
             if users.get(name).is_some() {
-                // Before anybody types a password twice for nothing.
+                // Checked before the user types a password twice.
                 return Err(failure(UsersError::Exists(name.clone())));
             }
             users.add(name, password.read(name)?.as_bytes(), roles.clone()).map_err(failure)?;
@@ -163,7 +164,7 @@ fn list(path: &Path, output: Output) -> Result<(), Failure> {
     output.text(&table.to_string())
 }
 
-/// A role may be one of the server's own, which only its configuration knows.
+/// Warns about roles that are not in the specification. The configuration of the server may define them.
 fn warn_of(roles: &[String]) {
     for role in roles {
         if !well_known::ALL.iter().any(|(name, _)| name == role) {
@@ -175,18 +176,30 @@ fn warn_of(roles: &[String]) {
     }
 }
 
+/// Reads text from a program, up to a limit.
+fn read_start(from: impl std::io::Read) -> std::io::Result<Zeroizing<String>> {
+    // A growing string would leave copies of secrets in memory.
+    let mut text = Zeroizing::new(String::with_capacity(file::SECRET_LEN_MAX as usize + 2));
+    let read = std::io::Read::read_to_string(&mut from.take(file::SECRET_LEN_MAX + 1), &mut text)?;
+    if read as u64 > file::SECRET_LEN_MAX {
+        return Err(std::io::Error::other(format!("it is longer than {} bytes", file::SECRET_LEN_MAX)));
+    }
+    Ok(text)
+}
+
 impl PasswordArgs {
     fn read(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
         match &self.password_file {
             None => prompt::new_password(name),
             Some(path) => {
-                // Not /dev/stdin: after a change of the user that is another's pipe, which must not be opened again.
+                // Not /dev/stdin: after a change of the user it may be another user's pipe, which cannot be opened
+                // again.
                 let text = if path.as_os_str() == "-" {
-                    std::io::read_to_string(std::io::stdin())
+                    read_start(std::io::stdin())
                 } else {
-                    std::fs::read_to_string(path)
+                    file::read_text(path, file::SECRET_LEN_MAX).map(Zeroizing::new)
                 };
-                let text = text.map(Zeroizing::new).map_err(|error| {
+                let text = text.map_err(|error| {
                     Failure::Environment(format!("cannot read the password from {}: {error}", path.display()))
                 })?;
                 Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()))

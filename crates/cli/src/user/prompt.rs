@@ -1,4 +1,4 @@
-//! Asking for a password on the terminal, without showing it.
+//! Password prompt on the terminal without echo.
 
 use crate::failure::Failure;
 use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
@@ -21,14 +21,14 @@ pub(super) fn new_password(name: &str) -> Result<Zeroizing<String>, Failure> {
     }
 }
 
-/// The terminal without echo, as long as this lives.
+/// Disables the terminal's echo until it is dropped.
 struct Quiet(Termios);
 
 impl Quiet {
     fn begin() -> io::Result<Self> {
         let before = tcgetattr(rustix::stdio::stdin())?;
         let mut quiet = before.clone();
-        // Key by key, so that Ctrl-C arrives as a key and cannot leave the terminal without echo.
+        // Key by key, so that Ctrl-C is read as a key and cannot leave the terminal without echo.
         quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
         tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &quiet)?;
         Ok(Self(before))
@@ -37,7 +37,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // If the terminal is gone there is nothing to be restored.
+        // An error means that the terminal is gone.
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.0);
     }
 }
@@ -48,12 +48,12 @@ fn ask(question: &str) -> Result<Zeroizing<String>, Failure> {
     let quiet = Quiet::begin().map_err(|error| Failure::Environment(format!("no terminal: {error}")))?;
     let typed = read_line(&mut io::stdin().lock());
     drop(quiet);
-    tell!();
+    tell!("");
     let text = core::str::from_utf8(&typed?).map(|text| Zeroizing::new(text.to_owned()));
-    text.map_err(|_| Failure::Usage("the password is no UTF-8".to_owned()))
+    text.map_err(|_| Failure::Usage("the password is not UTF-8".to_owned()))
 }
 
-/// The keys up to Enter. Backspace takes one back, Ctrl-U all, Ctrl-C gives up.
+/// Reads keys up to Enter. Backspace deletes a character, Ctrl-U the line, Ctrl-C aborts.
 fn read_line(keys: &mut impl Read) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let mut typed = Zeroizing::new(Vec::with_capacity(1024));
     let mut key = [0u8];
@@ -66,10 +66,10 @@ fn read_line(keys: &mut impl Read) -> Result<Zeroizing<Vec<u8>>, Failure> {
             [0x03] => return Err(Failure::Interrupted),
             [0x15] => typed.clear(),
             [0x08 | 0x7f] => {
-                // The whole character, of however many bytes.
+                // Deletes all bytes of the character.
                 while typed.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
-            // Longer than any password is allowed to be: the rest would only make the buffer grow.
+            // Longer than any valid password: ignore the rest, so that the buffer does not grow.
             [_] if typed.len() >= 1024 => {}
             [byte] => typed.push(byte),
         }

@@ -1,4 +1,4 @@
-//! A page in a real browser, wide and as on a phone: nothing sticks out, and every chart shows something.
+//! A page in a real browser, wide and narrow: nothing overflows, and every chart shows something.
 
 mod png;
 
@@ -10,27 +10,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the program is called by those who package it.
+/// Names of the browser in packages.
 const NAMES: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell"];
 
-/// Set where there has to be a browser: .ci/run installs one.
+/// Set if a browser is required: .ci/run installs one.
 const REQUIRED: &str = "TAKTWERK_TEST_BROWSER";
 
-/// Pixels of a page that are looked at, from its top.
+/// Height of the checked part of a page, in pixels.
 const HEIGHT: u32 = 4_000;
 
-/// Colours that a page with anything on it has at least: letters have edges.
+/// Minimum number of colours of a page with content, because letters have edges.
 const COLOURS_MIN: usize = 20;
 
-/// Coloured pixels that the thinnest curve across a chart has at least.
+/// Minimum number of coloured pixels of a thin curve in a chart.
 const DRAWN_MIN: usize = 150;
 
-/// A figure as the browser has laid it out.
+/// A figure as laid out by the browser.
 #[derive(Debug)]
 pub(crate) struct Figure {
     pub(crate) title: String,
-    /// How many elements of each class its chart is drawn with.
+    /// Number of elements of each class in its chart.
     marks: Value,
     left: u32,
     top: u32,
@@ -39,13 +39,13 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// How many elements of a class its chart is drawn with.
+    /// Number of elements of a class in its chart.
     pub(crate) fn marks(&self, class: &str) -> u64 {
         self.marks[class].as_u64().unwrap_or(0)
     }
 }
 
-/// The browser of this machine. None is a failure where one is required, and said elsewhere.
+/// The browser of this machine. A missing one is a failure if required, else a message.
 pub(crate) fn browser() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = NAMES.iter().find_map(|name| {
@@ -58,7 +58,7 @@ pub(crate) fn browser() -> Option<PathBuf> {
     found
 }
 
-/// Looks at a page, and gives the figures that it has.
+/// Checks a page, and returns its figures.
 pub(crate) fn look_at(browser: &Path, html: &str, folder: &Path) -> Vec<Figure> {
     let [wide, phone] = [1_200, 390].map(|width| lay_out(browser, html, folder, width));
     for laid in [&wide, &phone] {
@@ -82,7 +82,7 @@ pub(crate) fn look_at(browser: &Path, html: &str, folder: &Path) -> Vec<Figure> 
 #[derive(Debug)]
 pub(crate) struct Laid {
     figures: Vec<Figure>,
-    /// What should not be, in words.
+    /// Faults, as text.
     pub(crate) problems: Vec<String>,
 }
 
@@ -133,8 +133,8 @@ pub(crate) fn lay_out(browser: &Path, html: &str, folder: &Path, width: u32) -> 
     Laid { figures, problems }
 }
 
-/// The page in a frame of some width, as no window of a browser is as narrow as a phone; and a script that writes down what
-/// has become of it. The page itself has none.
+/// The page in a frame of some width, because browser windows cannot be as narrow as a phone, and a script that writes
+/// the layout to the document. The page itself has no script.
 fn framed(html: &str, width: u32) -> String {
     let escaped = html.replace('&', "&amp;").replace('"', "&quot;");
     format!(
@@ -163,7 +163,7 @@ addEventListener("load", () => {{
     )
 }
 
-/// What the browser writes about a page.
+/// The output of the browser for a page.
 fn run(browser: &Path, arguments: &[&str], page: &Path, folder: &Path) -> String {
     let written = folder.join("browser.out");
     let mut child = Command::new(browser)

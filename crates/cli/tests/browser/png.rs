@@ -5,7 +5,7 @@ use flate2::read::ZlibDecoder;
 use std::collections::BTreeSet;
 use std::io::Read;
 
-/// A picture of red, green and blue.
+/// An RGB image.
 pub(crate) struct Picture {
     pub(crate) width: u32,
     pub(crate) height: u32,
@@ -13,7 +13,7 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// Reads it.
+    /// Decodes a file.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let mut rest = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n").unwrap();
         let (mut header, mut packed) = (Vec::new(), Vec::new());
@@ -24,7 +24,7 @@ impl Picture {
                 b"IDAT" => packed.extend_from_slice(&body[4..][..length]),
                 _ => {}
             }
-            // Behind the data stands a check sequence.
+            // The data is followed by a checksum.
             rest = &body[4 + length + 4..];
         }
         let number = |at: usize| u32::from_be_bytes(header[at..][..4].try_into().unwrap());
@@ -49,7 +49,7 @@ impl Picture {
         Self { width, height, pixels }
     }
 
-    /// How many colours it has, as far as `most`.
+    /// The number of colours, counted up to `most`.
     pub(crate) fn colours(&self, most: usize) -> usize {
         let mut seen = BTreeSet::<[u8; 3]>::new();
         for pair in self.pixels.windows(2).filter(|pair| pair[0] != pair[1]) {
@@ -61,7 +61,7 @@ impl Picture {
         seen.len().max(1)
     }
 
-    /// How many pixels of a part of it are neither white nor black nor grey.
+    /// The number of pixels in a part that are neither white nor black nor grey.
     pub(crate) fn coloured(&self, left: u32, top: u32, width: u32, height: u32) -> usize {
         let rows = self.pixels.chunks_exact(self.width as usize).skip(top as usize).take(height as usize);
         let pixels = rows.flat_map(|row| row.iter().skip(left as usize).take(width as usize));
@@ -69,7 +69,7 @@ impl Picture {
     }
 }
 
-/// Undoes what a line was filtered with (chapter 9).
+/// Reverses the filter of a line (chapter 9).
 fn unfilter(filter: u8, line: &mut [u8], above: &[u8], channels: usize) {
     for at in 0..line.len() {
         let before = |from: &[u8]| if at >= channels { from[at - channels] } else { 0 };

@@ -1,7 +1,7 @@
-//! A browser that is told what to do, and says what it has received and when it has painted.
+//! A remote-controlled browser that reports received bytes and paint times.
 //!
-//! The commands go through its debugging pipe, so that nothing listens on a port. The shell gives it the pipe as the two file
-//! descriptors that it wants.
+//! Commands use the debugging pipe, so that no port is needed. A shell passes the pipe as the two required file
+//! descriptors.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -10,17 +10,17 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long anything may take on a busy machine.
+/// Timeout on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A browser, and the page that commands go to.
+/// A browser and its current page.
 pub(crate) struct Devtools {
     browser: Child,
     commands: ChildStdin,
     messages: Receiver<Value>,
     session: Option<String>,
     sent: u64,
-    /// What has been received for the page: bytes as they were on the wire, headers too.
+    /// Number of bytes received for the page, including headers.
     received: u64,
 }
 
@@ -31,6 +31,7 @@ impl Drop for Devtools {
     }
 }
 
+#[allow(dead_code)] // each test uses some of it
 impl Devtools {
     /// Starts the browser with an empty page.
     pub(crate) fn start(browser: &Path, folder: &Path) -> Self {
@@ -65,10 +66,10 @@ impl Devtools {
         devtools
     }
 
-    /// Opens an empty page, which all commands go to from now on. Pages before it stay open.
+    /// Opens an empty page, which receives all later commands. Earlier pages stay open.
     pub(crate) fn another_page(&mut self) {
         self.session = None;
-        // In a window of its own, so that it can be seen together with the others.
+        // In a new window, so that all pages are visible at once.
         let target = self.call("Target.createTarget", json!({"url": "about:blank", "newWindow": true}));
         let attached =
             self.call("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
@@ -77,11 +78,11 @@ impl Devtools {
         for domain in ["Network.enable", "Page.enable", "Runtime.enable"] {
             self.call(domain, json!({}));
         }
-        // Each page is opened as by a browser that has never seen it.
+        // Without cache, as if opened for the first time.
         self.call("Network.setCacheDisabled", json!({"cacheDisabled": true}));
     }
 
-    /// Sends a command, and gives its result.
+    /// Sends a command, and returns its result.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         let mut command = json!({"id": self.sent, "method": method, "params": params});
@@ -114,11 +115,11 @@ impl Devtools {
             Some("Network.dataReceived") => &params["encodedDataLength"],
             _ => return,
         };
-        // Whole numbers, but written with a fraction by some versions.
+        // Integers, but some versions write them with a fraction.
         self.received += bytes.as_f64().unwrap_or(0.0) as u64;
     }
 
-    /// What a script in the page gives.
+    /// The result of a script in the page.
     pub(crate) fn evaluate(&mut self, script: &str) -> Value {
         let asked = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", asked);
@@ -126,9 +127,9 @@ impl Devtools {
         answer["result"]["value"].clone()
     }
 
-    /// Opens a page in a window of this width, and counts from now on what it receives.
+    /// Opens a page in a window of this width, and resets the number of received bytes.
     pub(crate) fn open(&mut self, url: &str, width: u32) {
-        // A part of an address alone would not load the page again.
+        // A changed fragment alone would not reload the page.
         self.call("Page.navigate", json!({"url": "about:blank"}));
         let screen = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600});
         self.call("Emulation.setDeviceMetricsOverride", screen);
@@ -136,7 +137,7 @@ impl Devtools {
         self.call("Page.navigate", json!({"url": url}));
     }
 
-    /// Waits until a script in the page gives true.
+    /// Waits until a script in the page returns true.
     pub(crate) fn wait_for(&mut self, script: &str) {
         let end = Instant::now() + PATIENCE;
         while self.evaluate(script) != json!(true) {
@@ -151,18 +152,18 @@ impl Devtools {
         }
     }
 
-    /// Bytes that the page has received since it was opened.
+    /// Number of bytes received since the page was opened.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Milliseconds from the navigation to the first paint of something that has content.
+    /// Milliseconds from the navigation to the first contentful paint.
     pub(crate) fn first_paint(&mut self) -> f64 {
         self.wait_for("performance.getEntriesByName('first-contentful-paint').length > 0");
         self.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime").as_f64().unwrap()
     }
 
-    /// Keeps a picture of the page if `TAKTWERK_KEEP_SCREENSHOTS` names a folder.
+    /// Saves a screenshot if `TAKTWERK_KEEP_SCREENSHOTS` names a directory.
     pub(crate) fn keep(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("TAKTWERK_KEEP_SCREENSHOTS") else { return };
         let picture = self.call("Page.captureScreenshot", json!({"format": "png"}));

@@ -1,4 +1,4 @@
-//! A client and a scripted server joined in memory, in virtual time.
+//! A client and a scripted server connected in memory, in virtual time.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its part
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
@@ -21,7 +21,7 @@ use taktwerk_types::{Instant, NodeId, Variant};
 
 pub const START: Instant = Instant::from_nanos(5_000_000_000);
 
-/// Changes bytes on their way.
+/// Changes bytes in transit.
 pub type Tamper = Box<dyn FnMut(&mut Vec<u8>)>;
 
 pub struct World {
@@ -33,16 +33,16 @@ pub struct World {
     inbox: Vec<u8>,
     /// New connections are refused.
     pub refuse: bool,
-    /// Nothing travels any more, and nobody is told: a half-open connection.
+    /// No bytes are transferred any more, without notice: a half-open connection.
     pub dead: bool,
-    /// Cut the connection after so many transfers of bytes.
+    /// Cut the connection after this many transfers.
     pub cut_after: Option<u32>,
-    /// Changes what the server sends before the client gets it.
+    /// Changes the server's bytes before the client receives them.
     pub tamper: Option<Tamper>,
     pub dialled: Vec<String>,
-    /// OpenSecureChannel requests that went out.
+    /// Number of OpenSecureChannel requests sent.
     pub opens: u32,
-    /// Every event, for looking back at.
+    /// All events since they were last taken.
     pub events: Vec<Event>,
     /// Values in the order they were delivered: (subscription, client handle, value).
     pub values: Vec<(SubscriptionHandle, u32, f64)>,
@@ -123,7 +123,7 @@ impl World {
         world
     }
 
-    /// Carries effects and bytes until nothing moves.
+    /// Executes effects and transfers bytes until nothing changes.
     pub fn settle(&mut self) {
         for _ in 0..100_000 {
             if !self.step() {
@@ -195,12 +195,12 @@ impl World {
             self.inbox.extend_from_slice(&to_client);
             let consumed = self.client.received(connection, &mut self.inbox, now, &mut self.queue);
             self.inbox.drain(..consumed.min(self.inbox.len()));
-            assert!(self.inbox.len() <= 1 << 20, "the client hoards bytes");
+            assert!(self.inbox.len() <= 1 << 20, "the client does not consume received bytes");
         }
         true
     }
 
-    /// Counts down to the cut; true when the connection has just been cut.
+    /// Counts down to the cut; true if the connection has just been cut.
     fn cut(&mut self, connection: ConnectionId) -> bool {
         match &mut self.cut_after {
             None => false,
@@ -235,7 +235,7 @@ impl World {
                     for (handle, value) in values {
                         let value = match value.value {
                             Some(Variant::Double(value)) => value,
-                            // Whatever tampering made of it: equal to nothing that a test wants.
+                            // A tampered value: must not equal any expected one.
                             _ => f64::NAN,
                         };
                         self.values.push((subscription, handle, value));
@@ -288,14 +288,14 @@ impl World {
             .collect()
     }
 
-    /// The typed answer to a request.
+    /// The typed response to a request.
     pub fn response<T: Response + 'static>(&mut self, handle: RequestHandle) -> Result<T, ClientError> {
         self.settle();
         let at = self.responses.iter().position(|(known, _)| *known == handle).expect("answered");
         self.responses.swap_remove(at).1.and_then(|reply| reply.decode())
     }
 
-    /// A subscription with items, created and past its first cycle.
+    /// A subscription with items, after its first cycle.
     pub fn subscribe(&mut self, items: u32) -> (SubscriptionHandle, u32) {
         let handle = self.client.create_subscription(params(), self.now);
         self.client.add_items(handle, (0..items).map(item), self.now).unwrap();

@@ -1,4 +1,4 @@
-//! A small scripted server: enough services to talk to, and knobs for everything a server can do wrong.
+//! A small scripted server: the services that the tests need, and knobs for faulty behaviour.
 
 mod nodes;
 mod sessions;
@@ -46,40 +46,40 @@ pub struct Subscription {
     pub status_change: Option<StatusCode>,
 }
 
-/// What the server does other than it should.
+/// Deviations from correct behaviour.
 pub struct Knobs {
     /// MaxNodesPerRead and MaxMonitoredItemsPerCall as published.
     pub published_max: u32,
-    /// What is enforced.
+    /// The limits that are enforced.
     pub enforced_max: usize,
-    /// Answers to requests with this encoding id are left out.
+    /// Requests with these encoding ids are not answered.
     pub silent: BTreeSet<u32>,
-    /// The next answers to requests with this encoding id are this fault.
+    /// The next responses to requests with this encoding id are these faults.
     pub faults: Vec<(u32, StatusCode)>,
-    /// All answers to requests with this encoding id are this fault.
+    /// All responses to requests with this encoding id are this fault.
     pub always: BTreeMap<u32, StatusCode>,
     /// The NamespaceArray.
     pub namespaces: Vec<&'static str>,
-    /// What the last names of browse paths lead to.
+    /// Targets of browse paths, by their last name.
     pub paths: BTreeMap<&'static str, NodeId>,
     pub publish_max: usize,
     pub transfer: bool,
     /// Notification messages with these numbers are not sent, only kept for Republish.
     pub swallow: BTreeSet<u32>,
-    /// … and those are not even kept.
+    /// Notification messages with these numbers are neither sent nor kept.
     pub forget: BTreeSet<u32>,
     pub keep_alives: bool,
     pub announced_host: Option<String>,
     pub endpoints_in_session: Option<Vec<EndpointDescription>>,
     /// Every nonce is the same.
     pub stale_nonce: bool,
-    /// Handed out in CreateSession instead of the server's own.
+    /// Sent in CreateSession instead of the server's own certificate.
     pub certificate: Option<Vec<u8>>,
-    /// Changes the answer to GetEndpoints, as somebody on the way could.
+    /// Changes the GetEndpoints response, as an attacker on the network could.
     pub edit_discovery: Option<fn(&mut Vec<EndpointDescription>)>,
-    /// Changes the answer to CreateSession after it was signed.
+    /// Changes the CreateSession response after signing.
     pub edit_created: Option<fn(&mut CreateSessionResponse)>,
-    /// Changes the answer to ActivateSession.
+    /// Changes the ActivateSession response.
     pub edit_activated: Option<fn(&mut ActivateSessionResponse)>,
 }
 
@@ -109,7 +109,7 @@ impl Default for Knobs {
     }
 }
 
-/// A DataType of the server's own.
+/// A server-specific DataType.
 pub struct FakeType {
     pub data_type: NodeId,
     pub encoding: Option<NodeId>,
@@ -136,7 +136,7 @@ pub struct Server {
     pub named: Vec<String>,
     pub resends: Vec<u32>,
     pub audits: u32,
-    /// Values of messages that were never sent and are not kept.
+    /// Values of messages that were neither sent nor kept.
     pub forgotten: Vec<f64>,
     pub token_policies: Vec<UserTokenPolicy>,
 }
@@ -184,7 +184,7 @@ impl Server {
         }
     }
 
-    /// Loses everything but its configuration.
+    /// Loses everything except its configuration.
     pub fn restart(&mut self) {
         self.connections.clear();
         self.sessions.clear();
@@ -251,7 +251,7 @@ impl Server {
         self.flush(now);
     }
 
-    /// Queues a change of value for an item.
+    /// Queues a value change for an item.
     pub fn change(&mut self, subscription: u32, client_handle: u32, value: f64) {
         if let Some(subscription) = self.subscriptions.get_mut(&subscription) {
             subscription
@@ -260,7 +260,7 @@ impl Server {
         }
     }
 
-    /// Sends what is pending, as far as there are Publish requests.
+    /// Sends pending messages, as far as there are Publish requests.
     pub fn flush(&mut self, now: Instant) {
         let ids: Vec<u32> = self.subscriptions.keys().copied().collect();
         for id in ids {

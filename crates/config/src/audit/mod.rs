@@ -1,12 +1,12 @@
 //! Audit records as lines of JSON in files.
 //!
-//! Threads of their own write, so that a slow or full disk holds up no client. What they cannot take is counted by class
-//! and said in the next line that they can write. Records of strangers have a file of their own
-//! (`audit.jsonl.strangers`), a queue and a thread of their own: however many there are, they neither fill the disk that the
-//! others need nor make the others' old files go.
+//! Dedicated threads write, so a slow or full disk delays no client. Records that cannot be queued or written are
+//! counted by class, and the next line that can be written contains the counts. Records of strangers go to a second
+//! file (`audit.jsonl.strangers`) with its own queue and thread. A flood of them can therefore not displace the other
+//! records.
 //!
-//! What is written reaches the system at once and the disk within [`SYNC`], and at the end: a crash of the program loses
-//! what is still in a queue, a power failure the last second.
+//! Written lines reach the operating system at once, and the disk within [`SYNC`] and at the end. A crash of the
+//! program loses the queue. A power failure loses the last second.
 
 mod rotating;
 
@@ -23,36 +23,47 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
+use taktwerk_files::FileLock;
 use taktwerk_net::AuditSink;
 use taktwerk_net::server::audit::AuditTracing;
 use taktwerk_server::audit::{AuditClass, AuditField, AuditRecord};
 
-/// Lines on their way to the disk.
+/// Maximum number of queued lines.
 const QUEUE_MAX: usize = 4096;
-/// Lines that are written at once.
+/// Maximum number of lines per write.
 const BATCH_MAX: usize = 1024;
-/// How long written lines may take to reach the disk.
+/// Maximum time until written lines are synced to the disk.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// What is added to the name of the file for records of strangers.
+/// Suffix of the file for records of strangers.
 const STRANGERS: &str = ".strangers";
 
-/// Writes audit records to files, and logs them as well. Waits until all is written when it is dropped.
+/// Writes audit records to files and to the log. Dropping it waits until all records are written.
 #[derive(Debug)]
 pub struct AuditFile {
     known: Log,
     strangers: Log,
+    /// Released after the last records. It keeps a second server from rotating the same file.
+    _lock: Option<FileLock>,
 }
 
 impl AuditFile {
-    /// Appends to a file and to another one for strangers, which only their owner can read.
+    /// Opens both files for appending. Only their owner can read them.
     ///
     /// # Errors
-    /// A file cannot be opened, or there is no thread.
+    /// A file cannot be opened or is used by another server, or a thread cannot be started.
     pub fn open(path: &Path, rotation: &Rotation) -> io::Result<Self> {
         let mut strangers = path.as_os_str().to_owned();
         strangers.push(STRANGERS);
+        // Devices and pipes may have several writers, so they are not locked. Opening a pipe to find out would show its
+        // reader an early end.
+        let is_file = std::fs::metadata(path).map_or(true, |found| found.is_file());
+        let lock = if is_file { Some(FileLock::of(path)?) } else { None };
+        if let Some(warning) = lock.as_ref().and_then(|lock| lock.warning(path)) {
+            tracing::warn!("{warning}");
+        }
         Ok(Self {
+            _lock: lock,
             known: Log::open(path, rotation.clone())?,
             strangers: Log::open(Path::new(&strangers), rotation.clone())?,
         })
@@ -79,7 +90,7 @@ fn lose(lost: &Lost, class: AuditClass, count: u64) {
 /// A line and the class of its record.
 type Line = (AuditClass, String);
 
-/// One file with its queue and its thread.
+/// One file with its queue and its writer thread.
 #[derive(Debug)]
 struct Log {
     lines: Option<SyncSender<Line>>,
@@ -111,12 +122,12 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // The thread ends when it has written all that was sent.
+        // Closing the channel ends the thread after it has written everything.
         self.lines = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the audit's thread has failed: the last records may not be written");
+            tracing::error!("the audit thread has panicked: the last records may be missing in the file");
         }
     }
 }
@@ -160,7 +171,7 @@ impl Writer {
         self.report(&synced);
     }
 
-    /// Writes lines, and how many were lost before.
+    /// Writes lines, and the number of records lost before.
     fn write(&mut self, batch: &[Line]) {
         let mut text = String::new();
         let mut lost = Vec::new();
@@ -191,21 +202,21 @@ impl Writer {
         }
     }
 
-    /// Says once that it cannot be written, and once that it can again.
+    /// Logs only the first failure and the first success after it.
     fn report(&mut self, written: &io::Result<()>) {
         let path = self.path.display();
         match written {
             Err(error) if !self.is_failing => {
-                tracing::error!(%path, %error, "audit records cannot be written; they are counted until they can");
+                tracing::error!(%path, %error, "cannot write audit records; lost records are counted, and the counts are written later");
             }
-            Ok(()) if self.is_failing => tracing::warn!(%path, "audit records are written again"),
+            Ok(()) if self.is_failing => tracing::warn!(%path, "audit records can be written again"),
             _ => {}
         }
         self.is_failing = written.is_err();
     }
 }
 
-/// A record as one line of JSON with the specification's names.
+/// A record as one line of JSON with the specification's field names.
 #[must_use]
 pub fn line(record: &AuditRecord) -> String {
     let object: Map<String, Value> = record
@@ -245,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_have_a_file_of_their_own() {
+    fn records_of_strangers_go_to_their_own_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         let rotation = Rotation { bytes_max: 4096, files: 2, ..Rotation::default() };
@@ -256,13 +267,37 @@ mod tests {
         }
         file.record(&record(AuditClass::KnownUser));
         drop(file);
-        assert_eq!(lines(&path).len(), 2, "no flood makes what is known go");
-        let theirs = std::fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!(theirs, 3, "theirs are rotated");
+        assert_eq!(lines(&path).len(), 2, "a flood of strangers does not displace known users");
+        let files = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files, 4, "the file, two files of strangers, and the lock");
+    }
+
+    /// Two servers would mix their lines and rotate each other's file.
+    #[test]
+    fn an_audit_file_belongs_to_one_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let first = AuditFile::open(&path, &Rotation::default()).unwrap();
+        let refused = AuditFile::open(&path, &Rotation::default()).unwrap_err().to_string();
+        assert!(refused.contains("audit.jsonl is used by this process"), "{refused}");
+        drop(first);
+        AuditFile::open(&path, &Rotation::default()).unwrap();
+    }
+
+    /// Opening a pipe without a reader would block for ever.
+    #[test]
+    fn a_pipe_without_a_reader_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(AuditFile::open(&path, &Rotation::default()).map(|_| ())));
+        assert!(told.recv_timeout(Duration::from_secs(20)).expect("it must not wait").is_err());
     }
 
     #[test]
-    fn what_is_lost_is_counted_by_class_and_said() {
+    fn lost_records_are_counted_by_class() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         let mut writer = Writer {
@@ -281,7 +316,7 @@ mod tests {
         assert_eq!((&said[1]["LostClass"], &said[1]["LostCount"]), (&"Stranger".into(), &7.into()));
     }
 
-    /// A disk without room is reported, nothing waits for it, and what was not written is counted.
+    /// A full disk is reported, blocks no client, and lost records are counted.
     #[test]
     fn a_full_disk_is_survived() {
         let full = Path::new("/dev/full");
@@ -299,7 +334,7 @@ mod tests {
         assert!(writer.is_failing);
         let count = |class: AuditClass| lost[class.index()].load(Ordering::Relaxed);
         assert_eq!((count(AuditClass::Trusted), count(AuditClass::Configuration)), (2, 2));
-        // It goes on as soon as there is room.
+        // Writing continues as soon as there is space.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         writer.file = RotatingFile::open(&path, Rotation::default()).unwrap();

@@ -1,8 +1,9 @@
-//! A file that is replaced by a new one when it is large or old; the old ones are kept up to a number.
+//! An append-only file with rotation by size and age. A maximum number of old files is kept.
 //!
-//! `audit.jsonl` becomes `audit.jsonl.20260304T112233.123456Z`, so names sort by time. The crates for this rotate by size or by
-//! time and leave the permissions of files that exist as they are; both are wanted here, and the rest is few lines.
+//! `audit.jsonl` becomes `audit.jsonl.20260304T112233.123456Z`, so names sort by time. Existing crates rotate by size
+//! or by age, not by both, and do not restrict the permissions of existing files.
 
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -11,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use taktwerk_types::UtcTime;
 
-/// When a file is replaced, and how many are kept.
+/// When a file is rotated, and how many are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
-    /// Bytes after which a new file begins.
+    /// Size in bytes after which a new file is started.
     pub bytes_max: u64,
-    /// Age after which a new file begins.
+    /// Age after which a new file is started.
     pub age_max: Duration,
-    /// Files that are kept, the current one included.
+    /// Number of files to keep, including the current one.
     pub files: usize,
 }
 
@@ -36,23 +37,29 @@ pub(super) struct RotatingFile {
     file: File,
     len: u64,
     begun: SystemTime,
-    /// A write failed: the last line may be there in part.
+    /// A write failed: the last line may be incomplete.
     is_torn: bool,
-    /// Something was written that may not be on the disk yet.
+    /// Written data may not be on the disk yet.
     is_dirty: bool,
 }
 
 impl RotatingFile {
-    /// Opens a file to append to it. Only its owner can read and write it from now on, whatever it was before.
+    /// Opens a file for appending, and restricts an existing file to its owner.
     pub(super) fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).mode(crate::file::PRIVATE).open(path)?;
+        // Non-blocking only while opening: a pipe without a reader is an error. Later writes wait for a slow reader.
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(crate::file::PRIVATE).custom_flags(flags);
+        let file = options.open(path)?;
+        rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
         let metadata = file.metadata()?;
-        // A device or pipe is not ours to change.
+        // Permissions of devices and pipes are not changed.
         if metadata.is_file() && metadata.permissions().mode() & 0o777 != crate::file::PRIVATE {
             file.set_permissions(Permissions::from_mode(crate::file::PRIVATE))?;
         }
         let begun = begun(&metadata);
-        let path = path.to_owned();
+        // Rotation renames the file, not a link to it.
+        let path = if metadata.is_file() { taktwerk_files::resolve(path)? } else { path.to_owned() };
         Ok(Self { path, rotation, file, len: metadata.len(), begun, is_torn: false, is_dirty: false })
     }
 
@@ -64,7 +71,7 @@ impl RotatingFile {
             self.rotate()?;
         }
         if self.is_torn {
-            // What came before ends in the middle of a line.
+            // The previous write ended in the middle of a line.
             self.file.write_all(b"\n")?;
             self.is_torn = false;
         }
@@ -74,7 +81,7 @@ impl RotatingFile {
         Ok(())
     }
 
-    /// Makes sure that what was written is on the disk.
+    /// Syncs written data to the disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if core::mem::take(&mut self.is_dirty) {
             self.file.sync_data()?;
@@ -96,7 +103,7 @@ impl RotatingFile {
         Ok(())
     }
 
-    /// A name with the present time that is not taken: behind those of all older files.
+    /// An unused name with the current time, which sorts after all older files.
     fn free_name(&self) -> PathBuf {
         loop {
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -104,7 +111,7 @@ impl RotatingFile {
             let digits = |text: &str| text.chars().filter(|c| !matches!(c, '-' | ':')).collect::<String>();
             let second = digits(time.split(['.', 'Z']).next().unwrap_or_default());
             let name = self.with_ending(&format!("{second}.{:06}Z", since.subsec_micros()));
-            // Two in one microsecond: the clock moves on.
+            // The name is taken within the same microsecond: try the next one.
             if !name.exists() {
                 return name;
             }
@@ -118,7 +125,7 @@ impl RotatingFile {
         name.into()
     }
 
-    /// The files before this one, the oldest first.
+    /// The rotated files, oldest first.
     fn older(&self) -> Vec<PathBuf> {
         let mut prefix = OsString::from(self.path.file_name().unwrap_or_default());
         prefix.push(".");
@@ -137,7 +144,7 @@ impl RotatingFile {
     }
 }
 
-/// When a file was begun, as far as the file system knows.
+/// Creation time of a file, or its modification time.
 fn begun(metadata: &std::fs::Metadata) -> SystemTime {
     metadata.created().or_else(|_| metadata.modified()).unwrap_or_else(|_| SystemTime::now())
 }
@@ -157,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_full_makes_room_for_a_new_one_and_the_oldest_goes() {
+    fn full_files_are_rotated_and_the_oldest_is_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         std::fs::write(folder.path().join("audit.jsonl.notes"), "not ours").unwrap();
@@ -167,7 +174,7 @@ mod tests {
             file.append(format!("line{number}\n").as_bytes()).unwrap();
         }
         assert_eq!(contents(&file), ["line6\n", "line7\n", "line8\n"]);
-        // More than fits is written nevertheless, and a restart goes on.
+        // A write larger than the limit is still written, and a restart continues the file.
         let mut file = RotatingFile::open(&path, rotation).unwrap();
         file.append(b"a long line\nand another\n").unwrap();
         file.append(b"x\n").unwrap();
@@ -177,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_old_makes_room_for_a_new_one() {
+    fn old_files_are_rotated() {
         let folder = tempfile::tempdir().unwrap();
         let rotation = Rotation { age_max: Duration::from_millis(50), ..Rotation::default() };
         let mut file = RotatingFile::open(&folder.path().join("audit"), rotation).unwrap();
@@ -187,8 +194,24 @@ mod tests {
         assert_eq!(contents(&file), ["one\n", "two\n"]);
     }
 
+    /// Otherwise the lock, which is beside the file, would be that of another one.
     #[test]
-    fn a_file_that_exists_becomes_private() {
+    fn rotation_leaves_a_link_and_renames_its_file() {
+        let (folder, links) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = links.path().join("link.jsonl");
+        std::os::unix::fs::symlink(folder.path().join("audit.jsonl"), &link).unwrap();
+        let rotation = Rotation { bytes_max: 4, ..Rotation::default() };
+        let mut file = RotatingFile::open(&link, rotation).unwrap();
+        file.append(b"one\n").unwrap();
+        file.append(b"two\n").unwrap();
+        assert_eq!(contents(&file), ["one\n", "two\n"]);
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "two\n");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read_dir(links.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn existing_files_become_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         std::fs::write(&path, "before\n").unwrap();

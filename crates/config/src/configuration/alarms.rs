@@ -1,4 +1,4 @@
-//! `[alarms]`: alarms of variables, and where their states are kept.
+//! `[alarms]`: alarms of variables, and the file for their states.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use toml::Spanned;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AlarmsSection {
-    /// The file that keeps states over a restart; without it alarms begin anew.
+    /// The file that stores states over a restart. Without it, states are lost.
     pub file: Option<PathBuf>,
-    /// Counts alarms in AlarmMetrics of the Server Object; rates are alarms per so many minutes.
+    /// The interval in minutes for the rates of AlarmMetrics in the Server Object. Default: alarms are not counted.
     pub metrics_minutes: Option<u16>,
-    /// How long before a certificate of the server expires its alarm becomes active, in milliseconds; 0: there is no such
-    /// alarm. Default: two weeks.
+    /// How long before a server certificate expires its alarm becomes active, in milliseconds; 0 disables the alarm.
+    /// Default: two weeks.
     pub certificate_expires_before: Option<f64>,
-    /// How often the trust list has to be updated, in milliseconds: an alarm becomes active if it was not. Default: there is
-    /// no such alarm.
+    /// The interval in milliseconds in which the trust list must be updated; otherwise an alarm becomes active.
+    /// Default: no alarm.
     pub trust_list_update: Option<f64>,
     /// `[[alarms.alarm]]`
     pub alarm: Vec<AlarmSection>,
@@ -25,37 +25,37 @@ pub struct AlarmsSection {
     pub group: Vec<AlarmGroupSection>,
 }
 
-/// Alarms that belong together.
+/// A group of alarms.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlarmGroupSection {
-    /// What it is called.
+    /// The name.
     pub name: Spanned<String>,
-    /// Its alarms: `nsu=urn:plant;s=Boiler/Temperature/LevelAlarm`. Groups that suppress may also have variables that are true
-    /// or false.
+    /// Its alarms: `nsu=urn:plant;s=Boiler/Temperature/LevelAlarm`. Groups that suppress may also contain Boolean
+    /// variables.
     pub members: Vec<Spanned<String>>,
-    /// Whether they say which of them was active first.
+    /// Whether the alarms show which of them became active first.
     #[serde(default)]
     pub first_in_group: bool,
-    /// The alarms that it suppresses as long as a member is active.
+    /// The alarms that are suppressed while a member is active.
     #[serde(default)]
     pub suppresses: Vec<Spanned<String>>,
 }
 
-/// One alarm. Spans are in milliseconds.
+/// One alarm. Times are in milliseconds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AlarmSection {
-    /// The variable that is watched: `nsu=urn:plant;s=Boiler/Temperature` or `ns=2;…`.
+    /// The monitored variable: `nsu=urn:plant;s=Boiler/Temperature` or `ns=2;…`.
     pub variable: Spanned<String>,
-    /// ConditionName. Default: what it watches, such as LevelAlarm.
+    /// ConditionName. Default: the kind of alarm, such as LevelAlarm.
     pub name: Option<String>,
-    /// Its ObjectType, such as one of an imported NodeSet: a subtype of the type that it would have without this.
+    /// Its ObjectType, for example of an imported NodeSet. It must be a subtype of the default type.
     #[serde(rename = "type")]
     pub own_type: Option<Spanned<String>>,
-    /// An instance of a type of alarms that an imported NodeSet has: it gets the behaviour, and no other node is added.
+    /// An alarm instance of an imported NodeSet. It gets the behaviour, and no node is added.
     pub instance: Option<Spanned<String>>,
-    /// Values of the fields that its own type adds, by their names: `Cause` of the namespace of the type, or
+    /// Values of the fields that its own type adds, by name: `Cause` in the namespace of the type, or
     /// `nsu=urn:plant;Cause`.
     #[serde(default)]
     pub fields: BTreeMap<String, FieldValue>,
@@ -67,23 +67,24 @@ pub struct AlarmSection {
     pub low: Option<f64>,
     /// LowLowLimit.
     pub low_low: Option<f64>,
-    /// How far a value must come back behind a limit.
+    /// How far a value must return inside a limit before the alarm ends.
     #[serde(default)]
     pub deadband: f64,
-    /// The limits are for the distance from this variable (SetpointNode).
+    /// The limits apply to the distance from this variable (SetpointNode).
     pub setpoint: Option<Spanned<String>>,
     /// The limits are for the change per second.
     #[serde(default)]
     pub rate_of_change: bool,
-    /// Instead of limits: the variable that the value has to follow (TargetValueNode), with `expected_time` and `tolerance`.
+    /// Instead of limits: the variable that the value must follow (TargetValueNode), with `expected_time` and
+    /// `tolerance`.
     pub target: Option<Spanned<String>>,
     /// ExpectedTime: how long the value may be farther from `target` than `tolerance`.
     pub expected_time: Option<f64>,
     /// Tolerance.
     pub tolerance: Option<f64>,
-    /// Instead of limits: the value is a time at which something expires, and the alarm is active from so long before on.
+    /// Instead of limits: the value is an expiry time, and the alarm is active from this long before it.
     pub expires_before: Option<f64>,
-    /// Instead of limits: the normal value, and any other one raises the alarm.
+    /// Instead of limits: the normal value. Any other value raises the alarm.
     pub normal: Option<FieldValue>,
     /// Severity, 1 to 1000. Default: 500.
     pub severity: Option<u16>,
@@ -101,26 +102,26 @@ pub struct AlarmSection {
     /// MaxTimeShelved; 0 is no limit.
     #[serde(default)]
     pub max_shelving: f64,
-    /// Whether it has to be confirmed too.
+    /// Whether confirmation is required after acknowledgement.
     #[serde(default)]
     pub confirm: bool,
-    /// Whether it can be heard while it is active and unacknowledged.
+    /// Whether AudibleEnabled is set while the alarm is active and unacknowledged.
     #[serde(default)]
     pub audible: bool,
-    /// The file with the sound that clients play then; it is audible without `audible`.
+    /// The sound file that clients play then. It implies `audible`.
     pub sound: Option<PathBuf>,
-    /// Whether it stays until it is reset.
+    /// Whether the alarm stays active until it is reset.
     #[serde(default)]
     pub latching: bool,
-    /// Whether states that were not acknowledged are kept as branches.
+    /// Whether unacknowledged states are kept as branches.
     #[serde(default)]
     pub branches: bool,
-    /// Whether each limit is shown by itself.
+    /// Whether each limit has its own state.
     #[serde(default)]
     pub non_exclusive: bool,
 }
 
-/// A value of a variable or a field, read as its DataType says.
+/// A value of a variable or a field, converted to its DataType.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected a text in quotation marks, a number, or true or false")]
 pub enum FieldValue {
@@ -130,6 +131,6 @@ pub enum FieldValue {
     Integer(i64),
     /// Another number.
     Number(f64),
-    /// A text, also of other types: `2026-01-31T12:00:00Z`, `ns=2;s=Pump`, `[1, 2]`.
+    /// A string, also for other types: `2026-01-31T12:00:00Z`, `ns=2;s=Pump`, `[1, 2]`.
     Text(String),
 }

@@ -1,11 +1,11 @@
-//! What differs between two configuration files, by the names of the settings.
+//! The settings that differ between two configuration files.
 
 use super::ConfigFile;
 use toml::{Table, Value};
 
 impl ConfigFile {
-    /// The settings that `newer` has otherwise, as `section.key`. A list, such as that of all `[[namespace]]`, is one
-    /// setting. Comments, order and layout do not count; a default that is written out does.
+    /// The settings that differ in `newer`, as `section.key`. A list, such as all `[[namespace]]` sections, is one
+    /// setting. Comments, order and layout are ignored. A default that is written out counts as a change.
     ///
     /// ```
     /// use std::path::Path;
@@ -26,7 +26,7 @@ impl ConfigFile {
     }
 
     fn table(&self) -> Table {
-        // The text was read once already, so it is TOML.
+        // The text was parsed before, so it is valid TOML.
         self.text.parse().unwrap_or_default()
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_order_and_empty_sections_do_not_count() {
+    fn comments_order_and_empty_sections_are_ignored() {
         let old = "[limits]\nsessions = 1\nsession_timeout = 5.0\n";
         let new = "# a remark\n[audit]\n[limits]\nsession_timeout  =  5.0\nsessions = 1 # few\n";
         assert_eq!(changes(old, new), [""; 0]);

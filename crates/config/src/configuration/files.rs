@@ -1,40 +1,61 @@
-//! The files that an installation consists of, as its configuration names them.
+//! The files that a configuration names. Backups use the list.
 
 use super::ConfigFile;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// What a file is, for those who copy it.
+/// The kind of a file, for copying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A file.
     File,
-    /// A folder with all that is below it.
+    /// A directory with everything below it.
     Folder,
-    /// A SQLite database, which a running server may be writing to.
+    /// A SQLite database. A running server may be writing to it.
     Database,
+    /// A file with recorded values, which may be large. Not copied above [`RECORDING_LEN_MAX`].
+    Recording,
+    /// A word of the command of a program. Copied if it is a file below the directory of the configuration.
+    Program,
+    /// The queue of a destination. Never copied: an older state would give the numbers of values that were sent to new
+    /// values, and the destination would discard these as repeated.
+    Queue,
+    /// Keys of PubSub with their nonces. Never copied: an older state would reuse nonces (Part 14 §7.2.4.4.3).
+    Keys,
+}
+
+/// Longest recording in a backup, in bytes.
+pub const RECORDING_LEN_MAX: u64 = 256 << 20;
+
+impl FileKind {
+    /// Whether an archive can contain such a file.
+    #[must_use]
+    pub fn is_copied(self) -> bool {
+        !matches!(self, Self::Queue | Self::Keys)
+    }
 }
 
 /// A file that a configuration names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
     /// The setting: `identities.users_file`.
-    pub setting: &'static str,
-    /// The path as it stands in the configuration.
+    pub setting: String,
+    /// The path as written in the configuration.
     pub named: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
 }
 
 impl ConfigFile {
-    /// Files that are needed to run this server elsewhere, or again. Some need not exist.
+    /// Files that are needed to run this server again or elsewhere. Some need not exist. The files of the gateway are in
+    /// a list of their own, in the crate of the gateway.
     ///
-    /// Left out are the audit file, which is a record and not an installation; and keys of PubSub with what was kept of their
-    /// use: whoever went back to an earlier state of them would use nonces twice (Part 14 §7.2.4.4.3).
+    /// Not included is the audit file, because it is a record.
     #[must_use]
     pub fn files(&self) -> Vec<NamedFile> {
         let config = self.config();
         let mut files = Vec::new();
-        let mut add = |setting, path: Option<&PathBuf>, kind| {
+        let mut add = |setting: &str, path: Option<&PathBuf>, kind| {
+            let setting = setting.to_owned();
             files.extend(path.map(|path| NamedFile { setting, named: path.clone(), kind }));
         };
         for nodeset in &config.server.nodesets {
@@ -43,13 +64,15 @@ impl ConfigFile {
             add("server.nodesets", Some(nodeset), kind);
         }
         add("security.pki", Some(&config.security.pki), FileKind::Folder);
-        add("security.pki", Some(&dashboard(&config.security.pki)), FileKind::Folder);
         add("identities.users_file", config.identities.users_file.as_ref(), FileKind::File);
         for key in config.identities.jwt.iter().flat_map(|jwt| &jwt.keys) {
             add("identities.jwt.keys", Some(key), FileKind::File);
         }
         add("headroom.calibration", config.headroom.calibration.as_ref(), FileKind::File);
         add("pubsub.configuration", config.pubsub.configuration.as_ref(), FileKind::File);
+        for keys in &config.pubsub.keys {
+            add("pubsub.keys", Some(keys), FileKind::Keys);
+        }
         add("pubsub.save_to", config.pubsub.save_to.as_ref(), FileKind::File);
         add("web.certificate", config.web.certificate.as_ref(), FileKind::File);
         add("web.key", config.web.key.as_ref(), FileKind::File);
@@ -64,12 +87,4 @@ impl ConfigFile {
         add("alarms.file", config.alarms.file.as_ref(), FileKind::File);
         files
     }
-}
-
-/// The folder with the dashboard's own certificates, beside the server's.
-#[must_use]
-pub fn dashboard(pki: &Path) -> PathBuf {
-    let mut name = pki.file_name().unwrap_or_default().to_owned();
-    name.push("-dashboard");
-    pki.with_file_name(name)
 }

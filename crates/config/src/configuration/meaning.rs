@@ -1,4 +1,4 @@
-//! From names to roles, permissions and limits.
+//! Validation of a configuration, and conversion of names to roles, permissions and limits.
 
 use super::sections::{NamespaceSection, RoleSection, Unspecified};
 use super::{ConfigError, ConfigFile};
@@ -16,7 +16,7 @@ use taktwerk_server::authorization::{
 use taktwerk_types::NodeId;
 use toml::Spanned;
 
-/// PermissionType (Part 3 §8.55), as far as the server acts on it.
+/// PermissionType (Part 3 §8.55): the permissions that the server enforces.
 const PERMISSIONS: [(&str, PermissionType); 16] = [
     ("Browse", PermissionType::BROWSE),
     ("ReadRolePermissions", PermissionType::READ_ROLE_PERMISSIONS),
@@ -51,9 +51,9 @@ const MODES: [(&str, MessageSecurityMode); 3] = [
 ];
 
 impl ConfigFile {
-    /// Everything that can be looked at without starting a server.
+    /// Checks everything that can be checked without starting a server.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        // What has a line of its own first.
+        // Mistakes with their own line come first.
         self.authorization()?;
         let config = self.config();
         for bind in &config.server.bind {
@@ -110,8 +110,8 @@ impl ConfigFile {
         if has_secrets && !is_secured && !identities.clear_passwords {
             return Err(self.section_error(
                 "identities",
-                "passwords and tokens would cross the network readably, because only SecurityPolicy None is offered",
-                "`clear_passwords = true` allows it on a trusted network",
+                "passwords and tokens would be sent unencrypted, because only SecurityPolicy None is offered",
+                "offer another policy, or set `clear_passwords = true` on a trusted network",
             ));
         }
         self.tokens()?;
@@ -142,7 +142,7 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// History is kept in one place, and settings that belong to the other one would do nothing.
+    /// Allows only one history store, and refuses settings of the other one.
     fn check_history(&self) -> Result<(), ConfigError> {
         let section = &self.config().history;
         let Some(database) = &section.postgresql else {
@@ -155,7 +155,7 @@ impl ConfigFile {
                 None => Ok(()),
                 Some((key, _)) => Err(self.section_error(
                     "history",
-                    format!("{key} is set, and there is no database"),
+                    format!("{key} is set, but no database"),
                     "name one with postgresql = \"postgresql://user@host:5432/database\"",
                 )),
             };
@@ -177,16 +177,16 @@ impl ConfigFile {
         bind.get_ref().to_socket_addrs().map(Iterator::collect).map_err(|_| {
             self.mistake(
                 bind.span().start,
-                format!("{:?} is no address that can be listened on", bind.get_ref()),
+                format!("{:?} is not a valid listen address", bind.get_ref()),
                 "write \"address:port\", such as \"0.0.0.0:4840\"",
             )
         })
     }
 
-    /// The policies that are named, besides None; `None` for all that the certificates serve.
+    /// The named policies besides None; `None` for all that match the certificates.
     ///
     /// # Errors
-    /// A name that is no policy, or that of a broken one.
+    /// An unknown or a broken policy.
     pub fn policies(&self) -> Result<Option<Vec<SecurityPolicy>>, ConfigError> {
         let Some(names) = &self.config().security.policies else { return Ok(None) };
         let known: Vec<(&str, SecurityPolicy)> = SecurityPolicy::ALL
@@ -208,12 +208,12 @@ impl ConfigFile {
         Ok(Some(policies))
     }
 
-    /// The modes that every policy is offered with.
+    /// The modes of every policy.
     ///
     /// # Errors
-    /// A name that is no mode of a policy.
+    /// An unknown mode.
     pub fn modes(&self) -> Result<Vec<MessageSecurityMode>, ConfigError> {
-        // MODES begins with None, which goes with the policy None only.
+        // The first mode is None, which belongs to the policy None only.
         let secured = MODES.get(1..).unwrap_or_default();
         self.config()
             .security
@@ -223,13 +223,13 @@ impl ConfigFile {
             .collect()
     }
 
-    /// Where to listen, as it is written.
+    /// The listen addresses as written.
     #[must_use]
     pub fn binds(&self) -> Vec<&str> {
         self.config().server.bind.iter().map(|bind| bind.get_ref().as_str()).collect()
     }
 
-    /// The hosts in the addresses to listen on, except for those that mean all.
+    /// The hosts in the listen addresses, except wildcard addresses.
     #[must_use]
     pub fn hosts(&self) -> Vec<String> {
         let hosts = self.binds().into_iter().filter_map(|bind| bind.rsplit_once(':')).map(|(host, _)| host);
@@ -238,17 +238,17 @@ impl ConfigFile {
         hosts.filter(|host| !is_any(host)).map(str::to_owned).collect()
     }
 
-    /// Whether only programs on this machine can reach the server.
+    /// Whether the server listens on loopback addresses only.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let addresses = self.config().server.bind.iter().filter_map(|bind| self.address(bind).ok());
         addresses.flatten().map(|address| address.ip()).all(|address: IpAddr| address.is_loopback())
     }
 
-    /// Where the dashboard and the metrics are to be had, if anywhere.
+    /// The listen address of dashboard and metrics, if enabled.
     ///
     /// # Errors
-    /// It is no address, or one that others can reach without HTTPS.
+    /// The address is invalid, or it is not a loopback address and HTTPS is off.
     pub fn web(&self) -> Result<Option<SocketAddr>, ConfigError> {
         let web = &self.config().web;
         let Some(bind) = &web.bind else { return Ok(None) };
@@ -259,18 +259,18 @@ impl ConfigFile {
         };
         match (&web.certificate, &web.key) {
             (Some(_), None) | (None, Some(_)) => {
-                Err(self.section_error("web", "HTTPS takes certificate and key", "name both, or neither"))
+                Err(self.section_error("web", "HTTPS needs certificate and key", "name both, or neither"))
             }
             (None, None) if !address.ip().is_loopback() => Err(self.mistake(
                 at,
-                format!("others can reach {address}, and passwords would cross the network readably"),
+                format!("{address} is not a loopback address, and without HTTPS passwords would be sent unencrypted"),
                 "set certificate and key for HTTPS, or bind it to 127.0.0.1",
             )),
             _ => Ok(Some(address)),
         }
     }
 
-    /// The roles, who is granted them, and what they may do.
+    /// The roles, their identities, and their permissions.
     ///
     /// # Errors
     /// A name that does not exist.
@@ -340,11 +340,11 @@ impl ConfigFile {
         rules.extend(section.token_roles.iter().cloned().map(R::Role));
         rules.extend(section.token_groups.iter().cloned().map(R::GroupId));
         for thumbprint in &section.thumbprints {
-            // People copy them with colons and in any case.
+            // Users copy thumbprints with colons, spaces and in any case.
             let digits: String =
                 thumbprint.get_ref().chars().filter(|char| !matches!(char, ':' | ' ')).collect();
             if digits.len() != 40 || !digits.chars().all(|char| char.is_ascii_hexdigit()) {
-                let problem = format!("{:?} is no thumbprint", thumbprint.get_ref());
+                let problem = format!("{:?} is not a thumbprint", thumbprint.get_ref());
                 return Err(self.mistake(thumbprint.span().start, problem, "it has 40 hexadecimal digits"));
             }
             rules.push(R::Thumbprint(digits.to_ascii_uppercase()));
@@ -378,7 +378,7 @@ impl ConfigFile {
         })
     }
 
-    /// What a name means.
+    /// Looks up a name.
     pub(super) fn named<T: Clone>(
         &self,
         name: &Spanned<String>,
@@ -393,24 +393,24 @@ impl ConfigFile {
         Err(self.mistake(name.span().start, format!("there is no {kind} {wanted:?}"), hint))
     }
 
-    /// Puts the limits into force.
+    /// Copies the limits.
     pub fn apply_limits(&self, limits: &mut Limits) {
         let section = &self.config().limits;
         limits.sessions_max = section.sessions;
         let added = &self.config().node_management;
         limits.added_nodes_max = added.nodes;
         limits.added_node_bytes_max = added.megabytes << 20;
-        // Clients without a session ask for endpoints, and reconnecting ones overlap for a moment.
+        // Discovery clients have no session, and reconnecting clients need two connections for a moment.
         limits.connections_max = section.sessions + 100;
         limits.session_timeout_max = section.session_timeout * 1e3;
         limits.session_timeout_min = limits.session_timeout_min.min(limits.session_timeout_max);
         limits.subscriptions.subscriptions_per_session_max = section.subscriptions_per_session;
         limits.subscriptions.monitored_items_per_subscription_max = section.monitored_items_per_subscription;
-        limits.subscriptions.monitored_items_max = section.monitored_items;
+        limits.set_monitored_items_max(section.monitored_items);
         limits.subscriptions.publishing_interval_min = section.publishing_interval_min;
     }
 
-    /// When the audit begins a new file, and how many are kept.
+    /// When the audit file is rotated, and how many files are kept.
     #[must_use]
     pub fn audit_rotation(&self) -> Rotation {
         let section = &self.config().audit;
@@ -421,7 +421,7 @@ impl ConfigFile {
         }
     }
 
-    /// What is noted.
+    /// Which events are audited.
     #[must_use]
     pub fn audit(&self) -> AuditConfig {
         let section = &self.config().audit;
@@ -433,7 +433,7 @@ impl ConfigFile {
     }
 }
 
-/// The id of a role that a file adds to those of the specification: in the server's own namespace, the same after every start.
+/// The NodeId of a role that a file defines. It is in the server's own namespace and is stable over restarts.
 #[must_use]
 pub fn role_id(name: &str) -> NodeId {
     NodeId::string(1, format!("Roles/{name}"))
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_the_specification_can_be_taken_away() {
+    fn defaults_of_the_specification_can_be_replaced() {
         let name = |all: &Authorization| all.role("Anonymous").map(|role| role.identities.len());
         assert_eq!(name(&authorization("")), Some(2));
         assert_eq!(name(&authorization("[[role]]\nname = \"Anonymous\"\nreplace = true\n")), Some(0));
@@ -490,14 +490,14 @@ mod tests {
     }
 
     #[test]
-    fn thumbprints_are_taken_as_people_copy_them() {
+    fn thumbprints_may_have_colons_and_any_case() {
         let digits = "00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff:00:11:22:33";
         let all = authorization(&format!("[[role]]\nname = \"Engineer\"\nthumbprints = [\"{digits}\"]\n"));
         let rules = &all.role("Engineer").unwrap().identities;
         assert_eq!(rules[..], [IdentityRule::Thumbprint("00112233445566778899AABBCCDDEEFF00112233".into())]);
         let wrong = format!("{BASE}[[role]]\nname = \"Engineer\"\nthumbprints = [\"abc\"]\n");
         let error = ConfigFile::parse(Path::new("c"), &wrong).unwrap_err();
-        assert!(error.to_string().starts_with("c:7: \"abc\" is no thumbprint"), "{error}");
+        assert!(error.to_string().starts_with("c:7: \"abc\" is not a thumbprint"), "{error}");
     }
 
     #[test]
@@ -536,17 +536,17 @@ mod tests {
         assert_eq!(web("").unwrap(), None);
         assert_eq!(web("bind = \"127.0.0.1:8080\"\n").unwrap(), Some(([127, 0, 0, 1], 8080).into()));
         let open = web("bind = \"0.0.0.0:8080\"\n").unwrap_err().to_string();
-        assert!(open.starts_with("c:4: others can reach 0.0.0.0:8080"), "{open}");
+        assert!(open.starts_with("c:4: 0.0.0.0:8080 is not a loopback address"), "{open}");
         let half = web("bind = \"0.0.0.0:8080\"\ncertificate = \"a.pem\"\n").unwrap_err().to_string();
-        assert!(half.starts_with("c:3: HTTPS takes certificate and key"), "{half}");
+        assert!(half.starts_with("c:3: HTTPS needs certificate and key"), "{half}");
         let both = "bind = \"0.0.0.0:8080\"\ncertificate = \"a.pem\"\nkey = \"a.key\"\n";
         assert!(web(both).unwrap().is_some());
         let wrong = web("bind = \"here\"\n").unwrap_err().to_string();
-        assert!(wrong.starts_with("c:4: \"here\" is no address"), "{wrong}");
+        assert!(wrong.starts_with("c:4: \"here\" is not a valid listen address"), "{wrong}");
     }
 
     #[test]
-    fn hosts_of_certificates_are_those_that_clients_dial() {
+    fn certificate_hosts_are_the_listen_hosts() {
         let text = "[server]\nbind = [\"0.0.0.0:1\", \"[::1]:2\", \"localhost:3\", \"192.0.2.7:4\"]\n\
                     [identities]\nanonymous = true\n";
         let file = ConfigFile::parse(Path::new("c"), text).unwrap();

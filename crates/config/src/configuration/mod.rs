@@ -1,10 +1,10 @@
-//! The configuration file of `taktwerk serve`: TOML, in which nothing is ignored. What is misspelt or makes no sense is
-//! refused with its line and with what would be right.
+//! The configuration file of `taktwerk serve`, in TOML. Unknown and invalid settings are errors with the line and a
+//! suggestion.
 //!
-//! - `sections`: what can stand in a file, with the defaults; `meaning`: from names to roles, permissions and limits; `tokens`:
-//!   access tokens; `changes`: what another file would change; `files`: the files of an installation;
-//!   `alarms`: alarms; `shares`: folders that clients see;
-//! - [`EXAMPLE`]: a file that explains itself, which `taktwerk config init` writes.
+//! - `sections`: the sections with their defaults; `meaning`: validation, roles, permissions and limits; `tokens`:
+//!   access tokens; `changes`: differences of two files; `files`: the files of an installation; `alarms`: alarms;
+//!   `shares`: directories that clients see;
+//! - [`EXAMPLE`]: a commented file, which `taktwerk config init` writes.
 
 mod alarms;
 mod changes;
@@ -15,7 +15,7 @@ mod shares;
 mod tokens;
 
 pub use alarms::{AlarmGroupSection, AlarmSection, AlarmsSection, FieldValue};
-pub use files::{FileKind, NamedFile, dashboard};
+pub use files::{FileKind, NamedFile, RECORDING_LEN_MAX};
 pub use sections::{
     AdmitSetting, AuditSection, Config, IdentitiesSection, JwtSection, LimitsSection, NamespaceSection,
     OtlpSection, PermissionsSection, PubSubSection, RoleSection, SecuritySection, ServerSection, Unspecified,
@@ -33,22 +33,22 @@ use std::path::{Path, PathBuf};
 use taktwerk_explain::Mistake;
 use taktwerk_pki::permissions::{self, Protection};
 
-/// A configuration with every setting, its default, and what it is for.
+/// A configuration with every setting, its default, and its purpose.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// Largest file.
-const FILE_LEN_MAX: u64 = 1 << 20;
+/// Largest configuration file, in bytes: enough for a hundred thousand tags.
+pub const FILE_LEN_MAX: u64 = 16 << 20;
 
-/// What is wrong with a configuration file.
+/// A mistake in a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file, as it was named.
+    /// The path as given.
     pub path: PathBuf,
-    /// The line, from 1; 0 if it is about the whole file.
+    /// The line, from 1; 0 if the mistake concerns the whole file.
     pub line: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What would be right; empty if that is plain.
+    /// How to correct it; empty if that is obvious.
     pub hint: String,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A configuration with the file that it stands in.
+/// A configuration and its file.
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
     path: PathBuf,
@@ -74,7 +74,7 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads a file and looks at everything that can be looked at without starting a server.
+    /// Reads a file and checks everything that can be checked without starting a server.
     ///
     /// # Errors
     /// The first mistake.
@@ -86,14 +86,14 @@ impl ConfigFile {
             line: 0,
             problem: error.to_string(),
             hint: match error.kind() {
-                std::io::ErrorKind::NotFound => "`taktwerk config init` writes one to begin with".to_owned(),
+                std::io::ErrorKind::NotFound => "`taktwerk config init` writes a new one".to_owned(),
                 _ => String::new(),
             },
         })?;
         Self::parse(path, &text)
     }
 
-    /// Reads the text of a file; `path` is for messages, and where paths in it start from.
+    /// Parses the text of a file; `path` is for messages and for relative paths.
     ///
     /// # Errors
     /// The first mistake.
@@ -107,37 +107,37 @@ impl ConfigFile {
         Ok(file)
     }
 
-    /// What stands in it.
+    /// The settings.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The file, as it was named.
+    /// The path as given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its text.
+    /// The text of the file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The folder from which relative paths in the file start.
+    /// The directory that relative paths in the file start from.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// A path in the file: relative ones start from the file's folder.
+    /// Resolves a path in the file relative to the file's directory.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder().join(path)
     }
 
-    /// A mistake at a byte of the file, such as the start of a span.
+    /// A mistake at a byte offset of the file, such as the start of a span.
     #[must_use]
     pub fn mistake(&self, at: usize, problem: impl Into<String>, hint: impl Into<String>) -> ConfigError {
         ConfigError {
@@ -148,7 +148,7 @@ impl ConfigFile {
         }
     }
 
-    /// A mistake in a section: its line is that of its heading, if it has one.
+    /// A mistake in a section. Its line is that of the section heading, if there is one.
     fn section_error(
         &self,
         section: &str,
@@ -175,11 +175,11 @@ mod tests {
 
     const HISTORY_FILE: &str = "file = \"history.db\"";
 
-    /// The example in which every line is a setting that exists.
+    /// The example with all settings uncommented.
     fn uncommented() -> String {
         let lines = EXAMPLE.lines().map(|line| {
             match line.strip_prefix("# ").filter(|rest| rest.contains(" = ") || rest.starts_with('[')) {
-                // History is kept in a file or in a database.
+                // History is stored in a file or in a database, not in both.
                 Some(setting) if setting == HISTORY_FILE => String::new(),
                 Some(setting) if !setting.contains("://www") => format!("{setting}\n"),
                 _ => format!("{line}\n"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_a_configuration_and_says_the_defaults() {
+    fn the_example_is_valid_and_shows_the_defaults() {
         let example = ConfigFile::parse(Path::new("server.toml"), EXAMPLE).unwrap();
         let all = ConfigFile::parse(Path::new("server.toml"), &uncommented()).unwrap();
         assert!(all.config().role.len() > example.config().role.len());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_line_and_what_would_be_right() {
+    fn mistakes_have_a_line_and_a_suggestion() {
         assert_eq!(
             mistake("[server]\nbinds = [\"127.0.0.1:4840\"]\n"),
             "server.toml:2: unknown field `binds`; did you mean `bind`?"
@@ -240,7 +240,7 @@ mod tests {
         let open = mistake(
             "[server]\nbind = [\n  \"127.0.0.1:4840\",\n  \"nowhere\",\n]\n[security]\nnone = true\n",
         );
-        assert!(open.starts_with("server.toml:4: \"nowhere\" is no address"), "{open}");
+        assert!(open.starts_with("server.toml:4: \"nowhere\" is not a valid listen address"), "{open}");
         let role = mistake(
             "[security]\nnone = true\n[[namespace]]\nuri = \"urn:a\"\n[namespace.permissions]\nOperater = [\"Read\"]\n",
         );
@@ -255,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_a_wrong_type_is_told_with_its_key_and_what_is_right() {
-        // Every setting of every section of the example, with a value that none of them has.
+    fn wrong_types_are_reported_with_key_and_expected_type() {
+        // Every setting of the example, with a value of a wrong type.
         let all = uncommented();
         let mut section = String::new();
         let mut tried = 0;
@@ -268,7 +268,7 @@ mod tests {
                 continue;
             };
             let key = key.trim();
-            // What stands in several lines.
+            // Settings of several lines.
             if value.trim() == "[" || key.contains(['{', ' ']) {
                 continue;
             }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_safe_has_to_be_asked_for() {
+    fn unsafe_settings_must_be_explicit() {
         assert!(mistake("").contains("no client can log on"), "{}", mistake(""));
         let fine = |text: &str| ConfigFile::parse(Path::new("server.toml"), text).unwrap();
         let default = fine("[identities]\nusers_file = \"users.toml\"\n");
@@ -322,7 +322,7 @@ mod tests {
         assert!(!config.security.none && !config.identities.anonymous && !config.identities.clear_passwords);
         let none_only = "[security]\npolicies = []\nnone = true\n[identities]\n";
         let clear = mistake(&format!("{none_only}users_file = \"users.toml\"\n"));
-        assert!(clear.contains("readably"), "{clear}");
+        assert!(clear.contains("unencrypted"), "{clear}");
         fine(&format!("{none_only}users_file = \"users.toml\"\nclear_passwords = true\n"));
         let proof = mistake(&format!("{none_only}certificates = true\n"));
         assert!(proof.contains("need a SecurityPolicy"), "{proof}");
@@ -346,7 +346,7 @@ mod tests {
             format!("{base}[identities]\n{identities}[identities.jwt]\nissuer = \"https://i\"\n{jwt}")
         };
         let clear = mistake(&with("", "keys = [\"a.json\"]\n"));
-        assert!(clear.contains("readably"), "{clear}");
+        assert!(clear.contains("unencrypted"), "{clear}");
         let clear = "clear_passwords = true\n";
         assert!(mistake(&with(clear, "")).contains("missing field `keys`"));
         assert!(mistake(&with(clear, "keys = []\n")).contains("no keys"));

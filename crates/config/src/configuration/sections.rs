@@ -1,4 +1,4 @@
-//! What can stand in a configuration file. Everything has a default; what is dangerous is off.
+//! The sections of a configuration file. All settings have safe defaults.
 
 use super::alarms::AlarmsSection;
 use super::shares::FilesSection;
@@ -64,11 +64,11 @@ pub struct Config {
     pub durable_subscriptions: DurableSection,
 }
 
-/// What the server is and where it listens.
+/// Names and listen addresses of the server.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSection {
-    /// The name that clients show to people.
+    /// The name that clients display.
     pub application_name: String,
     /// The globally unique URI of this instance.
     pub application_uri: Option<String>,
@@ -80,7 +80,7 @@ pub struct ServerSection {
     pub threads: usize,
     /// NodeSet2 files.
     pub nodesets: Vec<PathBuf>,
-    /// Whether there is a plant to play with.
+    /// Whether the simulated demo plant is added.
     pub simulated_plant: bool,
 }
 
@@ -98,19 +98,19 @@ impl Default for ServerSection {
     }
 }
 
-/// How messages are secured.
+/// Security of messages.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecuritySection {
-    /// The folder with the server's certificates and those that it trusts.
+    /// The directory with the server's certificates and its trust list.
     pub pki: PathBuf,
-    /// The policies that are offered besides None; without it all that the certificates serve.
+    /// The policies besides None. Default: all that match the certificates.
     pub policies: Option<Vec<Spanned<String>>>,
     /// The modes of each policy.
     pub modes: Vec<Spanned<String>>,
     /// Offers SecurityPolicy None.
     pub none: bool,
-    /// Lets SecurityAdmins change trust lists and certificates as clients.
+    /// Allows the role SecurityAdmin to change trust lists and certificates (push management).
     pub push_management: bool,
 }
 
@@ -126,35 +126,35 @@ impl Default for SecuritySection {
     }
 }
 
-/// Who can log on.
+/// Which users can log on.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdentitiesSection {
-    /// Lets clients in without a user.
+    /// Allows clients without a user.
     pub anonymous: bool,
-    /// The file with users and their passwords.
+    /// The file with users and password hashes.
     pub users_file: Option<PathBuf>,
-    /// Lets users log on whose certificate is trusted in the `users` folder of the PKI.
+    /// Allows users with a certificate that is trusted in the `users` directory of the PKI.
     pub certificates: bool,
-    /// Lets passwords and tokens cross the network readably.
+    /// Allows unencrypted passwords and tokens.
     pub clear_passwords: bool,
     /// `[identities.jwt]`
     pub jwt: Option<JwtSection>,
 }
 
-/// The authorization service whose tokens are believed.
+/// The authorization service whose tokens are accepted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JwtSection {
     /// The `iss` of its tokens.
     pub issuer: String,
-    /// The `aud` of tokens for this server; its ApplicationUri unless the service knows it by another name.
+    /// The `aud` of tokens for this server. Default: its ApplicationUri.
     pub audience: Option<String>,
     /// Files with the service's public keys.
     pub keys: Vec<PathBuf>,
-    /// How tokens may be signed; all that are supported unless they are named.
+    /// The allowed signature algorithms. Default: all supported ones.
     pub algorithms: Option<Vec<Spanned<String>>>,
-    /// By how many seconds clocks may differ.
+    /// Allowed difference of the clocks, in seconds.
     #[serde(default = "leeway")]
     pub leeway: u32,
     /// The claim with roles.
@@ -163,13 +163,13 @@ pub struct JwtSection {
     /// The claim with groups.
     #[serde(default = "groups_claim")]
     pub groups_claim: String,
-    /// What clients are told: the service's base URL; the issuer unless it is another one.
+    /// For clients: the base URL of the service. Default: the issuer.
     pub authority_url: Option<String>,
-    /// What clients are told: the profile of the service.
+    /// For clients: the profile of the service.
     pub authority_profile_uri: Option<String>,
-    /// What clients are told: where tokens are asked for.
+    /// For clients: where to request tokens.
     pub token_endpoint: Option<String>,
-    /// What clients are told: the scopes to ask for.
+    /// For clients: the scopes to request.
     #[serde(default)]
     pub scopes: Vec<String>,
 }
@@ -186,19 +186,19 @@ fn groups_claim() -> String {
     "groups".to_owned()
 }
 
-/// Who is granted a role, and where from.
+/// A role: its identities and its restrictions.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleSection {
-    /// A well-known role, or one of the server's own.
+    /// A well-known role, or a new one in the server's own namespace.
     pub name: Spanned<String>,
-    /// Forgets whom the specification grants the role.
+    /// Replaces the identities that the specification grants the role.
     #[serde(default)]
     pub replace: bool,
     /// Clients without a user.
     #[serde(default)]
     pub anonymous: bool,
-    /// Everybody with a user.
+    /// All users.
     #[serde(default)]
     pub authenticated_users: bool,
     /// Every application with a trusted certificate, on a signed channel.
@@ -222,34 +222,34 @@ pub struct RoleSection {
     /// Groups in access tokens.
     #[serde(default)]
     pub token_groups: Vec<String>,
-    /// Only to clients that are these applications.
+    /// Only for clients with these ApplicationUris.
     pub only_applications: Option<Vec<String>>,
-    /// To all clients but these applications.
+    /// For all clients except those with these ApplicationUris.
     pub not_applications: Option<Vec<String>>,
-    /// Only over channels with these modes.
+    /// Only for channels with these modes.
     pub only_modes: Option<Vec<Spanned<String>>>,
 }
 
-/// What roles may do.
+/// Default permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PermissionsSection {
-    /// With nodes for which nobody says anything.
+    /// Permissions of nodes without permissions of their own or of their namespace.
     pub unspecified: Unspecified,
 }
 
-/// What roles may do with nodes for which nobody says anything.
+/// Permissions of nodes without permissions of their own or of their namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unspecified {
-    /// What Part 3 §4.9.2 suggests for each well-known role.
+    /// The suggestion of Part 3 §4.9.2 for each well-known role.
     #[default]
     Suggested,
-    /// Everybody may do everything.
+    /// All permissions for all roles.
     Open,
 }
 
-/// What roles may do in a namespace.
+/// Permissions in a namespace.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceSection {
@@ -269,9 +269,9 @@ pub struct NamespaceSection {
 pub struct NodeManagementSection {
     /// Offers AddNodes, DeleteNodes, AddReferences and DeleteReferences.
     pub enabled: bool,
-    /// Nodes that all clients together may add.
+    /// Maximum number of added nodes, for all clients together.
     pub nodes: usize,
-    /// Megabytes that they may take.
+    /// Maximum memory of the added nodes, in megabytes.
     pub megabytes: usize,
 }
 
@@ -282,21 +282,21 @@ impl Default for NodeManagementSection {
     }
 }
 
-/// What clients that monitor events hear of the server itself.
+/// Events about changes in the server itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EventsSection {
-    /// Of changed nodes, and of values with another meaning.
+    /// Events about changed nodes, and about Properties that change the meaning of values.
     pub model_changes: ModelChanges,
 }
 
-/// What is told of changed nodes (Part 3 §9.32, §9.33).
+/// Content of model change events (Part 3 §9.32, §9.33).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelChanges {
     /// Nothing.
     Off,
-    /// That something has changed.
+    /// Only that something has changed.
     Brief,
     /// Which nodes have.
     #[default]
@@ -313,21 +313,22 @@ impl From<ModelChanges> for taktwerk_server::ModelChangeEvents {
     }
 }
 
-/// Limits that installations change. There are more, which are fine as they are.
+/// Limits that installations commonly change.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsSection {
-    /// Sessions at a time.
+    /// Maximum number of sessions.
     pub sessions: usize,
-    /// Longest session timeout, seconds.
+    /// Maximum session timeout, in seconds.
     pub session_timeout: f64,
-    /// Subscriptions of one session.
+    /// Maximum number of subscriptions per session.
     pub subscriptions_per_session: u32,
-    /// Monitored items of one subscription.
+    /// Maximum number of monitored items per subscription.
     pub monitored_items_per_subscription: u32,
-    /// Monitored items of the server.
+    /// Maximum number of monitored items of the server. Above a million, the memory for their messages grows in
+    /// proportion.
     pub monitored_items: u32,
-    /// Shortest publishing interval, milliseconds.
+    /// Minimum publishing interval, in milliseconds.
     pub publishing_interval_min: f64,
 }
 
@@ -345,15 +346,15 @@ impl Default for LimitsSection {
     }
 }
 
-/// What the CPU of this machine suffices for.
+/// Admission control by predicted CPU use.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HeadroomSection {
-    /// A cost model of this machine, as `taktwerk model fit -o FILE` writes it. Without it nothing is predicted.
+    /// A cost model of this machine, as written by `taktwerk model fit -o FILE`. Without it, nothing is predicted.
     pub calibration: Option<PathBuf>,
-    /// What becomes of requests that would not fit.
+    /// What to do with requests that exceed the limit.
     pub admit: AdmitSetting,
-    /// Share of the CPU of all threads that clients may take.
+    /// Maximum share of the CPU of all threads.
     pub limit: f64,
 }
 
@@ -363,18 +364,18 @@ impl Default for HeadroomSection {
     }
 }
 
-/// What becomes of requests that would not fit.
+/// What to do with requests that exceed the limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdmitSetting {
-    /// They are granted.
+    /// Accept them.
     #[default]
     Always,
-    /// Publishing intervals are revised upward and items refused.
+    /// Raise publishing intervals and refuse items.
     Headroom,
 }
 
-/// What is noted of what clients do.
+/// Which client actions are audited.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditSection {
@@ -382,15 +383,15 @@ pub struct AuditSection {
     pub sessions: bool,
     /// Writes and method calls.
     pub updates: bool,
-    /// Records per second, of each class; the rest is counted.
+    /// Maximum number of records per second and class; further records are only counted.
     pub records_per_second: u32,
     /// A file with one JSON object per line.
     pub file: Option<PathBuf>,
-    /// A new file begins after so many megabytes …
+    /// A new file is started after this many megabytes …
     pub megabytes_per_file: u32,
-    /// … or so many hours.
+    /// … or hours.
     pub hours_per_file: u32,
-    /// Files that are kept, the current one included.
+    /// Number of files to keep, including the current one.
     pub files: usize,
 }
 
@@ -408,21 +409,21 @@ impl Default for AuditSection {
     }
 }
 
-/// The dashboard and the metrics. Off unless there is an address.
+/// Dashboard and metrics. Disabled without `bind`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WebSection {
-    /// Where to listen.
+    /// The listen address.
     pub bind: Option<Spanned<String>>,
-    /// The certificate for HTTPS and the authorities behind it, PEM.
+    /// The certificate chain for HTTPS, PEM.
     pub certificate: Option<PathBuf>,
     /// Its key, PEM.
     pub key: Option<PathBuf>,
-    /// More names by which browsers may call it.
+    /// Additional host names in the URLs of browsers.
     pub host_names: Vec<String>,
-    /// Whether visitors see without logging on what clients see without a user. Default: on loopback.
+    /// Whether the dashboard is shown without login, with the permissions of Anonymous. Default: only on loopback.
     pub anonymous: Option<bool>,
-    /// A file with the token that `/metrics` takes. Default: none is needed on loopback, and elsewhere there are no metrics.
+    /// A file with the token for `/metrics`. Without it, `/metrics` is available on loopback only, without a token.
     pub metrics_token_file: Option<PathBuf>,
 }
 
@@ -430,21 +431,21 @@ pub struct WebSection {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OtlpSection {
-    /// The collector; without it nothing is sent.
+    /// URL of the collector. Without it, nothing is sent.
     pub url: Option<Spanned<String>>,
     /// Seconds between two exports.
     pub every_seconds: u32,
     /// Whether metrics are sent.
     pub metrics: bool,
-    /// Whether traces are.
+    /// Whether traces are sent.
     pub traces: bool,
-    /// Whether traces have spans of the services, one for each request.
+    /// Whether traces contain a span for each service request.
     pub services: bool,
-    /// `service.name`; the name of the application without it.
+    /// `service.name`. Default: the application name.
     pub service_name: Option<String>,
-    /// A file with headers, one a line.
+    /// A file with HTTP headers, one per line.
     pub headers_file: Option<PathBuf>,
-    /// The authorities of HTTPS, PEM; those of the system without it.
+    /// Certificate authorities for HTTPS, PEM. Default: those of the system.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -463,38 +464,38 @@ impl Default for OtlpSection {
     }
 }
 
-/// What is published and received. Without either file there is no PubSub.
+/// PubSub. Disabled without a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PubSubSection {
-    /// The configuration to begin with: TOML, or the standard binary file.
+    /// The initial configuration: TOML, or the standard binary file.
     pub configuration: Option<PathBuf>,
-    /// Where the configuration is kept when clients have changed it; read instead of the other where it is there.
+    /// The file for changes by clients. If it exists, it is read instead of `configuration`.
     pub save_to: Option<PathBuf>,
-    /// Files with the keys of security groups that no key service hands out, as `taktwerk pubsub keys` makes them.
+    /// Files with keys of security groups without a key service, created by `taktwerk pubsub keys`.
     pub keys: Vec<PathBuf>,
-    /// Actions are answered also where the configuration has no message security for them.
+    /// Answers Actions even if the configuration has no message security for them.
     pub unsecured_actions: bool,
-    /// Passwords in its URLs are sent also to brokers without TLS that are not on this machine.
+    /// Sends passwords in broker URLs also without TLS to other machines.
     pub allow_plaintext_password: bool,
-    /// Where it is kept what was received of secured messages, so that nothing is taken again after a restart; beside it,
-    /// with another ending for each responder, what was asked of Actions.
+    /// The file for the sequence numbers of received secured messages, so that replayed messages are rejected after a
+    /// restart. Each Action responder has its own file beside it, with another suffix.
     pub replay_file: Option<PathBuf>,
 }
 
-/// Durable subscriptions: whether there are any, and what they may take.
+/// Durable subscriptions and their limits.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DurableSection {
-    /// The SQLite file; without it there are none.
+    /// The SQLite file. Without it, durable subscriptions are disabled.
     pub file: Option<PathBuf>,
-    /// The longest lifetime without the client.
+    /// Maximum lifetime without the client, in hours.
     pub lifetime_hours: u32,
-    /// The longest queue of an item, in values.
+    /// Maximum queue size of an item, in values.
     pub queue_size: u32,
-    /// What the subscriptions of one user take at most.
+    /// Maximum memory for the durable subscriptions of one user, in megabytes.
     pub megabytes_per_user: usize,
-    /// How often queues are written, in ms.
+    /// Interval at which queues are written, in milliseconds.
     pub write_interval: u32,
 }
 
@@ -510,45 +511,45 @@ impl Default for DurableSection {
     }
 }
 
-/// What is recorded, and where it is kept.
+/// Which history is recorded, and where it is stored.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HistorySection {
-    /// The SQLite file; without it and a database nothing is recorded.
+    /// The SQLite file. Without it and without a database, nothing is recorded.
     pub file: Option<PathBuf>,
-    /// The PostgreSQL database: `postgresql://user@host:5432/database`. Instead of a file.
+    /// The PostgreSQL database, instead of a file: `postgresql://user@host:5432/database`.
     pub postgresql: Option<Spanned<String>>,
     /// The file with the password of the database's user, read for each connection.
     pub password_file: Option<PathBuf>,
-    /// Whether connections to the database have TLS: unless set, those that leave this machine.
+    /// Whether connections to the database use TLS. Default: only connections to other machines.
     pub tls: Option<bool>,
-    /// The authorities for the certificate of the database; without it, those of the system.
+    /// Certificate authorities for the database's certificate. Default: those of the system.
     pub ca_file: Option<PathBuf>,
-    /// Values that are older are deleted; 0 keeps them.
+    /// Days after which values are deleted; 0 keeps them.
     pub keep_days: u32,
-    /// When the file is larger, the oldest values are deleted; 0 is no limit.
+    /// Size in megabytes above which the oldest values are deleted; 0 means no limit.
     pub keep_megabytes: u64,
     /// Whether events are recorded.
     pub events: bool,
-    /// Whether clients with the permissions for it may change recorded events.
+    /// Whether clients with the permissions may change recorded events.
     pub events_writable: bool,
     /// `[[history.record]]`
     pub record: Vec<RecordSection>,
 }
 
 impl HistorySection {
-    /// Whether there is somewhere to record to.
+    /// Whether a file or a database is configured.
     #[must_use]
     pub const fn has_store(&self) -> bool {
         self.file.is_some() || self.postgresql.is_some()
     }
 }
 
-/// Variables that are recorded, and which of their values.
+/// Variables to record, and which of their values.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordSection {
-    /// A node: it is recorded if it is a variable, and so are all variables below it. `nsu=urn:plant;s=Boiler` or `ns=2;…`.
+    /// A node: the variable itself, and all variables below it. `nsu=urn:plant;s=Boiler` or `ns=2;…`.
     pub below: Spanned<String>,
     /// Only values that differ from the last one.
     #[serde(default)]
@@ -556,10 +557,10 @@ pub struct RecordSection {
     /// Only numbers that differ from the last one by more than this.
     #[serde(default)]
     pub deadband: f64,
-    /// At most one value in so many ms.
+    /// Minimum time between recorded values, in milliseconds.
     #[serde(default)]
     pub interval: f64,
-    /// Whether clients with the permissions for it may change the history.
+    /// Whether clients with the permissions may change the history.
     #[serde(default)]
     pub writable: bool,
 }

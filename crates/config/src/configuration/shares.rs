@@ -1,4 +1,4 @@
-//! `[[files]]`: folders that clients read and write.
+//! `[[files]]`: directories that clients read and write.
 
 use super::{ConfigError, ConfigFile};
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use taktwerk::files::FolderOptions;
 use taktwerk_types::NodeId;
 use toml::Spanned;
 
-/// Megabytes of a folder unless it says otherwise.
+/// Default maximum size of a directory, in megabytes.
 const MEGABYTES: u64 = 1024;
 
-/// A folder.
+/// A shared directory.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesSection {
@@ -18,13 +18,13 @@ pub struct FilesSection {
     pub name: Spanned<String>,
     /// The folder on disk.
     pub folder: PathBuf,
-    /// Roles that may read; without this, all that may call methods.
+    /// Roles that may read. Default: all that may call methods.
     #[serde(default)]
     pub read: Vec<Spanned<String>>,
-    /// Roles that may read and write; without this, nobody writes.
+    /// Roles that may read and write. Default: none.
     #[serde(default)]
     pub write: Vec<Spanned<String>>,
-    /// Megabytes of all files beyond which clients cannot write more.
+    /// Maximum size of all files, in megabytes.
     #[serde(default = "megabytes")]
     pub megabytes: u64,
 }
@@ -34,10 +34,10 @@ fn megabytes() -> u64 {
 }
 
 impl ConfigFile {
-    /// The folders that clients see, with their names, paths, and who may do what.
+    /// The shared directories with their names, paths and permissions.
     ///
     /// # Errors
-    /// A name that cannot be one or is there twice, a role that does not exist, or no megabytes.
+    /// An invalid or duplicate name, an unknown role, or an invalid size.
     pub fn shares(&self) -> Result<Vec<(String, PathBuf, FolderOptions)>, ConfigError> {
         let authorization = self.authorization()?;
         let known: Vec<(&str, NodeId)> =
@@ -55,7 +55,7 @@ impl ConfigFile {
             if shares.iter().any(|(other, ..)| other == name) {
                 return Err(self.mistake(
                     at,
-                    format!("{name:?} is there twice"),
+                    format!("{name:?} is used twice"),
                     "give each folder its own name",
                 ));
             }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_have_roles_and_limits() {
+    fn shared_directories_have_roles_and_limits() {
         let text = "[[role]]\nname = \"Cook\"\n[[files]]\nname = \"Recipes\"\nfolder = \"recipes\"\nwrite = [\"Cook\"]\n\
                     [[files]]\nname = \"Logs\"\nfolder = \"/var/log/plant\"\nread = [\"Observer\"]\nmegabytes = 1\n";
         let [recipes, logs]: [_; 2] = shares(text).unwrap().try_into().unwrap();

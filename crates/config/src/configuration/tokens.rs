@@ -1,4 +1,4 @@
-//! `[identities.jwt]`: which tokens are believed, and what clients are told of where to get one.
+//! `[identities.jwt]`: the accepted tokens, and where clients get them.
 
 use super::{ConfigError, ConfigFile, JwtSection};
 use crate::tokens::{JwtSettings, TokenAlgorithm};
@@ -6,14 +6,14 @@ use core::time::Duration;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// The profile of a service that speaks OAuth 2 (Part 6 §6.5.3).
+/// The profile of an OAuth 2 service (Part 6 §6.5.3).
 const OAUTH2: &str = "http://opcfoundation.org/UA/Authorization#OAuth2";
 
-/// What a configuration says of access tokens.
+/// The settings for access tokens.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TokensConfig {
-    /// What a token has to be.
+    /// Requirements on tokens.
     pub settings: JwtSettings,
     /// Files with the service's keys.
     pub keys: Vec<PathBuf>,
@@ -22,10 +22,10 @@ pub struct TokensConfig {
 }
 
 impl ConfigFile {
-    /// What the configuration says of access tokens; `None` if it wants none.
+    /// The settings for access tokens; `None` if tokens are disabled.
     ///
     /// # Errors
-    /// An algorithm that does not exist, no keys, or nobody that tokens are for.
+    /// An unknown algorithm, or no keys, or no audience.
     pub fn tokens(&self) -> Result<Option<TokensConfig>, ConfigError> {
         let Some(section) = &self.config().identities.jwt else { return Ok(None) };
         let wrong = |problem: &str, hint: &str| self.section_error("identities.jwt", problem, hint);
@@ -39,7 +39,7 @@ impl ConfigFile {
         else {
             return Err(wrong(
                 "the audience of tokens is unknown",
-                "set audience, or application_uri in [server], to what stands in their claim aud",
+                "set audience, or application_uri in [server], to the value of their claim aud",
             ));
         };
         let mut settings = JwtSettings::new(&section.issuer, audience);

@@ -1,10 +1,10 @@
-//! The arguments of calls. Their number and types were checked by the server.
+//! Arguments of method calls. The server has already checked their number and types.
 
 use taktwerk_types::{ExtensionObject, StatusCode, Structure, UaString, Variant};
 
 const INVALID: StatusCode = StatusCode::BAD_INVALID_ARGUMENT;
 
-/// What is left of the arguments of a call.
+/// The remaining arguments of a call.
 pub(super) struct Inputs(std::vec::IntoIter<Variant>);
 
 impl Inputs {
@@ -16,7 +16,7 @@ impl Inputs {
         self.0.next().and_then(|value| value.try_into().ok()).ok_or(INVALID)
     }
 
-    /// A text; null is an empty one.
+    /// A string; null counts as empty.
     pub(super) fn text(&mut self) -> Result<String, StatusCode> {
         match self.0.next() {
             None | Some(Variant::Empty) => Ok(String::new()),

@@ -1,11 +1,11 @@
-//! Users and roles changed by clients through the standard methods (Part 18): AddUser, ChangePassword, AddRole, AddIdentity
-//! and their like. Everything takes effect at once and is kept in the users file.
+//! The standard methods that let clients change users and roles (Part 18): AddUser, ChangePassword, AddRole,
+//! AddIdentity and similar. Changes take effect at once and are stored in the users file.
 //!
-//! The methods are for SecurityAdmin over an encrypted channel, except for ChangePassword, which is for every user of the
-//! file. They run on worker threads, because a hash of a password takes tens of milliseconds.
+//! The methods require the role SecurityAdmin and an encrypted channel. ChangePassword is allowed for every user of the
+//! file. They run on worker threads, because a password hash takes tens of milliseconds.
 //!
 //! - `users`: the UserManagement object (Part 18 §5); `roles`: the RoleSet object (§4.2 to §4.4);
-//! - `arguments`: taking the arguments of calls apart.
+//! - `arguments`: decoding of arguments.
 
 mod arguments;
 mod roles;
@@ -24,13 +24,13 @@ use taktwerk_server::space::NodeError;
 use taktwerk_server::{AddressSpace, ServerShared};
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// How long a session lives on whose user has changed the password: its answer has to reach the client.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// How long the session of a user who has changed the password stays open, so that the response reaches the client.
+const RESPONSE_GRACE: Duration = Duration::from_millis(500);
 
-/// What a method gives.
+/// The result of a method.
 type Outcome = Result<Vec<Variant>, StatusCode>;
 
-/// Users and roles of a server, as its methods change them.
+/// The methods that change users and roles of a server.
 #[derive(Debug)]
 pub struct Management {
     store: Arc<UserStore>,
@@ -39,18 +39,18 @@ pub struct Management {
 
 #[derive(Debug)]
 struct Inner {
-    /// What the configuration says, without the users file.
+    /// The roles of the configuration, without the users file.
     base: Authorization,
     space: Weak<AddressSpace>,
-    /// Once the server runs.
+    /// Set when the server runs.
     server: Weak<ServerShared>,
-    /// When the sessions of changed users are to end.
+    /// When the sessions of changed users are closed.
     ending: Option<Instant>,
     attempts: users::Attempts,
 }
 
 impl Management {
-    /// The users and roles of a store; `base` is what the configuration says of the roles.
+    /// Manages the users and roles of a store; `base` contains the roles of the configuration.
     #[must_use]
     pub fn new(store: Arc<UserStore>, base: Authorization) -> Arc<Self> {
         let attempts = users::Attempts::default();
@@ -58,22 +58,22 @@ impl Management {
         Arc::new(Self { store, inner: Mutex::new(inner) })
     }
 
-    /// Implements the methods in a server's address space, and adds objects for roles of the server's own.
+    /// Installs the methods in a server's address space, and adds objects for roles in the server's own namespace.
     ///
     /// # Errors
-    /// Nodes of the same ids are there already.
+    /// Nodes with the same ids exist already.
     pub fn install(self: &Arc<Self>, space: &Arc<AddressSpace>) -> Result<(), NodeError> {
         self.inner().space = Arc::downgrade(space);
         users::install(self, space)?;
         roles::install(self, space)
     }
 
-    /// From now on changes take effect in a running server.
+    /// Applies changes to a running server from now on.
     pub fn start(&self, server: &Arc<ServerShared>) {
         self.inner().server = Arc::downgrade(server);
     }
 
-    /// The roles as they are with the users file, and the names in that file that are no roles.
+    /// The roles including the users file, and the names in that file that are not roles.
     #[must_use]
     pub fn authorization(&self) -> (Authorization, Vec<String>) {
         let mut authorization = self.inner().base.clone();
@@ -81,25 +81,25 @@ impl Management {
         (authorization, unknown)
     }
 
-    /// Takes over another configuration.
+    /// Replaces the roles of the configuration.
     pub fn set_base(self: &Arc<Self>, base: Authorization) {
         let mut inner = self.inner();
         inner.base = base;
         self.publish(&inner);
     }
 
-    /// Lets what is in the users file now take effect. Names in it that are no roles come back.
+    /// Applies the current content of the users file. Returns the names in it that are not roles.
     pub fn users_changed(self: &Arc<Self>) -> Vec<String> {
         let inner = self.inner();
         let unknown = self.publish(&inner);
         if let Some(server) = inner.server.upgrade() {
-            // Sessions of users who are no longer in it end.
+            // Close the sessions of users that were removed.
             server.trust_list_changed();
         }
         unknown
     }
 
-    /// Ends the sessions that were to end by now. To be called several times a second.
+    /// Closes sessions whose time has come. Call it several times a second.
     pub fn tick(&self) {
         let mut inner = self.inner();
         if inner.ending.is_some_and(|at| at <= Instant::now()) {
@@ -110,10 +110,10 @@ impl Management {
         }
     }
 
-    /// The sessions of a changed user end when its answer had time to reach the client. Another change does not put off
-    /// the end that is due.
+    /// Schedules the closing of sessions of changed users, after the response had time to reach the client. A further
+    /// change does not postpone it.
     fn end_soon(&self) {
-        self.inner().ending.get_or_insert_with(|| Instant::now() + FAREWELL);
+        self.inner().ending.get_or_insert_with(|| Instant::now() + RESPONSE_GRACE);
     }
 
     fn publish(self: &Arc<Self>, inner: &Inner) -> Vec<String> {
@@ -121,7 +121,7 @@ impl Management {
         let unknown = self.store.grant(&mut authorization);
         if let Some(space) = inner.space.upgrade() {
             if let Err(error) = roles::show(self, &space, &authorization, &self.store.users()) {
-                tracing::warn!(%error, "a role is not shown in the RoleSet");
+                tracing::warn!(%error, "cannot add a role to the RoleSet");
             }
         }
         if let Some(server) = inner.server.upgrade() {
@@ -135,7 +135,7 @@ impl Management {
     }
 }
 
-/// Lets those in who administer security, over an encrypted channel.
+/// Requires the permission to administer security, and an encrypted channel.
 fn administers(caller: &CallContext) -> Result<(), StatusCode> {
     if !caller.encrypted {
         return Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
@@ -146,7 +146,7 @@ fn administers(caller: &CallContext) -> Result<(), StatusCode> {
 
 type Run = fn(&Arc<Management>, &CallContext, Inputs) -> Outcome;
 
-/// A method that runs on a worker thread.
+/// A method handler that runs on a worker thread.
 fn method(management: &Arc<Management>, run: Run) -> Arc<dyn MethodHandler> {
     struct Method(Weak<Management>, Run);
     impl MethodHandler for Method {
@@ -165,7 +165,7 @@ fn method(management: &Arc<Management>, run: Run) -> Arc<dyn MethodHandler> {
     Arc::new(Method(Arc::downgrade(management), run))
 }
 
-/// Why a change of the users file is refused.
+/// The status of a refused change.
 struct Refused(StatusCode);
 
 impl From<UsersError> for Refused {

@@ -19,9 +19,9 @@ use taktwerk_server::space::build::Under;
 use taktwerk_server::space::{NodeError, NodeSpec};
 use taktwerk_types::{DataValue, NodeId, QualifiedName, StatusCode, Variant};
 
-/// Roles that clients can add.
+/// Maximum number of roles that clients can add.
 const ADDED_MAX: usize = 64;
-/// Entries of each list of a role.
+/// Maximum number of entries in each list of a role.
 const ENTRIES_MAX: usize = 256;
 /// Longest entry, in bytes.
 const ENTRY_LEN_MAX: usize = 1024;
@@ -36,7 +36,7 @@ const METHODS: [(&str, super::Run); 6] = [
     ("RemoveEndpoint", remove_endpoint),
 ];
 
-/// What an object of a role has besides what is mandatory.
+/// Optional components of a role object that are present.
 const OPTIONAL: [&str; 11] = [
     "ApplicationsExclude",
     "Applications",
@@ -67,10 +67,10 @@ pub(super) fn install(management: &Arc<Management>, space: &Arc<AddressSpace>) -
     show(management, space, &authorization, &management.store.users())
 }
 
-/// Implements the methods that a role's object has.
+/// Installs the methods of a role object.
 fn implement(management: &Arc<Management>, space: &AddressSpace, role: &NodeId) -> Result<(), NodeError> {
     for (name, run) in METHODS {
-        // Anonymous and AuthenticatedUser have no rules that could be changed.
+        // Anonymous and AuthenticatedUser have no rules to change.
         if let Some(node) = space.child(role, &QualifiedName::new(0, name)) {
             space.set_method(&node, method(management, run))?;
         }
@@ -85,7 +85,7 @@ fn implement(management: &Arc<Management>, space: &AddressSpace, role: &NodeId) 
     Ok(())
 }
 
-/// What a Property says of: whether it includes or excludes.
+/// The list that an Exclude Property refers to.
 #[derive(Debug, Clone, Copy)]
 enum List {
     Applications,
@@ -101,14 +101,14 @@ impl List {
     }
 }
 
-/// ApplicationsExclude or EndpointsExclude of a role, which are written and not called (Part 18 §4.4.1).
+/// ApplicationsExclude or EndpointsExclude of a role: Properties that clients write (Part 18 §4.4.1).
 struct Exclude {
     management: Weak<Management>,
     role: NodeId,
     list: List,
-    /// Writes that were begun.
+    /// Number of writes begun.
     begun: AtomicU64,
-    /// The newest write that counts. Writes take turns with it.
+    /// Number of the newest applied write. The lock serializes writes.
     newest: Arc<Mutex<u64>>,
 }
 
@@ -118,7 +118,7 @@ impl WriteHandler for Exclude {
         Ok(value)
     }
 
-    /// The thread of the server does not wait for files. The Property shows the value when it is saved and counts.
+    /// The server thread does not wait for files. The Property shows the value after it was saved and applied.
     fn begin_write(&self, caller: &CallContext, value: DataValue) -> WriteCall {
         match self.change(caller, &value) {
             Ok(change) => WriteCall::Blocking(Box::new(change)),
@@ -132,7 +132,7 @@ impl WriteHandler for Exclude {
 }
 
 impl Exclude {
-    /// What a write does, if it is allowed.
+    /// Checks a write, and returns its action.
     fn change(
         &self,
         caller: &CallContext,
@@ -149,7 +149,7 @@ impl Exclude {
             if session.is_over() {
                 return Err(StatusCode::BAD_SESSION_CLOSED);
             }
-            // Worker threads are in no order: one that comes later has been replaced meanwhile.
+            // Worker threads run in any order: skip a write that a newer one has replaced.
             if number > *newest {
                 set_excludes(&management, &role, list, exclude)?;
                 *newest = number;
@@ -174,7 +174,7 @@ fn set_excludes(
     })
 }
 
-/// Adds the objects of roles that have none.
+/// Adds objects for roles that have none.
 pub(super) fn show(
     management: &Arc<Management>,
     space: &AddressSpace,
@@ -192,8 +192,8 @@ pub(super) fn show(
     Ok(())
 }
 
-/// Who may see and use the object of a role, as the specification has it for the well-known ones: administrators over
-/// encrypting channels.
+/// Access to a role object, as the specification defines it for well-known roles: administrators, over encrypted
+/// channels.
 fn restricted() -> Access {
     let all = PermissionType::BROWSE
         | PermissionType::READ
@@ -228,7 +228,7 @@ fn remove_object(space: &AddressSpace, id: &NodeId) {
         let Some(child) = space.child(id, &QualifiedName::new(0, *name)) else { continue };
         for arguments in ["InputArguments", "OutputArguments"] {
             if let Some(arguments) = space.child(&child, &QualifiedName::new(0, arguments)) {
-                // Found a moment ago; somebody else may have deleted it since.
+                // Fails only if the node was deleted concurrently.
                 let _ = space.delete_node(&arguments);
             }
         }
@@ -243,7 +243,7 @@ fn add_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inpu
     let (name, namespace) = (inputs.text()?, inputs.text()?);
     let is_name = !name.is_empty() && name.len() <= ROLE_NAME_LEN_MAX && !name.chars().any(char::is_control);
     let space = management.inner().space.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)?;
-    // Namespaces are the server's to make: otherwise a client could fill the NamespaceArray.
+    // Only existing namespaces are allowed: otherwise a client could fill the NamespaceArray.
     let is_namespace =
         namespace.is_empty() || space.namespace_index(&namespace).is_some_and(|index| index > 0);
     if !is_name || !is_namespace {
@@ -251,7 +251,7 @@ fn add_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inpu
     }
     let (authorization, _) = management.authorization();
     let added = management.store.change(|users| -> Result<(), Refused> {
-        // Names are unique without their namespaces, because configuration and users files have names only.
+        // Names are unique without namespaces, because configuration and users files contain names only.
         if authorization.role(&name).is_some() || users.roles.iter().any(|role| role.name == name) {
             return Err(StatusCode::BAD_ALREADY_EXISTS.into());
         }
@@ -266,8 +266,8 @@ fn add_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inpu
     Ok(vec![ManagedRole::id_of(&name).into()])
 }
 
-/// RemoveRole (Part 18 §4.2.3). Only roles that clients have added are removed: the others are the specification's, or
-/// those of the configuration.
+/// RemoveRole (Part 18 §4.2.3). Only roles that clients have added can be removed, not those of the specification or
+/// the configuration.
 fn remove_role(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     administers(caller)?;
     let id: NodeId = inputs.take()?;
@@ -318,11 +318,11 @@ fn change(
         let role = current.roles.iter().find(|role| role.id == *id);
         let role = role.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         let at = users.roles.iter().position(|known| known.name == role.name);
-        // The entry leaves the list while it is changed, because the users may be changed with it.
+        // The entry is removed from the list during the change, because `edit` may change the users too.
         let before = at.map_or_else(|| ManagedRole::of(role), |at| users.roles.remove(at));
         let mut entry = before.clone();
         edit(&mut entry, users)?;
-        // What only a user's own roles say leaves the role to the configuration.
+        // If only users' own roles have changed, the role stays that of the configuration.
         if at.is_some() || entry != before {
             users.roles.insert(at.unwrap_or(users.roles.len()), entry);
         }
@@ -333,7 +333,7 @@ fn change(
     Ok(())
 }
 
-/// Adds an entry that is not there yet.
+/// Adds an entry unless it exists already.
 fn add<T: PartialEq>(list: &mut Vec<T>, entry: T) -> Result<(), Refused> {
     if list.contains(&entry) {
         return Err(StatusCode::BAD_ALREADY_EXISTS.into());
@@ -361,10 +361,10 @@ fn rule(inputs: &mut Inputs) -> Result<IdentityRule, StatusCode> {
     IdentityRule::from_criteria(rule.criteria_type, criteria).ok_or(StatusCode::BAD_INVALID_ARGUMENT)
 }
 
-/// Roles that administer the server: clients without a user cannot have them (Part 18 §4.4.1).
+/// Administrative roles, which clients without a user cannot have (Part 18 §4.4.1).
 const ADMINISTRATORS: [&str; 3] = ["SecurityAdmin", "ConfigureAdmin", "SecurityKeyServerAdmin"];
 
-/// AddIdentity (Part 18 §4.4.5). A rule for a user of the file becomes one of that user's roles.
+/// AddIdentity (Part 18 §4.4.5). A rule for a user of the file is stored in that user's roles.
 fn add_identity(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     administers(caller)?;
     let rule = rule(&mut inputs)?;
@@ -406,7 +406,7 @@ fn remove_identity(management: &Arc<Management>, caller: &CallContext, mut input
         let has_administrators = role.name != "SecurityAdmin"
             || !role.identities.is_empty()
             || users.iter().any(|user| !user.disabled && user.roles.contains(&role.name));
-        // Nobody could give the role back through the server.
+        // The last SecurityAdmin cannot be removed: no client could grant the role again.
         if has_administrators { Ok(()) } else { Err(StatusCode::BAD_REQUEST_NOT_ALLOWED.into()) }
     })
 }

@@ -15,18 +15,18 @@ use taktwerk_server::callback::CallContext;
 use taktwerk_server::space::NodeError;
 use taktwerk_types::{DataValue, ExtensionObject, LocalizedText, NodeId, StatusCode, Variant};
 
-/// The bits of UserConfigurationMask that the file can keep.
+/// The bits of UserConfigurationMask that the users file can store.
 const SUPPORTED: u32 = UserConfigurationMask::NO_DELETE.0
     | UserConfigurationMask::DISABLED.0
     | UserConfigurationMask::NO_CHANGE_BY_USER.0
     | UserConfigurationMask::MUST_CHANGE_PASSWORD.0;
 
-/// Wrong old passwords before ChangePassword is refused for a while.
+/// Number of wrong old passwords after which ChangePassword is refused for [`PAUSE`].
 const ATTEMPTS_MAX: u32 = 5;
-/// How long it is refused then.
+/// How long ChangePassword is refused.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Wrong old passwords of users of the file, so that a session that was left open is no way to guess passwords.
+/// Wrong old passwords by user. The limit prevents guessing passwords from an open session.
 #[derive(Debug, Default)]
 pub(super) struct Attempts(BTreeMap<String, (u32, Instant)>);
 
@@ -103,7 +103,7 @@ fn shown_as(user: &User) -> UserManagementDataType {
     }
 }
 
-/// Checks a UserConfigurationMask.
+/// Validates a UserConfigurationMask.
 fn configuration(mask: u32) -> Result<UserConfigurationMask, StatusCode> {
     let must_change = UserConfigurationMask::MUST_CHANGE_PASSWORD.0;
     if mask & must_change != 0 && mask & UserConfigurationMask::NO_CHANGE_BY_USER.0 != 0 {
@@ -173,7 +173,7 @@ fn modify_user(management: &Arc<Management>, caller: &CallContext, mut inputs: I
     });
     changed.map_err(|refused| refused.0)?;
     if caller.user.as_deref() == Some(name.as_str()) {
-        // The session ends if its password was changed, but not before it has the answer.
+        // Close the session if its password was changed, but only after the response.
         management.end_soon();
     } else {
         management.users_changed();
@@ -200,7 +200,7 @@ fn remove_user(management: &Arc<Management>, caller: &CallContext, mut inputs: I
     Ok(Vec::new())
 }
 
-/// ChangePassword (Part 18 §5.2.8). Sessions that were begun with the old password end, unless they can do nothing else.
+/// ChangePassword (Part 18 §5.2.8). Closes sessions that used the old password, except those limited to changing it.
 fn change_password(management: &Arc<Management>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     if !caller.encrypted {
         return Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
@@ -214,7 +214,7 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
     if user.no_change_by_user {
         return Err(StatusCode::BAD_NOT_SUPPORTED);
     }
-    // Before the old one is compared: who knows it could have hashes computed without end.
+    // Checked first: otherwise a caller who knows the old password could request any number of hashes.
     check_password(new.as_bytes()).map_err(|error| Refused::from(error).0)?;
     if old == new {
         return Err(StatusCode::BAD_ALREADY_EXISTS);
@@ -226,7 +226,7 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
     }
     let seen = management.store.credential(user);
     let changed = management.store.change(|users| -> Result<(), Refused> {
-        // Somebody may have changed it since it was compared.
+        // The password may have changed since the comparison.
         let is_same = users.get(name).is_some_and(|user| management.store.credential(user) == seen);
         if !is_same {
             return Err(StatusCode::BAD_IDENTITY_TOKEN_INVALID.into());
@@ -237,7 +237,7 @@ fn change_password(management: &Arc<Management>, caller: &CallContext, mut input
     });
     changed.map_err(|refused| refused.0)?;
     management.inner().attempts.succeeded(name);
-    // Part 18 §5.2.8: whoever had to change it activates this very session again, and can do nothing before.
+    // Part 18 §5.2.8: a session that had to change the password is activated again, and can do nothing before.
     if caller.user.is_some() {
         management.end_soon();
     }
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guesses_of_a_password_are_few() {
+    fn password_guesses_are_limited() {
         let mut attempts = Attempts::default();
         let start = Instant::now();
         for _ in 0..ATTEMPTS_MAX {
@@ -257,7 +257,7 @@ mod tests {
             attempts.failed("olaf", start);
         }
         assert_eq!(attempts.check("olaf", start), Err(StatusCode::BAD_USER_ACCESS_DENIED));
-        assert_eq!(attempts.check("olga", start), Ok(()), "others are not concerned");
+        assert_eq!(attempts.check("olga", start), Ok(()), "other users are not affected");
         assert_eq!(attempts.check("olaf", start + PAUSE), Ok(()));
         attempts.failed("olaf", start + PAUSE);
         attempts.succeeded("olaf");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_kept_are_refused() {
+    fn unsupported_settings_are_refused() {
         use UserConfigurationMask as M;
         assert_eq!(configuration(7), Ok(M(7)));
         assert_eq!(configuration(M::MUST_CHANGE_PASSWORD.0 | 3), Ok(M(11)));

@@ -1,4 +1,4 @@
-//! What a signed token says (Part 6 §6.5.2.3, RFC 7519 §4.1).
+//! Claims of access tokens (Part 6 §6.5.2.3, RFC 7519 §4.1).
 
 use super::{JwtSettings, TokenRefusal};
 use core::time::Duration;
@@ -7,12 +7,12 @@ use taktwerk_types::UtcTime;
 
 /// Longest `sub`, role or group, in bytes.
 const NAME_LEN_MAX: usize = 256;
-/// Most roles and most groups.
+/// Maximum number of roles, and of groups.
 const NAMES_MAX: usize = 256;
-/// Latest `exp` that is told apart from "never", in seconds since 1970: the year 9999.
+/// Latest supported `exp`, in seconds since 1970: the year 9999. Later ones count as "never".
 const SECONDS_MAX: f64 = 253_402_300_799.0;
 
-/// Whom a token names.
+/// The user that a token names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenUser {
     /// The subject (`sub`).
@@ -21,11 +21,11 @@ pub struct TokenUser {
     pub roles: Vec<Box<str>>,
     /// The names in the claim with groups.
     pub groups: Vec<Box<str>>,
-    /// When it ends to be true (`exp`).
+    /// Expiry (`exp`).
     pub expires: UtcTime,
 }
 
-/// Looks at the claims of a token whose signature is right.
+/// Validates the claims of a token whose signature is valid.
 pub(super) fn read(
     settings: &JwtSettings,
     claims: &Map<String, Value>,
@@ -67,14 +67,14 @@ fn text<'a>(claims: &'a Map<String, Value>, name: &'static str) -> Result<&'a st
     claims.get(name).and_then(Value::as_str).ok_or(TokenRefusal::Claim(name))
 }
 
-/// Seconds since 1970, which may have fractions (RFC 7519 §2).
+/// A time in seconds since 1970, possibly with a fraction (RFC 7519 §2).
 fn time(claims: &Map<String, Value>, name: &'static str) -> Result<Option<UtcTime>, TokenRefusal> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|seconds| *seconds >= 0.0).ok_or(TokenRefusal::Claim(name))?;
     Ok(Some(UtcTime::from_unix(Duration::from_secs_f64(seconds.min(SECONDS_MAX)))))
 }
 
-/// The names in a claim; none if there is no such claim, `None` if it is something else than names.
+/// The names in a claim: empty if the claim is missing, `None` if it is neither a string nor a list of strings.
 fn names(claims: &Map<String, Value>, claim: &str) -> Option<Vec<Box<str>>> {
     let found = claims.get(claim).or_else(|| {
         let mut steps = claim.split('.');

@@ -1,4 +1,4 @@
-//! The public keys of an authorization service, from files.
+//! The public keys of an authorization service, read from files.
 
 use super::TokenAlgorithm;
 use crate::file;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use taktwerk_crypto::certificate::{Certificate, KeyKind, Malformed, read_public_key};
 use taktwerk_pki::permissions::{self, Protection};
 
-/// Largest file.
+/// Largest file, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
-/// Most keys: a token without a key id is tried with each that fits.
+/// Maximum number of keys. A token without a key id is tried with every matching key.
 const KEYS_MAX: usize = 16;
-/// Shortest modulus, in bits.
+/// Shortest RSA modulus, in bits.
 const RSA_BITS_MIN: u16 = 2048;
-/// Longest modulus, in bits: longer ones take the time that others wait.
+/// Longest RSA modulus, in bits. Longer ones would take too much time per token.
 const RSA_BITS_MAX: u16 = 8192;
 
 /// Why keys cannot be used.
@@ -28,10 +28,10 @@ pub enum KeysError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The content of the file is invalid.
     #[error("{}: {problem}", path.display())]
     Content {
         /// The file.
@@ -39,17 +39,15 @@ pub enum KeysError {
         /// What is wrong.
         problem: String,
     },
-    /// There is nothing to check a token with.
-    #[error(
-        "there is no public key that tokens can be checked with: give the key set of the authorization service"
-    )]
+    /// No file contains a usable key.
+    #[error("there is no public key to check tokens with: name the key set of the authorization service")]
     None,
-    /// More keys than anybody needs.
+    /// There are more than [`KEYS_MAX`] keys.
     #[error("there are more than {KEYS_MAX} keys")]
     TooMany,
 }
 
-/// Public keys that tokens may be signed with.
+/// Public keys for the signatures of tokens.
 #[derive(Debug, Default)]
 pub struct TokenKeys {
     keys: Vec<TokenKey>,
@@ -68,7 +66,7 @@ struct KeySet {
     keys: Vec<JsonKey>,
 }
 
-/// A JSON Web Key (RFC 7517 §4). What is not needed is not looked at; other kinds of keys may be in the set.
+/// A JSON Web Key (RFC 7517 §4). Unused fields are ignored, and a set may contain other kinds of keys.
 #[derive(Deserialize)]
 struct JsonKey {
     kty: String,
@@ -99,7 +97,7 @@ impl TokenKeys {
         keys.checked()
     }
 
-    /// Reads the text of one file; `path` is for messages.
+    /// Parses the text of one file; `path` is for messages.
     ///
     /// # Errors
     /// [`KeysError`]
@@ -122,7 +120,7 @@ impl TokenKeys {
         if text.trim_start().starts_with('{') {
             let set: KeySet = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
             for key in &set.keys {
-                // Keys for encryption, and kinds that are not supported, are there for others.
+                // Skips keys for encryption and unsupported kinds.
                 self.keys.extend(json_key(key).map_err(wrong)?);
             }
             return Ok(());
@@ -144,18 +142,18 @@ impl TokenKeys {
                 }
                 tag if tag.contains("PRIVATE") => {
                     return Err(wrong(
-                        "this is a private key, which belongs to the authorization service alone; give its public key"
+                        "this is a private key, which belongs to the authorization service alone; name a file with its public key"
                             .to_owned(),
                     ));
                 }
-                tag => return Err(wrong(format!("{tag} is no public key"))),
+                tag => return Err(wrong(format!("{tag} is not a public key"))),
             };
             self.keys.push(key.map_err(wrong)?);
         }
         Ok(())
     }
 
-    /// The keys that a token may have been signed with. A key without an id may be any.
+    /// The keys that may have signed a token with this algorithm and key id. A key without an id matches every id.
     pub(super) fn fitting<'a>(
         &'a self,
         algorithm: TokenAlgorithm,
@@ -181,7 +179,7 @@ fn public_key(kind: KeyKind, bytes: &[u8]) -> Result<TokenKey, String> {
         }
         KeyKind::Rsa { bits } => {
             return Err(format!(
-                "an RSA key has {bits} bits; between {RSA_BITS_MIN} and {RSA_BITS_MAX} are taken"
+                "an RSA key has {bits} bits; supported are {RSA_BITS_MIN} to {RSA_BITS_MAX}"
             ));
         }
         KeyKind::NistP256 => (vec![A::Es256], DecodingKey::from_ec_der(bytes)),
@@ -192,7 +190,7 @@ fn public_key(kind: KeyKind, bytes: &[u8]) -> Result<TokenKey, String> {
     Ok(TokenKey { id: None, algorithms, key })
 }
 
-/// A key of a set; `None` if it is for something else.
+/// Converts a key of a set; `None` if it is not for supported signatures.
 fn json_key(key: &JsonKey) -> Result<Option<TokenKey>, String> {
     if key.usage.as_deref().is_some_and(|usage| usage != "sig") {
         return Ok(None);
@@ -209,7 +207,7 @@ fn json_key(key: &JsonKey) -> Result<Option<TokenKey>, String> {
             let bits = modulus.len() * 8;
             if !(usize::from(RSA_BITS_MIN)..=usize::from(RSA_BITS_MAX)).contains(&bits) {
                 return Err(format!(
-                    "an RSA key has {bits} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are taken"
+                    "an RSA key has {bits} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are supported"
                 ));
             }
             (RSA.to_vec(), DecodingKey::from_rsa_raw_components(&modulus, &exponent))
@@ -227,7 +225,7 @@ fn json_key(key: &JsonKey) -> Result<Option<TokenKey>, String> {
             let x = field("x", &key.x)?;
             (vec![A::EdDsa], DecodingKey::from_ed_der(&x))
         }
-        // Shared secrets among them.
+        // Including shared secrets.
         _ => return Ok(None),
     };
     if let Some(only) = key.alg.as_deref() {

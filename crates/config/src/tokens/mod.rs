@@ -1,10 +1,10 @@
 //! Access tokens of an authorization service: JSON Web Tokens (Part 6 §6.5.2, RFC 7519).
 //!
-//! Only signatures with public keys count: whoever can check a token made with a shared secret can make one. Keys come
-//! from files and never from the token, and a key is used only with algorithms of its own kind.
+//! Only public-key signatures are accepted: anyone who can check a token with a shared secret can also create one. Keys
+//! come from files, never from the token. A key is used only with algorithms of its own kind.
 //!
-//! - `keys`: files with keys; `claims`: what a signed token says; [`TokenAuthority`]: both together;
-//!   [`JwtVerifier`]: who lets users in by them.
+//! - `keys`: key files; `claims`: the content of a signed token; [`TokenAuthority`]: checks tokens; [`JwtVerifier`]:
+//!   lets users log on with them.
 
 mod claims;
 mod keys;
@@ -24,10 +24,10 @@ use std::time::SystemTime;
 use taktwerk_server::identity::{Accepted, Credential, IdentityVerifier, Verdict, Verification};
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Longest token, in bytes. The server takes no longer ones either.
+/// Longest token, in bytes. The server accepts no longer ones either.
 pub const TOKEN_LEN_MAX: usize = 16 << 10;
 
-/// What tokens are signed with.
+/// A signature algorithm of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // RFC 7518 §3.1 and RFC 8037 name them
@@ -44,7 +44,7 @@ pub enum TokenAlgorithm {
 }
 
 impl TokenAlgorithm {
-    /// All that are supported, with their names.
+    /// All supported algorithms with their names.
     pub const ALL: [(&'static str, Self); 9] = [
         ("ES256", Self::Es256),
         ("ES384", Self::Es384),
@@ -73,26 +73,26 @@ impl TokenAlgorithm {
     }
 }
 
-/// What a token has to be to be accepted.
+/// Requirements on tokens.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct JwtSettings {
-    /// The one issuer (`iss`).
+    /// The issuer (`iss`).
     pub issuer: String,
-    /// Who the token has to be for (`aud`); the server's ApplicationUri unless the service knows it by another name.
+    /// The audience (`aud`). Default: the server's ApplicationUri.
     pub audience: String,
-    /// How tokens may be signed. Default: everything that is supported.
+    /// The allowed algorithms. Default: all supported ones.
     pub algorithms: Vec<TokenAlgorithm>,
-    /// By how much clocks may differ. Default: 30 s.
+    /// Allowed difference of the clocks. Default: 30 s.
     pub leeway: Duration,
-    /// The claim with the roles: its name, or names joined by dots where it lies within others. Default: `roles`.
+    /// The claim with the roles: its name, or a path with dots if it is inside other objects. Default: `roles`.
     pub roles_claim: String,
     /// The claim with the groups. Default: `groups`.
     pub groups_claim: String,
 }
 
 impl JwtSettings {
-    /// Tokens of an issuer for an audience.
+    /// Settings for an issuer and an audience.
     #[must_use]
     pub fn new(issuer: &str, audience: &str) -> Self {
         Self {
@@ -106,57 +106,57 @@ impl JwtSettings {
     }
 }
 
-/// Why a token is refused. For the log: a client hears the same in every case.
+/// Why a token is refused. For the log only: clients get the same status in every case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenRefusal {
-    /// It is longer than tokens may be.
+    /// The token is too long.
     #[error("it is longer than {TOKEN_LEN_MAX} bytes")]
     TooLong,
-    /// It is no signed token.
-    #[error("it is no signed JSON Web Token")]
+    /// The token is not a signed JSON Web Token.
+    #[error("it is not a signed JSON Web Token")]
     Malformed,
-    /// Its algorithm is not allowed, or it is not signed at all.
+    /// The algorithm is not allowed, or the token is not signed.
     #[error("its algorithm is not allowed")]
     Algorithm,
-    /// It demands something that is not understood here.
-    #[error("it demands extensions (crit) that are not supported")]
+    /// The token requires an unsupported extension (`crit`).
+    #[error("it requires unsupported extensions (crit)")]
     Critical,
-    /// No key fits it.
-    #[error("there is no key that fits its algorithm and its key id")]
+    /// No key matches the token.
+    #[error("no key matches its algorithm and key id")]
     NoKey,
-    /// Nobody whose key is known has signed it.
-    #[error("its signature is wrong")]
+    /// No known key has made the signature.
+    #[error("its signature is invalid")]
     Signature,
-    /// A claim is missing or makes no sense.
-    #[error("its claim {0:?} is missing or makes no sense")]
+    /// A claim is missing or invalid.
+    #[error("its claim {0:?} is missing or invalid")]
     Claim(&'static str),
-    /// It is by another issuer.
-    #[error("it is by another issuer")]
+    /// The token has another issuer.
+    #[error("it has another issuer")]
     Issuer,
-    /// It is for somebody else.
-    #[error("it is for another audience")]
+    /// The token has another audience.
+    #[error("it has another audience")]
     Audience,
-    /// Its time is over.
+    /// The token has expired.
     #[error("it has expired")]
     Expired,
-    /// Its time has not come.
+    /// The token is not valid yet (`nbf`).
     #[error("it is not valid yet")]
     NotYet,
 }
 
-/// An authorization service whose tokens are believed.
+/// A trusted authorization service.
 #[derive(Debug)]
 pub struct TokenAuthority {
     settings: JwtSettings,
     files: Vec<PathBuf>,
     keys: ArcSwap<TokenKeys>,
-    /// When the files were changed that were read last.
+    /// Modification times of the files when they were last read.
     read: Mutex<Vec<Option<SystemTime>>>,
 }
 
 impl TokenAuthority {
-    /// Checks tokens with given keys.
+    /// Checks tokens with the given keys.
     #[must_use]
     pub fn new(settings: JwtSettings, keys: TokenKeys) -> Self {
         Self { settings, files: Vec::new(), keys: ArcSwap::from_pointee(keys), read: Mutex::default() }
@@ -172,23 +172,24 @@ impl TokenAuthority {
         Ok(Self { settings, files, keys, read })
     }
 
-    /// Reads the files again if they have changed. Returns whether they have: services change their keys at times.
+    /// Reads the files again if they have changed, because services rotate their keys. Returns whether they have
+    /// changed.
     ///
     /// # Errors
-    /// [`KeysError`]; the keys stay as they were.
+    /// [`KeysError`]; the keys stay unchanged.
     pub fn reload(&self) -> Result<bool, KeysError> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = changed(&self.files);
         if *read == now {
             return Ok(false);
         }
-        // Noted first: a mistake in a file is said once, and not until somebody mends it.
+        // Set before loading, so that an invalid file is reported only once.
         *read = now;
         self.keys.store(Arc::new(TokenKeys::load(&self.files)?));
         Ok(true)
     }
 
-    /// Looks at a token at a time.
+    /// Checks a token at the time `now`.
     ///
     /// # Errors
     /// Why it is refused.
@@ -201,12 +202,12 @@ impl TokenAuthority {
         if !self.settings.algorithms.contains(&algorithm) {
             return Err(TokenRefusal::Algorithm);
         }
-        // RFC 7515 §4.1.11; and what is compressed or encrypted besides is no token of the kind that is meant.
+        // RFC 7515 §4.1.11. Encrypted and compressed tokens are not supported either.
         if header.crit.is_some() || header.enc.is_some() || header.zip.is_some() {
             return Err(TokenRefusal::Critical);
         }
         let mut validation = Validation::new(header.alg);
-        // Claims are looked at below, with a clock that is given.
+        // Claims are validated below, at the time `now`.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_nbf = false;
@@ -228,10 +229,10 @@ impl TokenAuthority {
 }
 
 impl TokenAuthority {
-    /// Looks at claims (a JSON object) of a token whose signature somebody else has checked.
+    /// Validates the claims (a JSON object) of a token whose signature was checked elsewhere.
     ///
     /// # Errors
-    /// Why they do not do.
+    /// Why the claims are refused.
     pub fn read_claims(&self, claims: &[u8], now: UtcTime) -> Result<TokenUser, TokenRefusal> {
         let claims = serde_json::from_slice(claims).map_err(|_| TokenRefusal::Malformed)?;
         claims::read(&self.settings, &claims, now)
@@ -261,7 +262,7 @@ impl TokenAuthority {
 pub struct JwtVerifier(Arc<TokenAuthority>);
 
 impl JwtVerifier {
-    /// Uses the service's keys as they are at each attempt.
+    /// Uses the current keys of the service for each attempt.
     #[must_use]
     pub fn new(authority: Arc<TokenAuthority>) -> Self {
         Self(authority)
@@ -272,7 +273,7 @@ impl IdentityVerifier for JwtVerifier {
     fn verify(&self, credential: Credential) -> Verification {
         let Credential::IssuedToken { token } = credential else { return Verification::refused() };
         let authority = Arc::clone(&self.0);
-        // A signature takes a tenth of a millisecond, and clients send as many as they like.
+        // Verifying takes about 0.1 ms and clients can send many tokens, so it runs on a worker thread.
         Verification::Blocking(Box::new(move || authority.verdict(token.expose())))
     }
 }

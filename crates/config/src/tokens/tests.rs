@@ -55,7 +55,7 @@ fn claims() -> Value {
     })
 }
 
-/// The claims with one changed; null takes it away.
+/// The claims with one changed; null removes it.
 fn with(name: &str, value: Value) -> Value {
     let mut claims = claims();
     let object = claims.as_object_mut().unwrap();
@@ -70,7 +70,7 @@ fn part(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A token by the key on P-256, with any header and claims.
+/// A token signed with the P-256 key, with any header and claims.
 fn signed(header: &Value, claims: &Value) -> String {
     let message = format!("{}.{}", part(header.to_string()), part(claims.to_string()));
     let key = EncodingKey::from_ec_der(&P256.pair.serialize_der());
@@ -87,7 +87,7 @@ fn refused(token: &str) -> TokenRefusal {
 }
 
 #[test]
-fn tokens_of_every_kind_of_key_are_believed() {
+fn tokens_of_every_kind_of_key_are_accepted() {
     let encode =
         |algorithm, key: &EncodingKey| jsonwebtoken::encode(&Header::new(algorithm), &claims(), key).unwrap();
     let rsa = {
@@ -108,15 +108,15 @@ fn tokens_of_every_kind_of_key_are_believed() {
 }
 
 #[test]
-fn nobody_chooses_the_algorithm_for_us() {
+fn the_token_cannot_choose_the_algorithm() {
     let claims = part(claims().to_string());
-    // Not signed at all.
+    // Unsigned tokens.
     for header in [r#"{"alg":"none"}"#, r#"{"alg":"None"}"#, r#"{"alg":""}"#, r"{}"] {
         for signature in ["", "AA"] {
             assert_eq!(refused(&format!("{}.{claims}.{signature}", part(header))), TokenRefusal::Malformed);
         }
     }
-    // The public key as the secret of an HMAC.
+    // The public key used as the secret of an HMAC.
     for secret in [P256.pem.as_bytes(), RSA.pem.as_bytes(), P256.pair.public_key_raw(), b""] {
         for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
             let key = EncodingKey::from_secret(secret);
@@ -124,7 +124,7 @@ fn nobody_chooses_the_algorithm_for_us() {
             assert_eq!(refused(&token), TokenRefusal::Algorithm);
         }
     }
-    // Another algorithm than the one that was used.
+    // Another algorithm than the one used for the signature.
     for name in ["ES384", "EdDSA", "RS256", "PS512"] {
         assert_eq!(
             refused(&signed(&json!({ "alg": name }), &self::claims())),
@@ -158,7 +158,7 @@ fn keys_come_from_files_and_not_from_tokens() {
         sign(json!({ "alg": "ES256", "x5u": "file:///etc/passwd", "kid": "../../x" })),
         TokenRefusal::Signature
     );
-    // Where keys have names, only the named one is tried.
+    // If keys have ids, only the named key is tried.
     let raw = P256.pair.public_key_raw().to_vec();
     let set = json!({ "keys": [
         { "kty": "EC", "crv": "P-256", "kid": "one", "use": "sig", "x": part(&raw[1..33]), "y": part(&raw[33..]) },
@@ -173,7 +173,7 @@ fn keys_come_from_files_and_not_from_tokens() {
     assert_eq!(check("one".into()), Ok("olaf".into()));
     assert_eq!(check(Value::Null), Ok("olaf".into()));
     assert_eq!(check("two".into()), Err(TokenRefusal::NoKey));
-    // A key that says what it is for is used for nothing else.
+    // A key with `alg` or `use` is used for nothing else.
     let only = |algorithm: &str| {
         let raw = P256.pair.public_key_raw().to_vec();
         let key = json!({ "kty": "EC", "crv": "P-256", "alg": algorithm, "x": part(&raw[1..33]), "y": part(&raw[33..]) });
@@ -184,7 +184,7 @@ fn keys_come_from_files_and_not_from_tokens() {
 }
 
 #[test]
-fn files_without_good_keys_are_refused() {
+fn files_without_usable_keys_are_refused() {
     let content = |text: &str| keys(text).unwrap_err().to_string();
     assert!(content("").contains("neither a JSON Web Key Set nor PEM"));
     assert!(content("{\"keys\":[]}").contains("no public key"));
@@ -203,7 +203,7 @@ fn files_without_good_keys_are_refused() {
 }
 
 #[test]
-fn claims_say_who_when_and_for_whom() {
+fn claims_are_validated() {
     use TokenRefusal as R;
     let check = |name: &'static str, value: Value| refused(&token(&with(name, value)));
     for wrong in [json!("https://login.example.com/"), json!("x")] {
@@ -225,7 +225,7 @@ fn claims_say_who_when_and_for_whom() {
         assert_eq!(check("aud", wrong), R::Claim("aud"));
     }
     for wrong in [Value::Null, json!("1800000600"), json!(-1), json!([NOW_S + 600]), json!(true)] {
-        // Some of them the library does not even read.
+        // The library rejects some of them while parsing.
         assert!(matches!(check("exp", wrong), R::Claim("exp") | R::Malformed));
     }
     for over in [json!(0), json!(NOW_S - 30), json!(NOW_S as f64 - 30.5)] {
@@ -244,7 +244,7 @@ fn claims_say_who_when_and_for_whom() {
 }
 
 #[test]
-fn what_is_a_little_different_is_believed() {
+fn tolerated_variants_are_accepted() {
     let check = |name: &'static str, value: Value| {
         authority().check(token(&with(name, value)).as_bytes(), now()).unwrap()
     };
@@ -265,7 +265,7 @@ fn what_is_a_little_different_is_believed() {
 }
 
 #[test]
-fn shapes_that_are_no_tokens() {
+fn malformed_tokens_are_refused() {
     use TokenRefusal as R;
     let good = token(&claims());
     let parts: Vec<&str> = good.split('.').collect();
@@ -288,10 +288,10 @@ fn shapes_that_are_no_tokens() {
     for header in [json!({ "alg": "ES256", "crit": ["exp"] }), json!({ "alg": "ES256", "zip": "DEF" })] {
         assert_eq!(refused(&signed(&header, &claims())), R::Critical);
     }
-    // Signed, but no claims.
+    // Signed, but without claims.
     assert_eq!(refused(&token(&json!([1, 2]))), R::Malformed);
     assert_eq!(refused(&token(&json!({}))), R::Claim("iss"));
-    // As deep as a token can be long.
+    // The deepest nesting that fits into a token.
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let message = format!("{}.{}", part(r#"{"alg":"ES256"}"#), part(format!("{{\"iss\":{deep}}}")));
     let key = EncodingKey::from_ec_der(&P256.pair.serialize_der());
@@ -315,11 +315,11 @@ fn keys_are_read_again_when_their_file_changes() {
     let later = later + Duration::from_secs(5);
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
     assert!(authority.reload().is_err());
-    assert!(!authority.reload().unwrap() && check(), "a mistake is said once, and the keys stay");
+    assert!(!authority.reload().unwrap() && check(), "a mistake is reported once, and the keys stay");
 }
 
 #[test]
-fn a_verifier_takes_tokens_only_and_says_when_they_end() {
+fn the_verifier_accepts_only_tokens_and_returns_their_expiry() {
     let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let mut claims = claims();
     for (claim, at) in [("exp", seconds + 600), ("iat", seconds), ("nbf", seconds)] {
@@ -345,12 +345,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_token_survives_a_change(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn changed_tokens_are_refused(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let good = token(&claims()).into_bytes();
         let mut bad = good.clone();
         let at = at.index(bad.len());
         bad[at] = byte;
-        // The last digit of the signature has bits to spare, which have to be zero.
+        // The unused bits of the last digit must be zero.
         prop_assert_eq!(authority().check(&bad, now()).is_ok(), bad == good);
     }
 

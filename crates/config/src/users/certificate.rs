@@ -1,13 +1,12 @@
-//! Users who log on with a certificate.
+//! Users that log on with a certificate.
 
 use taktwerk::server::{Accepted, Credential, IdentityVerifier, Verification};
 use taktwerk_crypto::certificate::Certificate;
 
-/// Accepts every user whose certificate the trust list of users has accepted: whom a server trusts there is let in, and
-/// the roles say what the user may do.
+/// Accepts every user whose certificate is in the trust list for users. Roles decide what the user may do.
 ///
-/// Two users are the same if their thumbprints are, so that nobody becomes somebody else by a certificate with the same
-/// name; roles are granted to the thumbprint, to the subject, or to that of the issuer.
+/// Users are identified by thumbprint, so another certificate with the same name is another user. Roles are granted to
+/// the thumbprint, the subject, or the issuer's subject.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct CertificateVerifier;
@@ -36,7 +35,7 @@ mod tests {
     use taktwerk::server::Secret;
 
     #[test]
-    fn what_is_no_certificate_is_refused() {
+    fn invalid_certificates_and_other_credentials_are_refused() {
         let refused = |credential| match CertificateVerifier::new().verify(credential) {
             Verification::Now(verdict) => verdict.is_err(),
             _ => false,

@@ -1,4 +1,4 @@
-//! Argon2id hashes of passwords (RFC 9106), in the usual text form.
+//! Argon2id password hashes (RFC 9106) in the PHC string format.
 
 use super::memory;
 use argon2::password_hash::{self, Output, PasswordHasher, SaltString};
@@ -8,42 +8,42 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use taktwerk_crypto::Entropy;
 use taktwerk_net::OsEntropy;
 
-/// Bytes of the longest salt that there is.
+/// Longest salt, in bytes.
 const SALT_LEN_MAX: usize = 64;
-/// Bytes of a salt.
+/// Length of a new salt, in bytes.
 const SALT_LEN: usize = 16;
-/// Largest memory that a hash in a file may ask for, in KiB: a mistake there must not take the server down.
+/// Maximum memory of a hash in a file, in KiB. It limits what a mistake in the file can cost the server.
 const MEMORY_MAX: u32 = 1 << 20;
-/// Most passes over it.
+/// Maximum number of passes over the memory.
 const PASSES_MAX: u32 = 32;
 
-/// How much work a password costs.
+/// The work that one password hash takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// KiB.
+    /// Memory in KiB.
     pub memory: u32,
     /// Passes over the memory.
     pub passes: u32,
 }
 
 impl Cost {
-    /// The least that there is. For tests.
+    /// The minimum. For tests.
     pub const LEAST: Self = Self { memory: 8, passes: 1 };
 }
 
-/// What OWASP recommends: 19 MiB, two passes, some 30 ms.
+/// The OWASP recommendation: 19 MiB, two passes, about 30 ms.
 impl Default for Cost {
     fn default() -> Self {
         Self { memory: 19 << 10, passes: 2 }
     }
 }
 
-/// The hash of a password. It is not printed: it can be guessed at.
+/// The hash of a password. `Debug` does not print it, because hashes can be attacked offline.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Hashes a password with a salt of its own.
+    /// Hashes a password with a new random salt.
     #[must_use]
     pub fn new(password: &[u8], cost: Cost) -> Self {
         let mut salt = [0; SALT_LEN];
@@ -52,17 +52,17 @@ impl PasswordHash {
             let hash = hasher(cost)?.hash_password(password, &salt)?;
             Ok(hash.to_string())
         });
-        // Salt and parameters are ours and fit. If they did not, nobody would have this password.
+        // Salt and parameters are valid. An empty hash would match no password.
         Self(hash.unwrap_or_default())
     }
 
-    /// Whether it is the hash of a password.
+    /// Whether this is the hash of `password`.
     #[must_use]
     pub fn is_of(&self, password: &[u8]) -> bool {
         self.check(password).unwrap_or(false)
     }
 
-    /// `None` for what is no hash.
+    /// `None` if the hash is malformed.
     fn check(&self, password: &[u8]) -> Option<bool> {
         let hash = password_hash::PasswordHash::new(&self.0).ok()?;
         let params = Params::try_from(&hash).ok()?;
@@ -76,20 +76,20 @@ impl PasswordHash {
         let argon2 = Argon2::new(algorithm, version, params);
         memory::with(count, |blocks| argon2.hash_password_into_with_memory(password, salt, output, blocks))
             .ok()?;
-        // Outputs are compared in constant time.
+        // `Output` compares in constant time.
         Some(Output::new(output).ok()? == expected)
     }
 
-    /// How much work it costs; `None` for what is no hash.
+    /// The work that checking takes; `None` if the hash is malformed.
     pub(super) fn cost(&self) -> Option<Cost> {
         let hash = password_hash::PasswordHash::new(&self.0).ok()?;
         let params = Params::try_from(&hash).ok()?;
         Some(Cost { memory: params.m_cost(), passes: params.t_cost() })
     }
 
-    /// A hash that no password has, of the same cost as others: names without a user are compared with it. Nothing is
-    /// computed, so that the first such name costs no more either.
-    pub(super) fn nobodys(cost: Cost) -> Self {
+    /// A random hash that matches no password. Unknown user names are compared with it, so that they take the same time
+    /// as known ones. It is not computed, so the first such comparison is not slower either.
+    pub(super) fn decoy(cost: Cost) -> Self {
         let (mut salt, mut output) = ([0; SALT_LEN], [0; Params::DEFAULT_OUTPUT_LEN]);
         OsEntropy.fill(&mut salt);
         OsEntropy.fill(&mut output);
@@ -114,14 +114,14 @@ impl PasswordHash {
     }
 
     fn parse(text: String) -> Result<Self, &'static str> {
-        let wrong = "this is no Argon2id hash; make one with `taktwerk user passwd`";
+        let wrong = "this is not an Argon2id hash; make one with `taktwerk user passwd`";
         let hash = password_hash::PasswordHash::new(&text).map_err(|_| wrong)?;
         if hash.algorithm != Algorithm::Argon2id.ident() || hash.hash.is_none() || hash.salt.is_none() {
             return Err(wrong);
         }
         let params = Params::try_from(&hash).map_err(|_| wrong)?;
         if params.m_cost() > MEMORY_MAX || params.t_cost() > PASSES_MAX {
-            return Err("this hash would cost more than 1 GiB or 32 passes for each attempt to log on");
+            return Err("this hash needs more than 1 GiB or 32 passes for each attempt to log on");
         }
         Ok(Self(text))
     }
@@ -156,14 +156,14 @@ mod tests {
     use argon2::password_hash::PasswordVerifier;
 
     #[test]
-    fn a_hash_knows_its_password_and_no_other() {
+    fn a_hash_matches_only_its_password() {
         let hash = PasswordHash::new(b"secret one", Cost::LEAST);
         assert!(hash.is_of(b"secret one"));
         assert!(!hash.is_of(b"secret two"));
         assert!(!hash.is_of(b""));
         assert_ne!(hash, PasswordHash::new(b"secret one", Cost::LEAST), "salted");
-        assert!(!PasswordHash::nobodys(Cost::LEAST).is_of(b""));
-        // Whatever was in the memory before, and as the crate itself does it.
+        assert!(!PasswordHash::decoy(Cost::LEAST).is_of(b""));
+        // Independent of the previous content of the memory, and equal to the result of the argon2 crate.
         let large = PasswordHash::new(b"secret one", Cost { memory: 64, passes: 2 });
         for _ in 0..3 {
             assert!(hash.is_of(b"secret one") && large.is_of(b"secret one") && !large.is_of(b"secret two"));
@@ -173,23 +173,22 @@ mod tests {
     }
 
     #[test]
-    fn what_an_unknown_user_costs_is_what_a_known_one_costs() {
+    fn unknown_users_cost_the_same_work_as_known_users() {
         let params = |hash: &PasswordHash| {
             let hash = password_hash::PasswordHash::new(hash.as_str()).unwrap();
             let params = Params::try_from(&hash).unwrap();
             (params.m_cost(), params.t_cost(), params.p_cost(), params.output_len(), hash.salt.unwrap().len())
         };
         for cost in [Cost::default(), Cost::LEAST, Cost { memory: 64, passes: 3 }] {
-            let (nobodys, somebodys) =
-                (PasswordHash::nobodys(cost), PasswordHash::new(b"some password", cost));
-            assert_eq!(params(&nobodys), params(&somebodys));
-            assert_eq!((nobodys.cost(), somebodys.cost()), (Some(cost), Some(cost)));
-            assert!(nobodys.check(b"x").is_some(), "the work is done");
+            let (decoy, real) = (PasswordHash::decoy(cost), PasswordHash::new(b"some password", cost));
+            assert_eq!(params(&decoy), params(&real));
+            assert_eq!((decoy.cost(), real.cost()), (Some(cost), Some(cost)));
+            assert!(decoy.check(b"x").is_some(), "the hash is computed");
         }
     }
 
     #[test]
-    fn hashes_that_would_take_the_server_down_are_refused() {
+    fn too_expensive_hashes_are_refused() {
         let text = |cost| PasswordHash::new(b"x", cost).as_str().to_owned();
         let fine = text(Cost::LEAST);
         assert!(PasswordHash::parse(fine.clone()).is_ok());

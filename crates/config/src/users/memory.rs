@@ -1,29 +1,29 @@
-//! The memory that hashes work in: megabytes, used again.
+//! A pool of working memory for Argon2, 19 MiB for each check by default.
 //!
-//! Allocating it for every check made the C library's allocator keep some hundred megabytes after as many guesses: blocks
-//! of 19 MiB came and went on several threads, and what lay between them kept the heaps from shrinking.
+//! Allocating it for every check fragments the heaps of the worker threads, and the allocator keeps hundreds of
+//! megabytes.
 
 use argon2::Block;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many pieces are kept: as many as checks run side by side on most servers.
+/// Maximum number of pooled buffers: the number of concurrent checks on most servers.
 const SPARE_MAX: usize = 4;
-/// How long what nobody uses is kept.
+/// How long an unused buffer is kept.
 const UNUSED_MAX: Duration = Duration::from_secs(30);
 
-/// Pieces that nobody uses now, and since when.
+/// Unused buffers, and since when each is unused.
 static SPARE: Mutex<Vec<(Instant, Vec<Block>)>> = Mutex::new(Vec::new());
 
 fn spare() -> MutexGuard<'static, Vec<(Instant, Vec<Block>)>> {
     SPARE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives `work` so many blocks. What is in them is of no importance: Argon2 writes each before it reads it.
+/// Calls `work` with `count` blocks. Their content is unspecified: Argon2 writes each block before it reads it.
 pub(super) fn with<T>(count: usize, work: impl FnOnce(&mut [Block]) -> T) -> T {
     let (_, mut blocks) = spare().pop().unwrap_or_else(|| (Instant::now(), Vec::new()));
     if blocks.len() < count {
-        // Nothing in it is needed, so nothing is to be copied.
+        // The old content is not needed, so a new allocation avoids the copy.
         blocks = vec![Block::default(); count];
     }
     let result = work(blocks.get_mut(..count).unwrap_or_default());
@@ -34,7 +34,7 @@ pub(super) fn with<T>(count: usize, work: impl FnOnce(&mut [Block]) -> T) -> T {
     result
 }
 
-/// Gives back what nobody has used for a while.
+/// Frees the buffers that have been unused for [`UNUSED_MAX`].
 pub(super) fn tidy() {
     let unused = |(since, _): &(Instant, Vec<Block>)| since.elapsed() >= UNUSED_MAX;
     let mut spare = spare();
@@ -48,8 +48,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_as_long_as_asked_for() {
-        // Other tests use the same pieces: what is asked for counts, not what is there.
+    fn buffers_have_the_requested_length() {
+        // Other tests share the pool, so only the length is checked.
         for count in [8, 64, 8] {
             assert_eq!(with(count, |blocks| blocks.len()), count);
         }
@@ -60,6 +60,6 @@ mod tests {
         });
         assert!(spare().len() <= SPARE_MAX);
         tidy();
-        assert!(spare().len() <= SPARE_MAX, "what was used just now is not too old");
+        assert!(spare().len() <= SPARE_MAX, "recently used buffers are kept");
     }
 }

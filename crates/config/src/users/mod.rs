@@ -7,14 +7,15 @@
 //! roles = ["Operator"]
 //! ```
 //!
-//! `taktwerk user` writes it. Nobody but its owner may read it: hashes can be guessed at.
+//! `taktwerk user` writes it. Only its owner may read it, because hashes can be attacked offline.
 //!
-//! Clients with the role SecurityAdmin may change users and roles through the server's methods (Part 18); what they change
-//! of roles stands in the same file, in `[[role]]`.
+//! Clients with the role SecurityAdmin may change users and roles with the server's methods (Part 18). Changed roles
+//! are in the same file, in `[[role]]`.
 //!
-//! - `hash`: passwords and their hashes; `memory`: what computing them takes; [`store`]: the file of a running server; `verify`: who checks passwords with it;
-//! - [`role`]: roles as clients have changed them;
-//! - `certificate`: users who log on with a certificate, and are in no file.
+//! - `hash`: password hashes; `memory`: working memory for them; [`store`]: the users file of a running server;
+//!   `verify`: the verifier for passwords;
+//! - [`role`]: roles that clients have changed;
+//! - `certificate`: users that log on with a certificate. They are in no file.
 
 mod certificate;
 mod hash;
@@ -41,12 +42,12 @@ use taktwerk_explain::Mistake;
 pub const NAME_LEN_MAX: usize = 128;
 /// Shortest password, in characters.
 pub const PASSWORD_LEN_MIN: usize = 8;
-/// Longest password, in bytes; the server takes no longer ones either.
+/// Longest password, in bytes. The server accepts no longer ones either.
 pub const PASSWORD_LEN_MAX: usize = 1024;
-/// Largest file: some twenty thousand users.
+/// Largest file, in bytes: about twenty thousand users.
 const FILE_LEN_MAX: u64 = 4 << 20;
 
-/// Why users could not be read, changed or written.
+/// Why users cannot be read, changed or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UsersError {
@@ -55,16 +56,16 @@ pub enum UsersError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Others can read the file.
+    /// Other users of the machine can read the file.
     #[error("{0}: others can read the password hashes; make it private with `chmod 600 {0}`", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
     },
-    /// The file is not what it should be.
+    /// The content of the file is invalid.
     #[error("{}:{line}: {problem}", path.display())]
     Malformed {
         /// The file.
@@ -74,13 +75,13 @@ pub enum UsersError {
         /// What is wrong.
         problem: String,
     },
-    /// The name cannot be a user's.
+    /// The user name is invalid.
     #[error("a user's name has 1 to 128 bytes, no control characters, and no spaces at its ends")]
     Name,
-    /// The password cannot be one.
+    /// The password is too short or too long.
     #[error("a password has at least 8 characters and at most 1024 bytes")]
     Password,
-    /// There is such a user.
+    /// A user with this name exists already.
     #[error("the user {0:?} exists already; `taktwerk user passwd` changes a password")]
     Exists(String),
     /// There is no such user.
@@ -108,7 +109,7 @@ pub struct User {
     /// Clients cannot remove the user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_delete: bool,
-    /// The user cannot change the password.
+    /// The user may not change the password.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_change_by_user: bool,
     /// The user has to change the password to get the roles (Part 18 §5.2.3).
@@ -127,12 +128,12 @@ fn is_false(value: &bool) -> bool {
 pub struct Users {
     #[serde(default, rename = "user")]
     users: Vec<User>,
-    /// Roles as clients have changed them. They replace what the configuration says of these roles.
+    /// Roles that clients have changed. They replace the same roles of the configuration.
     #[serde(default, rename = "role", skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<ManagedRole>,
-    /// What the passwords of users that do not exist are compared with.
+    /// The decoy for passwords of unknown users. See [`PasswordHash::decoy`].
     #[serde(skip)]
-    nobodys: OnceLock<PasswordHash>,
+    decoy: OnceLock<PasswordHash>,
 }
 
 impl Users {
@@ -148,7 +149,7 @@ impl Users {
         Self::parse(path, &file::read_text(path, FILE_LEN_MAX).map_err(failed)?)
     }
 
-    /// Reads a file, or begins a new one.
+    /// Reads a file, or starts with an empty one if it does not exist.
     ///
     /// # Errors
     /// [`UsersError`]
@@ -161,7 +162,7 @@ impl Users {
         }
     }
 
-    /// Reads the text of a file; `path` is for messages.
+    /// Parses the text of a file; `path` is for messages.
     ///
     /// # Errors
     /// [`UsersError::Malformed`]
@@ -185,14 +186,14 @@ impl Users {
                 return Err(malformed(line, format!("the user {:?}: {problem}", user.name)));
             }
             if users.users.iter().take(at).any(|other| other.name == user.name) {
-                return Err(malformed(line, format!("the user {:?} is there twice", user.name)));
+                return Err(malformed(line, format!("the user {:?} is defined twice", user.name)));
             }
         }
-        users.nobodys();
+        users.decoy();
         Ok(users)
     }
 
-    /// Writes the file whole and private.
+    /// Replaces the file atomically, readable by its owner only.
     ///
     /// # Errors
     /// [`UsersError::File`]
@@ -203,9 +204,9 @@ impl Users {
         })?;
         let text = format!("# Users of a Taktwerk server. Change it with `taktwerk user`.\n\n{body}");
         if text.len() as u64 > FILE_LEN_MAX {
-            // It could be written, but the next start would not read it.
+            // A larger file could be written, but not read at the next start.
             let problem = format!(
-                "the users and roles would take {} bytes, and {FILE_LEN_MAX} are read; remove some of them",
+                "the users and roles would take {} bytes; the maximum is {FILE_LEN_MAX}. Remove some of them",
                 text.len()
             );
             return Err(UsersError::File { path: path.to_owned(), source: io::Error::other(problem) });
@@ -219,7 +220,7 @@ impl Users {
         self.users.iter()
     }
 
-    /// The user of a name.
+    /// The user with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&User> {
         self.users.iter().find(|user| user.name == name)
@@ -233,7 +234,7 @@ impl Users {
     /// Adds a user.
     ///
     /// # Errors
-    /// Name or password cannot be one, or the user exists.
+    /// The name or the password is invalid, or the user exists already.
     pub fn add(&mut self, name: &str, password: &[u8], roles: Vec<String>) -> Result<(), UsersError> {
         check_name(name)?;
         check_password(password)?;
@@ -254,7 +255,7 @@ impl Users {
         Ok(())
     }
 
-    /// Changes what is said of a user besides password and roles.
+    /// Changes a user's settings other than password and roles.
     ///
     /// # Errors
     /// There is no such user.
@@ -263,7 +264,7 @@ impl Users {
         Ok(())
     }
 
-    /// Takes a role from all users.
+    /// Removes a role from all users.
     pub(crate) fn forget_role(&mut self, role: &str) {
         for user in &mut self.users {
             user.roles.retain(|name| name != role);
@@ -283,7 +284,7 @@ impl Users {
     /// Changes a password.
     ///
     /// # Errors
-    /// There is no such user, or it cannot be a password.
+    /// There is no such user, or the password is too short or too long.
     pub fn set_password(&mut self, name: &str, password: &[u8]) -> Result<(), UsersError> {
         check_password(password)?;
         self.get_mut(name)?.password = PasswordHash::new(password, Cost::default());
@@ -299,42 +300,42 @@ impl Users {
         Ok(())
     }
 
-    /// Whether a password is a user's. It takes the same work for a user that does not exist or is disabled (Part 18
-    /// §5.2.3).
+    /// Whether `password` is the password of the user `name`. The check takes the same work for unknown and disabled
+    /// users (Part 18 §5.2.3).
     #[must_use]
     pub fn verify(&self, name: &str, password: &[u8]) -> bool {
-        // To the end of the list, wherever the user stands in it.
+        // Always search the whole list, so that the time does not depend on the position.
         let found =
             self.users.iter().fold(None, |found, user| if user.name == name { Some(user) } else { found });
         match found {
             Some(user) => user.password.is_of(password) && !user.disabled,
             None => {
-                // The answer is no whatever comes out; what counts is the work.
-                let _ = self.nobodys().is_of(password);
+                // The result is ignored: only the work matters.
+                let _ = self.decoy().is_of(password);
                 false
             }
         }
     }
 
-    /// A hash that costs what the hashes of most users cost.
-    fn nobodys(&self) -> &PasswordHash {
-        self.nobodys.get_or_init(|| {
+    /// A decoy hash with the cost of most users' hashes.
+    fn decoy(&self) -> &PasswordHash {
+        self.decoy.get_or_init(|| {
             let mut counts: BTreeMap<Cost, usize> = BTreeMap::new();
             for cost in self.users.iter().filter_map(|user| user.password.cost()) {
                 *counts.entry(cost).or_default() += 1;
             }
             let most = counts.into_iter().max_by_key(|(_, count)| *count);
-            PasswordHash::nobodys(most.map_or_else(Cost::default, |(cost, _)| cost))
+            PasswordHash::decoy(most.map_or_else(Cost::default, |(cost, _)| cost))
         })
     }
 }
 
-/// What makes a file of users that does not exist. If its folder is missing too, the path is probably wrong.
+/// How to create a missing users file. No advice if the directory is missing too: then the path is probably wrong.
 fn advice(path: &Path, error: &io::Error) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let is_missing = error.kind() == io::ErrorKind::NotFound && folder.is_none_or(Path::is_dir);
     if is_missing {
-        format!("; `taktwerk user add NAME --role ROLE --file {}` makes it", path.display())
+        format!("; `taktwerk user add NAME --role ROLE --file {}` creates it", path.display())
     } else {
         String::new()
     }
@@ -368,17 +369,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_exist_says_what_makes_it() {
+    fn the_error_for_a_missing_file_says_how_to_create_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users.toml");
         let said = Users::load(&path).unwrap_err().to_string();
-        assert!(said.ends_with(&format!("--file {}` makes it", path.display())), "{said}");
+        assert!(said.ends_with(&format!("--file {}` creates it", path.display())), "{said}");
         let said = Users::load(&folder.path().join("no folder/users.toml")).unwrap_err().to_string();
-        assert!(said.contains("no folder") && !said.contains("makes it"), "{said}");
+        assert!(said.contains("no folder") && !said.contains("creates it"), "{said}");
     }
 
     #[test]
-    fn users_are_kept_without_their_passwords() {
+    fn files_contain_no_passwords() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users.toml");
         some().save(&path).unwrap();
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_exist_costs_what_most_users_cost() {
+    fn unknown_users_cost_the_work_of_most_users() {
         let cheap = Cost { memory: 64, passes: 1 };
         let user = |name: &str, cost| {
             let password = PasswordHash::new(b"a password", cost);
@@ -403,8 +404,8 @@ mod tests {
         };
         let parse = |text: &str| Users::parse(Path::new("users.toml"), text).unwrap();
         let some = [user("a", cheap), user("b", Cost::LEAST), user("c", cheap)].concat();
-        assert_eq!(parse(&some).nobodys().cost(), Some(cheap));
-        assert_eq!(parse("").nobodys().cost(), Some(Cost::default()));
+        assert_eq!(parse(&some).decoy().cost(), Some(cheap));
+        assert_eq!(parse("").decoy().cost(), Some(Cost::default()));
         assert!(parse(&some).verify("c", b"a password") && !parse(&some).verify("d", b"a password"));
     }
 
@@ -424,14 +425,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_could_not_be_read_again_is_not_written() {
+    fn too_large_files_are_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users.toml");
         let mut users = some();
         users.save(&path).unwrap();
         let before = std::fs::read(&path).unwrap();
         users.edit("olaf", |user| user.description = "x".repeat(4 << 20)).unwrap();
-        assert!(users.save(&path).unwrap_err().to_string().contains("remove some"));
+        assert!(users.save(&path).unwrap_err().to_string().contains("Remove some"));
         assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 

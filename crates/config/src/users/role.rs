@@ -1,4 +1,5 @@
-//! Roles as clients have changed them (Part 18 §4.2, §4.4): what the file keeps of AddRole, AddIdentity and the like.
+//! Roles that clients have changed with AddRole, AddIdentity and similar methods (Part 18 §4.2, §4.4), as stored in the
+//! users file.
 
 use serde::{Deserialize, Serialize};
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
@@ -9,11 +10,11 @@ use taktwerk_types::NodeId;
 /// Longest name of a role, in bytes.
 pub const ROLE_NAME_LEN_MAX: usize = 128;
 
-/// What is said of a role. It replaces what the configuration says of it, except for users' own roles, which are added.
+/// A changed role. It replaces the role of the configuration. The `roles` of users are added to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManagedRole {
-    /// The name: of a well-known role, one of the configuration, or one that a client has added.
+    /// Name of a well-known role, of a role of the configuration, or of one that a client has added.
     pub name: String,
     /// Whether a client has added the role.
     #[serde(default, skip_serializing_if = "super::is_false")]
@@ -21,15 +22,15 @@ pub struct ManagedRole {
     /// The namespace of an added role's BrowseName; empty for the server's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Who is granted the role.
+    /// Identity mapping rules that grant the role.
     #[serde(default)]
     pub identities: Vec<Identity>,
-    /// Whether `applications` lists those that are excluded, and not those that are included.
+    /// Whether `applications` lists the excluded applications instead of the included ones.
     pub applications_exclude: bool,
     /// ApplicationUris.
     #[serde(default)]
     pub applications: Vec<String>,
-    /// Whether `endpoints` lists those that are excluded, and not those that are included.
+    /// Whether `endpoints` lists the excluded endpoints instead of the included ones.
     pub endpoints_exclude: bool,
     /// Endpoints.
     #[serde(default)]
@@ -53,10 +54,10 @@ const CRITERIA: [(&str, IdentityCriteriaType); 9] = [
     ("TrustedApplication", IdentityCriteriaType::TRUSTED_APPLICATION),
 ];
 
-/// An [`Identity`] as the file has it.
+/// An [`Identity`] as stored in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct FileEntry {
     criteria_type: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     criteria: String,
@@ -66,25 +67,25 @@ impl Serialize for Identity {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (kind, criteria) = self.0.criteria();
         let name = CRITERIA.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
-        Written { criteria_type: name.to_owned(), criteria: criteria.to_owned() }.serialize(serializer)
+        FileEntry { criteria_type: name.to_owned(), criteria: criteria.to_owned() }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Identity {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer)?;
+        let written = FileEntry::deserialize(deserializer)?;
         let kind = CRITERIA.iter().find(|(name, _)| *name == written.criteria_type);
         let rule = kind.and_then(|(_, kind)| IdentityRule::from_criteria(*kind, &written.criteria));
         rule.map(Self).ok_or_else(|| {
             serde::de::Error::custom(format!(
-                "{:?} with the criteria {:?} is no identity mapping rule of Part 18 §4.4.3",
+                "{:?} with the criteria {:?} is not an identity mapping rule of Part 18 §4.4.3",
                 written.criteria_type, written.criteria
             ))
         })
     }
 }
 
-/// An EndpointType; what is missing matches every endpoint.
+/// An EndpointType. Missing fields match every endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
@@ -99,7 +100,7 @@ pub struct Endpoint {
     pub policy: Option<String>,
 }
 
-/// The mode of a number.
+/// The MessageSecurityMode with this number.
 pub(crate) fn mode_of(number: u8) -> Option<MessageSecurityMode> {
     use MessageSecurityMode as M;
     [M::None, M::Sign, M::SignAndEncrypt].into_iter().find(|mode| mode.number() == i32::from(number))
@@ -114,7 +115,7 @@ impl Endpoint {
         }
     }
 
-    /// `None` if mode or policy do not exist: such an endpoint matches nothing.
+    /// `None` if the mode or the policy does not exist. Such an endpoint matches nothing.
     fn restriction(&self) -> Option<EndpointRestriction> {
         Some(EndpointRestriction {
             url: self.url.clone(),
@@ -128,7 +129,7 @@ impl Endpoint {
 }
 
 impl ManagedRole {
-    /// What a role is now.
+    /// The current state of a role.
     #[must_use]
     pub fn of(role: &Role) -> Self {
         let (applications_exclude, applications) =
@@ -147,21 +148,20 @@ impl ManagedRole {
         }
     }
 
-    /// A new role that nobody is granted. Its lists exclude (Part 18 §4.2.2).
+    /// A new role that is granted to no identity. Its lists exclude (Part 18 §4.2.2).
     #[must_use]
     pub fn new(name: &str, namespace: &str) -> Self {
-        let nobodys = Role::new(NodeId::NULL, name);
-        Self { added: true, namespace: namespace.to_owned(), ..Self::of(&nobodys) }
+        let empty = Role::new(NodeId::NULL, name);
+        Self { added: true, namespace: namespace.to_owned(), ..Self::of(&empty) }
     }
 
-    /// The NodeId of a role of the server's own.
+    /// The NodeId of a role in the server's own namespace.
     #[must_use]
     pub fn id_of(name: &str) -> NodeId {
         NodeId::string(1, format!("Roles/{name}"))
     }
 
-    /// Puts this in place of what is said of the role. Returns false if there is no such role, because the configuration
-    /// no longer has it.
+    /// Replaces the role in `authorization`. Returns false if the configuration has no such role any more.
     pub(crate) fn apply(&self, authorization: &mut Authorization) -> bool {
         if self.added && authorization.role(&self.name).is_none() {
             authorization.roles.push(Role::new(Self::id_of(&self.name), &self.name));
@@ -184,7 +184,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_role_is_kept_and_read_again() {
+    fn a_role_survives_writing_and_reading() {
         let mut authorization = Authorization::suggested();
         let role = authorization.role_mut("Operator").unwrap();
         role.identities = vec![IdentityRule::GroupId("shift".into()), IdentityRule::TrustedApplication];
@@ -202,7 +202,7 @@ mod tests {
         let (before, after) = (authorization.role("Operator").unwrap(), fresh.role("Operator").unwrap());
         assert_eq!((&before.identities, &before.endpoints), (&after.identities, &after.endpoints));
         assert_eq!(fresh.role("Cleaner").unwrap().id, NodeId::string(1, "Roles/Cleaner"));
-        // A role of a configuration that is no longer there is not made again.
+        // A role that was removed from the configuration is not created again.
         let gone = ManagedRole { added: false, ..ManagedRole::new("Gone", "") };
         assert!(!gone.apply(&mut fresh));
     }

@@ -1,4 +1,4 @@
-//! The users of a running server.
+//! The users file of a running server.
 
 use super::{User, Users, UsersError, memory};
 use arc_swap::ArcSwap;
@@ -10,14 +10,14 @@ use taktwerk_crypto::Entropy;
 use taktwerk_net::OsEntropy;
 use taktwerk_server::authorization::{Authorization, IdentityRule};
 
-/// A file with users that can be read again while the server runs.
+/// The users of a file. [`Self::reload`] reads the file again if it has changed.
 #[derive(Debug)]
 pub struct UserStore {
     path: PathBuf,
     users: ArcSwap<Users>,
-    /// When the file was changed that was read last.
+    /// Modification time of the file when it was last read.
     read: Mutex<Option<SystemTime>>,
-    /// Passwords are told apart by a keyed digest of their hashes, with which nobody can do anything.
+    /// Key for digests of password hashes. A digest detects a changed password without revealing the hash.
     digest_key: [u8; 16],
 }
 
@@ -39,24 +39,25 @@ impl UserStore {
         }))
     }
 
-    /// Changes with a user's password, and when the user has to change it: sessions of before end then.
+    /// A digest that changes with a user's password and with `must_change_password`. Sessions with an old digest are
+    /// closed.
     pub(crate) fn credential(&self, user: &User) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.digest_key, user.password.as_str(), user.must_change_password).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The users as they were read last.
+    /// The users as last read.
     #[must_use]
     pub fn users(&self) -> Arc<Users> {
         self.users.load_full()
     }
 
-    /// Reads the file again if it has changed, and gives back memory that checks have used and nobody has needed since; for
-    /// every now and then. Returns whether it has changed.
+    /// Reads the file again if it has changed, and frees unused hash memory. Call it periodically. Returns whether the
+    /// file has changed.
     ///
     /// # Errors
-    /// [`UsersError`]; the users stay as they were.
+    /// [`UsersError`]; the users stay unchanged.
     pub fn reload(&self) -> Result<bool, UsersError> {
         memory::tidy();
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,16 +65,16 @@ impl UserStore {
         if *read == now {
             return Ok(false);
         }
-        // Noted first: a mistake in the file is said once, and not until somebody mends it.
+        // Set before loading, so that an invalid file is reported only once.
         *read = now;
         self.users.store(Arc::new(Users::load(&self.path)?));
         Ok(true)
     }
 
-    /// Changes the users and saves them. The file is read again before if somebody else has changed it.
+    /// Changes the users and saves them. If the file was changed meanwhile, it is read again first.
     ///
     /// # Errors
-    /// What `edit` says, or that the file cannot be read or written. Nothing has changed then.
+    /// The error of `edit`, or the file cannot be read or written. Nothing is changed then.
     pub fn change<T, E: From<UsersError>>(
         &self,
         edit: impl FnOnce(&mut Users) -> Result<T, E>,
@@ -88,8 +89,8 @@ impl UserStore {
         Ok(result)
     }
 
-    /// Puts the roles that clients have changed in place of those of the configuration, and adds the roles of all users.
-    /// Names of roles that do not exist come back.
+    /// Replaces the roles that clients have changed, and adds the roles of all users. Returns the names of roles that
+    /// do not exist.
     pub fn grant(&self, authorization: &mut Authorization) -> Vec<String> {
         let mut unknown = Vec::new();
         for role in &self.users().roles {

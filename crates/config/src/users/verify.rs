@@ -1,4 +1,4 @@
-//! The users of a file as those who can log on.
+//! The verifier for users of the users file.
 
 use super::UserStore;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use taktwerk_types::StatusCode;
 pub struct PasswordVerifier(Arc<UserStore>);
 
 impl PasswordVerifier {
-    /// Uses the store's users as they are at each attempt.
+    /// Uses the current users of the store for each attempt.
     #[must_use]
     pub fn new(store: Arc<UserStore>) -> Self {
         Self(store)
@@ -22,12 +22,12 @@ impl IdentityVerifier for PasswordVerifier {
         let Credential::Password { user_name, password } = credential else { return Verification::refused() };
         let users = self.0.users();
         let store = Arc::clone(&self.0);
-        // A good hash takes tens of milliseconds: that is for a worker thread.
+        // A hash takes tens of milliseconds, so it runs on a worker thread.
         Verification::Blocking(Box::new(move || {
             if !users.verify(&user_name, password.expose()) {
                 return Err(StatusCode::BAD_USER_ACCESS_DENIED);
             }
-            // Of the users that it was checked against: they may be others by now.
+            // From the same snapshot as the check: the store may have changed.
             let user = users.get(&user_name).ok_or(StatusCode::BAD_USER_ACCESS_DENIED)?;
             let accepted = Accepted::default().by(store.credential(user));
             Ok(if user.must_change_password { accepted.changing_password() } else { accepted })
@@ -53,7 +53,7 @@ mod tests {
     use taktwerk_crypto::Secret;
 
     #[test]
-    fn whose_password_is_changed_is_not_known_any_more() {
+    fn a_changed_password_invalidates_the_credential() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users.toml");
         let mut users = Users::default();
@@ -72,7 +72,7 @@ mod tests {
         let olaf = log_on("olaf", b"the first one").unwrap().credential;
         let olga = log_on("olga", b"another one").unwrap().credential;
         let reread = |users: &Users| {
-            // Another time than that of the file before, however coarse the clock is.
+            // A different modification time, however coarse the clock is.
             let before = std::fs::metadata(&path).unwrap().modified().unwrap();
             users.save(&path).unwrap();
             let file = std::fs::File::options().write(true).open(&path).unwrap();
@@ -88,7 +88,7 @@ mod tests {
         let now = log_on("olaf", b"the second one").unwrap().credential;
         assert!(verifier.still_knows("olaf", now));
         assert_eq!(log_on("olaf", b"the first one"), Err(StatusCode::BAD_USER_ACCESS_DENIED));
-        // The same password again has another salt.
+        // The same password with a new salt.
         users.set_password("olaf", b"the second one").unwrap();
         reread(&users);
         assert!(!verifier.still_knows("olaf", now));

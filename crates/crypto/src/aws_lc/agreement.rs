@@ -1,4 +1,4 @@
-//! How two sides come to the keys of a security token: nonces (Part 6 §6.7.6) or ephemeral keys (§6.8.1).
+//! Key agreement for security tokens: nonces (Part 6 §6.7.6) or ephemeral keys (§6.8.1).
 
 use super::chunk::{self, Material};
 use super::{ffdhe, fill_random};
@@ -13,7 +13,7 @@ use aws_lc_rs::hmac;
 use core::fmt;
 use zeroize::Zeroizing;
 
-/// In front of an uncompressed point; the specification leaves it out.
+/// Prefix of an uncompressed point; the specification omits it.
 const UNCOMPRESSED: u8 = 4;
 
 pub(super) fn start(
@@ -32,17 +32,17 @@ pub(super) fn start(
     Ok(Box::new(Handshake { terms, key: Ephemeral::generate(policy)? }))
 }
 
-/// What keys are made for.
+/// Policy and mode of the keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     pub(super) info: &'static PolicyInfo,
     pub(super) mode: MessageSecurityMode,
     pub(super) role: Role,
-    /// Whether the keys are kept to be shown.
+    /// Whether the key bytes are kept so that they can be disclosed.
     pub(super) discloses: bool,
 }
 
-/// Contexts from both directions' key material.
+/// Creates contexts from the key material of both directions.
 pub(super) fn contexts(
     terms: Terms,
     client: &[u8],
@@ -61,7 +61,7 @@ pub(super) fn contexts(
     Ok(Box::new(chunk::Disclosing { keys, client: client.disclose(), server: server.disclose() }))
 }
 
-/// Random nonces that travelled encrypted.
+/// Random nonces that were exchanged encrypted.
 struct Nonces {
     terms: Terms,
     nonce: Zeroizing<Vec<u8>>,
@@ -158,7 +158,7 @@ impl Ephemeral {
         Ok(Self { info, public: public.to_vec(), private: EphemeralPrivate::Curve(private) })
     }
 
-    /// The shared secret. The library refuses points off the curve, and a result of zero.
+    /// The shared secret. The library refuses points that are not on the curve, and a zero result.
     fn shared(&self, peer: &[u8]) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
         if peer.len() != self.info.nonce_len || *peer == *self.public {
             return Err(CryptoError::Nonce);
@@ -193,7 +193,7 @@ impl EphemeralKey for Ephemeral {
     }
 }
 
-/// A length that HKDF expands to.
+/// Output length of HKDF.
 struct Length(usize);
 
 impl KeyType for Length {
@@ -202,7 +202,7 @@ impl KeyType for Length {
     }
 }
 
-/// HKDF with the policy's hash; the salt is the info as well (Part 6 §6.8.1).
+/// HKDF with the policy's hash; the salt is also the info (Part 6 §6.8.1).
 pub(super) fn hkdf(
     info: &PolicyInfo,
     secret: &[u8],
@@ -240,7 +240,7 @@ impl KeyAgreement for Handshake {
         let Terms { info, role, .. } = self.terms;
         let mut secret = self.key.shared(peer_nonce)?;
         if let Some(previous) = previous.filter(|_| info.enhancements) {
-            // Whoever steals one private key still does not know what came before (Part 6 §6.8.1, step 2).
+            // A stolen private key alone does not reveal earlier messages (Part 6 §6.8.1, step 2).
             if previous.len() != secret.len() {
                 return Err(CryptoError::Internal);
             }
@@ -256,7 +256,7 @@ impl KeyAgreement for Handshake {
     }
 }
 
-/// Bytes that keys are cut from.
+/// Bytes that are split into keys.
 type KeyMaterial = Zeroizing<Vec<u8>>;
 
 /// The key material of client and server (Part 6 §6.8.1, steps 1 to 3).

@@ -1,17 +1,17 @@
-//! The public key of a certificate, found without interpreting the rest of it.
+//! The public key of a certificate, located without interpreting the rest.
 //!
-//! Whether the certificate is worth anything is the validator's business; here it only says which key it holds.
+//! The validator decides whether the certificate is trusted; this module only extracts the key.
 
 use crate::CryptoError;
 use crate::der::{self, Reader};
 use taktwerk_types::StatusCode;
 
-/// Which kind of key a certificate holds.
+/// The kind of a certificate's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
-    /// RSA with a modulus of so many bits.
+    /// RSA.
     Rsa {
-        /// Length of the modulus.
+        /// Length of the modulus in bits.
         bits: u16,
     },
     /// ECDSA on NIST P-256.
@@ -26,9 +26,9 @@ pub(super) enum KeyKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PublicKeyInfo<'a> {
     pub(super) kind: KeyKind,
-    /// The whole structure.
+    /// The whole DER structure.
     pub(super) der: &'a [u8],
-    /// What its bit string holds: an RSAPublicKey, a point, or the 32 bytes of an Ed25519 key.
+    /// The content of its bit string: an RSAPublicKey, a point, or the 32 bytes of an Ed25519 key.
     pub(super) key: &'a [u8],
 }
 
@@ -50,7 +50,7 @@ impl<'a> PublicKeyInfo<'a> {
         Self::find(der::leaf(chain)).ok_or_else(|| {
             CryptoError::certificate(
                 StatusCode::BAD_CERTIFICATE_INVALID,
-                "it holds no RSA, P-256, P-384 or Ed25519 key that could be read",
+                "it has no valid RSA, P-256, P-384 or Ed25519 key",
             )
         })
     }
@@ -71,7 +71,7 @@ impl<'a> PublicKeyInfo<'a> {
         Self::parse(der)
     }
 
-    /// Reads a SubjectPublicKeyInfo.
+    /// Parses a SubjectPublicKeyInfo.
     pub(super) fn parse(der: &'a [u8]) -> Option<Self> {
         let mut info = Reader(Reader(der).content(SEQUENCE)?);
         let mut algorithm = Reader(info.content(SEQUENCE)?);
@@ -92,7 +92,7 @@ impl<'a> PublicKeyInfo<'a> {
     }
 }
 
-/// How many bits the modulus of an RSAPublicKey has.
+/// Length of the modulus of an RSAPublicKey in bits.
 fn modulus_bits(key: &[u8]) -> Option<u16> {
     let modulus = Reader(Reader(key).content(SEQUENCE)?).content(INTEGER)?;
     let modulus = modulus.strip_prefix(&[0]).unwrap_or(modulus);

@@ -1,4 +1,4 @@
-//! Chunks, sealed and opened in place by contexts that were keyed once per security token: the hot path.
+//! Sealing and opening chunks in place, with contexts that are keyed once per security token. This is the hot path.
 
 use super::hmac_algorithm;
 use super::lanes::{self, LanesKey};
@@ -22,7 +22,7 @@ const NONCE_LEN: usize = 12;
 /// Length of a block of AES.
 const BLOCK_LEN: usize = 16;
 
-/// The key material of one direction, cut as Part 6 §6.7.6 and §6.8.1 cut it.
+/// The key material of one direction, split as in Part 6 §6.7.6 and §6.8.1.
 #[derive(Clone, Copy)]
 pub(super) struct Material<'a> {
     signing_key: &'a [u8],
@@ -31,7 +31,7 @@ pub(super) struct Material<'a> {
 }
 
 impl<'a> Material<'a> {
-    /// Bytes of key material that a policy needs per direction.
+    /// Length of a policy's key material per direction.
     pub(super) const fn len(info: &PolicyInfo) -> usize {
         info.signing_key_len + info.encrypting_key_len + info.iv_len
     }
@@ -45,8 +45,8 @@ impl<'a> Material<'a> {
         }
     }
 
-    /// Bytes of key material that are agreed upon with ephemeral keys: where messages are only signed, and not by an
-    /// authenticated cipher, nothing but a signing key (Part 6 §6.8.1, step 1: the length is part of the salt).
+    /// Length of the key material from an agreement with ephemeral keys. In mode Sign without an authenticated cipher
+    /// it is only a signing key (Part 6 §6.8.1, step 1: the length is part of the salt).
     pub(super) const fn agreed_len(info: &PolicyInfo, mode: MessageSecurityMode) -> usize {
         match mode {
             MessageSecurityMode::Sign if !info.is_aead() => info.signing_key_len,
@@ -67,7 +67,7 @@ impl<'a> Material<'a> {
     }
 }
 
-/// Makes a token's contexts. `own` seals, `peer` opens; `chain` is what the next token's keys are chained to.
+/// Creates a token's contexts. `own` seals, `peer` opens; the keys of the next token are chained to `chain`.
 pub(super) fn keys(
     info: &'static PolicyInfo,
     mode: MessageSecurityMode,
@@ -102,7 +102,7 @@ pub(super) fn keys(
     })
 }
 
-/// Contexts with the keys that they were made of.
+/// Contexts together with their key bytes.
 #[derive(Debug)]
 pub(super) struct Disclosing {
     pub(super) keys: Box<dyn SymmetricKeys>,
@@ -154,7 +154,7 @@ impl SymmetricKeys for Disclosing {
 /// AES-CBC for one direction. The initialization vector belongs to the token (Part 6 §6.7.6).
 struct CbcSeal {
     key: EncryptingKey,
-    /// The same key for several chunks side by side, where the processor gains by it.
+    /// The same key for several chunks in parallel, if the processor benefits.
     lanes: Option<LanesKey>,
     iv: [u8; BLOCK_LEN],
 }
@@ -235,7 +235,7 @@ impl fmt::Debug for CbcKeys {
 }
 
 impl CbcKeys {
-    /// Writes the signature into its gap.
+    /// Writes the signature into its reserved bytes.
     #[inline]
     fn sign(&self, chunk: &mut [u8]) -> Result<(), CryptoError> {
         let signed_len = chunk.len().checked_sub(self.layout.signature_len).ok_or(CryptoError::Malformed)?;
@@ -316,7 +316,7 @@ pub(super) struct Aead {
 
 impl Aead {
     fn new(info: &PolicyInfo, encrypts: bool, material: Material<'_>) -> Result<Self, CryptoError> {
-        // Policies that derive a signing key use it for messages that are only signed.
+        // Policies that derive a signing key use it in mode Sign.
         let signs_apart = !encrypts && !material.signing_key.is_empty();
         let key = if signs_apart { material.signing_key } else { material.encrypting_key };
         Self::keyed(info, key, material.iv)
@@ -333,8 +333,8 @@ impl Aead {
         Ok(Self { key: LessSafeKey::new(key), iv: iv.try_into().map_err(|_| CryptoError::Internal)? })
     }
 
-    /// The initialization vector with TokenId and LastSequenceNumber mixed in (Part 6 §6.8.1, Table 69): never the same
-    /// twice under one key, because sequence numbers do not repeat within a token.
+    /// The initialization vector combined with TokenId and LastSequenceNumber (Part 6 §6.8.1, Table 69). It is unique
+    /// per key, because sequence numbers do not repeat within a token.
     #[inline]
     fn nonce(&self, nonce: ChunkNonce) -> Nonce {
         let mask = u64::from(nonce.token_id) | u64::from(nonce.last_sequence_number) << 32;
@@ -343,7 +343,7 @@ impl Aead {
         Nonce::assume_unique_for_key(iv)
     }
 
-    /// Encrypts `in_out` and writes the tag over it and over `headers`.
+    /// Encrypts `in_out` and writes the tag, which also covers `headers`.
     #[inline]
     pub(super) fn seal(
         &self,
@@ -362,7 +362,7 @@ impl Aead {
         Ok(())
     }
 
-    /// Decrypts `in_out` if the tag is right.
+    /// Decrypts `in_out` if the tag is valid.
     #[inline]
     pub(super) fn open(
         &self,
@@ -377,7 +377,7 @@ impl Aead {
     }
 }
 
-/// An authenticated cipher: with mode Sign everything is only authenticated.
+/// An authenticated cipher. In mode Sign everything is authenticated and nothing is encrypted.
 struct AeadKeys {
     layout: ChunkLayout,
     encrypts: bool,
@@ -392,7 +392,7 @@ impl fmt::Debug for AeadKeys {
     }
 }
 
-/// What stays readable, what is encrypted, and the tag of a chunk.
+/// The readable part, the encrypted part, and the tag of a chunk.
 struct Parts<'a> {
     headers: &'a mut [u8],
     in_out: &'a mut [u8],

@@ -1,6 +1,6 @@
-//! Diffie-Hellman in the group ffdhe3072 (RFC 7919, Appendix A.2), which AWS-LC's Rust interface leaves out.
+//! Diffie-Hellman in the group ffdhe3072 (RFC 7919, Appendix A.2), which AWS-LC's Rust interface does not offer.
 //!
-//! The arithmetic is `crypto-bigint`'s, whose exponentiation in Montgomery form takes the same time for all exponents.
+//! Uses `crypto-bigint`, whose exponentiation in Montgomery form takes constant time.
 
 use super::fill_random;
 use crate::CryptoError;
@@ -25,9 +25,9 @@ impl_modulus!(
 
 type Element = ConstMontyForm<Prime, { U3072::LIMBS }>;
 
-/// Bytes of an element of the group.
+/// Length of a group element in bytes.
 const LEN: usize = 384;
-/// Bytes of an exponent: RFC 7919 §5.2 wants at least 275 bits for this group.
+/// Length of an exponent in bytes: RFC 7919 §5.2 requires at least 275 bits for this group.
 const EXPONENT_LEN: usize = 64;
 
 /// An ephemeral exponent.

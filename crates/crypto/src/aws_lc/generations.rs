@@ -1,14 +1,14 @@
-//! Our identities, and those that replace them while the process runs.
+//! Our identities, which can be replaced while the process runs.
 //!
-//! Callers borrow a certificate for as long as they have the provider, so a generation that was replaced stays in memory.
+//! Callers borrow certificates for the lifetime of the provider, so replaced generations stay in memory.
 
 use super::Identity;
 use std::sync::{Arc, OnceLock};
 
-/// How often the identities can be replaced while a process runs.
+/// Maximum number of replacements while a process runs.
 pub(super) const RENEWALS_MAX: usize = 64;
 
-/// The identities of one time, and behind them those of the next.
+/// One generation of identities, and the next one.
 #[derive(Debug, Default)]
 pub(super) struct Generations {
     identities: Vec<Arc<Identity>>,
@@ -20,7 +20,7 @@ impl Generations {
         Self { identities, next: OnceLock::new() }
     }
 
-    /// The identities that count.
+    /// The current identities.
     pub(super) fn newest(&self) -> &[Arc<Identity>] {
         let mut newest = self;
         while let Some(next) = newest.next.get() {
@@ -29,7 +29,7 @@ impl Generations {
         &newest.identities
     }
 
-    /// How often they can still be replaced.
+    /// Number of replacements still possible.
     pub(super) fn replacements_left(&self) -> usize {
         let (mut newest, mut left) = (self, RENEWALS_MAX);
         while let Some(next) = newest.next.get() {
@@ -38,7 +38,7 @@ impl Generations {
         left
     }
 
-    /// Replaces the identities. False if that was done too often.
+    /// Replaces the identities. False if the maximum is reached.
     pub(super) fn replace(&self, identities: Vec<Arc<Identity>>) -> bool {
         let mut new = Box::new(Self::new(identities));
         let mut at = self;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_generation_counts_and_older_ones_stay_valid() {
+    fn the_newest_generation_is_used_and_older_ones_stay_valid() {
         let all = Generations::new(Vec::new());
         let first = all.newest();
         for done in 0..RENEWALS_MAX {
@@ -69,7 +69,7 @@ mod tests {
             assert!(all.replace(Vec::new()));
         }
         assert_eq!(all.replacements_left(), 0);
-        assert!(!all.replace(Vec::new()), "each one stays in memory");
+        assert!(!all.replace(Vec::new()), "the number of generations is limited");
         assert!(first.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! A certificate of ours with its private key.
+//! One of our certificates with its private key.
 
 use super::certificate_key::PublicKeyInfo;
 use super::{KeyKind, digest_of};
@@ -16,20 +16,20 @@ use aws_lc_rs::signature::{
 use core::fmt;
 use zeroize::Zeroizing;
 
-/// Why a certificate and a key do not make an identity.
+/// Why a certificate and a key cannot form an identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// The certificate cannot be read, or holds a key of a kind that no policy here uses.
+    /// The certificate cannot be read, or the kind of its key is not supported.
     #[error("the certificate is not a DER certificate with an RSA, P-256, P-384 or Ed25519 key")]
     Certificate,
     /// The private key is not PKCS #8, or not of the certificate's kind.
-    #[error("the private key is not an unencrypted PKCS #8 key of the kind that the certificate names")]
+    #[error("the private key is not an unencrypted PKCS #8 key of the certificate's key type")]
     PrivateKey,
     /// The private key belongs to another certificate.
     #[error("the private key does not belong to the certificate")]
     Mismatch,
-    /// No policy takes an RSA key of this length: 2048 to 4096 bits are possible.
+    /// The length of the RSA key is not supported.
     #[error("RSA keys need 2048 to 4096 bits; this one has {0}")]
     KeySize(u16),
 }
@@ -40,7 +40,7 @@ enum Key {
     Ed25519(Ed25519KeyPair),
 }
 
-/// A certificate of ours with its private key. The key never leaves it and is never printed.
+/// One of our certificates with its private key. The key cannot be extracted and is never printed.
 pub struct Identity {
     chain: Vec<u8>,
     kind: KeyKind,
@@ -54,8 +54,8 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Puts a certificate and its key together. `chain` is DER: the certificate, and behind it its issuers if peers shall
-    /// get them; `pkcs8` is the unencrypted private key in DER.
+    /// Combines a certificate and its key. `chain` is DER: the certificate, followed by its issuers if peers need them.
+    /// `pkcs8` is the unencrypted private key in DER.
     ///
     /// # Errors
     /// [`IdentityError`] if either cannot be used, or they do not belong together.
@@ -135,7 +135,7 @@ impl Identity {
                 Ok(())
             }
             (Key::Ed25519(key), AsymmetricSignature::Ed25519) => {
-                // EdDSA reads the message twice, so it has to be in one piece.
+                // EdDSA reads the message twice, so it has to be contiguous.
                 out.extend_from_slice(key.try_sign(&data.concat()).map_err(failed)?.as_ref());
                 Ok(())
             }
@@ -143,7 +143,7 @@ impl Identity {
         }
     }
 
-    /// Decrypts block by block with OAEP. Every block is decrypted, whatever became of those before it.
+    /// Decrypts block by block with OAEP. Always decrypts every block, even after a failure.
     pub(super) fn decrypt(
         &self,
         policy: SecurityPolicy,
@@ -181,7 +181,7 @@ impl Identity {
     }
 }
 
-/// How a policy encrypts with RSA; `None` if it does not, or with the padding that Bleichenbacher broke.
+/// The OAEP algorithm of a policy; `None` if it does not encrypt with RSA, or uses the broken PKCS #1 v1.5 padding.
 pub(super) fn oaep(policy: SecurityPolicy) -> Option<&'static OaepAlgorithm> {
     match policy.info().asymmetric_encryption {
         AsymmetricEncryption::RsaOaepSha1 => Some(&OAEP_SHA1_MGF1SHA1),

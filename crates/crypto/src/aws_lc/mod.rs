@@ -1,6 +1,6 @@
-//! The provider over AWS-LC (crate `aws-lc-rs`), with our own certificates and keys.
+//! The provider on AWS-LC (crate `aws-lc-rs`), with our certificates and keys.
 //!
-//! | policies | carried |
+//! | policies | supported |
 //! | --- | --- |
 //! | Basic256Sha256, Aes128_Sha256_RsaOaep, Aes256_Sha256_RsaPss | yes |
 //! | ECC_nistP256, ECC_nistP384, ECC_curve25519, each with its AesGcm and ChaChaPoly variants | yes |
@@ -35,7 +35,7 @@ use certificate_key::KeyKind;
 use generations::Generations;
 use std::sync::Arc;
 
-/// AWS-LC with our identities and whoever decides about other people's certificates.
+/// AWS-LC with our identities and a validator for peers' certificates.
 #[derive(Debug, Clone)]
 pub struct AwsLcProvider {
     identities: Arc<Generations>,
@@ -44,18 +44,18 @@ pub struct AwsLcProvider {
 }
 
 impl AwsLcProvider {
-    /// A provider without identities: it can check certificates, but open no secured channel.
+    /// A provider without identities: it can verify certificates, but cannot open a secured channel.
     ///
-    /// The first one in a process takes some 40 ms: the library collects the first seed of its random numbers.
+    /// The first one in a process takes about 40 ms, because the library collects its random seed.
     #[must_use]
     pub fn new(validator: Arc<dyn CertificateValidator>) -> Self {
-        // Now, and not while the first peer waits. Whoever needs a number later hears whether there is one.
+        // Seed the library now, not while the first peer waits. Later calls report a failure.
         let _ = fill_random(&mut [0; 1]);
         Self { identities: Arc::default(), validator, discloses_keys: false }
     }
 
-    /// Adds a certificate of ours with its key. Each kind of key serves its policies: an RSA key those of RSA, a key on
-    /// a curve those of that curve. Of two for the same policies the first counts.
+    /// Adds one of our certificates with its key. An RSA key is used for RSA policies, an elliptic-curve key for the
+    /// policies of its curve. If several fit a policy, the first one is used.
     #[must_use]
     pub fn with_identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
         let mut identities = self.identities.newest().to_vec();
@@ -64,8 +64,8 @@ impl AwsLcProvider {
         self
     }
 
-    /// Keeps the keys of channels so that a [`KeyLog`](crate::KeyLog) can be told of them. Whoever has them reads
-    /// everything: for looking for faults, on purpose.
+    /// Keeps the keys of channels for a [`KeyLog`](crate::KeyLog). Whoever has them can read all traffic, so this is
+    /// only for debugging.
     #[must_use]
     pub fn disclosing_keys(mut self, on: bool) -> Self {
         self.discloses_keys = on;
@@ -78,12 +78,12 @@ impl AwsLcProvider {
         self.identities.newest()
     }
 
-    /// Replaces our identities while the provider, and its clones, are in use. What is under way with an old one may fail. The
-    /// old ones stay in memory, so this can be done 64 times.
+    /// Replaces our identities while the provider and its clones are in use. Operations in progress with an old
+    /// identity may fail. Old identities stay in memory, so at most 64 replacements are possible.
     ///
     /// # Errors
-    /// [`CryptoError::NoOwnCertificate`] if a policy that can be used now could not be used any more;
-    /// [`CryptoError::Internal`] if it was done too often.
+    /// [`CryptoError::NoOwnCertificate`] if a policy that is usable now would no longer be; [`CryptoError::Internal`]
+    /// if the maximum is reached.
     pub fn renew(&self, identities: Vec<Arc<Identity>>) -> Result<(), CryptoError> {
         let serves = |policy| identities.iter().any(|identity: &Arc<Identity>| identity.kind().fits(policy));
         if !self.usable_policies().into_iter().all(serves) {
@@ -98,7 +98,7 @@ impl AwsLcProvider {
         self.identities.replacements_left()
     }
 
-    /// The policies that can be used with our identities, the most secure first (by their security level).
+    /// The policies that can be used with our identities, by descending security level.
     #[must_use]
     pub fn usable_policies(&self) -> Vec<SecurityPolicy> {
         let secured = |policy: &SecurityPolicy| *policy != SecurityPolicy::None && self.supports(*policy);
@@ -116,11 +116,12 @@ impl AwsLcProvider {
     }
 }
 
-/// Whether the library has what a policy needs, and the policy is not broken.
+/// Whether the library supports a policy and the policy is not broken.
 #[must_use]
 pub fn carries(policy: SecurityPolicy) -> bool {
     let info = policy.info();
-    // SHA-1 in signatures and PKCS #1 v1.5 in encryption: Basic128Rsa15 and Basic256 end here, before any RSA.
+    // Excludes Basic128Rsa15 and Basic256, which use SHA-1 in signatures or PKCS #1 v1.5 in encryption, before any RSA
+    // operation.
     let signs = matches!(
         info.asymmetric_signature,
         AsymmetricSignature::RsaPkcs15Sha256
@@ -140,16 +141,16 @@ pub fn carries(policy: SecurityPolicy) -> bool {
     signs && agrees
 }
 
-/// Bytes of key material per direction that a policy's keys are cut from (Part 6 §6.7.6, §6.8.1).
+/// Length of a policy's key material per direction, in bytes (Part 6 §6.7.6, §6.8.1).
 #[must_use]
 pub fn material_len(policy: SecurityPolicy) -> usize {
     chunk::Material::len(policy.info())
 }
 
-/// The contexts of a token whose key material is known: for tools that read recorded traffic, and for tests.
+/// The contexts of a token with known key material: for tools that read recorded traffic, and for tests.
 ///
 /// # Errors
-/// [`CryptoError::PolicyUnsupported`], or the material has not [`material_len`].
+/// [`CryptoError::PolicyUnsupported`], or the length of the material is not [`material_len`].
 pub fn symmetric_keys(
     policy: SecurityPolicy,
     mode: MessageSecurityMode,
@@ -278,7 +279,7 @@ impl Provider for AwsLcProvider {
 }
 
 impl KeyKind {
-    /// Whether a certificate with such a key can be used with a policy.
+    /// Whether a certificate with this kind of key can be used with a policy.
     fn fits(self, policy: SecurityPolicy) -> bool {
         let info = policy.info();
         match self {
@@ -295,7 +296,7 @@ impl KeyKind {
         }
     }
 
-    /// Bytes of a signature: r and s, or a number as long as the modulus.
+    /// Length of a signature in bytes: r and s, or the length of the modulus.
     const fn signature_len(self) -> usize {
         match self {
             Self::Rsa { bits } => (bits as usize).div_ceil(8),
@@ -304,7 +305,7 @@ impl KeyKind {
         }
     }
 
-    /// Bytes of a block encrypted for such a key; 0 if the policy encrypts none.
+    /// Length of an encrypted block for such a key, in bytes; 0 if the policy does not encrypt with it.
     fn cipher_block_len(self, policy: SecurityPolicy) -> usize {
         match self {
             Self::Rsa { bits } if identity::oaep(policy).is_some() => usize::from(bits).div_ceil(8),

@@ -3,7 +3,7 @@
 use super::chunk::{Aead, cbc_decrypt, cbc_encrypt};
 use crate::{ChunkNonce, CryptoError, PayloadKeys, PolicyInfo};
 
-/// A key is used for one payload, so nothing is mixed into the initialization vector.
+/// Each key encrypts one payload, so the initialization vector needs no nonce.
 const NONCE: ChunkNonce = ChunkNonce { token_id: 0, last_sequence_number: 0 };
 
 pub(super) fn encrypt(

@@ -1,4 +1,4 @@
-//! What can be done with somebody else's certificate: verify and encrypt.
+//! Operations with a peer's certificate: verify and encrypt.
 
 use super::certificate_key::{KeyKind, PublicKeyInfo};
 use super::{digest_of, identity::oaep};
@@ -49,7 +49,7 @@ impl CertificateKey {
 }
 
 fn unusable() -> CryptoError {
-    CryptoError::certificate(StatusCode::BAD_CERTIFICATE_INVALID, "its public key is not usable")
+    CryptoError::certificate(StatusCode::BAD_CERTIFICATE_INVALID, "its public key is invalid")
 }
 
 impl PeerKey for CertificateKey {

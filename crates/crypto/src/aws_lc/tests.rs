@@ -1,4 +1,4 @@
-//! Known answers, properties, and what must be refused.
+//! Known answers, properties, and input that must be refused.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod known_answers;
@@ -12,13 +12,13 @@ use crate::{Agreed, Agreement, Job, JobOutput, OpenChunk, OpenSecret, SealChunk,
 use parties::{identity, provider};
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Everything that the provider carries.
+/// All supported policies.
 fn carried() -> impl Iterator<Item = SecurityPolicy> {
     SecurityPolicy::ALL.iter().copied().filter(|policy| carries(*policy))
 }
 
 #[test]
-fn what_the_documentation_says_is_carried() {
+fn supported_policies_match_the_documentation() {
     let names: Vec<_> = carried().map(SecurityPolicy::name).collect();
     assert_eq!(
         names,
@@ -79,7 +79,7 @@ fn keys_and_certificates_must_belong_together() {
 }
 
 #[test]
-fn a_policy_takes_keys_of_its_kind_only() {
+fn a_policy_accepts_only_its_key_type() {
     let provider = provider("server");
     for policy in carried() {
         for kind in ["RSA2048", "RSA4096", "P-256", "P-384", "Ed25519"] {
@@ -98,7 +98,7 @@ fn a_policy_takes_keys_of_its_kind_only() {
 }
 
 #[test]
-fn signatures_hold_for_these_bytes_and_this_key() {
+fn signatures_are_valid_for_one_message_and_key() {
     let (one, two) = (provider("one"), provider("two"));
     for policy in carried() {
         let mut signature = b"before".to_vec();
@@ -117,7 +117,7 @@ fn signatures_hold_for_these_bytes_and_this_key() {
 }
 
 #[test]
-fn oaep_fails_alike_for_all_blocks() {
+fn oaep_failures_are_the_same_for_all_blocks() {
     let (client, server) = (provider("client"), provider("server"));
     for policy in carried() {
         let key = client.peer_key(policy, server.own_certificate(policy).unwrap()).unwrap();
@@ -144,7 +144,7 @@ fn oaep_fails_alike_for_all_blocks() {
     }
 }
 
-/// An OpenSecureChannel chunk of `body_len` bytes from client to server, and what came of it.
+/// The result of opening an OpenSecureChannel chunk with `body_len` bytes from client to server.
 fn handshake(
     policy: SecurityPolicy,
     client: &AwsLcProvider,
@@ -268,7 +268,7 @@ fn secrets_with_every_policy() {
 }
 
 #[test]
-fn padding_behind_a_secret_is_zero_or_refused() {
+fn padding_after_a_secret_must_be_zero() {
     let (client, server) = (provider("client"), provider("server"));
     let policy = SecurityPolicy::Basic256Sha256;
     let key = client.peer_key(policy, server.own_certificate(policy).unwrap()).unwrap();
@@ -299,7 +299,7 @@ fn padding_behind_a_secret_is_zero_or_refused() {
 }
 
 #[test]
-fn ephemeral_keys_refuse_what_is_no_point() {
+fn ephemeral_keys_refuse_invalid_points() {
     let provider = provider("server");
     for policy in carried().filter(|policy| crate::secret::uses_ephemeral_keys(*policy)) {
         let key = provider.ephemeral_key(policy).unwrap();

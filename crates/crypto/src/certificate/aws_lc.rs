@@ -1,16 +1,16 @@
-//! Signature checks by AWS-LC.
+//! Signature verification with AWS-LC.
 
 use super::key::{Hash, KeyKind, SignatureAlgorithm};
 use super::verify::{PublicKey, SignatureVerifier, VerifyError};
 use aws_lc_rs::digest;
 use aws_lc_rs::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 
-/// Checks signatures with AWS-LC. Knows SHA-1 and short RSA keys too, so that a certificate with them is refused for
-/// what it is and not as a forgery.
+/// Verifies signatures with AWS-LC. It also supports SHA-1 and short RSA keys, so that such certificates are refused
+/// for that reason and not as forgeries.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AwsLcVerifier;
 
-/// The SHA-1 digest of a certificate: a name for it, not a protection (Part 6 §6.7.2.3).
+/// The SHA-1 digest of a certificate: an identifier, not a protection (Part 6 §6.7.2.3).
 #[must_use]
 pub fn thumbprint(certificate: &[u8]) -> [u8; 20] {
     let mut thumbprint = [0; 20];
@@ -19,7 +19,7 @@ pub fn thumbprint(certificate: &[u8]) -> [u8; 20] {
     thumbprint
 }
 
-/// The library's algorithm. Keys shorter than 2048 bits are known with the hashes that they were used with.
+/// The library's algorithm. Keys shorter than 2048 bits are supported with the hashes commonly used with them.
 fn algorithm(algorithm: SignatureAlgorithm, key: KeyKind) -> Option<&'static dyn VerificationAlgorithm> {
     use {Hash::*, KeyKind as Key, SignatureAlgorithm as Algorithm};
     Some(match (algorithm, key) {
@@ -47,7 +47,7 @@ fn algorithm(algorithm: SignatureAlgorithm, key: KeyKind) -> Option<&'static dyn
     })
 }
 
-/// Whether an algorithm could be by a key at all; if not, the signature is wrong and not merely unknown.
+/// Whether a key can make signatures with an algorithm. If not, the signature is wrong and not merely unsupported.
 fn fits(algorithm: SignatureAlgorithm, key: KeyKind) -> bool {
     use {KeyKind as Key, SignatureAlgorithm as Algorithm};
     match algorithm {
@@ -70,7 +70,7 @@ impl SignatureVerifier for AwsLcVerifier {
         if !fits(signed_with, key.kind) {
             return Err(VerifyError::Wrong);
         }
-        // Below and above these the library refuses the key itself.
+        // The library refuses keys outside this range.
         if key.kind.is_rsa() && !(1024..=8192).contains(&key.kind.bits()) {
             return Err(VerifyError::Unsupported);
         }

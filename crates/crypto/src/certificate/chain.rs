@@ -1,8 +1,8 @@
-//! The one chain builder: from a certificate to a self-signed root (Part 4 §6.1.3, Part 6 §6.2.6).
+//! The chain builder: from a certificate to a self-signed root (Part 4 §6.1.3, Part 6 §6.2.6).
 //!
-//! Names are compared byte for byte, every link is checked by its signature while the chain is built, nothing is
-//! ever fetched, and the chain that comes out is the one that is checked and trusted. Two builders that disagree, or
-//! names that are compared generously, are how certificates were forged elsewhere (CVE-2022-29865).
+//! Names are compared byte for byte, every link is verified by its signature while the chain is built, and nothing is
+//! fetched. The resulting chain is the one that is checked and trusted. Two builders that disagree, or lenient name
+//! comparison, have allowed forged certificates elsewhere (CVE-2022-29865).
 
 use super::reader::Malformed;
 use super::reason::Reason;
@@ -12,33 +12,33 @@ use super::verify::{CheckFailure, Checks};
 use super::x509::Certificate;
 use super::{CHAIN_BYTES_MAX, CHAIN_LEN_MAX};
 
-/// Links that are tried in all. Honest authorities with several certificates of one name need a handful.
+/// Maximum number of links tried. Honest authorities with several certificates of one name need a handful.
 const LINKS_MAX: u32 = 64;
 
-/// Why a chain as a peer sent it could not be read.
+/// Why the chain that a peer sent cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// There is nothing.
+    /// No certificate was sent.
     #[error("no certificate was sent")]
     Empty,
-    /// More bytes than are looked at.
+    /// The chain is too long in bytes.
     #[error("the certificate and its chain are longer than {CHAIN_BYTES_MAX} bytes")]
     TooManyBytes,
-    /// More certificates than a chain may have.
+    /// The chain has too many certificates.
     #[error("more than {CHAIN_LEN_MAX} certificates were sent")]
     TooManyCertificates,
-    /// One of them is not a certificate.
-    #[error("certificate {number} of those that were sent: {fault}")]
+    /// An element is not a certificate.
+    #[error("certificate {number} of the chain that was sent: {fault}")]
     Malformed {
-        /// 1 is the certificate itself.
+        /// Number of the certificate; 1 is the peer's own.
         number: usize,
         /// What is wrong with it.
         fault: Malformed,
     },
 }
 
-/// Reads the certificates that stand one behind the other in `bytes`, the peer's own first (Part 6 §6.2.6).
+/// Parses concatenated certificates, the peer's own first (Part 6 §6.2.6).
 ///
 /// # Errors
 /// [`ChainError`].
@@ -70,15 +70,15 @@ pub fn split_chain(bytes: &[u8]) -> Result<Vec<Certificate>, ChainError> {
     Ok(certificates)
 }
 
-/// A chain, or how far it went.
+/// A chain, possibly incomplete.
 pub(super) struct Built {
-    /// From the certificate to the root; not up to the root if there is a fault.
+    /// From the certificate to the root; incomplete if there is a fault.
     pub(super) chain: Vec<Certificate>,
-    /// What kept it from the root: the step, where, and why.
+    /// Why the chain is incomplete: the step, the depth, and the reason.
     pub(super) fault: Option<(Step, usize, Reason)>,
 }
 
-/// Builds the chain of the first of `sent`; the others may complete it, as may the trust list.
+/// Builds the chain of the first certificate in `sent`. The others and the trust list can complete it.
 pub(super) fn build(sent: &[Certificate], trust: &TrustList, checks: &mut Checks<'_>) -> Built {
     let Some(leaf) = sent.first() else {
         return Built {
@@ -104,16 +104,16 @@ struct Search<'a, 'b> {
     trust: &'a TrustList,
     checks: &'a mut Checks<'b>,
     links: u32,
-    /// The first complete chain in which nothing is trusted.
+    /// The first complete chain without a trusted certificate.
     untrusted: Option<Vec<Certificate>>,
-    /// What stopped the longest attempt.
+    /// The fault of the longest attempt.
     fault: Option<(Step, usize, Reason)>,
     farthest: Vec<Certificate>,
 }
 
 impl Search<'_, '_> {
-    /// Extends a chain to a root, with something trusted in it. Depth and number of attempts are bounded: by the
-    /// length of a chain and by the signature checks.
+    /// Extends a chain to a root, with a trusted certificate in it. Depth and attempts are bounded by the maximum chain
+    /// length and number of signature checks.
     fn extend(&mut self, chain: &mut Vec<Certificate>) -> bool {
         let depth = chain.len() - 1;
         let Some(last) = chain.last().cloned() else { return false };
@@ -126,7 +126,7 @@ impl Search<'_, '_> {
                     self.untrusted.get_or_insert_with(|| chain.clone());
                     return false;
                 }
-                // A new certificate of an authority, signed by its old key, bears the same name twice.
+                // A new authority certificate signed with its old key contains the same name twice.
                 Err(failure) => self.note(chain, failed(failure, &last)),
             }
         }
@@ -163,7 +163,7 @@ impl Search<'_, '_> {
         false
     }
 
-    /// Who could have issued a certificate: ours first, and what the peer sent only if it is not one of ours.
+    /// Possible issuers of a certificate: ours first, and those the peer sent only if they are not among ours.
     fn candidates(&self, of: &Certificate) -> Vec<Certificate> {
         let mut all: Vec<Certificate> = self.trust.with_subject(of.issuer()).cloned().collect();
         for sent in self.sent.iter().skip(1).filter(|sent| sent.subject() == of.issuer()) {
@@ -172,12 +172,12 @@ impl Search<'_, '_> {
             }
         }
         all.retain(|issuer| of.names_issuer(issuer));
-        // Honest authorities first: the number of attempts is limited. The sort keeps the order otherwise.
+        // Authorities first, because the number of attempts is limited. The sort is stable.
         all.sort_by_key(|issuer| !issuer.is_authority());
         all
     }
 
-    /// Keeps what stopped the longest attempt; of one length, what says most.
+    /// Keeps the fault of the longest attempt; for equal lengths, the most specific one.
     fn note(&mut self, chain: &[Certificate], (step, _, reason): (Step, usize, Reason)) {
         let depth = chain.len() - 1;
         let weight = |step: Step| match step {

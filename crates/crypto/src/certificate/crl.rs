@@ -1,4 +1,4 @@
-//! A certificate revocation list (RFC 5280 §5), read strictly and once.
+//! A certificate revocation list (RFC 5280 §5), parsed strictly and once.
 
 use super::extensions::{AUTHORITY_KEY_IDENTIFIER, CRL_NUMBER, REASON_CODE, authority_key_identifier, each};
 use super::frame::{Frame, Signed};
@@ -12,7 +12,7 @@ use der::Tag;
 use std::sync::{Arc, OnceLock};
 use taktwerk_types::UtcTime;
 
-/// A revocation list: the bytes as they came, and what they say. Copies share both.
+/// A revocation list: the original bytes and their content. Clones share both.
 #[derive(Clone)]
 pub struct RevocationList(Arc<Inner>);
 
@@ -34,7 +34,7 @@ struct Entry {
 }
 
 impl RevocationList {
-    /// Reads one revocation list; nothing may follow it.
+    /// Parses one revocation list; no bytes may follow it.
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are not DER or not a revocation list as RFC 5280 describes it.
@@ -79,7 +79,7 @@ impl RevocationList {
                         key_identifier = authority_key_identifier(&extension)?.identifier;
                     }
                     CRL_NUMBER => {}
-                    // Delta lists and lists of a part (RFC 5280 §5.2.4, §5.2.5) mark themselves critical.
+                    // Delta lists and partial lists (RFC 5280 §5.2.4, §5.2.5) have a critical extension.
                     id if extension.critical => unsupported = Some(id.to_string()),
                     _ => {}
                 }
@@ -105,7 +105,7 @@ impl RevocationList {
         &self.0.signed.der
     }
 
-    /// What the signature covers (tbsCertList).
+    /// The signed bytes (tbsCertList).
     #[must_use]
     pub fn signed_bytes(&self) -> &[u8] {
         self.0.signed.body()
@@ -117,7 +117,7 @@ impl RevocationList {
         self.0.signed.signature()
     }
 
-    /// How it is signed.
+    /// The signature algorithm.
     #[must_use]
     pub fn signature_algorithm(&self) -> SignatureAlgorithm {
         self.0.signed.algorithm
@@ -129,31 +129,31 @@ impl RevocationList {
         self.0.signed.part(&self.0.issuer)
     }
 
-    /// The issuer for people, escaped.
+    /// The issuer as text, escaped.
     #[must_use]
     pub fn issuer_text(&self) -> String {
         name::text(self.issuer())
     }
 
-    /// When it was issued.
+    /// When it was issued (thisUpdate).
     #[must_use]
     pub fn this_update(&self) -> UtcTime {
         self.0.this_update
     }
 
-    /// When there is to be a newer one.
+    /// When the next list is due (nextUpdate).
     #[must_use]
     pub fn next_update(&self) -> Option<UtcTime> {
         self.0.next_update
     }
 
-    /// How many certificates it revokes.
+    /// Number of revoked certificates.
     #[must_use]
     pub fn revoked_len(&self) -> usize {
         self.0.revoked.len()
     }
 
-    /// When the certificate with this serial number (as DER writes it) was revoked; `None` if it was not.
+    /// When the certificate with this serial number (as in DER) was revoked; `None` if it was not.
     #[must_use]
     pub fn revoked(&self, serial: &[u8]) -> Option<UtcTime> {
         let found =
@@ -161,13 +161,13 @@ impl RevocationList {
         self.0.revoked.get(found).map(|entry| entry.at)
     }
 
-    /// A critical extension that is not understood here, so that the list says nothing that could be relied on.
+    /// A critical extension that is not supported, which makes the list unusable.
     #[must_use]
     pub fn unsupported(&self) -> Option<&str> {
         self.0.unsupported.as_deref()
     }
 
-    /// Whether `issuer` could have issued this one.
+    /// Whether `issuer` could have issued this list.
     pub(super) fn names_issuer(&self, issuer: &Certificate) -> bool {
         let key = self.0.authority_key_identifier.as_ref().map(|range| self.0.signed.part(range));
         self.issuer() == issuer.subject()
@@ -191,7 +191,7 @@ fn entry(item: &Item<'_>, unsupported: &mut Option<String>) -> Result<Entry, Mal
     if !parts.is_finished() {
         let extensions = parts.next(WHAT)?;
         each(&extensions, |extension| {
-            // certificateIssuer (RFC 5280 §5.3.3) would make the entry speak of somebody else's certificate.
+            // certificateIssuer (RFC 5280 §5.3.3) would apply the entry to another issuer's certificate.
             if extension.critical && extension.id != REASON_CODE {
                 *unsupported = Some(extension.id.to_string());
             }

@@ -1,4 +1,4 @@
-//! The extensions of a certificate that decide something (RFC 5280 §4.2, Part 6 §6.2.2).
+//! The certificate extensions that affect validation (RFC 5280 §4.2, Part 6 §6.2.2).
 
 use super::reader::{Item, Items, Malformed, context};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,11 +6,11 @@ use core::ops::Range;
 use der::Tag;
 use der::asn1::ObjectIdentifier;
 
-/// More than any honest certificate has.
+/// Maximum number of extensions; real certificates have fewer.
 const EXTENSIONS_MAX: usize = 64;
-/// Names in a subjectAltName.
+/// Maximum number of names in a subjectAltName.
 const NAMES_MAX: usize = 256;
-/// Bytes of one name; longer ones fit no endpoint URL (Part 6 §7.1.2.3).
+/// Maximum length of a name in bytes; longer ones fit no endpoint URL (Part 6 §7.1.2.3).
 const NAME_LEN_MAX: usize = 4096;
 
 const SUBJECT_KEY_IDENTIFIER: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.14");
@@ -25,7 +25,7 @@ const EXTENDED_KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.2
 const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
 const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
 
-/// The keyUsage extension: what the key may be used for.
+/// The keyUsage extension: permitted uses of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyUsage {
     bits: u16,
@@ -71,7 +71,7 @@ impl KeyUsage {
     }
 }
 
-/// The extendedKeyUsage extension, as far as OPC UA asks for it.
+/// The extendedKeyUsage extension, as far as OPC UA uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtendedKeyUsage {
     /// serverAuth.
@@ -87,11 +87,11 @@ pub struct ExtendedKeyUsage {
 pub struct BasicConstraints {
     /// Whether the subject may issue certificates.
     pub is_ca: bool,
-    /// How many intermediate authorities may follow below this one; `None`: any number.
+    /// Maximum number of intermediate authorities below this one; `None` is unlimited.
     pub path_len: Option<u32>,
 }
 
-/// The extensions that decide something. What is not here is either harmless or in [`Extensions::unknown_critical`].
+/// The extensions that affect validation. All others are harmless or in [`Extensions::unknown_critical`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// basicConstraints.
@@ -106,9 +106,9 @@ pub struct Extensions {
     pub dns_names: Vec<String>,
     /// The iPAddresses of subjectAltName.
     pub ip_addresses: Vec<IpAddr>,
-    /// An extension marked critical that is not understood here: the certificate must not be used (RFC 5280 §4.2).
+    /// A critical extension that is not supported: the certificate must not be used (RFC 5280 §4.2).
     pub unknown_critical: Option<String>,
-    /// Whether there are nameConstraints. They are not evaluated, so such an authority is not accepted.
+    /// Whether there are nameConstraints. They are not evaluated, so such an authority is refused.
     pub name_constraints: bool,
     pub(super) subject_key_identifier: Option<Range<usize>>,
     pub(super) authority_key_identifier: Option<Range<usize>>,
@@ -116,7 +116,7 @@ pub struct Extensions {
     pub(super) authority_serial: Option<Range<usize>>,
 }
 
-/// One extension before it is understood.
+/// An extension with unparsed content.
 pub(super) struct Raw<'a> {
     pub(super) id: ObjectIdentifier,
     pub(super) critical: bool,
@@ -124,7 +124,7 @@ pub(super) struct Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// The element in the OCTET STRING. Extensions that nobody here reads need not hold DER.
+    /// The element in the OCTET STRING. Unsupported extensions need not contain DER.
     pub(super) fn content(&self, what: &'static str) -> Result<Item<'a>, Malformed> {
         let mut inner = Items::new(self.octets.value, self.octets.value_range().start, what)?;
         let content = inner.next(what)?;
@@ -146,7 +146,7 @@ pub(super) fn each<'a>(
         let mut parts = item.items(WHAT)?;
         let id = parts.tagged(Tag::ObjectIdentifier, WHAT)?.oid(WHAT)?;
         let critical = match parts.optional(Tag::Boolean, WHAT)? {
-            // DER leaves a default out, but many issuers write it.
+            // DER omits default values, but many issuers write them.
             Some(flag) => flag.boolean(WHAT)?,
             None => false,
         };
@@ -248,7 +248,7 @@ fn basic_constraints(extension: &Raw<'_>) -> Result<BasicConstraints, Malformed>
 
 fn key_usage(extension: &Raw<'_>) -> Result<KeyUsage, Malformed> {
     let string = extension.content("keyUsage")?.bits("keyUsage")?;
-    // Bit 0 of the specification is the most significant of the first byte.
+    // Bit 0 of the specification is the most significant bit of the first byte.
     let bits = (0..9u16)
         .filter(|number| string.get(usize::from(*number)) == Some(true))
         .fold(0, |bits, number| bits | 1 << number);
@@ -270,7 +270,7 @@ fn extended_key_usage(extension: &Raw<'_>) -> Result<ExtendedKeyUsage, Malformed
     Ok(usage)
 }
 
-/// Where the parts of authorityKeyIdentifier stand.
+/// Positions of the parts of authorityKeyIdentifier.
 pub(super) struct AuthorityKey {
     pub(super) identifier: Option<Range<usize>>,
     pub(super) serial: Option<Range<usize>>,

@@ -1,21 +1,21 @@
-//! What certificates, revocation lists and requests have in common: something signed, how, and the signature
-//! (RFC 5280 §4.1.1).
+//! The outer structure of certificates, revocation lists and requests: signed content, algorithm, and signature (RFC
+//! 5280 §4.1.1).
 
 use super::key::{SignatureAlgorithm, signature_algorithm};
 use super::reader::{Item, Malformed};
 use core::ops::Range;
 use der::Tag;
 
-/// The outermost element, taken apart.
+/// The parsed outermost element.
 pub(super) struct Frame<'a> {
-    /// What the signature covers.
+    /// The signed content.
     pub(super) body: Item<'a>,
     algorithm: Item<'a>,
     signature: Range<usize>,
 }
 
 impl<'a> Frame<'a> {
-    /// Takes at most `len_max` bytes apart; nothing may follow the element.
+    /// Parses at most `len_max` bytes; nothing may follow the element.
     pub(super) fn read(der: &'a [u8], len_max: usize, what: &'static str) -> Result<Self, Malformed> {
         if der.len() > len_max {
             return Err(Malformed { what, at: 0 });
@@ -30,8 +30,8 @@ impl<'a> Frame<'a> {
         Ok(Self { body, algorithm, signature: end - bytes.len()..end })
     }
 
-    /// The body says how it is signed, too. RFC 5280 §4.1.1.2: both have to say the same, or the signed bytes could be
-    /// passed off as signed otherwise.
+    /// Checks that the body names the same signature algorithm. RFC 5280 §4.1.1.2 requires it; otherwise the outer
+    /// algorithm, which is not signed, could be exchanged.
     pub(super) fn agrees_with(&self, inner: &Item<'_>) -> Result<(), Malformed> {
         if inner.raw == self.algorithm.raw {
             Ok(())
@@ -40,7 +40,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// What is kept of the frame.
+    /// The owned bytes and positions.
     pub(super) fn sealed(&self, der: &[u8]) -> Result<Signed, Malformed> {
         Ok(Signed {
             der: der.into(),
@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Signed bytes as they came.
+/// The original signed bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Signed {
     pub(super) der: Box<[u8]>,
@@ -61,12 +61,12 @@ pub(super) struct Signed {
 }
 
 impl Signed {
-    /// A part of the bytes. All ranges were made from these bytes; an empty slice is never seen.
+    /// A part of the bytes. All ranges come from these bytes, so the fallback to an empty slice does not happen.
     pub(super) fn part(&self, range: &Range<usize>) -> &[u8] {
         self.der.get(range.clone()).unwrap_or_default()
     }
 
-    /// What the signature covers.
+    /// The signed content.
     pub(super) fn body(&self) -> &[u8] {
         self.part(&self.body)
     }

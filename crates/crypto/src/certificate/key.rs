@@ -1,11 +1,11 @@
-//! Public keys and signature algorithms, as certificates name them.
+//! Public keys and signature algorithms of certificates.
 
 use super::reader::{Item, Items, Malformed, context};
 use core::fmt;
 use der::Tag;
 use der::asn1::ObjectIdentifier;
 
-/// What a public key is, with its size where the kind does not fix it.
+/// The kind of a public key, with its size if the kind does not determine it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the names say it
@@ -20,12 +20,12 @@ pub enum KeyKind {
     BrainpoolP384r1,
     Ed25519,
     Ed448,
-    /// Something that no security policy uses.
+    /// A kind that no security policy uses.
     Unknown,
 }
 
 impl KeyKind {
-    /// The key's length as the policies count it (MinAsymmetricKeyLength); 0 if the kind is unknown.
+    /// Key length as the policies define it (MinAsymmetricKeyLength); 0 if the kind is unknown.
     #[must_use]
     pub const fn bits(self) -> u16 {
         match self {
@@ -80,7 +80,7 @@ impl fmt::Display for Hash {
     }
 }
 
-/// How a certificate, a revocation list or a request is signed.
+/// The signature algorithm of a certificate, revocation list or request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the names say it
@@ -90,12 +90,12 @@ pub enum SignatureAlgorithm {
     Ecdsa(Hash),
     Ed25519,
     Ed448,
-    /// MD5, DSA, or something newer than this code.
+    /// MD5, DSA, or any other algorithm.
     Unknown,
 }
 
 impl SignatureAlgorithm {
-    /// The hash; `None` where the algorithm has its own or is unknown.
+    /// The hash; `None` if the algorithm implies it or is unknown.
     #[must_use]
     pub const fn hash(self) -> Option<Hash> {
         match self {
@@ -144,7 +144,7 @@ const SHA256: ObjectIdentifier = oid("2.16.840.1.101.3.4.2.1");
 const SHA384: ObjectIdentifier = oid("2.16.840.1.101.3.4.2.2");
 const SHA512: ObjectIdentifier = oid("2.16.840.1.101.3.4.2.3");
 
-/// Reads an AlgorithmIdentifier that names a signature.
+/// Parses the AlgorithmIdentifier of a signature.
 pub(super) fn signature_algorithm(item: &Item<'_>) -> Result<SignatureAlgorithm, Malformed> {
     const WHAT: &str = "signature algorithm";
     let mut items = item.items(WHAT)?;
@@ -169,7 +169,7 @@ pub(super) fn signature_algorithm(item: &Item<'_>) -> Result<SignatureAlgorithm,
     })
 }
 
-/// RSASSA-PSS parameters (RFC 4055 §3.1). Only the usual form is known: MGF1 with the same hash.
+/// RSASSA-PSS parameters (RFC 4055 §3.1). Only the usual form is supported: MGF1 with the same hash.
 fn pss(parameters: &Item<'_>) -> Result<SignatureAlgorithm, Malformed> {
     const WHAT: &str = "PSS parameters";
     let mut items = parameters.items(WHAT)?;
@@ -200,7 +200,7 @@ fn pss(parameters: &Item<'_>) -> Result<SignatureAlgorithm, Malformed> {
     Ok(SignatureAlgorithm::RsaPss(known))
 }
 
-/// Reads a SubjectPublicKeyInfo: the kind, and where the key itself stands (the content of the bit string).
+/// Parses a SubjectPublicKeyInfo: the kind, and the position of the key (the content of the bit string).
 pub(super) fn public_key(info: &Item<'_>) -> Result<(KeyKind, core::ops::Range<usize>), Malformed> {
     const WHAT: &str = "public key";
     let mut items = info.tagged(Tag::Sequence, WHAT)?.items(WHAT)?;
@@ -223,7 +223,7 @@ pub(super) fn public_key(info: &Item<'_>) -> Result<(KeyKind, core::ops::Range<u
                 BRAINPOOL_P384 => KeyKind::BrainpoolP384r1,
                 _ => KeyKind::Unknown,
             },
-            // Explicit curve parameters have no use but to mislead (CVE-2020-0601).
+            // Explicit curve parameters are refused: they have been used for attacks (CVE-2020-0601).
             None => KeyKind::Unknown,
         },
         ED25519 => KeyKind::Ed25519,
@@ -233,8 +233,8 @@ pub(super) fn public_key(info: &Item<'_>) -> Result<(KeyKind, core::ops::Range<u
     Ok((kind, range))
 }
 
-/// Reads a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), as it stands in PEM under `PUBLIC KEY`: its kind, and the key itself:
-/// an RSAPublicKey, or a point.
+/// Parses a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7), the content of a PEM `PUBLIC KEY`: its kind, and the key itself,
+/// an RSAPublicKey or a point.
 ///
 /// # Errors
 /// [`Malformed`]
@@ -244,7 +244,7 @@ pub fn read_public_key(info: &[u8]) -> Result<(KeyKind, &[u8]), Malformed> {
     Ok((kind, info.get(range).unwrap_or_default()))
 }
 
-/// Longer keys cost more to use than anybody can want.
+/// Longer keys are refused, because using them costs too much time.
 const MODULUS_BITS_MAX: usize = 16_384;
 
 fn modulus_bits(key: &[u8]) -> Result<u16, Malformed> {

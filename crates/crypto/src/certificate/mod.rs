@@ -1,13 +1,13 @@
-//! X.509 certificates: reading them, and deciding whether they are trusted (Part 4 §6.1.3, Part 6 §6.2).
+//! X.509 certificates: parsing and validation (Part 4 §6.1.3, Part 6 §6.2).
 //!
-//! - [`Certificate`], [`RevocationList`], [`CertificateRequest`]: read strictly and once, kept as the bytes they came
-//!   in; [`Extensions`], [`KeyKind`], [`SignatureAlgorithm`]: what they say;
-//! - [`split_chain`]: what a peer sends; [`TrustList`]: whom we trust;
-//! - [`Validation`]: the steps of the specification in their order, with a [`ValidationReport`] of [`Finding`]s;
-//! - [`SignatureVerifier`]: the seam to a cryptographic library; `AwsLcVerifier` (feature `aws-lc`) is one.
+//! - [`Certificate`], [`RevocationList`], [`CertificateRequest`]: parsed strictly and once, kept as their original
+//!   bytes; [`Extensions`], [`KeyKind`], [`SignatureAlgorithm`]: their content;
+//! - [`split_chain`]: the chain that a peer sends; [`TrustList`]: trusted certificates;
+//! - [`Validation`]: the steps of the specification in order, with a [`ValidationReport`] of [`Finding`]s;
+//! - [`SignatureVerifier`]: the interface to a cryptographic library; `AwsLcVerifier` (feature `aws-lc`) implements it.
 //!
-//! Everything here is pure: the time, the trust list and the signature checks are given. Whatever comes in, the work
-//! is bounded: [`CHAIN_BYTES_MAX`] bytes, [`CHAIN_LEN_MAX`] certificates, [`SIGNATURE_CHECKS_MAX`] signature checks.
+//! All functions are pure: the caller provides time, trust list and signature verification. For any input, the work is
+//! bounded: [`CHAIN_BYTES_MAX`] bytes, [`CHAIN_LEN_MAX`] certificates, [`SIGNATURE_CHECKS_MAX`] signature checks.
 
 #[cfg(feature = "aws-lc")]
 mod aws_lc;
@@ -50,13 +50,13 @@ pub use validation::{
 pub use verify::{PublicKey, SignatureVerifier, VerifyError};
 pub use x509::Certificate;
 
-/// Bytes of a certificate together with the chain behind it, as a peer may send them.
+/// Maximum length of a certificate with its chain, as sent by a peer, in bytes.
 pub const CHAIN_BYTES_MAX: usize = 64 * 1024;
-/// Certificates in a chain, the peer's own and the root included.
+/// Maximum number of certificates in a chain, including the peer's own and the root.
 pub const CHAIN_LEN_MAX: usize = 10;
-/// Signatures that are checked for one validation.
+/// Maximum number of signature checks per validation.
 pub const SIGNATURE_CHECKS_MAX: u32 = 10;
-/// Bytes of one certificate or request.
+/// Maximum length of a certificate or request, in bytes.
 pub const CERTIFICATE_LEN_MAX: usize = CHAIN_BYTES_MAX;
-/// Bytes of a revocation list. Those come from the administrator, not from peers.
+/// Maximum length of a revocation list, in bytes. These come from the administrator, not from peers.
 pub const REVOCATION_LIST_LEN_MAX: usize = 16 * 1024 * 1024;

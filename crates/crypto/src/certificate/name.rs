@@ -1,10 +1,10 @@
-//! Distinguished names as text, for logs and people. Decisions compare the DER bytes, never this.
+//! Distinguished names as text, for logs and display. Decisions compare the DER bytes, never the text.
 
 use super::reader::{Items, Malformed};
 use der::Tag;
 use der::asn1::ObjectIdentifier;
 
-/// More parts than any honest name has.
+/// Maximum number of parts; real names have fewer.
 const PARTS_MAX: usize = 64;
 
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
@@ -50,16 +50,16 @@ fn attributes<'a>(
     Ok(())
 }
 
-/// Whether the content of a SEQUENCE is a name.
+/// Checks that the content of a SEQUENCE is a name.
 pub(super) fn check(bytes: &[u8], base: usize) -> Result<(), Malformed> {
     attributes(bytes, base, |_, _, _| {})
 }
 
-/// A name (with its tag) as text: `CN=Boiler, O=Plant`. What does not belong on a terminal is escaped.
+/// A name (with its tag) as text: `CN=Boiler, O=Plant`. Characters unsafe for terminals are escaped.
 pub(super) fn text(name: &[u8]) -> String {
     let mut out = String::new();
     let Some(bytes) = content(name) else { return out };
-    // What was read once can be read again; a fault would only shorten the text.
+    // The name was parsed before, so this cannot fail; a failure would only shorten the text.
     let _ = attributes(bytes, 0, |name, tag, value| {
         if !out.is_empty() {
             out.push_str(", ");
@@ -74,12 +74,12 @@ pub(super) fn text(name: &[u8]) -> String {
     out
 }
 
-/// The first common name in a name (with its tag), escaped.
+/// The first common name of a name (with its tag), escaped.
 pub(super) fn common_name(name: &[u8]) -> Option<String> {
     first(name, COMMON_NAME)
 }
 
-/// The first organization in a name (with its tag), escaped.
+/// The first organization of a name (with its tag), escaped.
 pub(super) fn organization(name: &[u8]) -> Option<String> {
     first(name, ORGANIZATION)
 }
@@ -109,8 +109,8 @@ const CRITERIA: [(ObjectIdentifier, &str); 9] = [
     (ObjectIdentifier::new_unwrap("2.5.4.5"), "serialNumber"),
 ];
 
-/// A name (with its tag) as Part 18 §4.4.3 writes the criteria of X509Subject: `CN="…"/O="…"`. `None` for a name in
-/// which a value holds a quotation mark: it could pass for another one.
+/// A name (with its tag) in the format of X509Subject criteria: `CN="…"/O="…"` (Part 18 §4.4.3). `None` if a value
+/// contains a quotation mark, because the text could equal that of another name.
 pub(super) fn criteria(name: &[u8]) -> Option<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut is_plain = true;
@@ -122,7 +122,7 @@ pub(super) fn criteria(name: &[u8]) -> Option<String> {
         }
     })
     .ok()?;
-    // Stable: several of a kind stay in the order of the certificate.
+    // A stable sort keeps several attributes of a kind in the certificate's order.
     found.sort_by_key(|(place, _)| *place);
     let parts = found.iter().filter_map(|(place, value)| {
         let (_, short) = CRITERIA.get(*place)?;
@@ -149,7 +149,7 @@ fn decoded(tag: Tag, value: &[u8]) -> String {
     }
 }
 
-/// Appends text from a stranger so that it stays on its line, in its direction and within reason.
+/// Appends untrusted text: escapes line breaks and direction changes, and limits the length.
 pub(super) fn push_escaped(out: &mut String, text: &str) {
     const CHARS_MAX: usize = 200;
     for (count, c) in text.chars().enumerate() {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_with_quotation_marks_passes_for_no_other_name() {
+    fn values_with_quotation_marks_have_no_criteria() {
         assert_eq!(criteria(&name(&[("2.5.4.3", "olaf\"/O=\"Example")])), None);
         assert_eq!(criteria(&[0x30, 0x05, 0x31]), None);
     }

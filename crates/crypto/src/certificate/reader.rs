@@ -1,32 +1,32 @@
-//! Reading DER: the `der` crate does tags and lengths, strictly; this says where each element stands.
+//! Parsing DER. The `der` crate parses tags and lengths strictly; this module records the position of each element.
 //!
-//! Names, serial numbers and what a signature covers are compared and hashed byte for byte, so every element is
-//! kept as a range of the original bytes and nothing is ever encoded again.
+//! Names, serial numbers and signed content are compared and hashed byte for byte, so every element is kept as a range
+//! of the original bytes and nothing is re-encoded.
 
 use core::ops::Range;
 use der::asn1::{BitStringRef, GeneralizedTime, ObjectIdentifier, UtcTime as ShortTime};
 use der::{Decode, Header, Reader, SliceReader, Tag};
 use taktwerk_types::UtcTime;
 
-/// Bytes that are not what they should be.
+/// Malformed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is malformed (at byte {at})")]
 pub struct Malformed {
-    /// What was being read.
+    /// The structure that was being parsed.
     pub what: &'static str,
-    /// Where its element begins.
+    /// Offset of its element.
     pub at: usize,
 }
 
-/// One element: its tag, and where it stands.
+/// One element: its tag and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<'a> {
     pub(super) tag: Tag,
-    /// The element with its tag and length.
+    /// The element with tag and length.
     pub(super) raw: &'a [u8],
-    /// What is in it.
+    /// Its content.
     pub(super) value: &'a [u8],
-    /// Where `raw` begins in the document.
+    /// Offset of `raw` in the document.
     pub(super) at: usize,
 }
 
@@ -39,12 +39,12 @@ impl<'a> Item<'a> {
         Ok(item)
     }
 
-    /// Where the whole element stands in the document.
+    /// The range of the whole element in the document.
     pub(super) fn range(&self) -> Range<usize> {
         self.at..self.at + self.raw.len()
     }
 
-    /// Where its content stands in the document.
+    /// The range of its content in the document.
     pub(super) fn value_range(&self) -> Range<usize> {
         let end = self.at + self.raw.len();
         end - self.value.len()..end
@@ -54,7 +54,7 @@ impl<'a> Item<'a> {
         Malformed { what, at: self.at }
     }
 
-    /// The elements in it.
+    /// The elements in its content.
     pub(super) fn items(&self, what: &'static str) -> Result<Items<'a>, Malformed> {
         let base = self.at + self.raw.len() - self.value.len();
         if !self.tag.is_constructed() {
@@ -92,7 +92,7 @@ impl<'a> Item<'a> {
         self.decode(what)
     }
 
-    /// The bytes of a bit string that has whole bytes.
+    /// The bytes of a bit string without unused bits.
     pub(super) fn whole_bits(&self, what: &'static str) -> Result<&'a [u8], Malformed> {
         self.bits(what)?.as_bytes().ok_or_else(|| self.fault(what))
     }
@@ -112,7 +112,7 @@ fn reader<'a>(bytes: &'a [u8], what: &'static str, at: usize) -> Result<SliceRea
     SliceReader::new(bytes).map_err(|_| Malformed { what, at })
 }
 
-/// The elements of a constructed one, in order.
+/// The elements of a constructed element, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Items<'a> {
     reader: SliceReader<'a>,
@@ -120,7 +120,7 @@ pub(super) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// The elements that stand one behind the other in `bytes`, which begin at `base` of the document.
+    /// The consecutive elements in `bytes`, which start at offset `base` of the document.
     pub(super) fn new(bytes: &'a [u8], base: usize, what: &'static str) -> Result<Self, Malformed> {
         Ok(Self { reader: reader(bytes, what, base)?, base })
     }
@@ -133,7 +133,7 @@ impl<'a> Items<'a> {
         self.reader.is_finished()
     }
 
-    /// The next element; there has to be one.
+    /// The next element; an error if there is none.
     pub(super) fn next(&mut self, what: &'static str) -> Result<Item<'a>, Malformed> {
         let at = self.at();
         let fault = Malformed { what, at };
@@ -144,18 +144,18 @@ impl<'a> Items<'a> {
         Ok(Item { tag: header.tag(), raw, value, at })
     }
 
-    /// The next element, which has to have a tag.
+    /// The next element, which must have this tag.
     pub(super) fn tagged(&mut self, tag: Tag, what: &'static str) -> Result<Item<'a>, Malformed> {
         self.next(what)?.tagged(tag, what)
     }
 
-    /// The next element, if it has a tag.
+    /// The next element if it has this tag.
     pub(super) fn optional(&mut self, tag: Tag, what: &'static str) -> Result<Option<Item<'a>>, Malformed> {
         let next = Header::peek(&self.reader).ok().map(|header| header.tag());
         if next == Some(tag) { self.next(what).map(Some) } else { Ok(None) }
     }
 
-    /// Nothing may follow.
+    /// Checks that no element follows.
     pub(super) fn finish(self, what: &'static str) -> Result<(), Malformed> {
         if self.is_finished() { Ok(()) } else { Err(Malformed { what, at: self.at() }) }
     }

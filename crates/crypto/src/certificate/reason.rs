@@ -1,32 +1,32 @@
-//! Why a step failed, in words for the log.
+//! The reason of a failed step, as text for the log.
 
 use super::chain::ChainError;
 use super::key::{Hash, KeyKind, SignatureAlgorithm};
 use taktwerk_types::UtcTime;
 
-/// Why a step failed. The text is for our own log and for `taktwerk pki doctor`; a peer never sees it.
+/// Why a step failed. The text is for the local log and `taktwerk pki doctor`; it is never sent to a peer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// The bytes are not certificates.
     #[error("{0}")]
     Chain(#[from] ChainError),
-    /// Nobody with the issuer's name is known, and the peer did not send it either.
-    #[error("its issuer {0} is neither known here nor was it sent along")]
+    /// The issuer is unknown, and the peer did not send it.
+    #[error("its issuer {0} is not known and was not sent by the peer")]
     IssuerNotFound(String),
-    /// The issuers certify each other and never reach a root.
+    /// The issuers certify each other without reaching a root.
     #[error("its issuers certify each other in a circle")]
     ChainLoops,
     /// The chain is longer than chains may be.
     #[error("the chain is longer than {max} certificates", max = super::CHAIN_LEN_MAX)]
     ChainTooLong,
     /// There are too many possible chains.
-    #[error("there are too many possible chains to try them all")]
+    #[error("there are too many possible chains to try all of them")]
     TooManyAttempts,
-    /// The signature is not by the issuer that is named.
-    #[error("its signature is not by {0}")]
+    /// The signature was not made by the named issuer.
+    #[error("its signature was not made by {0}")]
     SignatureWrong(String),
-    /// The signature uses something outdated or unknown that is not even tried.
+    /// The signature algorithm is outdated or unknown and not supported.
     #[error("its signature algorithm ({0}) is not supported")]
     AlgorithmUnsupported(SignatureAlgorithm),
     /// The signature uses a broken hash.
@@ -35,107 +35,107 @@ pub enum Reason {
     /// The key has a length that the policy does not allow.
     #[error("its key has {bits} bits; allowed are {min} to {max}")]
     KeyLength {
-        /// Of the key.
+        /// Length of the key.
         bits: u16,
         /// MinAsymmetricKeyLength.
         min: u16,
         /// MaxAsymmetricKeyLength.
         max: u16,
     },
-    /// The policy wants a key of another kind.
-    #[error("its key ({0}) is not of the kind that the security policy uses")]
+    /// The policy requires another kind of key.
+    #[error("its key type ({0}) does not fit the security policy")]
     KeyKind(KeyKind),
-    /// A key vouches for a longer one (Part 6 §6.1).
+    /// The key is longer than the issuer's (Part 6 §6.1).
     #[error("its key ({bits} bits) is longer than its issuer's ({issuer_bits} bits)")]
     IssuerKeyShorter {
-        /// Of the key.
+        /// Length of the key.
         bits: u16,
-        /// Of the issuer's.
+        /// Length of the issuer's key.
         issuer_bits: u16,
     },
     /// Neither it nor any of its issuers is trusted.
     #[error("neither it nor any of its issuers is in the trusted certificates")]
     NotTrusted,
-    /// Its time has not come.
+    /// The certificate is not valid yet.
     #[error("it is valid only from {0}")]
     NotYetValid(UtcTime),
-    /// Its time is over.
+    /// The certificate has expired.
     #[error("it expired at {0}")]
     Expired(UtcTime),
-    /// It does not name the host that was dialled.
-    #[error("it is not for the host {host}, but for {}", list(names))]
+    /// The host name is not in the certificate.
+    #[error("it is not valid for the host {host}, but for {}", list(names))]
     HostName {
-        /// As in the endpoint URL.
+        /// The host of the endpoint URL.
         host: String,
-        /// As in the certificate.
+        /// The names in the certificate.
         names: Vec<String>,
     },
-    /// It holds no ApplicationUri.
-    #[error("it holds no ApplicationUri (a URI in subjectAltName)")]
+    /// The certificate contains no ApplicationUri.
+    #[error("it contains no ApplicationUri (a URI in subjectAltName)")]
     UriMissing,
-    /// It holds several URIs, and nobody can say which one is meant.
-    #[error("it holds {0} URIs in subjectAltName; one is allowed")]
+    /// The certificate contains several URIs, so the ApplicationUri is ambiguous.
+    #[error("it contains {0} URIs in subjectAltName; only one is allowed")]
     UriAmbiguous(usize),
-    /// It holds another ApplicationUri.
-    #[error("its ApplicationUri is {found}, but the application says that it is {expected}")]
+    /// The certificate contains another ApplicationUri.
+    #[error("its ApplicationUri is {found}, but the application reports {expected}")]
     UriMismatch {
-        /// In the certificate.
+        /// The URI in the certificate.
         found: String,
-        /// In the ApplicationDescription.
+        /// The URI in the ApplicationDescription.
         expected: String,
     },
-    /// It says nothing about the use of its key.
+    /// The keyUsage extension is missing.
     #[error("it has no keyUsage extension")]
     KeyUsageMissing,
-    /// Its key may not be used for what it is used for.
+    /// The keyUsage does not allow this use.
     #[error("its keyUsage lacks {0}")]
     KeyUsageLacks(String),
-    /// It says nothing about the role of its owner.
+    /// The extendedKeyUsage extension is missing.
     #[error("it has no extendedKeyUsage extension")]
     ExtendedKeyUsageMissing,
-    /// Its owner may not play this role.
+    /// The extendedKeyUsage does not allow this role.
     #[error("its extendedKeyUsage lacks {0}")]
     ExtendedKeyUsageLacks(&'static str),
-    /// It belongs to an authority.
+    /// The certificate belongs to an authority.
     #[error("it belongs to a certificate authority")]
     IsAuthority,
-    /// It issued a certificate but may not.
+    /// The certificate issued another one but is no authority's.
     #[error("it is not a certificate authority's (basicConstraints), but issued a certificate")]
     NotAuthority,
-    /// It belongs to an application, which is trusted for itself and not for others (Part 6 §6.2.2).
+    /// An application certificate, which must not issue others (Part 6 §6.2.2).
     #[error("it belongs to the application {0}, which may not issue certificates")]
     IsApplication(String),
-    /// There are more authorities below it than it allows.
+    /// More authorities are below it than it allows.
     #[error("it allows {allowed} authorities below it, but there are {found}")]
     PathLength {
-        /// pathLenConstraint.
+        /// The pathLenConstraint.
         allowed: u32,
-        /// In the chain.
+        /// The number in the chain.
         found: usize,
     },
-    /// It demands something that is not understood here.
+    /// A critical extension is not supported.
     #[error("it has a critical extension that is not supported ({0})")]
     CriticalExtension(String),
-    /// It limits names, which is not evaluated here.
+    /// nameConstraints, which are not evaluated.
     #[error("it limits the names of what it issues (nameConstraints), which is not supported")]
     NameConstraints,
-    /// There is no revocation list of its issuer.
+    /// There is no revocation list of the issuer.
     #[error("there is no revocation list of its issuer {0}")]
     NoRevocationList(String),
-    /// The revocation list is out of date.
-    #[error("the revocation list of its issuer {issuer} was due to be renewed at {due}")]
+    /// The revocation list has expired.
+    #[error("the revocation list of its issuer {issuer} expired at {due}")]
     RevocationListOutdated {
-        /// For people.
+        /// The issuer, as text.
         issuer: String,
-        /// nextUpdate.
+        /// The list's nextUpdate.
         due: UtcTime,
     },
-    /// The revocation list cannot be relied on.
+    /// The revocation list is invalid.
     #[error("the revocation list of its issuer {issuer} cannot be used: {why}")]
     RevocationListUnusable {
-        /// For people.
+        /// The issuer, as text.
         issuer: String,
-        /// A few words.
+        /// A short reason.
         why: &'static str,
     },
     /// It was revoked.

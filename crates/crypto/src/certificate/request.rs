@@ -1,4 +1,4 @@
-//! A certificate signing request (PKCS#10, RFC 2986): what an authority is asked to certify.
+//! A certificate signing request (PKCS#10, RFC 2986).
 
 use super::extensions::Extensions;
 use super::frame::{Frame, Signed};
@@ -23,7 +23,7 @@ pub struct CertificateRequest {
 }
 
 impl CertificateRequest {
-    /// Reads one request; nothing may follow it. Its signature is not checked here.
+    /// Parses one request; nothing may follow it. Its signature is not verified here.
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are not DER or not a request.
@@ -75,31 +75,31 @@ impl CertificateRequest {
         &self.signed.der
     }
 
-    /// What the signature covers.
+    /// The signed content.
     #[must_use]
     pub fn signed_bytes(&self) -> &[u8] {
         self.signed.body()
     }
 
-    /// The signature, by the key that the request holds.
+    /// The signature, made with the key in the request.
     #[must_use]
     pub fn signature(&self) -> &[u8] {
         self.signed.signature()
     }
 
-    /// How it is signed.
+    /// The signature algorithm.
     #[must_use]
     pub fn signature_algorithm(&self) -> SignatureAlgorithm {
         self.signed.algorithm
     }
 
-    /// The subject for people, escaped.
+    /// The subject as text, escaped.
     #[must_use]
     pub fn subject_text(&self) -> String {
         name::text(self.signed.part(&self.subject))
     }
 
-    /// What the public key is.
+    /// The kind of the public key.
     #[must_use]
     pub fn key(&self) -> KeyKind {
         self.key
@@ -117,7 +117,7 @@ impl CertificateRequest {
         self.signed.part(&self.public_key)
     }
 
-    /// The extensions that are asked for.
+    /// The requested extensions.
     #[must_use]
     pub fn extensions(&self) -> &Extensions {
         &self.extensions

@@ -1,4 +1,4 @@
-//! The steps of a validation, in the order in which Part 4 §6.1.3 fixes them.
+//! The steps of a validation, in the order of Part 4 §6.1.3.
 
 use core::fmt;
 use taktwerk_types::StatusCode;

@@ -1,4 +1,4 @@
-//! Reading, without any cryptography. The decisions are tested by the matrix in `crates/pki/tests`.
+//! Tests of parsing, without cryptography. The validation is tested by the matrix in `crates/pki/tests`.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const PSS: &[u8] = include_bytes!("../../../pki/tests/matrix/fixtures/pss_2048.d
 const MD5: &[u8] = include_bytes!("../../../pki/tests/matrix/fixtures/md5_2048.der");
 const BRAINPOOL: &[u8] = include_bytes!("../../../pki/tests/matrix/fixtures/brainpool.der");
 
-/// Believes everything, or nothing.
+/// Accepts all signatures, or none.
 #[derive(Debug)]
 struct Oracle(bool);
 
@@ -64,9 +64,9 @@ fn chains_are_split_where_the_certificates_end() {
     }
 }
 
-/// A signature that was found good is not checked again by the same key.
+/// A valid signature is not verified again with the same key.
 #[test]
-fn checked_once_is_enough() {
+fn valid_signatures_are_verified_once() {
     let mut trust = TrustList::new();
     trust.trust(Certificate::from_der(PSS).unwrap());
     let purpose = crate::CertificatePurpose::Client { address: None };
@@ -79,13 +79,13 @@ fn checked_once_is_enough() {
     assert_eq!(run(&Oracle(false)).failure().map(|finding| finding.step), Some(Step::Signature));
     let first = run(&Oracle(true));
     assert_eq!((first.outcome(), first.signature_checks()), (Ok(()), 1));
-    // Not even one that would now say no is asked: bytes and key are the same.
+    // A verifier that would refuse is not called: bytes and key are the same.
     let second = run(&Oracle(false));
     assert_eq!((second.outcome(), second.signature_checks()), (Ok(()), 0));
 }
 
 #[test]
-fn a_certificate_stands_once_in_a_trust_list() {
+fn a_trust_list_contains_a_certificate_once() {
     let certificate = Certificate::from_der(PSS).unwrap();
     let mut trust = TrustList::new();
     trust.add_issuer(certificate.clone());
@@ -98,7 +98,7 @@ fn a_certificate_stands_once_in_a_trust_list() {
 }
 
 proptest! {
-    /// Whatever is done to the bytes: no panic, and what is read is what was there.
+    /// Altered bytes never panic, and what is parsed matches the bytes.
     #[test]
     fn altered_bytes_are_read_or_refused(edits in prop::collection::vec((0..PSS.len(), any::<u8>()), 1..4)) {
         let mut der = PSS.to_vec();

@@ -1,10 +1,10 @@
-//! A TrustList: whom we trust, who else issues, and what was revoked (Part 4 §6.1.3, Part 12 §7.8.2).
+//! A TrustList: trusted certificates, other issuers, and revocation lists (Part 4 §6.1.3, Part 12 §7.8.2).
 
 use super::crl::RevocationList;
 use super::x509::Certificate;
 use std::collections::BTreeMap;
 
-/// Trusted certificates, issuers that complete chains without being trusted, and revocation lists.
+/// Trusted certificates, issuers that only complete chains, and revocation lists.
 #[derive(Debug, Clone, Default)]
 pub struct TrustList {
     by_subject: BTreeMap<Box<[u8]>, Vec<Known>>,
@@ -20,18 +20,19 @@ struct Known {
 }
 
 impl TrustList {
-    /// An empty list: nobody is trusted.
+    /// An empty list, which trusts no certificate.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a trusted certificate: an application's own, or an authority's of which every certificate is trusted.
+    /// Adds a trusted certificate: an application's own, or an authority's, which makes all certificates issued by it
+    /// trusted.
     pub fn trust(&mut self, certificate: Certificate) {
         self.add(certificate, true);
     }
 
-    /// Adds an authority that completes chains but makes nobody trusted.
+    /// Adds an authority that completes chains without making certificates trusted.
     pub fn add_issuer(&mut self, certificate: Certificate) {
         self.add(certificate, false);
     }
@@ -66,7 +67,7 @@ impl TrustList {
         self.named(certificate.subject()).any(|known| known.trusted && known.certificate == *certificate)
     }
 
-    /// Whether exactly this certificate is known, trusted or not; then our own copy, which remembers its checks.
+    /// Our copy of exactly this certificate, trusted or not. It caches verified signatures.
     pub(super) fn own_copy(&self, certificate: &Certificate) -> Option<&Certificate> {
         self.named(certificate.subject()).map(|known| &known.certificate).find(|known| *known == certificate)
     }
@@ -75,14 +76,14 @@ impl TrustList {
         self.by_subject.get(subject).into_iter().flatten()
     }
 
-    /// Certificates with this subject, the trusted ones first.
+    /// Certificates with this subject, trusted ones first.
     pub(super) fn with_subject<'a>(&'a self, subject: &'a [u8]) -> impl Iterator<Item = &'a Certificate> {
         let trusted = self.named(subject).filter(|known| known.trusted);
         let others = self.named(subject).filter(|known| !known.trusted);
         trusted.chain(others).map(|known| &known.certificate)
     }
 
-    /// The revocation lists with this issuer.
+    /// The revocation lists of this issuer.
     pub(super) fn lists_of(&self, issuer: &[u8]) -> &[RevocationList] {
         self.lists.get(issuer).map_or(&[], Vec::as_slice)
     }
@@ -106,13 +107,13 @@ impl TrustList {
         self.by_subject.values().flatten()
     }
 
-    /// How many certificates are trusted.
+    /// Number of trusted certificates.
     #[must_use]
     pub fn trusted_len(&self) -> usize {
         self.trusted_len
     }
 
-    /// How many issuers are known besides.
+    /// Number of other issuers.
     #[must_use]
     pub fn issuers_len(&self) -> usize {
         self.issuers_len

@@ -1,4 +1,4 @@
-//! The step "certificate usage": may this key do what it is used for (Part 6 §6.2.2 to §6.2.4)?
+//! The step "certificate usage": whether the key may be used for its purpose (Part 6 §6.2.2 to §6.2.4).
 
 use super::extensions::KeyUsage;
 use super::reason::Reason;
@@ -8,7 +8,7 @@ use crate::CertificatePurpose;
 /// A use that is not allowed.
 pub(super) struct Misuse {
     pub(super) reason: Reason,
-    /// Whether the certificate, or common sense, says that this must not be overlooked.
+    /// Whether the failure must not be suppressed.
     pub(super) mandatory: bool,
 }
 
@@ -22,7 +22,7 @@ impl Misuse {
     }
 }
 
-/// The first misuse of the certificate at `depth` of a chain; 0 is the one that is validated.
+/// The first misuse of the certificate at `depth` of a chain; 0 is the certificate being validated.
 pub(super) fn check(chain: &[Certificate], depth: usize, purpose: &CertificatePurpose) -> Option<Misuse> {
     let certificate = chain.get(depth)?;
     if let Some(id) = &certificate.extensions().unknown_critical {
@@ -41,7 +41,7 @@ pub(super) fn check(chain: &[Certificate], depth: usize, purpose: &CertificatePu
 fn application(certificate: &Certificate, role: &'static str) -> Option<Misuse> {
     authority_as_leaf(certificate)
         .or_else(|| {
-            // RSA policies sign and encrypt with the certificate's key; the others only sign (Part 6 §6.2.2).
+            // RSA policies sign and encrypt with the certificate's key; others only sign (Part 6 §6.2.2).
             let signs = KeyUsage::DIGITAL_SIGNATURE;
             let encrypts = KeyUsage::KEY_ENCIPHERMENT | KeyUsage::DATA_ENCIPHERMENT;
             let all = signs | KeyUsage::NON_REPUDIATION | encrypts;
@@ -57,12 +57,12 @@ fn application(certificate: &Certificate, role: &'static str) -> Option<Misuse> 
         })
 }
 
-/// A user's certificate has to be allowed to sign, as one is that says nothing of its uses (RFC 5280 §4.2.1.3); its extended
-/// uses are the authority's business, unless they are critical. What applications' certificates have to say (Part 6
-/// §6.2.2) is not asked of people's.
+/// A user certificate must allow signing, which it does without a keyUsage extension (RFC 5280 §4.2.1.3). Its
+/// extendedKeyUsage is checked only if critical. The requirements for application certificates (Part 6 §6.2.2) do not
+/// apply.
 fn user(certificate: &Certificate) -> Option<Misuse> {
-    // Self-signed ones are marked as authorities by tools that make them for people, and name no application. Whoever has
-    // the key of one that is trusted could issue another to themselves anyway.
+    // Common tools mark self-signed user certificates as authorities, and they name no application. This is safe:
+    // whoever has the key of a trusted self-signed certificate could issue another to themselves anyway.
     let authority = authority_as_leaf(certificate).filter(|_| !certificate.is_self_issued());
     let signs = || key_usage(certificate, KeyUsage::DIGITAL_SIGNATURE);
     let signs = || signs().filter(|misuse| !matches!(misuse.reason, Reason::KeyUsageMissing));
@@ -73,8 +73,8 @@ fn user(certificate: &Certificate) -> Option<Misuse> {
     })
 }
 
-/// Self-signed certificates of many stacks are marked as authorities: they are tolerated for themselves, and
-/// [`issuer`] sees to it that they vouch for nobody else. Issued ones have no excuse.
+/// Many stacks mark self-signed application certificates as authorities. These are accepted for the application itself,
+/// and [`issuer`] prevents them from issuing others. Certificates issued by an authority must not be marked.
 fn authority_as_leaf(certificate: &Certificate) -> Option<Misuse> {
     let is_ca = certificate.extensions().basic_constraints.is_some_and(|constraints| constraints.is_ca);
     let tolerated = certificate.is_self_issued() && certificate.application_uri().is_some();

@@ -1,10 +1,10 @@
 //! Validation of a certificate in the order of Part 4 §6.1.3.
 //!
-//! A step is done for every certificate of the chain, the peer's own first, before the next step begins. The first
-//! failure that is not suppressed decides; everything that failed, suppressed or not, becomes a [`Finding`] for the
-//! audit. Two readings of the specification are fixed here: an issuer that does not have the right signature makes
-//! the certificate Bad_CertificateInvalid (one that is not there at all, Bad_CertificateChainIncomplete), and an
-//! algorithm that the library does not carry fails the security policy check, which could not succeed anyway.
+//! Each step checks every certificate of the chain, the peer's own first, before the next step begins. The first
+//! failure that is not suppressed determines the result. All failures, suppressed or not, become [`Finding`]s for the
+//! audit. The specification leaves two points open: if an issuer's signature does not verify, the result is
+//! Bad_CertificateInvalid (if the issuer is missing, Bad_CertificateChainIncomplete); a signature algorithm that the
+//! library does not support fails the security policy check, which could not succeed anyway.
 
 use super::chain::{self, split_chain};
 use super::extensions::KeyUsage;
@@ -21,59 +21,59 @@ use crate::{CertificatePurpose, CertificateRefusal, SecurityPolicy};
 use core::net::IpAddr;
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Everything that a validation depends on besides the certificate.
+/// The inputs of a validation besides the certificate.
 #[derive(Debug, Clone, Copy)]
 pub struct Validation<'a> {
-    /// Whom we trust.
+    /// The trust list.
     pub trust: &'a TrustList,
-    /// Checks signatures.
+    /// Verifies signatures.
     pub verifier: &'a dyn SignatureVerifier,
-    /// What may be overlooked.
+    /// The failures to suppress.
     pub options: ValidationOptions,
     /// The time at which the certificate has to be valid.
     pub now: UtcTime,
-    /// Go on after a failure, to find everything that is wrong (`taktwerk pki doctor`). The outcome stays the same.
+    /// Continue after a failure, to find all problems (`taktwerk pki doctor`). The result does not change.
     pub exhaustive: bool,
 }
 
-/// What the certificate is to be used for.
+/// The intended use of the certificate.
 #[derive(Debug, Clone, Copy)]
 pub struct ValidationRequest<'a> {
     /// Its purpose.
     pub purpose: &'a CertificatePurpose,
-    /// The ApplicationUri that the peer claims, once it is known: equal to the one URI in the certificate.
+    /// The ApplicationUri that the peer reports, once known: must equal the only URI in the certificate.
     pub application_uri: Option<&'a str>,
-    /// The policy whose key lengths and kinds apply; without one, those of any policy that is not broken.
+    /// The policy whose key lengths and kinds apply; without one, those of any unbroken policy.
     pub policy: Option<SecurityPolicy>,
 }
 
 impl<'a> ValidationRequest<'a> {
-    /// For a purpose; neither the ApplicationUri nor the policy is known yet.
+    /// A request for a purpose, without ApplicationUri and policy.
     #[must_use]
     pub fn new(purpose: &'a CertificatePurpose) -> Self {
         Self { purpose, application_uri: None, policy: None }
     }
 }
 
-/// A step that failed: what the audit hears of.
+/// A failed step, as reported to the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The step.
     pub step: Step,
-    /// Which certificate: 0 is the peer's own, 1 its issuer, and so on.
+    /// Depth of the certificate: 0 is the peer's own, 1 its issuer, and so on.
     pub depth: usize,
-    /// The status of the failure. For our own log.
+    /// The status of the failure, for the local log.
     pub status: StatusCode,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// Whether the options say to overlook it.
+    /// Whether the options suppress it.
     pub suppressed: bool,
-    /// Whose certificate, for people; empty if it could not be read.
+    /// Subject of the certificate, as text; empty if it could not be parsed.
     pub subject: String,
 }
 
 impl Finding {
-    /// The finding in a sentence for the log: which certificate, and what is wrong with it.
+    /// A sentence for the log: the certificate and what is wrong with it.
     #[must_use]
     pub fn sentence(&self) -> String {
         let who = match (self.depth, self.subject.as_str()) {
@@ -85,7 +85,7 @@ impl Finding {
     }
 }
 
-/// What came of a validation.
+/// The result of a validation.
 #[derive(Debug, Clone)]
 pub struct ValidationReport {
     findings: Vec<Finding>,
@@ -94,34 +94,34 @@ pub struct ValidationReport {
 }
 
 impl ValidationReport {
-    /// Everything that failed, in the order of the steps; suppressed failures too.
+    /// All failures in the order of the steps, including suppressed ones.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The failure that decides; `None` if the certificate is accepted.
+    /// The failure that determines the result; `None` if the certificate is accepted.
     #[must_use]
     pub fn failure(&self) -> Option<&Finding> {
         self.findings.iter().find(|finding| !finding.suppressed)
     }
 
-    /// The chain that was checked, from the peer's certificate to the root; shorter if it could not be completed.
+    /// The checked chain, from the peer's certificate to the root; shorter if it is incomplete.
     #[must_use]
     pub fn chain(&self) -> &[Certificate] {
         &self.chain
     }
 
-    /// How many signatures had to be checked: never more than [`super::SIGNATURE_CHECKS_MAX`].
+    /// Number of signature checks: at most [`super::SIGNATURE_CHECKS_MAX`].
     #[must_use]
     pub fn signature_checks(&self) -> u32 {
         self.signature_checks
     }
 
-    /// The outcome for those who only want to know that.
+    /// The result without details.
     ///
     /// # Errors
-    /// The refusal, with the local status and reason; it knows what the peer may learn.
+    /// The refusal, with the local status and reason. [`CertificateRefusal::external`] gives the status for the peer.
     pub fn outcome(&self) -> Result<(), CertificateRefusal> {
         match self.failure() {
             Some(finding) => Err(CertificateRefusal::new(finding.status, finding.sentence())),
@@ -130,10 +130,10 @@ impl ValidationReport {
     }
 }
 
-/// What a server answers when a certificate was refused with a local status (Part 4 §6.1.3, §5.7.3).
+/// The status a server returns when a certificate was refused with a local status (Part 4 §6.1.3, §5.7.3).
 ///
-/// A user learns only that the token was rejected; an application learns what [`CertificateRefusal::external`] lets
-/// through. A client answers nobody: its own user sees the local status.
+/// A user only gets the rejection of the token; an application gets [`CertificateRefusal::external`]. A client returns
+/// no status: its user sees the local one.
 #[must_use]
 pub fn external_status(local: StatusCode, purpose: &CertificatePurpose) -> StatusCode {
     match purpose {
@@ -144,7 +144,7 @@ pub fn external_status(local: StatusCode, purpose: &CertificatePurpose) -> Statu
 }
 
 impl Validation<'_> {
-    /// Validates the first certificate in `chain`; the others behind it may complete its chain.
+    /// Validates the first certificate in `chain`; the following ones can complete its chain.
     #[must_use]
     pub fn run(&self, chain: &[u8], request: &ValidationRequest<'_>) -> ValidationReport {
         let mut run = Run {
@@ -154,7 +154,7 @@ impl Validation<'_> {
             findings: Vec::new(),
             chain: Vec::new(),
         };
-        // `None`: stopped at a failure. What matters is in the findings either way.
+        // `None` means stopped at a failure. The findings contain the result either way.
         let _ = run.all_steps(chain);
         ValidationReport { findings: run.findings, signature_checks: run.checks.done(), chain: run.chain }
     }
@@ -169,7 +169,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Notes a failure. `None` if the validation ends here.
+    /// Records a failure. `None` if the validation ends here.
     fn fail(&mut self, step: Step, depth: usize, reason: Reason, suppressed: bool) -> Option<()> {
         let subject = self.chain.get(depth).map(Certificate::subject_text).unwrap_or_default();
         let status = step.status(depth);
@@ -181,7 +181,7 @@ impl Run<'_> {
         let sent = match split_chain(bytes) {
             Ok(sent) => sent,
             Err(error) => {
-                // Without a structure there is nothing to go on with.
+                // Without a parsed certificate, no other step is possible.
                 self.fail(Step::Structure, 0, Reason::Chain(error), false);
                 return None;
             }
@@ -213,7 +213,7 @@ impl Run<'_> {
 
     fn policy_violation(&self, depth: usize) -> Option<Reason> {
         let certificate = self.chain.get(depth)?;
-        // A user's key need not be of the kind that the channel's policy uses.
+        // A user's key may be of another kind than the channel's policy uses.
         let policy = self.request.policy.filter(|_| !self.is_user());
         if let Some(reason) = key_violation(certificate.key(), policy) {
             return Some(reason);
@@ -309,7 +309,7 @@ impl Run<'_> {
         Some(())
     }
 
-    /// `None` if there is a current revocation list of the issuer of the certificate at `depth`.
+    /// `None` if the issuer of the certificate at `depth` has a current revocation list.
     fn revocation_unknown(&mut self, depth: usize) -> Option<Reason> {
         let issuer = self.chain.get(depth + 1)?.clone();
         let name = issuer.subject_text();
@@ -318,9 +318,9 @@ impl Run<'_> {
         for list in self.validation.trust.lists_of(issuer.subject()) {
             let now = self.validation.now;
             worst = if list.unsupported().is_some() {
-                unusable("it is of a kind that is not supported (a critical extension)")
+                unusable("it has a critical extension that is not supported")
             } else if !list.names_issuer(&issuer) {
-                unusable("it is by another key of that name")
+                unusable("it was signed with another key of an issuer with that name")
             } else if issuer.extensions().key_usage.is_some_and(|usage| !usage.allows(KeyUsage::CRL_SIGN)) {
                 unusable("the issuer may not sign revocation lists (cRLSign)")
             } else if list.signature_algorithm().hash() == Some(Hash::Sha1)
@@ -329,12 +329,12 @@ impl Run<'_> {
                 unusable("it is signed with SHA-1")
             } else if let Err(failure) = self.checks.list(list, &issuer) {
                 unusable(match failure {
-                    CheckFailure::Wrong => "its signature is not by that issuer",
+                    CheckFailure::Wrong => "its signature was not made by that issuer",
                     CheckFailure::Unsupported => "its signature algorithm is not supported",
-                    CheckFailure::Spent => "too many signatures would have to be checked",
+                    CheckFailure::Spent => "too many signature checks are needed",
                 })
             } else if now < list.this_update() {
-                unusable("it is from the future")
+                unusable("its issue time is in the future")
             } else {
                 match list.next_update() {
                     Some(due) if now > due => Reason::RevocationListOutdated { issuer: name.clone(), due },
@@ -354,7 +354,7 @@ impl Run<'_> {
         Some(())
     }
 
-    /// When the certificate at `depth` was revoked. An outdated list still knows; a forged one knows nothing.
+    /// When the certificate at `depth` was revoked. An outdated list still counts; a forged one does not.
     fn revoked_at(&mut self, depth: usize) -> Option<UtcTime> {
         let certificate = self.chain.get(depth)?.clone();
         let issuer = self.chain.get(depth + 1)?.clone();
@@ -368,7 +368,7 @@ impl Run<'_> {
     }
 }
 
-/// What a policy, or any policy that is not broken, has against a key.
+/// Why a policy, or every unbroken policy, does not allow a key.
 fn key_violation(key: KeyKind, policy: Option<SecurityPolicy>) -> Option<Reason> {
     let length = |bits, min, max| {
         let fits = (min..=max).contains(&bits);
@@ -402,8 +402,8 @@ fn key_violation(key: KeyKind, policy: Option<SecurityPolicy>) -> Option<Reason>
     }
 }
 
-/// Checks the ApplicationUri of a certificate: exactly one URI, equal to `expected` in every character once that is
-/// known (Part 4 §6.1.3, Part 6 §6.2.2). Sessions call this with what CreateSession says.
+/// Checks the ApplicationUri of a certificate: exactly one URI, which must equal `expected` if given (Part 4 §6.1.3,
+/// Part 6 §6.2.2). Sessions call this with the URI from CreateSession.
 ///
 /// # Errors
 /// [`Reason::UriMissing`], [`Reason::UriAmbiguous`] or [`Reason::UriMismatch`]; the status is Bad_CertificateUriInvalid.
@@ -418,7 +418,7 @@ pub fn check_application_uri(certificate: &Certificate, expected: Option<&str>) 
     }
 }
 
-/// Whether a certificate is for a host as an endpoint URL names it. No wildcards (Part 4 §6.1.3).
+/// Whether a certificate is for the host of an endpoint URL. Wildcards are not supported (Part 4 §6.1.3).
 #[must_use]
 pub fn names_host(certificate: &Certificate, host: &str) -> bool {
     let extensions = certificate.extensions();

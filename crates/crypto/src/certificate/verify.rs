@@ -1,4 +1,4 @@
-//! The seam to the cryptographic library: one signature check.
+//! The interface to the cryptographic library for verifying signatures.
 
 use super::crl::RevocationList;
 use super::key::{KeyKind, SignatureAlgorithm};
@@ -6,29 +6,29 @@ use super::request::CertificateRequest;
 use super::x509::Certificate;
 use core::fmt;
 
-/// A public key as a certificate holds it.
+/// The public key of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: KeyKind,
     /// An RSAPublicKey in DER, an uncompressed point, or the bytes of an Edwards-curve key.
     pub bytes: &'a [u8],
 }
 
-/// Why a signature was not accepted.
+/// Why a signature was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// It is not a signature of this message by this key.
+    /// The signature was not made for this message with this key.
     #[error("the signature is wrong")]
     Wrong,
-    /// The library does not carry the algorithm or the size of the key.
+    /// The library does not support the algorithm or the key size.
     #[error("the signature algorithm is not supported")]
     Unsupported,
 }
 
-/// Checks signatures by public keys. Implemented over a cryptographic library.
+/// Verifies signatures. Implemented with a cryptographic library.
 pub trait SignatureVerifier: Send + Sync + fmt::Debug {
-    /// Checks a signature over `message`.
+    /// Verifies a signature over `message`.
     ///
     /// # Errors
     /// [`VerifyError`].
@@ -42,7 +42,7 @@ pub trait SignatureVerifier: Send + Sync + fmt::Debug {
 }
 
 impl Certificate {
-    /// The public key, as a [`SignatureVerifier`] takes it.
+    /// The public key, for a [`SignatureVerifier`].
     #[must_use]
     pub fn verifying_key(&self) -> PublicKey<'_> {
         PublicKey { kind: self.key(), bytes: self.public_key() }
@@ -50,7 +50,7 @@ impl Certificate {
 }
 
 impl CertificateRequest {
-    /// Checks that whoever asks has the private key (RFC 2986 §4.2).
+    /// Verifies that the requester has the private key (RFC 2986 §4.2).
     ///
     /// # Errors
     /// [`VerifyError`].
@@ -60,19 +60,19 @@ impl CertificateRequest {
     }
 }
 
-/// Counts signature checks and stops them at [`super::SIGNATURE_CHECKS_MAX`]. What was checked before costs nothing.
+/// Counts signature checks, up to [`super::SIGNATURE_CHECKS_MAX`]. Repeated checks are cached and not counted.
 #[derive(Debug)]
 pub(super) struct Checks<'a> {
     verifier: &'a dyn SignatureVerifier,
     done: u32,
 }
 
-/// A signature check that did not succeed.
+/// A signature check that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckFailure {
     Wrong,
     Unsupported,
-    /// There were too many already.
+    /// The maximum number of checks was reached.
     Spent,
 }
 

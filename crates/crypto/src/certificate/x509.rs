@@ -1,4 +1,4 @@
-//! An X.509 v3 certificate (RFC 5280 §4.1), read strictly and once.
+//! An X.509 v3 certificate (RFC 5280 §4.1), parsed strictly and once.
 
 use super::extensions::Extensions;
 use super::frame::{Frame, Signed};
@@ -14,9 +14,9 @@ use taktwerk_types::UtcTime;
 /// RFC 5280 §4.1.2.2 allows 20 octets; some issuers use more.
 const SERIAL_LEN_MAX: usize = 64;
 
-/// A certificate: the bytes as they came, and what they say. Copies share both.
+/// A certificate: the original bytes and their content. Clones share both.
 ///
-/// Two are equal if their bytes are.
+/// Equality compares the bytes.
 #[derive(Clone)]
 pub struct Certificate(Arc<Inner>);
 
@@ -31,12 +31,12 @@ struct Inner {
     public_key: Range<usize>,
     key: KeyKind,
     extensions: Extensions,
-    /// The public key by which the signature was found good, once it was.
+    /// The public key with which the signature was verified, if it was.
     verified_by: OnceLock<Box<[u8]>>,
 }
 
 impl Certificate {
-    /// Reads one certificate; nothing may follow it.
+    /// Parses one certificate; nothing may follow it.
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are not DER, not version 3, or not a certificate as RFC 5280 describes it.
@@ -95,7 +95,7 @@ impl Certificate {
         &self.0.signed.der
     }
 
-    /// What the signature covers (tbsCertificate).
+    /// The signed content (tbsCertificate).
     #[must_use]
     pub fn signed_bytes(&self) -> &[u8] {
         self.0.signed.body()
@@ -107,13 +107,13 @@ impl Certificate {
         self.0.signed.signature()
     }
 
-    /// How it is signed.
+    /// The signature algorithm.
     #[must_use]
     pub fn signature_algorithm(&self) -> SignatureAlgorithm {
         self.0.signed.algorithm
     }
 
-    /// The serial number's bytes as DER writes them.
+    /// The serial number's bytes as in DER.
     #[must_use]
     pub fn serial(&self) -> &[u8] {
         self.0.signed.part(&self.0.serial)
@@ -131,56 +131,56 @@ impl Certificate {
         self.0.signed.part(&self.0.subject)
     }
 
-    /// The issuer for people, escaped.
+    /// The issuer as text, escaped.
     #[must_use]
     pub fn issuer_text(&self) -> String {
         name::text(self.issuer())
     }
 
-    /// The subject for people, escaped.
+    /// The subject as text, escaped.
     #[must_use]
     pub fn subject_text(&self) -> String {
         name::text(self.subject())
     }
 
-    /// The subject as roles are granted to it: `CN="…"/O="…"` (Part 18 §4.4.3). `None` if a value holds a quotation
-    /// mark, because it could pass for another name.
+    /// The subject in the format of role identity criteria: `CN="…"/O="…"` (Part 18 §4.4.3). `None` if a value contains
+    /// a quotation mark, because the text could equal that of another name.
     #[must_use]
     pub fn subject_criteria(&self) -> Option<String> {
         name::criteria(self.subject())
     }
 
-    /// The issuer, written likewise.
+    /// The issuer in the same format.
     #[must_use]
     pub fn issuer_criteria(&self) -> Option<String> {
         name::criteria(self.issuer())
     }
 
-    /// The subject's common name for people, escaped. Never a file name.
+    /// The subject's common name as text, escaped. Never use it as a file name.
     #[must_use]
     pub fn common_name(&self) -> Option<String> {
         name::common_name(self.subject())
     }
 
-    /// The subject's organization for people, escaped.
+    /// The subject's organization as text, escaped.
     #[must_use]
     pub fn organization(&self) -> Option<String> {
         name::organization(self.subject())
     }
 
-    /// From when it is valid.
+    /// Start of the validity period.
     #[must_use]
     pub fn not_before(&self) -> UtcTime {
         self.0.not_before
     }
 
-    /// The last moment at which it is valid.
+    /// End of the validity period, inclusive.
     #[must_use]
     pub fn not_after(&self) -> UtcTime {
         self.0.not_after
     }
 
-    /// What the public key is.
+    /// The kind of the public key.
     #[must_use]
     pub fn key(&self) -> KeyKind {
         self.0.key
@@ -231,13 +231,13 @@ impl Certificate {
         self.0.extensions.authority_serial.as_ref().map(|range| self.0.signed.part(range))
     }
 
-    /// Whether subject and issuer are the same name. Only a signature check says whether it is self-signed.
+    /// Whether subject and issuer have the same name. Only a signature check shows whether it is self-signed.
     #[must_use]
     pub fn is_self_issued(&self) -> bool {
         self.subject() == self.issuer()
     }
 
-    /// Whether the subject may issue certificates, as far as basicConstraints and keyUsage say so.
+    /// Whether basicConstraints and keyUsage allow the subject to issue certificates.
     #[must_use]
     pub fn is_authority(&self) -> bool {
         let extensions = self.extensions();
@@ -247,7 +247,7 @@ impl Certificate {
                 .is_none_or(|usage| usage.allows(super::extensions::KeyUsage::KEY_CERT_SIGN))
     }
 
-    /// Whether `issuer` could have issued this one: same name, and identifiers that do not say otherwise.
+    /// Whether `issuer` could have issued this certificate: same name, and no contradicting identifiers.
     pub(super) fn names_issuer(&self, issuer: &Self) -> bool {
         let agrees = |ours: Option<&[u8]>, theirs: Option<&[u8]>| {
             ours.is_none_or(|ours| theirs.is_none_or(|theirs| ours == theirs))
@@ -257,18 +257,18 @@ impl Certificate {
             && agrees(self.authority_serial(), Some(issuer.serial()))
     }
 
-    /// Whether the signature was already found good by this public key.
+    /// Whether the signature was already verified with this public key.
     pub(super) fn is_verified_by(&self, issuer: &Self) -> bool {
         self.0.verified_by.get().is_some_and(|key| **key == *issuer.public_key_info())
     }
 
-    /// Remembers that the signature is good by this public key: all three never change.
+    /// Caches that the signature is valid for this public key: none of them changes.
     pub(super) fn set_verified_by(&self, issuer: &Self) {
         let _ = self.0.verified_by.set(issuer.public_key_info().into());
     }
 }
 
-/// The version has to be 3, or there are no extensions to decide by (Part 6 §6.2.2).
+/// The version must be 3, because the validation needs extensions (Part 6 §6.2.2).
 fn version(fields: &mut Items<'_>) -> Result<(), Malformed> {
     const WHAT: &str = "version (X.509 v3 is required)";
     let item = fields.tagged(context(0, true), WHAT)?;

@@ -1,5 +1,5 @@
-//! EccEncryptedSecret (Part 4 §7.40.2.5, Part 6 §6.8.3): keys agreed on by ephemeral keys, signed by the sender.
-//! The policies with finite-field Diffie-Hellman use it too.
+//! EccEncryptedSecret (Part 4 §7.40.2.5, Part 6 §6.8.3): keys agreed with ephemeral keys, signed by the sender.
+//! Policies with finite-field Diffie-Hellman use it, too.
 
 use super::header::{ECC_ENCRYPTED_SECRET, Header};
 use super::{EncryptedSecret, OpenSecret, SealSecret, Secret, header, payload};
@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 use taktwerk_types::codec::encode_bytes;
 use zeroize::Zeroizing;
 
-/// Key and initialization vector, of which the salt names the length and both public keys (Part 6 §6.8.3).
+/// Derives key and initialization vector. The salt contains the length and both public keys (Part 6 §6.8.3).
 fn derive(
     info: &PolicyInfo,
     own: &dyn EphemeralKey,
@@ -56,7 +56,7 @@ pub(super) fn seal(job: &SealSecret, provider: &dyn Provider) -> Result<Encrypte
 }
 
 pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, CryptoError> {
-    // One error for everything that depends on what was sent.
+    // A single error for everything that depends on the received data.
     try_open(job, provider).map_err(|error| match error {
         CryptoError::NoOwnCertificate | CryptoError::PolicyUnsupported => error,
         _ => CryptoError::Decryption,
@@ -78,7 +78,7 @@ fn try_open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, CryptoE
     {
         return Err(CryptoError::Decryption);
     }
-    // The signature comes first: nobody but the client gets its bytes near the key.
+    // Verify the signature first, so that only the client's data is processed with the key.
     let sender = sender_certificate(job, header.certificate, provider)?;
     let sender = provider.peer_key(job.policy, sender)?;
     let signature_at = job.data.len().checked_sub(sender.signature_len()).ok_or(CryptoError::Decryption)?;
@@ -94,8 +94,8 @@ fn try_open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, CryptoE
     payload::read(&plain, &job.server_nonce, job.secret_len_max).ok_or(CryptoError::Decryption)
 }
 
-/// Whose signature it has to be: the channel's client's. With another certificate only if that names the same application
-/// and is trusted as well: an application has one for each kind of key.
+/// The certificate to verify the signature with: the one of the channel's client. Another certificate is accepted only
+/// if it has the same ApplicationUri and is trusted, because an application has one per kind of key.
 fn sender_certificate<'a>(
     job: &'a OpenSecret,
     sent: &'a [u8],

@@ -1,4 +1,4 @@
-//! The headers that RsaEncryptedSecret and EccEncryptedSecret have in common (Part 4 §7.40.2.3, Table 183).
+//! The common header of RsaEncryptedSecret and EccEncryptedSecret (Part 4 §7.40.2.3, Table 183).
 
 use crate::{CryptoError, SecurityPolicy};
 use taktwerk_types::codec::encode_bytes;
@@ -12,7 +12,7 @@ pub(super) const ECC_ENCRYPTED_SECRET: u32 = 17546;
 const BINARY: u8 = 1;
 /// TypeId in its four-byte form, EncodingMask and Length.
 const PREFIX_LEN: usize = 4 + 1 + 4;
-/// Certificates with their chains are the longest field.
+/// The longest field is a certificate with its chain.
 const LIMITS: DecodeLimits = DecodeLimits {
     string_len_max: 255,
     byte_string_len_max: 65_536,
@@ -36,13 +36,13 @@ pub(super) struct Header<'a> {
     pub(super) payload_at: usize,
 }
 
-/// Whether bytes start as one of the structures does and have the length it says. A block of RSA does not, but for a
-/// chance of 2⁻⁶⁴, and then it only fails to decrypt.
+/// Whether bytes have the prefix and the length of such a structure. RSA blocks have them with a probability of 2⁻⁶⁴
+/// only, and then decryption fails.
 pub(super) fn is_structured(bytes: &[u8]) -> bool {
     prefix(bytes, RSA_ENCRYPTED_SECRET).is_ok() || prefix(bytes, ECC_ENCRYPTED_SECRET).is_ok()
 }
 
-/// Reads TypeId, EncodingMask and Length; a decoder at what follows.
+/// Reads TypeId, EncodingMask and Length; returns a decoder for the rest.
 fn prefix(bytes: &[u8], type_id: u32) -> Result<Decoder<'_>, CryptoError> {
     let malformed = |_| CryptoError::Malformed;
     let mut decoder = decoder(bytes);
@@ -54,7 +54,7 @@ fn prefix(bytes: &[u8], type_id: u32) -> Result<Decoder<'_>, CryptoError> {
 }
 
 impl<'a> Header<'a> {
-    /// Writes the header of a structure whose parts behind it are `rest_len` long, up to KeyDataLength.
+    /// Writes the header up to KeyDataLength. `rest_len` is the length of the parts after it.
     pub(super) fn write(
         type_id: u32,
         policy: SecurityPolicy,
@@ -80,7 +80,7 @@ impl<'a> Header<'a> {
         Ok(out)
     }
 
-    /// Reads the header of a structure made with the same policy.
+    /// Parses the header of a structure made with the same policy.
     pub(super) fn parse(bytes: &'a [u8], type_id: u32, policy: SecurityPolicy) -> Result<Self, CryptoError> {
         let malformed = |_| CryptoError::Malformed;
         let mut decoder = prefix(bytes, type_id)?;

@@ -5,7 +5,7 @@ use crate::{CryptoError, Provider};
 use subtle::{ConditionallySelectable, ConstantTimeEq, ConstantTimeLess};
 use zeroize::Zeroizing;
 
-/// The UInt32 in front of secret and nonce.
+/// The UInt32 before secret and nonce.
 const LENGTH_LEN: usize = 4;
 
 pub(super) fn seal(job: &SealSecret, provider: &dyn Provider) -> Result<EncryptedSecret, CryptoError> {
@@ -23,7 +23,7 @@ pub(super) fn seal(job: &SealSecret, provider: &dyn Provider) -> Result<Encrypte
 pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, CryptoError> {
     let block = provider.cipher_block_len(job.policy)?;
     let plain_max = LENGTH_LEN + job.secret_len_max + job.server_nonce.len();
-    // What encryption adds to a block is less than half of it for every key that a policy allows.
+    // For every allowed key, the encryption overhead is less than half a block.
     let blocks_max = (plain_max * 2).div_ceil(block.max(1));
     if block == 0
         || job.data.is_empty()
@@ -35,7 +35,7 @@ pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, 
     let mut plain = Zeroizing::new(Vec::with_capacity(job.data.len()));
     let decrypted = provider.decrypt(job.policy, &job.data, &mut plain).is_ok();
     if !decrypted {
-        // The same comparisons are made on zeros: how long a refusal takes does not depend on its reason.
+        // Run the same comparisons on zeros, so that the time does not reveal the reason of a refusal.
         plain.clear();
         plain.resize(plain_max, 0);
     }
@@ -46,11 +46,11 @@ pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, 
     let number = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
     right &= !claimed.ct_lt(&number(nonce_len)) & !number(content.len()).ct_lt(&claimed);
     right &= !number(plain_max - LENGTH_LEN).ct_lt(&claimed);
-    // An impossible length looks at all there is instead.
+    // For an impossible length, check all bytes instead.
     let len =
         usize::try_from(claimed).unwrap_or(usize::MAX).clamp(nonce_len.min(content.len()), content.len());
     let (content, padding) = content.split_at_checked(len).unwrap_or_default();
-    // A client should not pad; if it does, with zeros (§7.40.2.2).
+    // A client should not pad; if it does, then with zeros (§7.40.2.2).
     right &= padding.iter().fold(0, |wrong, byte| wrong | byte).ct_eq(&0);
     let nonce_at = len.saturating_sub(nonce_len);
     right &= content.get(nonce_at..).unwrap_or_default().ct_eq(&job.server_nonce);

@@ -1,4 +1,4 @@
-//! Passwords and tokens on their way from a client to a server (Part 4 §7.40.2), over the provider's primitives.
+//! Passwords and tokens sent from a client to a server (Part 4 §7.40.2), on the provider's primitives.
 //!
 //! | policy | secret | format |
 //! | --- | --- | --- |
@@ -6,8 +6,8 @@
 //! | encrypts with RSA | longer | [`rsa`]: RsaEncryptedSecret (§7.40.2.4) |
 //! | agrees on ephemeral keys | any | [`ephemeral`]: EccEncryptedSecret (§7.40.2.5), RSA-DH policies too |
 //!
-//! A client runs [`SealSecret`], a server [`OpenSecret`]. Whatever is wrong with a secret, a server sees one error and
-//! has done the same work: what an attacker sends must not be told apart by what comes back or when.
+//! A client runs [`SealSecret`], a server [`OpenSecret`]. For every fault of a secret, a server returns the same error
+//! after the same work, so that an attacker cannot distinguish faults by the response or its timing.
 
 mod ephemeral;
 mod header;
@@ -22,19 +22,19 @@ use std::sync::Arc;
 use taktwerk_types::UtcTime;
 use zeroize::Zeroizing;
 
-/// Longest secret that goes in the format of §7.40.2.2, in bytes (Part 4 §7.40.2.1).
+/// Maximum length of a secret in the format of §7.40.2.2, in bytes (Part 4 §7.40.2.1).
 pub const LEGACY_LEN_MAX: usize = 64;
 
-/// How far SigningTime may be from our clock, in seconds. The ServerNonce is what prevents a replay; this only bounds
-/// how long a nonce that leaked would be of use, so it can be wide enough for clocks that nobody sets.
+/// Maximum difference of SigningTime to our clock, in seconds. The ServerNonce prevents replays; this only limits how
+/// long a leaked nonce is usable, so it can tolerate unsynchronized clocks.
 pub const SIGNING_TIME_WINDOW_S: u64 = 3600;
 
-/// A password, a token or a key: overwritten when dropped, and never printed.
+/// A password, a token or a key. Overwritten when dropped, and never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Takes the bytes over; they are overwritten when the secret is dropped.
+    /// Takes ownership of the bytes.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
@@ -59,45 +59,45 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// An encrypted secret as it goes into a user identity token.
+/// An encrypted secret for a user identity token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncryptedSecret {
-    /// The token's encryptionAlgorithm; empty where the bytes name the policy themselves.
+    /// The token's encryptionAlgorithm; empty if the bytes contain the policy.
     pub algorithm: &'static str,
     /// The token's password or tokenData.
     pub bytes: Vec<u8>,
 }
 
-/// A secret that a client has to encrypt for a server.
+/// A secret that a client encrypts for a server.
 #[derive(Debug)]
 pub struct SealSecret {
-    /// The token policy's security policy, or the channel's if that names none.
+    /// The token policy's security policy, or the channel's if it has none.
     pub policy: SecurityPolicy,
-    /// The server's certificate, already known to be trusted; a chain may stand behind it.
+    /// The server's certificate, already trusted; a chain may follow it.
     pub receiver_certificate: Arc<[u8]>,
     /// The server's latest ServerNonce.
     pub server_nonce: Vec<u8>,
     /// The secret.
     pub secret: Secret,
-    /// The time now.
+    /// The current time.
     pub signing_time: UtcTime,
-    /// The server's ephemeral public key, where the policy agrees on keys ([`uses_ephemeral_keys`]). Its signature has
-    /// been verified.
+    /// The server's ephemeral public key, for policies with key agreement ([`uses_ephemeral_keys`]). Its signature was
+    /// verified.
     pub receiver_key: Option<Vec<u8>>,
 }
 
 impl SealSecret {
-    /// Encrypts the secret in the format that policy and length ask for.
+    /// Encrypts the secret in the format for its policy and length.
     ///
     /// # Errors
-    /// [`CryptoError::PolicyUnsupported`] for a policy without encryption; [`CryptoError::KeyAgreement`] if there is no
-    /// receiver key though the policy wants one, or it is unusable; what the provider reports.
+    /// [`CryptoError::PolicyUnsupported`] for a policy without encryption; [`CryptoError::KeyAgreement`] if a required
+    /// receiver key is missing or unusable; errors of the provider.
     pub fn run(&self, provider: &dyn Provider) -> Result<EncryptedSecret, CryptoError> {
         if uses_ephemeral_keys(self.policy) {
             return ephemeral::seal(self, provider);
         }
         match self.policy.info().asymmetric_encryption {
-            // PKCS #1 v1.5 is what Bleichenbacher's attack is about: never, not even for a server that asks for it.
+            // Never use PKCS #1 v1.5, which is vulnerable to Bleichenbacher's attack, even if a server requests it.
             AsymmetricEncryption::None | AsymmetricEncryption::RsaPkcs15 => {
                 Err(CryptoError::PolicyUnsupported)
             }
@@ -110,33 +110,33 @@ impl SealSecret {
 /// A secret that a client has encrypted for us.
 #[derive(Debug)]
 pub struct OpenSecret {
-    /// The token policy's security policy, or the channel's if that names none.
+    /// The token policy's security policy, or the channel's if it has none.
     pub policy: SecurityPolicy,
-    /// The token's encryptionAlgorithm as it came.
+    /// The token's encryptionAlgorithm as received.
     pub algorithm: Box<str>,
     /// The token's password or tokenData.
     pub data: Vec<u8>,
-    /// The ServerNonce that we sent last.
+    /// The last ServerNonce that we sent.
     pub server_nonce: Vec<u8>,
-    /// The time now.
+    /// The current time.
     pub now: UtcTime,
-    /// The ephemeral key that we gave the client last, where the policy agrees on keys.
+    /// The last ephemeral key that we sent to the client, for policies with key agreement.
     pub key: Option<Arc<dyn EphemeralKey>>,
-    /// The client's certificate as the channel knows it. Another one in the secret is validated first.
+    /// The client's certificate from the channel. Another one in the secret is validated first.
     pub sender_certificate: Option<Arc<[u8]>>,
-    /// Longest secret that we take, in bytes.
+    /// Maximum length of the secret, in bytes.
     pub secret_len_max: usize,
 }
 
 impl OpenSecret {
     /// Decrypts the secret and checks that it was made for this nonce.
     ///
-    /// An algorithm that is not the policy's is refused before anything is decrypted: a downgraded URI must not choose
-    /// what our key is used for.
+    /// An algorithm other than the policy's is refused before decryption: an attacker must not choose by a downgraded
+    /// URI what our key is used for.
     ///
     /// # Errors
-    /// [`CryptoError::Decryption`], whatever is wrong; [`CryptoError::PolicyUnsupported`] and
-    /// [`CryptoError::NoOwnCertificate`] only depend on our own configuration.
+    /// [`CryptoError::Decryption`] for every fault of the secret; [`CryptoError::PolicyUnsupported`] and
+    /// [`CryptoError::NoOwnCertificate`] depend only on our configuration.
     pub fn run(&self, provider: &dyn Provider) -> Result<Secret, CryptoError> {
         if !provider.supports(self.policy) || self.policy == SecurityPolicy::None {
             return Err(CryptoError::PolicyUnsupported);
@@ -151,7 +151,7 @@ impl OpenSecret {
         if matches!(encryption, AsymmetricEncryption::None | AsymmetricEncryption::RsaPkcs15) {
             return Err(CryptoError::PolicyUnsupported);
         }
-        // RsaEncryptedSecret names the policy itself, so a client may leave the algorithm out beside it.
+        // RsaEncryptedSecret contains the policy, so a client may omit the algorithm.
         let structured = header::is_structured(&self.data);
         if *self.algorithm != *encryption.uri() && !(structured && self.algorithm.is_empty()) {
             return Err(CryptoError::Decryption);
@@ -160,7 +160,7 @@ impl OpenSecret {
     }
 }
 
-/// Whether secrets are encrypted with ephemeral keys: the server has to offer one before the client can send any.
+/// Whether secrets are encrypted with ephemeral keys: the server has to send one before the client can send a secret.
 #[must_use]
 pub fn uses_ephemeral_keys(policy: SecurityPolicy) -> bool {
     !matches!(policy.info().key_exchange, KeyExchange::None | KeyExchange::RsaNonces)

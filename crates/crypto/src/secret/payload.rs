@@ -9,12 +9,12 @@ use zeroize::Zeroizing;
 /// PayloadPaddingSize, a UInt16.
 const SIZE_LEN: usize = 2;
 
-/// What the payload is padded to, in bytes; authenticated ciphers need none, but it hides the secret's length.
+/// The padding unit of the payload in bytes. Authenticated ciphers need none, but padding hides the secret's length.
 fn block_len(info: &PolicyInfo) -> usize {
     if info.is_aead() { 16 } else { info.iv_len.max(1) }
 }
 
-/// Nonce, secret and padding, ready to be encrypted. The vector has room for an authentication tag.
+/// Nonce, secret and padding, ready for encryption. The vector has capacity for an authentication tag.
 pub(super) fn write(info: &PolicyInfo, nonce: &[u8], secret: &[u8]) -> Zeroizing<Vec<u8>> {
     let block = block_len(info);
     let unpadded = 4 + nonce.len() + 4 + secret.len() + SIZE_LEN;
@@ -32,7 +32,7 @@ pub(super) fn write(info: &PolicyInfo, nonce: &[u8], secret: &[u8]) -> Zeroizing
     out
 }
 
-/// The secret of a decrypted payload, if nonce and padding are right. Only for bytes whose signature was verified: so
+/// The secret of a decrypted payload, if nonce and padding are valid. Only for bytes with a verified signature: so the
 /// padding is no oracle, but the nonce is still compared in constant time.
 pub(super) fn read(payload: &[u8], nonce: &[u8], secret_len_max: usize) -> Option<Secret> {
     let (rest, size) = payload.split_last_chunk::<SIZE_LEN>()?;

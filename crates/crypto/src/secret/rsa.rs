@@ -15,14 +15,14 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Cuts the three out of bytes that are exactly as long as all of them.
+    /// Splits bytes of exactly their total length.
     fn split(bytes: &'a [u8], info: &PolicyInfo) -> Option<Self> {
         let (signing_key, rest) = bytes.split_at_checked(info.signing_key_len)?;
         let (encrypting_key, iv) = rest.split_at_checked(info.encrypting_key_len)?;
         (iv.len() == info.iv_len).then_some(Self { signing_key, encrypting_key, iv })
     }
 
-    /// Reads the three as ByteStrings; some stacks leave their lengths out.
+    /// Reads the three as ByteStrings; some stacks omit the lengths.
     fn parse(bytes: &'a [u8], info: &PolicyInfo) -> Option<Self> {
         if let Some(keys) = Self::split(bytes, info) {
             return Some(keys);
@@ -78,7 +78,7 @@ pub(super) fn seal(job: &SealSecret, provider: &dyn Provider) -> Result<Encrypte
 
 pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, CryptoError> {
     let info = job.policy.info();
-    // Everything up to here is readable by everybody, so it may be refused early.
+    // Everything up to here is readable by anyone, so refusing early reveals nothing.
     let header =
         Header::parse(&job.data, RSA_ENCRYPTED_SECRET, job.policy).map_err(|_| CryptoError::Decryption)?;
     let own = provider.own_certificate(job.policy).ok_or(CryptoError::NoOwnCertificate)?;
@@ -92,7 +92,7 @@ pub(super) fn open(job: &OpenSecret, provider: &dyn Provider) -> Result<Secret, 
     {
         return Err(CryptoError::Decryption);
     }
-    // From here on a failure takes the same way as a success, with keys that nobody knows.
+    // From here on, a failure takes the same path as a success, with random keys.
     let mut random = Zeroizing::new(vec![0; keys_len(info)]);
     provider.random(&mut random)?;
     let fallback = Keys::split(&random, info).ok_or(CryptoError::Internal)?;

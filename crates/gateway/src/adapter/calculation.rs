@@ -1,4 +1,4 @@
-//! Tags that are calculated from others: `{Line 1/Oven/Temperature} * 1.8 + 32`.
+//! Tags calculated from other tags: `{Line 1/Oven/Temperature} * 1.8 + 32`.
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Writes};
@@ -8,37 +8,71 @@ use crate::source::{Adapter, Placement};
 use crate::statistics::Count;
 use crate::tag::{Access, Tag};
 use crate::value::Kind;
+use core::fmt::Write;
 use core::time::Duration;
 use exmex::{Express, FlatExVal, Val};
 use futures_util::future::BoxFuture;
+use std::collections::HashMap;
+use std::sync::Arc;
 use taktwerk_types::{BuiltInType, DataValue, StatusCode, Variant};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Longest expression.
+/// Longest expression in bytes.
 const LEN_MAX: usize = 4000;
-/// Deepest nesting, which the library follows on the stack.
+/// Deepest nesting. The library recurses on the stack.
 const DEPTH_MAX: usize = 50;
+
+/// Most expressions that differ in more than their tags; each takes about 25 kB.
+const EXPRESSIONS_MAX: usize = 10_000;
+
+/// Expressions by their text with numbered tags: tags of a template differ only in their paths.
+type Known = HashMap<String, Arc<FlatExVal<i32, f64>>>;
 
 /// A source of calculated tags.
 #[derive(Debug, Default)]
 pub struct Calculation {
     formulas: Vec<Formula>,
+    known: Known,
 }
 
-/// An expression with tags as its variables.
+/// An expression whose variables are tags.
 #[derive(Debug)]
 pub struct Formula {
-    expression: FlatExVal<i32, f64>,
+    expression: Arc<FlatExVal<i32, f64>>,
     /// The paths of the tags, in the order of the expression's variables.
     inputs: Vec<String>,
 }
 
+/// The text with `{0000}`, `{0001}` … in place of the paths in braces, and the paths.
+fn numbered(text: &str) -> (String, Vec<&str>) {
+    let (mut result, mut paths, mut rest) = (String::with_capacity(text.len()), Vec::new(), text);
+    while let Some((before, path, after)) = rest
+        .split_once('{')
+        .and_then(|(before, behind)| behind.split_once('}').map(|(path, after)| (before, path, after)))
+    {
+        let number = paths.iter().position(|known| *known == path).unwrap_or_else(|| {
+            paths.push(path);
+            paths.len() - 1
+        });
+        result.push_str(before);
+        // Writing to a String cannot fail. The library sorts variables by name, so the numbers need a fixed width.
+        let _ = write!(result, "{{{number:04}}}");
+        rest = after;
+    }
+    result.push_str(rest);
+    (result, paths)
+}
+
 impl Formula {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
+        Self::parse_known(text, &mut Known::new())
+    }
+
+    fn parse_known(text: &str, known: &mut Known) -> Result<Self, String> {
         let depth = text.chars().scan(0usize, |depth, char| {
             match char {
                 '(' | '[' => *depth += 1,
@@ -50,17 +84,34 @@ impl Formula {
         if text.len() > LEN_MAX || depth.max().unwrap_or(0) > DEPTH_MAX {
             return Err("it is too long or too deep".to_owned());
         }
-        // The library takes a name in braces without an end for a name.
+        // The library accepts a name in braces without closing brace.
         if text.matches('{').count() != text.matches('}').count() {
             return Err("a brace has no other end".to_owned());
         }
-        let expression = FlatExVal::<i32, f64>::parse(text).map_err(|error| error.to_string())?;
-        let inputs: Vec<String> =
-            expression.var_names().iter().map(|name| name.trim_matches(['{', '}']).to_owned()).collect();
+        let (text, paths) = numbered(text);
+        let expression = match known.get(&text) {
+            Some(expression) => Arc::clone(expression),
+            None if known.len() >= EXPRESSIONS_MAX => {
+                return Err(format!("there are {EXPRESSIONS_MAX} different ones already"));
+            }
+            None => {
+                let expression = FlatExVal::<i32, f64>::parse(&text).map_err(|error| error.to_string())?;
+                let expression = Arc::new(expression);
+                known.insert(text, Arc::clone(&expression));
+                expression
+            }
+        };
+        let path = |name: &String| {
+            // Variable names are numbers in braces, because the library would read a bare number as a literal.
+            let name = name.trim_matches(['{', '}']);
+            let number = name.parse::<usize>().ok();
+            number.and_then(|number| paths.get(number).copied()).unwrap_or(name).to_owned()
+        };
+        let inputs = expression.var_names().iter().map(path).collect();
         Ok(Self { expression, inputs })
     }
 
-    /// The value of the expression, as uncertain as the worst of its inputs.
+    /// Evaluates the expression. The status is that of the worst input.
     pub fn evaluate(&self, input: impl Fn(&str) -> Option<DataValue>) -> Reading {
         let mut values = Vec::with_capacity(self.inputs.len());
         let mut worst = StatusCode::GOOD;
@@ -89,7 +140,7 @@ impl Formula {
         };
         match number.filter(|number| number.is_finite()) {
             Some(number) => Reading { status: worst, ..Reading::good(number) },
-            // Division by zero, a logarithm of nothing.
+            // Division by zero, or logarithm of zero.
             None => Reading::bad(StatusCode::BAD_OUT_OF_RANGE),
         }
     }
@@ -110,7 +161,7 @@ impl Calculation {
         feed.connected();
         loop {
             tokio::select! {
-                // No tag of this source can be written.
+                // Tags of this source cannot be written.
                 _ = writes.next() => feed.statistics().add(Count::WriteErrors, 1),
                 _ = ticks.tick() => {
                     feed.statistics().add(Count::Requests, 1);
@@ -129,7 +180,7 @@ impl Adapter for Calculation {
 
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, _: usize) -> Result<Placement, Mistake> {
         let (line, text) = fields.required("expression", "\"{Line 1/Oven/Temperature} * 1.8 + 32\"")?;
-        let formula = Formula::parse(&text).map_err(|reason| {
+        let formula = Formula::parse_known(&text, &mut self.known).map_err(|reason| {
             let hint = "write tags as {path/name}, and + - * / ^ ( ) < > == && ||, `a if x > 0 else b`, sqrt, abs, sin …";
             fields.mistake_in(line, "expression", format!("this is no expression: {reason}"), hint)
         })?;
@@ -174,8 +225,39 @@ mod tests {
         assert_eq!(evaluate("{L 1/a}", DataValue::new("text")), Reading::bad(StatusCode::BAD_TYPE_MISMATCH));
     }
 
+    /// Fifteen variables, so that indexes have one and two digits.
     #[test]
-    fn what_is_no_expression_is_refused_without_overflowing_the_stack() {
+    fn variables_keep_their_values_whatever_their_order() {
+        let terms: Vec<String> =
+            (0..15).rev().map(|at| format!("{{Line {at}/a}} * {}", 1u64 << at)).collect();
+        let formula = Formula::parse(&terms.join(" + ")).unwrap();
+        assert_eq!(formula.inputs.len(), 15);
+        let of = |name: &str| name.strip_prefix("Line ")?.strip_suffix("/a")?.parse::<f64>().ok();
+        let wanted: f64 = (0..15u32).map(|at| f64::from(at) * f64::from(1u32 << at)).sum();
+        assert_eq!(formula.evaluate(|name| of(name).map(DataValue::new)), Reading::good(wanted));
+        let twice = Formula::parse("{a} - {b} + {a}").unwrap();
+        assert_eq!(twice.inputs, ["a", "b"]);
+    }
+
+    #[test]
+    fn expressions_that_differ_only_in_their_tags_are_shared() {
+        let mut known = Known::new();
+        for at in 0..1_000 {
+            let formula = Formula::parse_known(&format!("{{Line {at}/a}} * 1.8 + 32"), &mut known).unwrap();
+            assert_eq!(formula.inputs, [format!("Line {at}/a")]);
+        }
+        assert_eq!(known.len(), 1);
+        for at in 1..EXPRESSIONS_MAX {
+            let expression = known.values().next().map(Arc::clone).unwrap();
+            known.insert(at.to_string(), expression);
+        }
+        assert!(Formula::parse_known("{a} * 1.8 + 32", &mut known).is_ok());
+        let error = Formula::parse_known("{a} * 1.8 + 33", &mut known).unwrap_err();
+        assert!(error.contains("10000 different ones"), "{error}");
+    }
+
+    #[test]
+    fn invalid_expressions_are_rejected_without_stack_overflow() {
         for wrong in ["", "1 +", "(1", "{a", "a b"] {
             assert!(Formula::parse(wrong).is_err(), "{wrong}");
         }

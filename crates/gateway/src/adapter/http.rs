@@ -1,4 +1,4 @@
-//! JSON over HTTP, asked for at an interval.
+//! JSON over HTTP, requested at an interval.
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Writes};
@@ -21,7 +21,7 @@ use serde_json::Value as Json;
 use taktwerk_types::{BuiltInType, StatusCode};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// A URL that answers with JSON.
+/// A URL that returns JSON.
 #[derive(Debug)]
 pub struct Http {
     endpoint: Endpoint,
@@ -29,11 +29,29 @@ pub struct Http {
     tags: Vec<HttpTag>,
 }
 
+/// Where the value of a tag is in a response.
 #[derive(Debug)]
-struct HttpTag {
-    value: JsonPath,
-    time: Option<JsonPath>,
-    kind: Kind,
+pub struct HttpTag {
+    /// The path to the value.
+    pub value: JsonPath,
+    /// The path to its time.
+    pub time: Option<JsonPath>,
+    /// Its type.
+    pub kind: Kind,
+}
+
+impl HttpTag {
+    /// The reading in a response.
+    #[must_use]
+    pub fn reading(&self, json: &Json) -> Reading {
+        let value = self.value.find(json);
+        let time = self.time.as_ref().and_then(|path| path.find(json)).and_then(time_of);
+        match value.map(|json| self.kind.of_json(json)) {
+            Some(Some(value)) => Reading::good(value).at(time),
+            Some(None) => Reading::bad(StatusCode::BAD_TYPE_MISMATCH),
+            None => Reading::bad(StatusCode::BAD_NO_DATA),
+        }
+    }
 }
 
 impl Http {
@@ -61,16 +79,7 @@ impl Http {
     }
 
     fn deliver(&self, json: &Json, feed: &Feed) {
-        let readings = self.tags.iter().map(|tag| {
-            let value = tag.value.find(json);
-            let time = tag.time.as_ref().and_then(|path| path.find(json)).and_then(time_of);
-            match value.map(|json| tag.kind.of_json(json)) {
-                Some(Some(value)) => Reading::good(value).at(time),
-                Some(None) => Reading::bad(StatusCode::BAD_TYPE_MISMATCH),
-                None => Reading::bad(StatusCode::BAD_NO_DATA),
-            }
-        });
-        feed.deliver(readings.enumerate());
+        feed.deliver(self.tags.iter().map(|tag| tag.reading(json)).enumerate());
     }
 
     async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
@@ -81,11 +90,11 @@ impl Http {
         let mut sender: Option<Sender> = None;
         loop {
             tokio::select! {
-                // No tag of this source can be written.
+                // Tags of this source cannot be written.
                 _ = writes.next() => feed.statistics().add(Count::WriteErrors, 1),
                 _ = ticks.tick() => {
                     feed.statistics().add(Count::Requests, 1);
-                    // Servers close connections that are idle.
+                    // Servers close idle connections.
                     let mut open = match sender.take().filter(|sender| !sender.is_closed()) {
                         Some(open) => open,
                         None => match timeout(deadline, self.endpoint.open(deadline)).await {
@@ -109,10 +118,10 @@ impl Http {
     }
 }
 
-/// The values of an answer that are no objects, with the names that lead to them.
+/// The values in an answer that are not objects, with their paths.
 fn leaves<'a>(json: &'a Json, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, &'a Json)>, most: usize) {
     match json {
-        // serde_json has bounded the depth.
+        // serde_json limits the depth.
         Json::Object(entries) => {
             for (name, value) in entries {
                 path.push(name.clone());
@@ -143,6 +152,14 @@ fn offer(path: &[String], json: &Json) -> Option<Offer> {
         value: json.to_string(),
         settings,
     })
+}
+
+/// What a response offers, at most so many values.
+#[must_use]
+pub fn offers_in(json: &Json, most: usize) -> Vec<Offer> {
+    let mut parts = Vec::new();
+    leaves(json, &mut Vec::new(), &mut parts, most);
+    parts.into_iter().filter_map(|(path, json)| offer(&path, json)).collect()
 }
 
 impl Adapter for Http {
@@ -178,9 +195,7 @@ impl Adapter for Http {
                 Ok(json) => json?,
                 Err(_) => return Err(Fault::NoAnswer { target, after: deadline }),
             };
-            let mut parts = Vec::new();
-            leaves(&json, &mut Vec::new(), &mut parts, question.most);
-            Ok(parts.into_iter().filter_map(|(path, json)| offer(&path, json)).collect())
+            Ok(offers_in(&json, question.most))
         })
     }
 

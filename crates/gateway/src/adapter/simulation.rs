@@ -1,4 +1,4 @@
-//! Signals that are made here: for tests, for demonstrations, and to try clients without devices.
+//! Simulated signals for tests, demonstrations, and trying clients without devices.
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Writes};
@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use taktwerk_types::{BuiltInType, StatusCode};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// The form of a signal.
+/// The waveform of a signal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     Sine,
@@ -36,7 +36,7 @@ const FORMS: [(&str, Form); 7] = [
     ("constant", Form::Constant),
 ];
 
-/// A signal, and what goes wrong with it.
+/// A signal, with its simulated faults.
 #[derive(Debug, Clone)]
 struct Signal {
     form: Form,
@@ -44,16 +44,16 @@ struct Signal {
     high: f64,
     period: Duration,
     noise: f64,
-    /// Share of values that do not come.
+    /// Fraction of values that are missing.
     lose: f64,
-    /// Share of values that are Bad_SensorFailure.
+    /// Fraction of values that are Bad_SensorFailure.
     fail: f64,
-    /// The walk's position; what clients have written to a constant.
+    /// The position of a walk, or the written value of a constant.
     state: f64,
     random: Random,
 }
 
-/// A small generator (xorshift64*): the same seed makes the same plant.
+/// A small random generator (xorshift64*): the same seed gives the same values.
 #[derive(Debug, Clone)]
 struct Random(u64);
 
@@ -66,7 +66,7 @@ impl Random {
         Self(hash | 1)
     }
 
-    /// From 0 up to 1.
+    /// A number from 0 up to, but not including, 1.
     fn next(&mut self) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -101,7 +101,7 @@ impl Signal {
         })
     }
 
-    /// The value at a time; `None` if it does not come.
+    /// The value at a time; `None` if it is missing.
     fn at(&mut self, time: Duration) -> Option<Reading> {
         if self.random.next() < self.lose {
             return None;
@@ -134,11 +134,11 @@ impl Signal {
 #[derive(Debug, Default)]
 pub struct Simulation {
     signals: Vec<Signal>,
-    /// The whole source does not answer in this part of each minute, from the beginning.
+    /// The whole source does not answer during this first part of each minute.
     outage: Duration,
 }
 
-/// How often an outage comes.
+/// Interval between outages.
 const OUTAGE_PERIOD: Duration = Duration::from_secs(60);
 
 impl Simulation {
@@ -193,7 +193,7 @@ impl Adapter for Simulation {
         let signal = Signal::take(tag, fields)?;
         if tag.access == Access::ReadWrite && !matches!(signal.form, Form::Constant | Form::Walk) {
             let hint = "use signal = \"constant\" or \"walk\", or access = \"read\"";
-            return Err(fields.mistake("what is written to this signal would be lost at once", hint));
+            return Err(fields.mistake("a value written to this signal would be lost immediately", hint));
         }
         self.signals.push(signal);
         let kind =
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_come_as_often_as_they_should_and_the_same_way_each_time() {
+    fn faults_have_the_configured_rate_and_are_reproducible() {
         let text = "lose = 0.25\nfail = 0.5\n";
         let run = || {
             let mut signal = signal(text).unwrap();

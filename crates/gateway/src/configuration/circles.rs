@@ -1,20 +1,20 @@
-//! Calculated tags that need each other in a circle. None of them ever has a value: each is bad as long as the one that it
-//! needs is bad.
+//! Detects calculated tags that depend on each other in a cycle. Such tags would never have a value: each is bad as long as its
+//! input is bad.
 
 use super::{GatewayConfig, TagConfig};
 use crate::fields::Mistake;
 use std::collections::HashMap;
 
-/// Circles that are told: tags that need many others can have more circles than there are tags.
+/// Most cycles that are reported: highly connected tags can have more cycles than there are tags.
 const CIRCLES_MAX: usize = 10;
-/// Tags of a circle that are named.
+/// Most tags named per cycle.
 const NAMES_MAX: usize = 5;
 
-/// A calculated tag and what it needs.
+/// A calculated tag and its inputs.
 struct Node<'a> {
     tag: &'a TagConfig,
     name: String,
-    /// Where the calculated tags are that it needs.
+    /// The indexes of its inputs that are calculated tags.
     needs: Vec<usize>,
     state: State,
 }
@@ -22,18 +22,18 @@ struct Node<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     New,
-    /// At this place of the path that is being followed.
+    /// At this position of the current path.
     OnPath(usize),
     Done,
 }
 
-/// The circles, each with the line of one of its tags.
+/// The cycles, each with the line of one of its tags.
 #[must_use]
 pub(super) fn mistakes(config: &GatewayConfig) -> Vec<Mistake> {
     let mut nodes = nodes(config);
     let mut mistakes = Vec::new();
-    // A list instead of calls: a chain of tags can be longer than the stack allows. Each entry is a tag and how many of those
-    // that it needs were followed.
+    // An explicit stack instead of recursion: a chain of tags can be longer than the call stack allows. Each entry is a tag and
+    // the number of its inputs that have been followed.
     let mut path: Vec<(usize, usize)> = Vec::new();
     for first in 0..nodes.len() {
         enter(first, &mut nodes, &mut path);
@@ -71,7 +71,7 @@ fn enter(at: usize, nodes: &mut [Node<'_>], path: &mut Vec<(usize, usize)>) {
     }
 }
 
-/// The tags that need others.
+/// The calculated tags.
 fn nodes(config: &GatewayConfig) -> Vec<Node<'_>> {
     let mut nodes = Vec::new();
     let mut inputs = Vec::new();
@@ -102,10 +102,10 @@ fn mistake(circle: &[(usize, usize)], nodes: &[Node<'_>]) -> Option<Mistake> {
     let mut names: Vec<&str> = tags().take(NAMES_MAX).map(|node| node.name.as_str()).collect();
     names.push(if circle.len() > NAMES_MAX { "…" } else { &first.name });
     let (problem, hint) = match circle.len() {
-        1 => (format!("the tag needs itself: {{{}}}", first.name), "use only other tags"),
+        1 => (format!("the tag depends on itself: {{{}}}", first.name), "use only other tags"),
         count => (
-            format!("{count} tags need each other in a circle: {}", names.join(" → ")),
-            "one of them must not need the next",
+            format!("{count} tags depend on each other in a cycle: {}", names.join(" → ")),
+            "remove one of these references",
         ),
     };
     let (path, line) = (first.tag.path.clone(), first.tag.line);
@@ -134,16 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_need_each_other_are_refused() {
+    fn tags_that_depend_on_each_other_are_rejected() {
         assert_eq!(
             few(&[("a", "{c/b} + 1"), ("b", "{c/a} + {s/x}"), ("me", "{c/me} + 1"), ("d", "{c/a}")]),
             [
-                "g.toml:10: expression: 2 tags need each other in a circle: c/a → c/b → c/a; \
-                 one of them must not need the next",
-                "g.toml:18: expression: the tag needs itself: {c/me}; use only other tags",
+                "g.toml:10: expression: 2 tags depend on each other in a cycle: c/a → c/b → c/a; \
+                 remove one of these references",
+                "g.toml:18: expression: the tag depends on itself: {c/me}; use only other tags",
             ]
         );
-        // Two ways to the same tag are no circle, in whatever order they stand.
+        // Two paths to the same tag are not a cycle, in any order.
         let diamond = [("a", "{c/b} + {c/d}"), ("b", "{c/e}"), ("d", "{c/e}"), ("e", "{s/x}")];
         assert_eq!(few(&diamond), Vec::<String>::new());
     }
@@ -155,14 +155,14 @@ mod tests {
         assert_eq!(
             told(ring),
             [
-                "g.toml:10: expression: 20000 tags need each other in a circle: c/t0 → c/t1 → c/t2 → c/t3 → c/t4 → …; \
-              one of them must not need the next"
+                "g.toml:10: expression: 20000 tags depend on each other in a cycle: c/t0 → c/t1 → c/t2 → c/t3 → c/t4 → …; \
+              remove one of these references"
             ]
         );
     }
 
     #[test]
-    fn many_circles_are_told_up_to_a_limit() {
+    fn many_cycles_are_reported_up_to_a_limit() {
         let all = (0..40).map(|at| format!("{{c/t{at}}}")).collect::<Vec<_>>().join("+");
         let found = told((0..40).map(|at| (format!("t{at}"), all.clone())));
         assert_eq!(found.len(), CIRCLES_MAX);

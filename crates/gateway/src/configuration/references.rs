@@ -1,5 +1,5 @@
-//! What one part of a configuration names of another: tags in expressions and destinations, variables in the fields of
-//! destinations. What names nothing is a mistake: it would give Bad values, or none at all.
+//! Checks references between parts of a configuration: tags in expressions and destinations, variables in the fields of
+//! destinations. A dangling reference is a mistake, because it would give Bad values or none at all.
 
 use super::{GatewayConfig, TagConfig};
 use crate::fields::Mistake;
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use taktwerk_types::ExpandedNodeId;
 
-/// The tags that are named and do not exist; `path` is the file that the destinations are in. Variables that sources find
-/// themselves have no names yet, so nothing can be said if there are such sources.
+/// References to tags that do not exist; `path` is the file of the destinations. Returns nothing if a source adds variables on
+/// its own, because their names are not known yet.
 #[must_use]
 pub fn mistakes(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
@@ -48,7 +48,7 @@ pub fn mistakes(path: &Path, config: &GatewayConfig) -> Vec<Mistake> {
     mistakes
 }
 
-/// Patterns of destinations that no tag matches: tags may come later.
+/// Patterns of destinations that match no tag. Only warnings, because tags may be added later.
 pub(crate) fn unmatched(path: &Path, config: &GatewayConfig, warnings: &mut Vec<Mistake>) {
     if finds_variables(config) {
         return;
@@ -69,7 +69,7 @@ pub(crate) fn unmatched(path: &Path, config: &GatewayConfig, warnings: &mut Vec<
     }
 }
 
-/// The variables of destinations that a server does not have. `find` says of a node what is wrong and what would be right.
+/// The variables of destinations that the server does not have. `find` returns the problem of a node and a hint.
 pub fn missing_nodes(
     path: &Path,
     config: &GatewayConfig,
@@ -86,7 +86,7 @@ pub fn missing_nodes(
         .collect()
 }
 
-/// Whether there are sources that find variables themselves.
+/// Whether any source adds variables on its own.
 fn finds_variables(config: &GatewayConfig) -> bool {
     let finds_itself = |it: &TagConfig| !matches!(it.placement, Placement::Variable(_));
     config.sources.iter().any(|it| it.adapter.finds_variables() || it.tags.iter().any(finds_itself))
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_are_named_and_do_not_exist_are_mistakes() {
+    fn references_to_missing_tags_are_mistakes() {
         let text = "[[source]]\nname = \"s\"\ntype = \"simulation\"\n[[tag]]\nsource = \"s\"\nname = \"Level\"\n\
                     [[source]]\nname = \"c\"\ntype = \"calculation\"\n\
                     [[tag]]\nsource = \"c\"\nname = \"a\"\nexpression = \"{s/Level} * 2\"\n\
@@ -116,11 +116,11 @@ mod tests {
                 "g.toml:22: tags: there is no tag \"s/Lvel\"; did you mean \"s/Level\"?",
             ]
         );
-        // A mirror has variables whose names come later.
+        // The variables of a mirror are not known yet.
         let mirror =
             "[[source]]\nname = \"m\"\ntype = \"opcua\"\nurl = \"opc.tcp://a\"\nmirror = [\"i=85\"]\n";
         assert_eq!(told(&format!("{text}{mirror}")), Vec::<String>::new());
-        // A pattern may be for tags that come later.
+        // A pattern may be meant for tags that are added later.
         let config = GatewayConfig::parse(
             Path::new("g.toml"),
             &text.replace("s/Levle", "s/Level").replace("\"s/Lvel\", ", ""),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_destinations_that_name_no_node_have_their_line() {
+    fn missing_nodes_of_destinations_are_reported_with_their_line() {
         let text = "[[destination]]\nname = \"d\"\ntype = \"file\"\nfolder = \"f\"\n\
                     fields = [\n{ name = \"a\", node = \"ns=2;s=a\" },\n{ name = \"b\", node = \"ns=2;s=b\" },\n]\n";
         let path = Path::new("g.toml");

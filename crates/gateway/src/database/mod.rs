@@ -1,5 +1,4 @@
-//! A PostgreSQL database of a destination or of leases: its settings, and connections to it. TLS for connections that others
-//! make.
+//! PostgreSQL databases of destinations and leases: settings, connections, and TLS for connections made elsewhere.
 
 mod tls;
 
@@ -15,7 +14,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::Error;
 use tokio_postgres::{Client, Config, NoTls};
 
-/// Where the database is, and how to get in.
+/// Address and credentials of the database.
 pub(crate) struct Database {
     config: Config,
     target: String,
@@ -25,8 +24,8 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Takes `tls`, `ca_file` and `password_file` from settings whose `url` stands in a line. `set` adds what is not the user's to
-    /// choose.
+    /// Takes `tls`, `ca_file` and `password_file`; `url` is given with its line. `set` applies options that users cannot
+    /// configure.
     pub(crate) fn take(
         fields: &mut Fields,
         (line, url): (usize, &str),
@@ -63,32 +62,32 @@ impl Database {
         })
     }
 
-    /// What it is called in messages.
+    /// The name in messages.
     pub(crate) fn target(&self) -> &str {
         &self.target
     }
 
-    /// Whether connections must have TLS.
+    /// Whether connections require TLS.
     #[cfg(test)]
     pub(crate) fn is_tls(&self) -> bool {
         self.is_tls && self.config.get_ssl_mode() == SslMode::Require
     }
 
-    /// An error of the database as a fault of this target.
+    /// Converts an error into a fault of this database.
     pub(crate) fn failed(&self, error: &Error) -> Fault {
         Fault::other(self.target.as_str(), told(error))
     }
 
-    /// Connects. The connection ends with the client.
+    /// Connects. The connection is closed when the client is dropped.
     pub(crate) async fn connect(&self) -> Result<Client, Fault> {
         self.connect_watched().await.map(|(client, _)| client)
     }
 
-    /// As [`Self::connect`]. The second part is closed when the connection has ended, whoever has ended it.
+    /// As [`Self::connect`]. The receiver is closed when the connection has ended for any reason.
     pub(crate) async fn connect_watched(&self) -> Result<(Client, watch::Receiver<()>), Fault> {
         let mut config = self.config.clone();
         if let Some(file) = &self.password_file {
-            // Read each time: passwords are changed.
+            // Read the file each time, because passwords change.
             let text = taktwerk_config::file::read_text(file, 4096);
             let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
             config.password(text.trim_end_matches(['\r', '\n']));
@@ -113,7 +112,7 @@ impl Database {
     }
 }
 
-/// What an error says, with its cause.
+/// The text of an error with its cause.
 pub(crate) fn told(error: &Error) -> String {
     if let Some(error) = error.as_db_error() {
         return match error.hint() {
@@ -129,8 +128,7 @@ pub(crate) fn told(error: &Error) -> String {
         None => error.to_string(),
     };
     if told.contains("server does not support TLS") {
-        return "it does not offer TLS; switch it on there, or set tls = false where nobody can listen"
-            .to_owned();
+        return "it does not offer TLS; enable it there, or set tls = false on a trusted network".to_owned();
     }
     crate::tls::advice(&told).map_or(told, str::to_owned)
 }

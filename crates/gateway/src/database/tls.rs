@@ -1,4 +1,4 @@
-//! TLS to a database: the library's traits for rustls.
+//! TLS for database connections: implements the library's traits for rustls.
 
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::{InvalidDnsNameError, ServerName};
 
-/// Makes connections with TLS. The server's certificate is always checked.
+/// Creates TLS connections. The server's certificate is always checked.
 #[derive(Clone)]
 pub struct Tls(pub Arc<ClientConfig>);
 
@@ -45,7 +45,7 @@ impl TlsConnect<Socket> for ToHost {
 
 impl tokio_postgres::tls::TlsStream for Stream {
     fn channel_binding(&self) -> ChannelBinding {
-        // SCRAM works without; the certificate was checked.
+        // SCRAM works without channel binding, and the certificate was checked.
         ChannelBinding::none()
     }
 }

@@ -1,4 +1,4 @@
-//! Values as they are stored in a queue: a table of tag names, then records in OPC UA Binary (Part 6 §5.2).
+//! The storage format of queued values: a table of tag names, then records in OPC UA Binary (Part 6 §5.2).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use taktwerk_types::{
     DataValue, Decode, DecodeError, DecodeLimits, Decoder, Encode, StatusCode, UtcTime, Variant,
 };
 
-/// The first byte of a block.
+/// The format version, stored as first byte.
 const VERSION: u8 = 1;
-/// What a DataValue with value, status and both timestamps begins with (Part 6 §5.2.2.17).
+/// The encoding mask of a DataValue with value, status and both timestamps (Part 6 §5.2.2.17).
 const MASK: u8 = 0x0F;
 /// A block is full with this many records …
 pub const RECORDS_MAX: u32 = 10_000;
@@ -18,8 +18,7 @@ pub const BYTES_MAX: usize = 1 << 20;
 /// A value of a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Its number in the queue. Numbers grow. They have gaps where the queue had to drop records, and
-    /// behind restarts.
+    /// Its number in the queue. Numbers increase. They have gaps after dropped records and after restarts.
     pub number: u64,
     /// The path and name of the tag: `Line 1/Oven/Temperature`.
     pub tag: Arc<str>,
@@ -27,27 +26,27 @@ pub struct Record {
     pub value: Variant,
     /// Its status.
     pub status: StatusCode,
-    /// When it was made.
+    /// The source timestamp.
     pub time: UtcTime,
     /// When the gateway received it.
     pub received: UtcTime,
 }
 
-/// A block that is complete.
+/// A complete block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// How many records it has.
+    /// The number of records.
     pub count: u32,
     /// When the first record was received.
     pub time: UtcTime,
-    /// The records.
+    /// The encoded records.
     pub body: Vec<u8>,
 }
 
-/// A block that records are added to.
+/// A block under construction.
 #[derive(Debug, Default)]
 pub struct Builder {
-    /// The position of a tag in the table.
+    /// The index of each tag in the table.
     places: HashMap<u32, u32>,
     names: Vec<Arc<str>>,
     names_len: usize,
@@ -57,7 +56,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a record. `id` stands for the name of the tag.
+    /// Adds a record. `id` identifies the tag name.
     pub fn push(
         &mut self,
         id: u32,
@@ -83,25 +82,25 @@ impl Builder {
         self.time.get_or_insert(received);
     }
 
-    /// Its size in bytes.
+    /// The size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len() + self.names_len
     }
 
-    /// Whether it has no record.
+    /// Whether it contains no record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether no more should be added.
+    /// Whether the block is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count >= RECORDS_MAX || self.len() >= BYTES_MAX
     }
 
-    /// The block, if there are records. The builder is empty then.
+    /// Takes the block, if there are records. The builder is empty afterwards.
     pub fn take(&mut self) -> Option<Block> {
         let time = self.time.take()?;
         let Self { names, records, count, .. } = core::mem::take(self);
@@ -124,7 +123,7 @@ pub fn encode_one(record: &Record) -> Vec<u8> {
     builder.take().map(|block| block.body).unwrap_or_default()
 }
 
-/// Reads the records of a block; the first one gets the number `first`.
+/// Decodes the records of a block; the first one gets the number `first`.
 ///
 /// # Errors
 /// The block is damaged.
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_full_by_number_or_size() {
+    fn a_block_is_full_by_count_or_size() {
         let name: Arc<str> = "A".into();
         let mut builder = Builder::default();
         let now = UtcTime::from_ticks(1);

@@ -1,4 +1,4 @@
-//! What a destination counts. Anybody may read it at any time.
+//! Counters of a destination. They can be read at any time from any thread.
 
 use super::queue::Size;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,43 +40,43 @@ pub enum Count {
     Expired,
 }
 
-/// What a destination has counted so far.
+/// The counters of a destination at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Values written to the queue.
     pub accepted: u64,
-    /// Values that the destination has confirmed.
+    /// Values confirmed by the destination.
     pub sent: u64,
-    /// Batches that the destination has confirmed.
+    /// Batches confirmed by the destination.
     pub batches: u64,
-    /// Attempts to send that failed, and errors of the queue.
+    /// Failed attempts to send, and errors of the queue.
     pub errors: u64,
-    /// Values that the destination refuses for good.
+    /// Values that the destination rejected permanently.
     pub refused: u64,
-    /// Values dropped before they reached the queue: the disk was too slow or full.
+    /// Values dropped before they reached the queue, because the disk was too slow or full.
     pub overrun: u64,
     /// Values dropped because the queue was full.
     pub evicted: u64,
-    /// Values dropped because they were too old.
+    /// Values dropped because they expired.
     pub expired: u64,
-    /// Values in the queue now.
+    /// Values currently in the queue.
     pub queued: u64,
-    /// Those of them that wait for single variables of the destination, while others are sent.
+    /// Queued values that are parked: they wait for single variables of the destination while others are sent.
     pub parked: u64,
-    /// Bytes of the values in the queue now.
+    /// Size of the values currently in the queue, in bytes.
     pub queued_bytes: u64,
     /// When the oldest value in the queue was received.
     pub oldest: Option<UtcTime>,
-    /// When the destination confirmed a batch last.
+    /// When the destination last confirmed a batch.
     pub last_sent: Option<UtcTime>,
     /// Whether the last attempt to send succeeded.
     pub is_connected: bool,
-    /// Why something failed last.
+    /// The last error.
     pub last_error: Option<String>,
 }
 
 impl Counters {
-    /// Counts.
+    /// Increases a counter.
     pub fn add(&self, count: Count, number: u64) {
         if number > 0
             && let Some(counter) = self.counts.get(count as usize)
@@ -85,7 +85,7 @@ impl Counters {
         }
     }
 
-    /// The destination has confirmed a batch.
+    /// Records a confirmed batch.
     pub fn confirmed(&self, sent: u64, refused: u64, now: UtcTime) {
         self.add(Count::Sent, sent);
         self.add(Count::Refused, refused);
@@ -94,23 +94,23 @@ impl Counters {
         self.is_connected.store(true, Ordering::Relaxed);
     }
 
-    /// Something has failed.
+    /// Records a failure.
     pub fn failed(&self, error: &str) {
         self.add(Count::Errors, 1);
         self.note(error);
     }
 
-    /// The destination cannot be reached.
+    /// Records that the destination cannot be reached.
     pub fn disconnected(&self) {
         self.is_connected.store(false, Ordering::Relaxed);
     }
 
-    /// Remembers an error.
+    /// Stores an error as the last one.
     pub fn note(&self, error: &str) {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
     }
 
-    /// What is in the queue now.
+    /// Sets the current size of the queue.
     pub fn set_queue(&self, size: Size) {
         self.queued.store(size.records, Ordering::Relaxed);
         self.parked.store(size.parked, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Counters {
         self.oldest.store(size.oldest.map_or(0, |time| time.ticks().max(0) as u64), Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The counters at this moment.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let count = |count: Count| {

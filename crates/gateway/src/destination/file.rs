@@ -1,7 +1,7 @@
 //! Files with one line per value: JSON or CSV.
 //!
-//! A batch that was written before the process was killed is recognized by the key in the last line, so that no value
-//! stands in the files twice.
+//! If the process is killed after writing a batch, the key in the last line identifies the last written record, so that no value
+//! is written twice.
 
 use super::block::Record;
 use super::settings::DestinationSettings;
@@ -16,7 +16,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The end of a file that is looked at for its last line.
+/// Bytes at the end of a file that are searched for its last line.
 const TAIL: u64 = 1 << 20;
 const CSV_HEAD: &str = "key,time,received,tag,status,value\n";
 
@@ -26,7 +26,7 @@ enum Format {
     Csv,
 }
 
-/// Files in a folder.
+/// Files in a directory.
 #[derive(Debug)]
 pub struct Files {
     settings: Arc<FileSettings>,
@@ -38,7 +38,7 @@ struct FileSettings {
     format: Format,
     bytes_max: u64,
     sync: bool,
-    /// A write that passed its deadline goes on. The next one waits for it, and then finds its records.
+    /// A write past its deadline continues in the background. The next write waits for it, and then finds its records.
     writing: Mutex<()>,
 }
 
@@ -62,15 +62,15 @@ impl Files {
 }
 
 impl FileSettings {
-    /// The file of a day: `2026-01-02.jsonl`, then `2026-01-02.1.jsonl` when it is full. Days are those of the first
-    /// record of a batch.
+    /// The file of a day: `2026-01-02.jsonl`, then `2026-01-02.1.jsonl` when it is full. The first record of a batch determines
+    /// the day.
     fn file(&self, day: &str, part: u32) -> PathBuf {
         let end = if self.format == Format::Csv { "csv" } else { "jsonl" };
         let name = if part == 0 { format!("{day}.{end}") } else { format!("{day}.{part}.{end}") };
         self.folder.join(name)
     }
 
-    /// The file to write to: the last one of the day that exists, or the next one if it is full.
+    /// Opens the last existing file of the day, or the next one if it is full.
     fn open(&self, day: &str) -> io::Result<(File, u64)> {
         let mut part = 0;
         while self.file(day, part + 1).exists() {
@@ -123,7 +123,7 @@ impl FileSettings {
         let (mut file, len) = self.open(day)?;
         let mut written = last_number(&mut file, len, &batch.queue)?;
         if written.is_none() {
-            // The file was full, and this one is new: the last record is in the one before.
+            // A new file: the last record is in the file before.
             let newest = newest(&self.folder, self.format)?;
             if let Some(path) = newest {
                 let mut before = File::open(path)?;
@@ -143,7 +143,7 @@ impl FileSettings {
     }
 }
 
-/// The file that was written to last and is not empty.
+/// The most recently written file that is not empty.
 fn newest(folder: &Path, format: Format) -> io::Result<Option<PathBuf>> {
     let end = if format == Format::Csv { "csv" } else { "jsonl" };
     let mut newest = None;
@@ -159,7 +159,7 @@ fn newest(folder: &Path, format: Format) -> io::Result<Option<PathBuf>> {
     Ok(newest.map(|(_, path)| path))
 }
 
-/// Cuts off a last line that was not written to its end; gives the length then.
+/// Truncates an incomplete last line. Returns the new length.
 fn repair(file: &mut File, len: u64) -> io::Result<u64> {
     let tail = tail(file, len)?;
     let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -177,12 +177,12 @@ fn tail(file: &mut File, len: u64) -> io::Result<Vec<u8>> {
     Ok(tail)
 }
 
-/// The number of the last record of a queue, if it is in the last line.
+/// The number of the last record of a queue, if the last line has it.
 fn last_number(file: &mut File, len: u64, queue: &str) -> io::Result<Option<u64>> {
     let tail = tail(file, len)?;
     let text = String::from_utf8_lossy(&tail);
     let mark = format!("{queue}-");
-    // Values may have line breaks in CSV, and contain anything: only a key at the start of a line counts.
+    // CSV values may contain line breaks and any text, so only a key at the start of a line counts.
     let number = |line: &str| -> Option<u64> {
         let rest = match line.strip_prefix('{') {
             Some(_) => {

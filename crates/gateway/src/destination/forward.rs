@@ -1,4 +1,4 @@
-//! A destination with its queue: from the tap to the queue, and what is done with the queue.
+//! A destination with its queue: from the tap into the queue, and access to the queue.
 
 use super::Batch;
 use super::block::{Block, Record};
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// How often the queue is looked at while nothing comes, in units of the flush interval.
+/// While no values arrive, the queue is checked every so many flush intervals.
 const IDLE_TICKS: u32 = 10;
 
 /// A destination with its queue. Cheap to clone.
@@ -31,15 +31,17 @@ struct Shared {
     stored: Notify,
 }
 
-/// A destination as it is shown.
+/// The current state of a destination.
 #[derive(Debug, Clone)]
 pub struct DestinationView {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind and target.
     pub description: String,
-    /// What it has counted.
+    /// Its counters.
     pub counters: Snapshot,
+    /// Capacity of its queue, in bytes.
+    pub queue_bytes_max: u64,
 }
 
 impl Destination {
@@ -57,25 +59,26 @@ impl Destination {
         Ok(Self(Arc::new(Shared { settings, description, tap, queue, counters, stored: Notify::new() })))
     }
 
-    /// What collects its values.
+    /// The tap that collects its values.
     #[must_use]
     pub fn tap(&self) -> Arc<Tap> {
         Arc::clone(&self.0.tap)
     }
 
-    /// What can be seen of it.
+    /// The current state.
     #[must_use]
     pub fn view(&self) -> DestinationView {
         DestinationView {
             name: self.0.settings.name.clone(),
             description: self.0.description.clone(),
             counters: self.0.counters.snapshot(),
+            queue_bytes_max: self.0.settings.limits.bytes_max,
         }
     }
 
     fn failed(&self, error: &QueueError) {
         self.0.counters.failed(&error.to_string());
-        tracing::error!(destination = self.0.settings.name, %error, "the queue does not work");
+        tracing::error!(destination = self.0.settings.name, %error, "cannot use the queue");
     }
 
     fn show_size(&self) {
@@ -85,7 +88,7 @@ impl Destination {
         }
     }
 
-    /// Writes what was collected to the queue. It blocks.
+    /// Writes collected values to the queue. Blocks.
     pub fn flush(&self) {
         self.append(&self.0.tap.take());
     }
@@ -106,7 +109,7 @@ impl Destination {
         self.show_size();
     }
 
-    /// Writes collected values to the queue, for ever.
+    /// Writes collected values to the queue, forever.
     pub async fn store(self) {
         let mut ticks = interval(self.0.settings.flush);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,12 +118,12 @@ impl Destination {
             ticks.tick().await;
             let blocks = self.0.tap.take();
             idle = if blocks.is_empty() { idle + 1 } else { 0 };
-            // Records expire also while nothing comes.
+            // Records also expire while no values arrive.
             if blocks.is_empty() && (self.0.settings.limits.age_max.is_none() || idle % IDLE_TICKS != 0) {
                 continue;
             }
             let destination = self.clone();
-            // It does not panic, and if it does, the next tick goes on.
+            // If it panics, the next tick continues.
             let _ = spawn_blocking(move || destination.append(&blocks)).await;
             self.0.stored.notify_one();
         }
@@ -138,12 +141,12 @@ impl Destination {
         &self.0.counters
     }
 
-    /// Waits until something is stored, at most so long.
+    /// Waits until something is stored, at most for this time.
     pub(super) async fn stored(&self, most: Duration) {
         let _ = timeout(most, self.0.stored.notified()).await;
     }
 
-    /// Does what blocks; `None` if it panics.
+    /// Runs a blocking function; `None` if it panics.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -168,9 +171,9 @@ impl Destination {
         }
     }
 
-    /// The next batch of the queue, and the records among it that have to stay behind parked ones. It blocks.
+    /// The next batch of the queue, and the records in it that must stay behind parked ones. Blocks.
     pub(super) fn front(&self, records_max: usize) -> Option<(Batch, Vec<Record>)> {
-        // Nothing is dropped because a variable is away: with too much of that, the others wait, too.
+        // Nothing is dropped because a variable is unavailable. If too much is parked, the other records wait too.
         if self.0.queue.is_parking_full() {
             return None;
         }
@@ -178,12 +181,12 @@ impl Destination {
         Some(self.0.queue.split(batch))
     }
 
-    /// The next batch of what is parked. It blocks.
+    /// The next batch of parked records. Blocks.
     pub(super) fn front_parked(&self, records_max: usize) -> Option<Batch> {
         self.found(self.0.queue.front_parked(records_max))
     }
 
-    /// Whether anything is parked.
+    /// Whether any records are parked.
     pub(super) fn has_parked(&self) -> bool {
         self.0.queue.has_parked()
     }
@@ -201,14 +204,14 @@ impl Destination {
         }
     }
 
-    /// Removes all up to a number from the queue, and parks some of it; `false` if the disk does not
-    /// work, and all is as it was. It blocks.
+    /// Removes all records up to a number from the queue, and parks some of them. `false` if the disk fails; nothing has changed
+    /// then. Blocks.
     pub(super) fn confirm(&self, through: u64, parked: &[Record]) -> bool {
         let confirmed = self.0.queue.confirm(through, parked);
         self.is_confirmed(confirmed)
     }
 
-    /// Removes a batch from what is parked, except some; `false` as above. It blocks.
+    /// Removes a batch of parked records, except some. `false` if the disk fails. Blocks.
     pub(super) fn confirm_parked(&self, batch: &Batch, except: &HashSet<u64>) -> bool {
         let confirmed = self.0.queue.confirm_parked(batch, except);
         self.is_confirmed(confirmed)

@@ -1,6 +1,6 @@
-//! InfluxDB line protocol over HTTP, which other databases of time series understand, too.
+//! InfluxDB line protocol over HTTP. Other time series databases support it, too.
 //!
-//! A point is known by its tag and time, so a value that is sent again replaces itself.
+//! A point is identified by tag and time, so a value that is sent again replaces itself.
 
 use super::block::Record;
 use super::settings::DestinationSettings;
@@ -17,10 +17,10 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
 use taktwerk_types::{BuiltInType, Variant};
 
-/// The part of an answer that is read.
+/// Bytes of an answer that are read.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// A database that lines are sent to.
+/// A database that receives lines.
 pub struct InfluxSink {
     endpoint: Endpoint,
     measurement: String,
@@ -30,7 +30,7 @@ pub struct InfluxSink {
 
 /// Why lines were not stored.
 enum Failed {
-    /// The database refuses a line of them.
+    /// The database rejects a line.
     Data(String),
     Other(Fault),
 }
@@ -98,7 +98,7 @@ impl InfluxSink {
             None => self.endpoint.open(self.deadline).await?,
         };
         let mut taken = Taken::default();
-        // A part with a line that is refused is halved until only that line is left out.
+        // If a line is rejected, the part is halved until only that line is omitted.
         let mut parts: Vec<&[Record]> = vec![&batch.records];
         while let Some(part) = parts.pop() {
             let lines = part.iter().map(|record| line(&self.measurement, record)).collect();
@@ -126,14 +126,14 @@ fn percent(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             out.push(char::from(byte));
         } else {
-            // Writing into a text does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(out, "%{byte:02X}");
         }
     }
     out
 }
 
-/// A name with a backslash before each of some characters. Line breaks have no place in it, and no backslash at its end.
+/// Escapes some characters of a name with a backslash. Line breaks and a trailing backslash are not allowed in names.
 fn escaped(text: &str, special: &[char]) -> String {
     let mut out = String::new();
     for char in text.chars() {
@@ -149,7 +149,7 @@ fn escaped(text: &str, special: &[char]) -> String {
     if out.is_empty() { "_".to_owned() } else { out }
 }
 
-/// The line of a record: numbers and Booleans in the field `value`, all else in `text`.
+/// The line of a record: numbers and Booleans in the field `value`, everything else in `text`.
 fn line(measurement: &str, record: &Record) -> String {
     let mut line =
         format!("{measurement},tag={} status={}i", escaped(&record.tag, &[',', '=', ' ']), record.status.0);
@@ -161,14 +161,14 @@ fn line(measurement: &str, record: &Record) -> String {
         _ => None,
     };
     let text = match (value, number) {
-        // The format has no infinity, and nothing that is no number.
+        // The format supports neither infinity nor NaN.
         (_, Some(number)) if number.is_finite() => None,
         (_, Some(number)) => Some(number.to_string()),
         (Variant::Empty, None) => None,
         (Variant::String(text), None) => Some(text.as_str().to_owned()),
         (other, None) => Some(to_json(other).to_string()),
     };
-    // Writing into a text does not fail.
+    // Writing to a string cannot fail.
     let _ = match (text, number) {
         (Some(text), _) => {
             write!(line, ",text=\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_those_of_the_versions() {
+    fn paths_depend_on_the_version() {
         let path = |text: &str| sink(text).unwrap().endpoint.path().to_owned();
         let v2 = "url = \"http://h:8086\"\norg = \"my org\"\nbucket = \"b&c\"";
         assert_eq!(path(v2), "/api/v2/write?org=my%20org&bucket=b%26c&precision=ns");

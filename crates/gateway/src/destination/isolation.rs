@@ -1,5 +1,5 @@
-//! Questions about nodes to a server of which single nodes may not answer: one request for all of them, and if there is no
-//! answer, one for each.
+//! Requests about nodes to a server that may not answer for single nodes: one request for all nodes, and if there is no answer,
+//! one per node.
 
 use core::future::Future;
 use core::time::Duration;
@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 use taktwerk_types::NodeId;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Requests for single nodes that are under way at the same time.
+/// Most concurrent requests for single nodes.
 const ALONE_MAX: usize = 32;
-/// Nodes that are remembered because they did not answer.
+/// Most unresponsive nodes that are remembered.
 const SLOW_MAX: usize = 10_000;
 
 /// Why there are no answers.
@@ -19,25 +19,25 @@ const SLOW_MAX: usize = 10_000;
 pub(super) enum Unanswered<E> {
     /// The request failed.
     Failed(E),
-    /// It is the server that does not answer, or is too slow for so many nodes.
+    /// The server does not answer, or is too slow for so many nodes.
     Silent,
 }
 
-/// The nodes that did not answer. They are asked in requests of their own, so that others do not wait for them.
+/// The unresponsive nodes. They get separate requests, so that others do not wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Isolation {
     slow: HashSet<NodeId>,
 }
 
-/// How long answers are waited for, of the deadline of a batch: for the request with all nodes, and for those with one.
-/// Both and a sign of life have to fit into it.
+/// Timeouts within the deadline of a batch: for the request with all nodes, and for single requests. Both and a probe of the
+/// server must fit into the deadline.
 fn waits(deadline: Duration) -> (Duration, Duration) {
     (deadline / 3, deadline / 6)
 }
 
 impl Isolation {
-    /// Asks about nodes, each of which occurs once. The answers come in the order of the questions; `None` for a node that
-    /// does not answer though the server does. `probe` says whether the server answers at all.
+    /// Asks about nodes, each of which occurs once. Answers are in the order of the questions; `None` for a node that does not
+    /// answer although the server does. `probe` checks whether the server answers at all.
     ///
     /// # Errors
     /// A request failed, or the server does not answer in time.
@@ -73,7 +73,7 @@ impl Isolation {
                 hanging.extend(quick.iter().map(|(node, _)| node).filter(is_open).cloned());
             }
         }
-        // If most do not answer, the server is too slow for so many of them.
+        // If most nodes do not answer, the server is too slow for so many.
         let is_server = quick.len() > 1 && hanging.len() * 2 > quick.len();
         let is_silent = answers.is_empty() && !questions.is_empty();
         if is_server || is_silent && !timeout(wait_alone, probe).await.unwrap_or(false) {
@@ -84,7 +84,7 @@ impl Isolation {
         Ok(questions.iter().map(|(node, _)| answers.remove(node)).collect())
     }
 
-    /// Remembers a node that does not answer.
+    /// Remembers an unresponsive node.
     fn hangs(&mut self, node: NodeId) {
         if self.slow.len() < SLOW_MAX {
             self.slow.insert(node);
@@ -92,7 +92,7 @@ impl Isolation {
     }
 }
 
-/// Asks about each node in a request of its own until `end`; gives the answers there are.
+/// Asks about each node in a separate request until `end`; returns the answers so far.
 async fn each<Q, A, E, F: Future<Output = Result<Vec<A>, E>>>(
     questions: Vec<(NodeId, Q)>,
     end: Instant,
@@ -123,10 +123,10 @@ mod tests {
         NodeId::numeric(1, number)
     }
 
-    /// A server that answers unless it is asked about one of the nodes that hang.
+    /// A server that does not answer if an unresponsive node is among the questions.
     struct Fake {
         hanging: Mutex<HashSet<NodeId>>,
-        /// How many nodes each request had.
+        /// The number of nodes in each request.
         asked: Mutex<Vec<usize>>,
     }
 
@@ -158,16 +158,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_that_hangs_is_asked_alone_from_then_on() {
+    async fn an_unresponsive_node_gets_separate_requests() {
         let (fake, mut isolation) = (Fake::new([3]), Isolation::default());
         let expected: Vec<_> = (1..=100).map(|number| (number != 3).then_some(number * 10)).collect();
         assert_eq!(fake.ask(&mut isolation, 1..=100, true).await.unwrap(), expected);
         // Now the others are answered in one request.
         assert_eq!(fake.ask(&mut isolation, 1..=100, true).await.unwrap(), expected);
         assert_eq!(*fake.asked.lock().unwrap(), [99, 1]);
-        // By itself it is the node that hangs, and not the server.
+        // Alone, it is identified as the unresponsive node, because the server answers the probe.
         assert_eq!(fake.ask(&mut isolation, [3], true).await.unwrap(), [None]);
-        // It answers again: once alone, and then with the others.
+        // When it answers again, it is asked once alone and then with the others.
         fake.hanging.lock().unwrap().clear();
         assert_eq!(fake.ask(&mut isolation, 1..=4, true).await.unwrap()[2], Some(30));
         assert_eq!(fake.ask(&mut isolation, 1..=4, true).await.unwrap()[2], Some(30));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_node_alone_hangs_if_the_server_answers_something_else() {
+    async fn a_single_node_is_unresponsive_if_the_server_answers_a_probe() {
         let (fake, mut isolation) = (Fake::new([3]), Isolation::default());
         assert!(matches!(fake.ask(&mut isolation, [3], false).await, Err(Unanswered::Silent)));
         assert!(isolation.slow.is_empty());
@@ -183,18 +183,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_slow_is_not_taken_for_nodes_that_hang() {
+    async fn a_slow_server_is_not_mistaken_for_unresponsive_nodes() {
         let (fake, mut isolation) = (Fake::new(1..=60), Isolation::default());
         assert!(matches!(fake.ask(&mut isolation, 1..=100, true).await, Err(Unanswered::Silent)));
         assert!(isolation.slow.is_empty());
-        // More nodes hang than are asked at the same time.
+        // More unresponsive nodes than concurrent requests.
         let fake = Fake::new(1..=40);
         let answers = fake.ask(&mut isolation, (1..=100).rev(), true).await.unwrap();
         assert_eq!(answers.iter().flatten().count(), 60);
     }
 
     #[tokio::test]
-    async fn nothing_is_asked_about_no_node() {
+    async fn an_empty_list_sends_no_request() {
         let (fake, mut isolation) = (Fake::new([]), Isolation::default());
         assert!(fake.ask(&mut isolation, [], false).await.unwrap().is_empty());
         assert!(fake.asked.lock().unwrap().is_empty());

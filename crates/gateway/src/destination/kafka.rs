@@ -1,5 +1,5 @@
-//! Records in a topic of Apache Kafka. Each has its tag as key, so that values of a tag stay in order in one partition, and
-//! the key of the value as header, so that consumers can recognize duplicates.
+//! Records in a topic of Apache Kafka. The tag is the record key, so that values of a tag stay in order in one partition. A
+//! header contains the key of the value, so that consumers can detect duplicates.
 
 use super::block::Record as Value;
 use super::settings::DestinationSettings;
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use taktwerk_types::UtcTime;
 
-/// Most bytes of records in one request. Brokers take a megabyte unless they are told otherwise.
+/// Most bytes of records in one request. Brokers accept a megabyte by default.
 const REQUEST_MAX: usize = 900_000;
-/// Longest name of a topic, and what it may have.
+/// Longest name of a topic.
 const TOPIC_LEN_MAX: usize = 249;
 const PAYLOAD: &str = r#"{"tag":"{tag}","time":"{time}","status":"{status}","value":{value}}"#;
 
-/// How a user is told to the brokers.
+/// The SASL mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mechanism {
     Plain,
@@ -34,14 +34,14 @@ enum Mechanism {
     Scram512,
 }
 
-/// A topic that values are sent to.
+/// A topic that receives values.
 pub struct KafkaSink {
     brokers: Vec<String>,
     is_tls: bool,
     ca_file: Option<PathBuf>,
     user: Option<(String, PathBuf, Mechanism)>,
     topic: String,
-    /// Partitions and replicas of a topic that is made.
+    /// Partitions and replicas for creating the topic.
     make: Option<(i32, i16)>,
     payload: Template,
     deadline: Duration,
@@ -89,13 +89,13 @@ impl KafkaSink {
             && !is_tls
             && !is_open
         {
-            let hint = "set tls = true, or allow_plaintext_password = true where nobody can listen";
+            let hint = "set tls = true, or allow_plaintext_password = true on a trusted network";
             if !is_here {
-                return Err(fields.mistake("the password would cross the network readably", hint));
+                return Err(fields.mistake("the password would cross the network unencrypted", hint));
             }
-            // The client library connects to every address that a broker names, and tells it the password.
+            // The client library connects to every address that a broker returns, and sends the password there.
             if *mechanism == Mechanism::Plain {
-                let problem = "mechanism = \"plain\" sends the password readably to every address that the brokers \
+                let problem = "mechanism = \"plain\" sends the password unencrypted to every address that the brokers \
                                advertise, and not only to this machine";
                 let hint = "use scram-sha-512 or scram-sha-256, set tls = true, or allow_plaintext_password = true if \
                             the brokers advertise no other machine";
@@ -133,9 +133,9 @@ impl KafkaSink {
         Fault::other(self.target(), crate::tls::advice(&told).map_or(told.as_str(), |advice| advice))
     }
 
-    /// Connects, and finds the partitions of the topic.
+    /// Connects, and determines the partitions of the topic.
     async fn connect(&self) -> Result<Vec<PartitionClient>, Fault> {
-        // The library tries again by itself, and counts only its pauses. This leaves time to say why it failed.
+        // The library retries by itself and counts only its pauses. This leaves time to report why it failed.
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(50),
             max_backoff: Duration::from_secs(1),
@@ -148,7 +148,7 @@ impl KafkaSink {
             builder = builder.tls_config(crate::tls::client(self.ca_file.as_deref())?);
         }
         if let Some((user, file, mechanism)) = &self.user {
-            // Read each time: passwords are changed.
+            // Read the file each time, because passwords change.
             let password = taktwerk_config::file::read_text(file, 4096);
             let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
             let password = password.trim_end_matches(['\r', '\n']).to_owned();
@@ -167,7 +167,7 @@ impl KafkaSink {
         try_join_all(clients).await.map_err(|error| self.failed(&error))
     }
 
-    /// The number of the topic's partitions. The topic is made if that is wanted.
+    /// The number of the topic's partitions. Creates the topic if configured.
     async fn partition_count(&self, client: &Client) -> Result<i32, Fault> {
         let topics = client.list_topics().await.map_err(|error| self.failed(&error))?;
         if let Some(topic) = topics.iter().find(|topic| topic.name == self.topic) {
@@ -182,12 +182,12 @@ impl KafkaSink {
         let millis = self.deadline.as_millis().min(60_000) as i32;
         match controller.create_topic(self.topic.as_str(), partitions, replicas, millis).await {
             Ok(()) => Ok(partitions),
-            // Another gateway was faster: next time it is found.
+            // Another gateway may have created it: the next attempt finds it.
             Err(error) => Err(self.failed(&error)),
         }
     }
 
-    /// A topic without partitions takes nothing: values wait until it has some.
+    /// A topic without partitions accepts nothing: values wait until it has some.
     fn check_partitions(&self, count: usize) -> Result<(), Fault> {
         match count {
             0 => Err(self.failed(&"the topic has no partitions yet")),
@@ -205,7 +205,7 @@ impl KafkaSink {
         Timed { record, received: date_time(value.received) }
     }
 
-    /// The records of a batch by partition.
+    /// Groups the records of a batch by partition.
     fn spread(&self, batch: &Batch, partitions: usize) -> Result<Vec<Vec<Timed>>, Fault> {
         self.check_partitions(partitions)?;
         let mut parts: Vec<Vec<Timed>> = (0..partitions).map(|_| Vec::new()).collect();
@@ -231,7 +231,7 @@ impl KafkaSink {
             taken.refused += part.refused;
             taken.reason = part.reason.or(taken.reason);
         }
-        // After a failure or a deadline nothing of the connection is used again.
+        // After a failure or a missed deadline the connection is not used again.
         self.partitions = partitions;
         Ok(taken)
     }
@@ -252,7 +252,7 @@ fn date_time(time: UtcTime) -> DateTime<Utc> {
 async fn send_part(client: &PartitionClient, records: Vec<Timed>) -> Result<Taken, Error> {
     let mut parts = Parts::new(records);
     while let Some(part) = parts.waiting.pop() {
-        // The library takes the records, and those that are refused have to be there.
+        // The library consumes the records, but rejected ones are needed again.
         let records = part.iter().map(|timed| timed.record.clone()).collect();
         match client.produce(records, Compression::NoCompression).await {
             Ok(_) => {}
@@ -265,16 +265,16 @@ async fn send_part(client: &PartitionClient, records: Vec<Timed>) -> Result<Take
     Ok(parts.taken)
 }
 
-/// Whether other records might be taken.
+/// Whether the error concerns the records, so that others might be accepted.
 fn is_of_records(error: &ProtocolError) -> bool {
     use ProtocolError::{InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordListTooLarge};
     matches!(error, MessageTooLarge | RecordListTooLarge | InvalidTimestamp | InvalidRecord)
 }
 
-/// The requests of a partition. One that the broker refuses because of its records is halved until only the record that is
-/// wrong by itself is left out.
+/// The requests of a partition. One that the broker rejects because of its records is halved until only the invalid record is
+/// omitted.
 struct Parts {
-    /// The next one is the last.
+    /// A stack: the next request is the last.
     waiting: Vec<Vec<Timed>>,
     taken: Taken,
 }
@@ -303,7 +303,7 @@ impl Parts {
             self.waiting.extend([right, left]);
             return;
         }
-        // Clocks of devices may be years off. The value has its own time in what is sent.
+        // Clocks of devices may be years off. The payload still contains the value's own time.
         let mut timed = left.first_mut().filter(|_| matches!(error, ProtocolError::InvalidTimestamp));
         if let Some(timed) = timed.take_if(|timed| timed.record.timestamp != timed.received) {
             timed.record.timestamp = timed.received;
@@ -313,14 +313,14 @@ impl Parts {
         self.taken.refused += left.len();
         let what = match error {
             ProtocolError::InvalidTimestamp => "the time of a value is wrong for the broker",
-            ProtocolError::InvalidRecord => "the broker does not take a value",
+            ProtocolError::InvalidRecord => "the broker rejects a value",
             _ => "a value is too large for the broker",
         };
         self.taken.reason = Some(format!("{what}: {error}"));
     }
 }
 
-/// The partition of a key, as Kafka's own producers choose it: murmur2 without its sign.
+/// The partition of a key, as chosen by Kafka's own producers: murmur2 without sign.
 fn partition(key: &[u8], count: usize) -> usize {
     (murmur2(key) & 0x7FFF_FFFF) as usize % count.max(1)
 }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_to_the_partitions_that_other_producers_choose() {
+    fn keys_map_to_the_partitions_of_other_producers() {
         // From the tests of Kafka itself (UtilsTest.testMurmur2).
         for (key, hash) in [
             ("21", -973_932_308_i32),
@@ -398,11 +398,11 @@ mod tests {
             ("brokers = \"a\"\nuser = \"u\"", "g.toml:1: a user needs a name and a password"),
             (
                 "brokers = \"a\"\nuser = \"u\"\npassword_file = \"p\"\ntls = false",
-                "g.toml:1: the password would cross the network readably",
+                "g.toml:1: the password would cross the network unencrypted",
             ),
             (
                 "brokers = \"localhost\"\nuser = \"u\"\npassword_file = \"p\"\nmechanism = \"plain\"",
-                "g.toml:1: mechanism = \"plain\" sends the password readably to every address",
+                "g.toml:1: mechanism = \"plain\" sends the password unencrypted to every address",
             ),
         ] {
             let error = sink(text).err().unwrap();
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_without_partitions_takes_nothing() {
+    fn a_topic_without_partitions_accepts_nothing() {
         let sink = sink("brokers = \"a\"").unwrap();
         let error = sink.spread(&batch(20), 0).err().unwrap().to_string();
         assert!(error.contains("the topic has no partitions yet"), "{error}");
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!((parts.len(), parts.iter().map(Vec::len).sum::<usize>()), (3, 20));
     }
 
-    /// What a broker takes that refuses some records: their numbers and times in seconds, and what is refused.
+    /// The records accepted by a broker that rejects some: numbers and times in seconds, and the result.
     fn sent(refuses: impl Fn(u64, i64) -> Option<ProtocolError>) -> (Vec<(u64, i64)>, Taken) {
         let sink = sink("brokers = \"a\"").unwrap();
         let mut parts = Parts::new(sink.spread(&batch(9), 1).unwrap().remove(0));
@@ -462,9 +462,9 @@ mod tests {
     }
 
     #[test]
-    fn one_record_that_is_wrong_does_not_stop_the_others() {
+    fn an_invalid_record_does_not_stop_the_others() {
         for (error, said) in [
-            (ProtocolError::InvalidRecord, "the broker does not take a value"),
+            (ProtocolError::InvalidRecord, "the broker rejects a value"),
             (ProtocolError::MessageTooLarge, "a value is too large"),
             (ProtocolError::InvalidTimestamp, "the time of a value is wrong"),
         ] {
@@ -472,7 +472,7 @@ mod tests {
             assert_eq!(took.iter().map(|it| it.0).collect::<Vec<_>>(), [1, 2, 3, 5, 6, 7, 8, 9]);
             assert!(taken.refused == 1 && taken.reason.as_ref().unwrap().starts_with(said), "{taken:?}");
         }
-        // A time that the broker does not take becomes that of receipt; the order stays.
+        // A time that the broker rejects is replaced by the time of receipt; the order is kept.
         let (took, taken) = sent(|_, time| (time == 4).then_some(ProtocolError::InvalidTimestamp));
         assert_eq!(took.iter().map(|it| it.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert_eq!((took[3].1, took[4].1, taken), (1_700_000_000, 5, Taken::default()));

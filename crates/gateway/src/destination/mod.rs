@@ -1,11 +1,11 @@
-//! Destinations: where values of tags are sent, stored on disk until the destination has confirmed them.
+//! Destinations: values of tags are sent there. They are stored on disk until the destination has confirmed them.
 //!
-//! - [`block`]: values as they are stored; [`tap`]: collects values from the feeds; [`pattern`]: which tags; [`nodes`]: variables
-//!   of other nodes;
-//! - [`queue`]: the queue on disk, `parked`: what waits in it for single variables; [`forward`]: from the tap to the queue;
-//!   [`sending`]: from the queue to the destination; [`counters`]: what is counted;
-//! - [`settings`]: what every destination has; [`template`]: texts with placeholders;
-//! - `publishing`: messages that an MQTT broker confirms;
+//! - [`block`]: storage format of values; [`tap`]: collects values from the feeds; [`pattern`]: selects tags; [`nodes`]:
+//!   variables of other nodes;
+//! - [`queue`]: the queue on disk, `parked`: records that wait for single variables; [`forward`]: from the tap into the queue;
+//!   [`sending`]: from the queue to the destination; [`counters`]: counters;
+//! - [`settings`]: settings common to all destinations; [`template`]: texts with placeholders;
+//! - `publishing`: messages confirmed by an MQTT broker;
 //! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`pubsub`], [`sparkplug`], `kafka`, `nats`, `parquet`, `postgres`: the kinds of
 //!   destinations.
 
@@ -45,35 +45,35 @@ use futures_util::future::BoxFuture;
 /// Values that are sent together. They are sent again until the destination has confirmed them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// The queue. With the number of a record it makes a key that no other record has.
+    /// The id of the queue. Together with the number of a record it forms a unique key.
     pub queue: String,
     /// The records, oldest first.
     pub records: Vec<Record>,
-    /// Whether nothing else waited in the queue when it was taken.
+    /// Whether the queue contained nothing else when the batch was taken.
     pub is_last: bool,
 }
 
 impl Batch {
-    /// The key of a record: the same each time that it is sent, so that the destination can recognize duplicates.
+    /// The key of a record. It does not change when the record is sent again, so the destination can detect duplicates.
     #[must_use]
     pub fn key(&self, record: &Record) -> String {
         format!("{}-{}", self.queue, record.number)
     }
 }
 
-/// What a destination says of a batch that it has taken.
+/// The destination's answer to an accepted batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Records that it will never take, whatever is tried.
+    /// The number of records that it rejects permanently.
     pub refused: usize,
-    /// Why, or why records are parked.
+    /// The reason for rejected or parked records.
     pub reason: Option<String>,
-    /// The numbers of records that it does not take now, although it takes others. They are sent again later, also behind
-    /// records of other tags. If a record is among them, all records of its tag behind it are.
+    /// The numbers of records that it does not accept now, although it accepts others. They are sent again later, possibly after
+    /// records of other tags. If a record is listed, all later records of its tag must be listed too.
     pub parked: Vec<u64>,
 }
 
-/// What is allowed in a destination's settings but cannot work with the tags that it gets.
+/// Valid settings of a destination that cannot work with its tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concern {
     /// The setting.
@@ -84,29 +84,29 @@ pub struct Concern {
     pub hint: String,
 }
 
-/// A kind of destination. One value is one destination.
+/// A destination of some kind.
 pub trait Sink: Send {
-    /// What it is, in a few words for people: `MQTT 5 broker:1883`.
+    /// A short description for users: `MQTT 5 broker:1883`.
     fn describe(&self) -> String;
 
-    /// Looks at the names of the tags that it gets.
+    /// Checks the names of its tags.
     fn review(&self, tags: &[String]) -> Option<Concern> {
         let _ = tags;
         None
     }
 
-    /// Most records that it takes together, if it has a limit of its own.
+    /// Maximum number of records per batch, if the destination has its own limit.
     fn batch_max(&self) -> Option<usize> {
         None
     }
 
-    /// Whether a batch is worth it now, if so many records wait and the oldest has waited so long.
+    /// Whether to send a batch now, given the number of queued records and the age of the oldest.
     fn is_worth_it(&self, queued: u64, waited: Duration) -> bool {
         let _ = (queued, waited);
         true
     }
 
-    /// Sends a batch, and connects first if there is no connection. It returns when the destination has confirmed the
-    /// batch. After an error the same batch is sent again. Dropping the future must leave the sink usable.
+    /// Sends a batch, connecting first if necessary. Returns when the destination has confirmed the batch. After an error the
+    /// same batch is sent again. Dropping the future must leave the sink usable.
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>>;
 }

@@ -1,4 +1,4 @@
-//! Messages to an MQTT broker, with QoS 1: a batch is confirmed when the broker has confirmed each message.
+//! Messages to an MQTT broker with QoS 1: a batch is confirmed when the broker has confirmed each message.
 
 use super::publishing::{Message, Messages, Publishing};
 use super::settings::DestinationSettings;
@@ -15,10 +15,10 @@ const TOPIC_LEN_MAX: usize = 65_535;
 const TOPIC: &str = "taktwerk/{tag}";
 const PAYLOAD: &str = r#"{"key":"{key}","tag":"{tag}","time":"{time}","status":"{status}","value":{value}}"#;
 
-/// A broker that values are sent to.
+/// A broker that receives values.
 pub struct MqttSink {
     publishing: Publishing,
-    /// Whether the broker keeps the last message of each topic.
+    /// Whether the broker retains the last message of each topic.
     retain: bool,
     topic: Template,
     payload: Template,
@@ -91,7 +91,7 @@ impl MqttSink {
     }
 }
 
-/// A text as part of a topic: what has a meaning in filters is replaced.
+/// A text as part of a topic. Characters with a meaning in filters are replaced.
 fn topic_text(text: &str) -> String {
     text.replace(['+', '#', '\0'], "_")
 }
@@ -104,7 +104,7 @@ impl Sink for MqttSink {
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {
         Box::pin(async move {
             self.publishing.open().await?;
-            // Behind the connection: the broker says how large they may be.
+            // After connecting, because the broker announces its maximum size.
             self.publishing.send(self.messages(batch)).await
         })
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_is_json_unless_another_one_is_wanted() {
+    fn the_payload_is_json_by_default() {
         let messages = sink("").unwrap().messages(&batch(&[("L/\"a\"", "x\"y")]));
         let json: serde_json::Value = serde_json::from_slice(&messages.messages[0].payload).unwrap();
         assert_eq!(
@@ -184,8 +184,8 @@ mod tests {
         assert!(error.contains("did you mean `url`"), "{error}");
     }
 
-    /// A broker of MQTT 5 that takes packets of at most so many bytes, and ends the connection at a larger one. Gives its port,
-    /// and the payloads that it has taken.
+    /// A broker of MQTT 5 that accepts packets up to a size, and closes the connection after a larger one. Returns its port, and
+    /// the accepted payloads.
     async fn small_broker(packet_max: usize) -> (u16, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_are_as_large_as_the_broker_takes_and_what_is_larger_alone_is_refused() {
+    async fn messages_respect_the_broker_limit_and_larger_values_are_rejected() {
         let long = "x".repeat(150);
         let values: Vec<(String, String)> = (0..30)
             .map(|at| ("L".to_owned(), if at == 10 { long.clone() } else { format!("value {at:03}") }))
@@ -245,7 +245,7 @@ mod tests {
             let mut sink = sink_at(&format!("mqtt://127.0.0.1:{port}"), &more).unwrap();
             let answer = sink.send(&batch).await.unwrap();
             assert_eq!(answer.refused, 1, "{answer:?}");
-            assert!(answer.reason.unwrap().contains("that the broker takes"));
+            assert!(answer.reason.unwrap().contains("that the broker accepts"));
             let taken = taken.lock().unwrap().concat();
             let count = (0..30).filter(|at| taken.contains(&format!("value {at:03}"))).count();
             assert!(count == 29 && !taken.contains(&long), "{taken}");

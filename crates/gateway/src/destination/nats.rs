@@ -1,6 +1,6 @@
 //! Messages to NATS JetStream: a batch is confirmed when a stream has stored each message.
 //!
-//! The key of a value is the message id, by which a stream recognizes what is sent again within its duplicate window.
+//! The key of a value is the message id, by which a stream detects repeated messages within its duplicate window.
 
 use super::settings::DestinationSettings;
 use super::template::{Template, json_text};
@@ -16,19 +16,19 @@ use core::time::Duration;
 use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
 
-/// Messages that wait for their confirmation.
+/// Most messages that wait for confirmation.
 const UNCONFIRMED_MAX: usize = 1000;
-/// What a message has besides its payload, at most: its id and the name of that header.
+/// Most bytes of a message in addition to its payload: id and header name.
 const HEADERS_LEN: usize = 100;
 const SUBJECT: &str = "taktwerk.{tag}";
 const PAYLOAD: &str = r#"{"key":"{key}","tag":"{tag}","time":"{time}","status":"{status}","value":{value}}"#;
 
-/// A NATS server that values are sent to.
+/// A NATS server that receives values.
 pub struct NatsSink {
     server: NatsServer,
     subject: Template,
     payload: Template,
-    /// The stream to be made if there is none, with its subjects.
+    /// The stream to create if it does not exist, with its subjects.
     stream: Option<(String, Vec<String>)>,
     deadline: Duration,
     link: Option<(Client, Context)>,
@@ -129,7 +129,7 @@ impl NatsSink {
     }
 }
 
-/// A text as part of a subject: levels of a path become tokens, and what has a meaning is replaced.
+/// A text as part of a subject. Levels of a path become tokens, and special characters are replaced.
 fn subject_text(text: &str) -> String {
     let plain = |char: char| match char {
         '/' => '.',

@@ -1,5 +1,5 @@
-//! Variables of the server's address space that a destination gets besides tags, or instead of them: those of any node, by its
-//! NodeId. They are looked at in an interval; a value counts as new if its timestamps, its status or it itself has changed.
+//! Variables of the server's address space for a destination, in addition to tags or instead of them, selected by NodeId. They
+//! are sampled; a value is new if its timestamps, status or content have changed.
 
 use super::tap::{Tap, Tapped};
 use crate::fields::{Fields, Mistake, Setting};
@@ -17,14 +17,14 @@ const NAME_LEN_MAX: usize = 1000;
 /// Most fields.
 const FIELDS_MAX: usize = 10_000;
 
-/// A variable, and what it is called in what is sent.
+/// A variable, and its name in messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeField {
-    /// Its name, as path and name of a tag.
+    /// The name, in place of a tag's path and name.
     pub name: Arc<str>,
     /// The variable.
     pub node: ExpandedNodeId,
-    /// The line that names it.
+    /// The line of the setting.
     pub line: usize,
 }
 
@@ -63,7 +63,7 @@ impl NodeField {
             let (line, node) = entry.required("node", "\"nsu=urn:example:plant;s=Oven/Temperature\"")?;
             check_node(&entry, line, "node", &node)?;
             entry.finish()?;
-            // It was checked.
+            // Has been checked above.
             let Ok(node) = node.parse() else { continue };
             found.push(Self { name: name.into(), node, line });
         }
@@ -71,25 +71,25 @@ impl NodeField {
     }
 }
 
-/// A field while it is followed.
+/// A sampled field.
 struct Followed {
     name: Arc<str>,
     node: ExpandedNodeId,
     tapped: Tapped,
     handle: Option<VariableHandle>,
     last: Option<DataValue>,
-    /// What the destination was told last.
+    /// The last value passed to the destination.
     told: Option<(Variant, StatusCode)>,
 }
 
-/// The fields of a destination, as they are followed.
+/// Samples the fields of a destination.
 pub(crate) struct Follower {
     space: Arc<AddressSpace>,
     fields: Vec<Followed>,
 }
 
 impl Follower {
-    /// Follows fields. Their values go to the tap, whatever tags it takes.
+    /// Samples fields. Their values go to the tap, regardless of its tag patterns.
     pub(crate) fn new(space: Arc<AddressSpace>, fields: &[NodeField], tap: &Arc<Tap>) -> Self {
         let follow = |field: &NodeField| Followed {
             name: Arc::clone(&field.name),
@@ -102,7 +102,7 @@ impl Follower {
         Self { space, fields: fields.iter().map(follow).collect() }
     }
 
-    /// Looks again and again, for ever.
+    /// Samples repeatedly, forever.
     pub(crate) async fn run(mut self, every: Duration) {
         let mut ticks = interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -112,11 +112,11 @@ impl Follower {
         }
     }
 
-    /// Gives the values that are new to the tap.
+    /// Passes new values to the tap.
     pub(crate) fn look(&mut self, now: UtcTime) {
         for field in &mut self.fields {
             let id = resolve(&self.space, &field.node);
-            // The value of a node that was deleted says so; another one may have its id since.
+            // The handle of a deleted node reports that; its id may belong to another node now.
             let is_gone = |handle: &VariableHandle| handle.get().status() == StatusCode::BAD_NODE_ID_UNKNOWN;
             if field.handle.as_ref().is_none_or(is_gone) {
                 field.handle = id.and_then(|id| self.space.variable(&id).ok());
@@ -137,11 +137,11 @@ impl Followed {
         }
         let status = value.status();
         let content = value.value.clone().filter(|_| !status.is_bad()).unwrap_or_default();
-        // Destinations have no use for the encoding of a structure.
+        // Destinations cannot use the binary encoding of a structure.
         let is_structure = content.built_in_type() == Some(BuiltInType::ExtensionObject);
         let (content, status) =
             if is_structure { (Variant::Empty, StatusCode::BAD_NOT_SUPPORTED) } else { (content, status) };
-        // What is told, and not what is there: a value that is Bad is told without its content.
+        // Compare what was sent, not what is stored: a Bad value is sent without its content.
         let is_told = |(told, before): &(Variant, StatusCode)| *before == status && told.same_as(&content);
         let is_change = !self.told.as_ref().is_some_and(is_told);
         let time = value.source_timestamp.filter(|time| !time.is_null()).unwrap_or(now);
@@ -153,7 +153,7 @@ impl Followed {
     }
 }
 
-/// Whether nothing was stored since.
+/// Whether nothing was stored in the meantime.
 fn is_same(last: &DataValue, value: &DataValue) -> bool {
     let same_value = match (&last.value, &value.value) {
         (Some(last), Some(value)) => last.same_as(value),
@@ -165,7 +165,7 @@ fn is_same(last: &DataValue, value: &DataValue) -> bool {
         && last.server_timestamp == value.server_timestamp
 }
 
-/// The node in the server's namespaces, if they have its namespace.
+/// The node with the server's namespace index, if the server has the namespace.
 fn resolve(space: &AddressSpace, node: &ExpandedNodeId) -> Option<NodeId> {
     let mut id = node.node_id.clone();
     if !node.namespace_uri.as_str().is_empty() {
@@ -202,7 +202,7 @@ mod tests {
             ("fields = [\"a\"]", "a field has a name and a node"),
             ("fields = [{ name = \"a\" }]", "node is missing"),
             ("fields = [{ node = \"i=1\" }]", "name is missing"),
-            ("fields = [{ name = \"a\", node = \"x\" }]", "no NodeId"),
+            ("fields = [{ name = \"a\", node = \"x\" }]", "is not a NodeId"),
             ("fields = [{ name = \"/\", node = \"i=1\" }]", "no name of a field"),
             ("fields = [{ name = \"a\", node = \"i=1\", type = \"Int32\" }]", "type"),
             ("fields = [{ name = \"a\", node = \"i=1\" }, { name = \"a\", node = \"i=2\" }]", "two fields"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_nodes_come_when_they_change_and_while_the_node_is_there() {
+    fn values_of_nodes_are_sent_on_change_while_the_node_exists() {
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let plant = server.namespace("urn:plant");
         let level = plant.variable("Level", 1.5).add().unwrap();
@@ -234,12 +234,12 @@ mod tests {
             let begin = level.get().unwrap();
             assert_eq!(told(&mut follower), [of(begin), unknown]);
             assert_eq!(told(&mut follower), []);
-            // The same value again is new only where each value is wanted.
+            // An unchanged value is new only if every value is requested.
             level.set(begin);
             assert_eq!(told(&mut follower), if every { vec![of(begin)] } else { vec![] });
             level.set(begin + 1.0);
             assert_eq!(told(&mut follower), [of(begin + 1.0)]);
-            // Bad again and again.
+            // Repeatedly Bad.
             for (at, status) in [(1, StatusCode::BAD_DEVICE_FAILURE), (2, StatusCode::BAD_DEVICE_FAILURE)] {
                 let time = UtcTime::from_unix(Duration::from_secs(1_700_000_000 + at));
                 server.space().variable(level.id()).unwrap().set_with(begin, status, time, time);
@@ -248,7 +248,7 @@ mod tests {
             }
             level.set(begin);
             assert_eq!(told(&mut follower), [of(begin)]);
-            // A node that comes, goes, and comes again.
+            // A node is added, deleted, and added again.
             let later = plant.variable("Later", 7.0).add().unwrap();
             let good = ("Later".to_owned(), Variant::from(7.0), StatusCode::GOOD);
             assert_eq!(told(&mut follower), [good]);
@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(told(&mut follower), [gone]);
             plant.variable("Later", 8.0).add().unwrap();
             assert_eq!(told(&mut follower).len(), 1);
-            // Deleted and added again between two looks.
+            // Deleted and added again between two samples.
             server.space().delete_node(&NodeId::string(2, "Later")).unwrap();
             plant.variable("Later", 9.0).add().unwrap();
             let found = told(&mut follower);

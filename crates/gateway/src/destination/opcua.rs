@@ -1,5 +1,5 @@
-//! Values written to another OPC UA server: as values of its variables (Part 4 §5.11.4), or into their history (Part 11
-//! §6.9.2, where a value that is sent again replaces itself).
+//! Writes values to another OPC UA server: as values of its variables (Part 4 §5.11.4), or into their history (Part 11 §6.9.2,
+//! where a repeated value replaces itself).
 
 use super::block::Record;
 use super::isolation::{Isolation, Unanswered};
@@ -20,7 +20,7 @@ use taktwerk_schema::PerformUpdateType;
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
 const NODE: &str = "nsu=urn:taktwerk:gateway;s={tag}";
-/// Values in one request that updates a history.
+/// Most values in one history update request.
 const UPDATES_MAX: usize = 1000;
 /// ServerStatus.State, which every server has.
 const STATE: NodeId = NodeId::numeric(0, 2259);
@@ -33,24 +33,24 @@ enum Write {
     History,
 }
 
-/// A server that values are written to.
+/// A server that receives values.
 pub struct OpcUaSink {
     remote: Remote,
     session: String,
     node: Template,
-    /// The nodes of tags that are named one by one.
+    /// The nodes of individually configured tags.
     named: HashMap<String, String>,
     write: Write,
     deadline: Duration,
     link: Option<Link>,
-    /// The records of the batch under way that the server has decided on, and whether it has refused them. When the batch
-    /// is sent again, they are not: the variables would go back to older values.
+    /// Records of the current batch with a result from the server, and whether they were rejected. When the batch is sent again
+    /// they are skipped, because the variables would go back to older values.
     decided: BTreeMap<u64, bool>,
-    /// The nodes that do not answer.
+    /// The unresponsive nodes.
     isolation: Isolation,
 }
 
-/// A connection, with what is known of the nodes.
+/// A connection, with information about the nodes.
 struct Link {
     client: Client,
     nodes: HashMap<Arc<str>, Node>,
@@ -59,11 +59,11 @@ struct Link {
 #[derive(Debug, Clone)]
 struct Node {
     id: NodeId,
-    /// The type of its values, if it is a plain one.
+    /// The type of its values, if it is a built-in type.
     kind: Option<Kind>,
 }
 
-/// A server that does not take a value now may take it later.
+/// Whether a status is temporary, so that the server may accept the value later.
 fn is_passing(status: StatusCode) -> bool {
     [
         StatusCode::BAD_NO_COMMUNICATION,
@@ -79,7 +79,7 @@ fn is_passing(status: StatusCode) -> bool {
     .contains(&status)
 }
 
-/// Whether it is the node that does not take a value, and not the server.
+/// Whether a status concerns the node and not the server.
 fn is_of_node(status: StatusCode) -> bool {
     [StatusCode::BAD_NO_COMMUNICATION, StatusCode::BAD_NOT_CONNECTED, StatusCode::BAD_OUT_OF_SERVICE]
         .contains(&status)
@@ -133,8 +133,8 @@ impl OpcUaSink {
         }
     }
 
-    /// Finds the nodes of tags that are new on this connection; gives those that are not there, with the reason and whether
-    /// it passes.
+    /// Resolves the nodes of tags that are new on this connection. Returns missing ones with the reason and whether it is
+    /// temporary.
     async fn find(
         &mut self,
         link: &mut Link,
@@ -162,7 +162,7 @@ impl OpcUaSink {
         if found.is_empty() {
             return Ok(missing);
         }
-        // Several tags may have one node.
+        // Several tags may share a node.
         let nodes: HashSet<&NodeId> = found.iter().map(|(_, id)| id).collect();
         let nodes: Vec<(NodeId, ())> = nodes.into_iter().map(|id| (id.clone(), ())).collect();
         let client = &link.client;
@@ -196,14 +196,14 @@ impl OpcUaSink {
         Ok(missing)
     }
 
-    /// The value as it is written; `None` if it cannot be.
+    /// The value to write; `None` if it cannot be converted.
     fn value(&self, node: &Node, record: &Record) -> Option<DataValue> {
         let is_bare = self.write == Write::Value;
         if is_bare && record.status.is_bad() {
             return None;
         }
         let value = match node.kind {
-            // A value that is of another type is refused by the server, which says so best.
+            // Send a value of the wrong type unchanged: the server rejects it with the most precise status.
             Some(kind) => kind.coerce(record.value.clone()).unwrap_or_else(|| record.value.clone()),
             None => record.value.clone(),
         };
@@ -269,7 +269,7 @@ impl OpcUaSink {
         let parked: Vec<u64> = numbers().filter(|number| !self.decided.contains_key(number)).collect();
         let is_any_taken = numbers().any(|number| self.decided.get(&number) == Some(&false));
         if let (Some(fault), false) = (verdict.server, is_any_taken) {
-            // It takes nothing at all: the batch waits.
+            // The server accepts nothing: the batch waits.
             return Err(fault);
         }
         let mut refused = 0;
@@ -280,7 +280,8 @@ impl OpcUaSink {
         Ok(Taken { refused, reason, parked })
     }
 
-    /// Writes the values of nodes. Values of a node in one request may be written in any order, so each request has one.
+    /// Writes the values of nodes. The server may write values of the same node in one request in any order, so each request has
+    /// only one of them.
     async fn write_values(
         &mut self,
         client: &Client,
@@ -306,7 +307,7 @@ impl OpcUaSink {
             let results = self.isolation.ask(self.deadline, values, write, answers(client)).await;
             let results = results.map_err(|silence| self.unanswered(&silence))?;
             let mut results = wave.into_iter().zip(results);
-            // Nodes that take no value now: their later values wait with it, those of others do not.
+            // Nodes that accept no value now: their later values are parked with it, those of other nodes are not.
             nodes.retain(|(node, _)| match results.next() {
                 Some((number, Some(status))) => self.judge(verdict, node, number, status),
                 Some((_, None)) => {
@@ -357,7 +358,7 @@ impl OpcUaSink {
         Ok(())
     }
 
-    /// What a result of the server means for its value; false if it is to be written later.
+    /// Evaluates the result for a value; false if it must be written later.
     fn judge(&mut self, verdict: &mut Verdict, node: &NodeId, number: u64, status: StatusCode) -> bool {
         if !status.is_bad() {
             self.decided.insert(number, false);
@@ -377,19 +378,19 @@ impl OpcUaSink {
     }
 }
 
-/// Whether a server answers at all.
+/// Whether the server answers at all.
 async fn answers(client: &Client) -> bool {
     client.read_many([(STATE, Attribute::Value)]).await.is_ok()
 }
 
-/// What was learnt while a batch was written.
+/// Results of writing a batch.
 #[derive(Default)]
 struct Verdict {
-    /// Why values are refused.
+    /// Why values were rejected.
     reason: Option<String>,
-    /// Why values of single nodes wait.
+    /// Why values of single nodes are parked.
     waiting: Option<String>,
-    /// What the server has said that is not about a node.
+    /// An error of the server that does not concern a node.
     server: Option<Fault>,
 }
 

@@ -1,5 +1,5 @@
-//! Records that wait for single variables of a destination, in the file of the queue. The records behind them go on, except
-//! those of the same tags: each tag keeps its order.
+//! Parked records: they wait in the queue file for single variables of a destination. Later records of other tags continue, so
+//! each tag keeps its order.
 
 use super::block::{self, Record};
 use rusqlite::{Connection, params};
@@ -14,18 +14,18 @@ CREATE TABLE IF NOT EXISTS parked (
 CREATE INDEX IF NOT EXISTS parked_tag ON parked (tag, number);
 ";
 
-/// What is parked. The table is the truth; this is what is known of it.
+/// The parked records. The table is authoritative; this is a cache.
 #[derive(Debug, Default)]
 pub(super) struct Parked {
     tags: HashMap<Arc<str>, u64>,
     records: u64,
     bytes: u64,
-    /// The tag that the last turn ended with.
+    /// The tag with which the last turn ended.
     last: Option<Arc<str>>,
 }
 
 impl Parked {
-    /// Reads what is parked.
+    /// Reads the parked records.
     pub(super) fn load(connection: &Connection) -> Result<Self, rusqlite::Error> {
         let mut parked = Self::default();
         let sql = "SELECT tag, count(*), sum(length(body)) FROM parked GROUP BY tag";
@@ -81,7 +81,7 @@ impl Parked {
         self.bytes -= (len as u64).min(self.bytes);
     }
 
-    /// Removes a record; false if there is none.
+    /// Removes a record; false if it does not exist.
     pub(super) fn remove(&mut self, connection: &Connection, number: u64) -> Result<bool, rusqlite::Error> {
         let sql = "DELETE FROM parked WHERE number = ?1 RETURNING tag, length(body)";
         let mut remove = connection.prepare_cached(sql)?;
@@ -92,7 +92,7 @@ impl Parked {
         Ok(true)
     }
 
-    /// Removes the oldest records that were received before a time; gives their number.
+    /// Removes the oldest records received before a time. Returns their number.
     pub(super) fn expire(&mut self, connection: &Connection, before: i64) -> Result<u64, rusqlite::Error> {
         let mut expired = 0;
         while self.records > 0 {
@@ -107,7 +107,7 @@ impl Parked {
         Ok(expired)
     }
 
-    /// When the oldest was received.
+    /// When the oldest record was received.
     pub(super) fn oldest(&self, connection: &Connection) -> Result<Option<UtcTime>, rusqlite::Error> {
         if self.records == 0 {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Parked {
         Ok(Some(UtcTime::from_ticks(ticks)))
     }
 
-    /// The oldest records of tags, which take turns: at most so many, sorted by number, and those that cannot be read.
+    /// The oldest records, tags in turn: at most so many, sorted by number; and the numbers of unreadable ones.
     pub(super) fn front(
         &self,
         connection: &Connection,
@@ -148,9 +148,9 @@ impl Parked {
         Ok((records, damaged))
     }
 
-    /// The next turn begins behind the last of these tags.
+    /// Begins the next turn after the last of these tags.
     pub(super) fn turn(&mut self, records: &[Record]) {
-        // If the turn went past the end of the alphabet, it ended with the largest of those up to where it had begun.
+        // If the turn wrapped around, it ended with the largest tag up to its starting point.
         let mut tags: Vec<&Arc<str>> = records.iter().map(|record| &record.tag).collect();
         tags.sort_unstable();
         let behind = self.last.as_ref().map_or(0, |last| tags.partition_point(|tag| *tag <= last));

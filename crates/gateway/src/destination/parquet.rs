@@ -1,7 +1,7 @@
-//! Parquet files. A file is whole or not there, and a batch is a file, so each value is in the files once.
+//! Parquet files. A file is written atomically and contains one batch, so each value is stored once.
 //!
-//! The queue on disk is where values wait until there are enough for a file, or until the oldest has waited long enough. A
-//! file's name has the number of its first value: a batch that is written again replaces the file.
+//! Values wait in the queue on disk until there are enough for a file, or until the oldest has waited long enough. The file name
+//! contains the number of the first value, so writing a batch again replaces the file.
 
 use super::block::Record;
 use super::settings::DestinationSettings;
@@ -34,7 +34,7 @@ const SCHEMA: &str = "message tag_values {
     required int64 number;
 }";
 
-/// Parquet files in a folder.
+/// Parquet files in a directory.
 pub struct ParquetFiles {
     rows_max: usize,
     age_max: Duration,
@@ -44,7 +44,7 @@ pub struct ParquetFiles {
 struct Place {
     folder: PathBuf,
     sync: bool,
-    /// A write that passed its deadline goes on. The next one waits for it.
+    /// A write past its deadline continues in the background. The next write waits for it.
     writing: Mutex<()>,
 }
 
@@ -68,12 +68,12 @@ impl ParquetFiles {
 }
 
 impl Place {
-    /// Writes a file beside its place, and then puts it there.
+    /// Writes a temporary file, and then renames it.
     fn write(&self, batch: &Batch) -> io::Result<()> {
         let Some(first) = batch.records.first() else { return Ok(()) };
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::create_dir_all(&self.folder)?;
-        // Without a fraction, and without colons, which some systems do not permit in names.
+        // Without fraction, and without colons, which some systems do not allow in file names.
         let time = first.received.to_string();
         let time = time.split(['.', 'Z']).next().unwrap_or_default().replace(':', "-");
         let name = format!("{time}-{}.parquet", batch.key(first));
@@ -122,7 +122,7 @@ fn write_rows(file: File, batch: &Batch) -> Result<File, ParquetError> {
         column.typed::<ByteArrayType>().write_batch(&texts, Some(&levels), None)?;
         column.close()?;
     }
-    // Unsigned numbers have the bits of signed ones.
+    // Stores unsigned numbers as signed ones with the same bits.
     let statuses: Vec<i32> = records.iter().map(|record| record.status.0.cast_signed()).collect();
     if let Some(mut column) = group.next_column()? {
         column.typed::<Int32Type>().write_batch(&statuses, None, None)?;
@@ -151,7 +151,7 @@ fn number(record: &Record) -> Option<f64> {
     }
 }
 
-/// What is no number, and integers that a double cannot hold.
+/// Values that are not numbers, and integers that a double cannot represent.
 fn text(record: &Record) -> Option<String> {
     match (&record.value, number(record)) {
         (Variant::Empty, _) => None,
@@ -202,7 +202,7 @@ mod tests {
     use taktwerk_types::StatusCode;
 
     #[test]
-    fn a_batch_is_a_file_and_written_again_it_replaces_the_file() {
+    fn a_batch_is_one_file_and_rewriting_it_replaces_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let place = Place { folder: folder.path().join("deep"), sync: true, writing: Mutex::default() };
         let time = UtcTime::parse("2026-01-02T03:04:05.678901Z").unwrap();

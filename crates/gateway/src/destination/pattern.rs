@@ -1,6 +1,6 @@
-//! Which tags a destination gets: `Line 1/*/Temperature`, `Line 2/**`.
+//! Patterns that select tags: `Line 1/*/Temperature`, `Line 2/**`.
 
-/// A pattern of paths. `*` stands for any text within one level, `**` for any text.
+/// A pattern of paths. `*` matches any text within one level, `**` any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
@@ -11,7 +11,7 @@ impl Pattern {
         Self(text.trim_matches('/').to_owned())
     }
 
-    /// As it was written.
+    /// The original text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
@@ -30,17 +30,17 @@ impl Pattern {
     }
 }
 
-/// Whether a path matches one of `include` (all, if there is none) and none of `exclude`.
+/// Whether a path matches one of `include` (or `include` is empty) and none of `exclude`.
 #[must_use]
 pub fn takes(include: &[Pattern], exclude: &[Pattern], path: &str) -> bool {
     let matches = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
     (include.is_empty() || matches(include)) && !matches(exclude)
 }
 
-/// Goes back to the last star that can take one more byte. At most two are remembered, so the time is bounded by the
+/// Backtracks to the last star that can match one more byte. At most two positions are remembered, so the time is bounded by the
 /// product of the lengths and their number.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
-    // Where to go on after a star: position in the pattern, position in the path.
+    // Where to resume after a star: positions in pattern and path.
     let mut narrow: Option<(usize, usize)> = None;
     let mut wide: Option<(usize, usize)> = None;
     let (mut at, mut on) = (0, 0);
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_text_within_or_across_levels() {
+    fn stars_match_text_within_or_across_levels() {
         for (pattern, path, is_match) in [
             ("Line 1/T", "Line 1/T", true),
             ("Line 1/T", "Line 1/T2", false),

@@ -1,4 +1,4 @@
-//! Messages that an MQTT broker confirms one by one (QoS 1), through a connection that stays.
+//! Publishes messages with individual confirmation (QoS 1) over a persistent MQTT connection.
 
 use super::Taken;
 use crate::fault::Fault;
@@ -8,16 +8,16 @@ use core::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-/// A broker that messages are published to.
+/// A broker to which messages are published.
 pub(super) struct Publishing {
     pub(super) broker: Broker,
     deadline: Duration,
     link: Option<Link>,
-    /// How large packets for the broker may be, as it said last.
+    /// The broker's maximum packet size, as last announced.
     packet_max: Option<usize>,
 }
 
-/// A connection that is up. A task of its own asks for its events, so that it is kept alive while nothing is sent.
+/// An open connection. A separate task polls its events, so that it stays alive while nothing is sent.
 struct Link {
     client: Client,
     answers: mpsc::UnboundedReceiver<Result<Answer, Fault>>,
@@ -35,12 +35,12 @@ impl Drop for Link {
 pub(super) struct Message {
     pub(super) topic: String,
     pub(super) payload: Vec<u8>,
-    /// Whether the broker keeps it for those who subscribe later.
+    /// Whether the broker retains it for later subscribers.
     pub(super) retain: bool,
     pub(super) records: usize,
 }
 
-/// The messages of a batch, and how many records cannot be sent, with the reason.
+/// The messages of a batch, and the number of records that cannot be sent, with the reason.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Messages {
     pub(super) messages: Vec<Message>,
@@ -53,10 +53,10 @@ impl Publishing {
         Self { broker, deadline, link: None, packet_max: None }
     }
 
-    /// Connects if there is no connection. Says whether it did.
+    /// Connects if there is no connection. Returns whether it connected.
     ///
     /// # Errors
-    /// There is no connection.
+    /// The connection failed.
     pub(super) async fn open(&mut self) -> Result<bool, Fault> {
         if let Some(link) = &mut self.link
             && matches!(link.answers.try_recv(), Err(mpsc::error::TryRecvError::Empty))
@@ -68,7 +68,7 @@ impl Publishing {
         Ok(true)
     }
 
-    /// Longest payload for a topic: by the settings, and as the broker said when there was a connection.
+    /// Longest payload for a topic, according to the settings and the broker's last announcement.
     pub(super) fn payload_max(&self, topic: &str) -> usize {
         self.broker.payload_max.min(payload_room(self.packet_max, topic))
     }
@@ -77,7 +77,7 @@ impl Publishing {
     pub(super) fn too_large(&self, len: usize, topic: &str) -> String {
         match payload_room(self.packet_max, topic) {
             room if room < self.broker.payload_max => {
-                format!("a message of {len} bytes is larger than the {room} bytes that the broker takes")
+                format!("a message of {len} bytes is larger than the {room} bytes that the broker accepts")
             }
             _ => format!("a message of {len} bytes is larger than payload_max"),
         }
@@ -105,8 +105,8 @@ impl Publishing {
         Ok(Link { client, answers, task: task.abort_handle() })
     }
 
-    /// Publishes messages and waits until the broker has confirmed each one. There has to be a connection: whoever makes the
-    /// messages may have to know whether it is a new one.
+    /// Publishes messages and waits until the broker has confirmed each one. A connection must be open: the caller may need to
+    /// know whether it is new before creating the messages.
     pub(super) async fn send(&mut self, messages: Messages) -> Result<Taken, Fault> {
         let Messages { messages, mut refused, mut reason } = messages;
         let target = || self.broker.target();
@@ -114,7 +114,7 @@ impl Publishing {
         let mut waiting = messages.iter().peekable();
         // Brokers answer in the order of the messages (MQTT 5 §4.6).
         for message in &messages {
-            // As many as there is room for. While there is none, others are unanswered.
+            // Send as many as the queue holds. While it is full, others wait for their answers.
             while let Some(next) = waiting.peek()
                 && link.client.publish(&next.topic, 1, next.retain, next.payload.clone())
             {
@@ -131,7 +131,7 @@ impl Publishing {
                 None => return Err(Fault::Closed { target: target() }),
             }
         }
-        // After a failure there may be answers to come, so only a connection without any is used again.
+        // After a failure answers may be outstanding, so only a connection without any is used again.
         self.link = Some(link);
         Ok(Taken { refused, reason, parked: Vec::new() })
     }

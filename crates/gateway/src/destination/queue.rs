@@ -1,7 +1,7 @@
 //! The queue of a destination on disk: blocks of records in an SQLite file.
 //!
-//! A record has a number for ever. It is in the file from when it was accepted until the destination has confirmed it, so
-//! a process that is killed loses nothing that was accepted, and may send the last batch again.
+//! A record keeps its number. It stays in the file from acceptance until the destination has confirmed it. So a killed process
+//! loses no accepted record, but may send the last batch again.
 
 use super::Batch;
 use super::block::{self, Block, Record};
@@ -21,23 +21,23 @@ CREATE TABLE IF NOT EXISTS block (
 ) STRICT;
 ";
 
-/// A batch ends with the block that passes this many bytes.
+/// A batch ends with the block that exceeds this many bytes.
 const BATCH_BYTES: usize = 4 << 20;
-/// Free pages that are given back to the system at once.
+/// Free pages released to the system at once.
 const VACUUM_PAGES: u32 = 2000;
-/// Records that a loss of power can take from a queue, at most. They may be at the destination already.
+/// Most records that a power failure can remove from a queue. The destination may have received them already.
 const LOST_MAX: i64 = u32::MAX as i64;
 
-/// Why a queue does not work.
+/// Why a queue cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// Another process has the file.
-    #[error("{}: another process uses this queue; give each destination and gateway a queue of its own", path.display())]
+    /// Another process uses the file.
+    #[error("{}: another process uses this queue; give each destination and gateway its own queue", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
     },
-    /// The file or its folder cannot be used.
+    /// The file or its directory cannot be used.
     #[error("{}: {reason}; set `queue` to a file in a writable folder", path.display())]
     Open {
         /// The file.
@@ -53,65 +53,65 @@ pub enum QueueError {
 /// What to do with a new record if the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The oldest records make room.
+    /// Drop the oldest records.
     DropOldest,
-    /// It is dropped.
+    /// Drop the new record.
     DropNewest,
 }
 
-/// How much a queue keeps, and how safely.
+/// Capacity and durability of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueLimits {
-    /// Most bytes of records.
+    /// Maximum size of the records, in bytes.
     pub bytes_max: u64,
-    /// Longest time that a record waits.
+    /// Maximum age of a record.
     pub age_max: Option<Duration>,
-    /// What happens at `bytes_max`.
+    /// What to do at `bytes_max`.
     pub when_full: WhenFull,
-    /// With so many parked records, the queue waits for them.
+    /// Maximum number of parked records. Beyond it, the queue waits for them.
     pub parked_max: u64,
-    /// Whether accepted records survive a loss of power, too.
+    /// Whether accepted records also survive a power failure.
     pub sync: bool,
 }
 
-/// What became of records.
+/// What happened to records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Records in the queue that were not there before.
+    /// Records newly added to the queue.
     pub accepted: u64,
     /// Records dropped because the queue is full.
     pub evicted: u64,
-    /// Records dropped because they are too old.
+    /// Records dropped because they expired.
     pub expired: u64,
 }
 
-/// What is in a queue.
+/// The content of a queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
     /// Records.
     pub records: u64,
-    /// Those of them that are parked.
+    /// Number of parked records among them.
     pub parked: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// When the oldest was received.
+    /// When the oldest record was received.
     pub oldest: Option<UtcTime>,
 }
 
 struct Store {
     connection: Connection,
     next: u64,
-    /// The last record that was confirmed. The rest of its block waits.
+    /// The last confirmed record. The rest of its block is still queued.
     confirmed: u64,
-    /// Records that wait in blocks.
+    /// Number of records in blocks that are still queued.
     records: u64,
-    /// Bytes of all blocks.
+    /// Size of all blocks in bytes.
     bytes: u64,
     parked: Parked,
 }
 
 impl Store {
-    /// Changes parked records, all or none.
+    /// Changes parked records in a transaction.
     fn change<T>(
         &mut self,
         change: impl FnOnce(&rusqlite::Transaction<'_>, &mut Parked) -> Result<T, rusqlite::Error>,
@@ -128,7 +128,7 @@ impl Store {
     }
 }
 
-/// The records that wait of some in blocks that follow each other, the first of which is `first`.
+/// The number of unconfirmed records among `count` records that begin with `first`.
 fn waiting(first: Option<i64>, count: i64, confirmed: u64) -> u64 {
     let done = first.map_or(0, |first| confirmed.saturating_add(1).saturating_sub(first as u64));
     (count as u64).saturating_sub(done)
@@ -136,14 +136,14 @@ fn waiting(first: Option<i64>, count: i64, confirmed: u64) -> u64 {
 
 type Sum = (Option<i64>, i64, i64);
 
-/// Reads the first record, the number of records, and the bytes of blocks.
+/// Reads the first record, the number of records, and the size of blocks.
 fn sum(row: &rusqlite::Row<'_>) -> rusqlite::Result<Sum> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
 const SUM: &str = "SELECT min(first), coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block";
 
-/// A queue on disk. Its calls block for as long as the disk takes.
+/// A queue on disk. Its calls block on the disk.
 pub struct Queue {
     id: String,
     limits: QueueLimits,
@@ -157,10 +157,10 @@ impl core::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// Opens a queue, and makes it if there is none.
+    /// Opens a queue, or creates it.
     ///
     /// # Errors
-    /// The file is another one's, or cannot be used.
+    /// The file belongs to another program, or cannot be used.
     pub fn open(path: &Path, limits: QueueLimits) -> Result<Self, QueueError> {
         let explain = |error: rusqlite::Error| match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
@@ -174,15 +174,20 @@ impl Queue {
                 reason: crate::fault::plain(&error),
             })?;
         }
+        // Like the history: the values are the same. SQLite gives its auxiliary files the same permissions.
+        taktwerk_files::create_private(path).map_err(|error| QueueError::Open {
+            path: path.to_owned(),
+            reason: crate::fault::plain(&error),
+        })?;
         Self::load(path, limits).map_err(explain)
     }
 
     fn load(path: &Path, limits: QueueLimits) -> Result<Self, rusqlite::Error> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_millis(500))?;
-        // Before the first table: free pages can then be given back without writing the whole file again.
+        // Before the first table: free pages can then be released without rewriting the file.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        // One process, and no shared memory beside the file.
+        // A single process: no shared memory file is needed.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
@@ -202,8 +207,8 @@ impl Queue {
         };
         let mut next: Option<i64> = connection.query_row(meta, ["next"], |row| row.get(0)).optional()?;
         if !limits.sync {
-            // A loss of power may have taken records that the destination has. It would take new ones with their numbers
-            // for these, so the numbers go on behind them. That is on the disk before the first of them is used.
+            // A power failure may have removed records that the destination has received. It would mistake new records with the
+            // same numbers for those, so skip these numbers. The skip is on disk before the first new number is used.
             next = next.map(|next| (next | LOST_MAX).saturating_add(1));
             let sql = "INSERT OR REPLACE INTO meta VALUES ('next', ?1)";
             connection.execute(sql, [next.unwrap_or(1)])?;
@@ -232,7 +237,7 @@ impl Queue {
     /// Adds blocks. When this returns, they survive the end of the process.
     ///
     /// # Errors
-    /// The disk is full or does not work; none of the blocks is accepted then.
+    /// The disk is full or fails; no block is accepted then.
     pub fn append(&self, blocks: &[Block], now: UtcTime) -> Result<Outcome, QueueError> {
         let mut guard = self.lock();
         let store = &mut *guard;
@@ -298,11 +303,11 @@ impl Queue {
         Ok(outcome)
     }
 
-    /// The oldest records, at most so many; `None` if there are none. Blocks that cannot be read are removed: the second
-    /// number counts their records.
+    /// The oldest records, at most so many; `None` if there are none. Unreadable blocks are removed; the second number counts
+    /// their records.
     ///
     /// # Errors
-    /// The disk does not work.
+    /// The disk fails.
     pub fn front(&self, records_max: usize) -> Result<(Option<Batch>, u64), QueueError> {
         let mut guard = self.lock();
         let confirmed = guard.confirmed;
@@ -344,23 +349,23 @@ impl Queue {
         Ok((batch, lost))
     }
 
-    /// Removes what the destination has confirmed: all up to a number, except some that are parked.
+    /// Removes records that the destination has confirmed: all up to a number, except some that are parked.
     ///
     /// # Errors
-    /// The disk does not work.
+    /// The disk fails.
     pub fn confirm(&self, through: u64, parked: &[Record]) -> Result<(), QueueError> {
         let mut guard = self.lock();
         let store = &mut *guard;
         let through = i64::try_from(through).unwrap_or(i64::MAX);
         let confirmed = store.confirmed;
         let (removed, bytes) = store.change(|transaction, all| {
-            // The first condition is one of the key: a long backlog is not looked through for each batch.
+            // The first condition uses the key, so that a long backlog is not scanned for each batch.
             let whole = "first <= ?1 AND first + count - 1 <= ?1";
             let (first, records, bytes) =
                 transaction.prepare_cached(&format!("{SUM} WHERE {whole}"))?.query_row([through], sum)?;
             let removed = waiting(first, records, confirmed);
             transaction.prepare_cached(&format!("DELETE FROM block WHERE {whole}"))?.execute([through])?;
-            // Of a block that is confirmed in part, the rest waits.
+            // The rest of a partly confirmed block stays.
             let rest = "SELECT first FROM block WHERE first <= ?1";
             let rest: Option<i64> =
                 transaction.prepare_cached(rest)?.query_row([through], |row| row.get(0)).optional()?;
@@ -374,14 +379,14 @@ impl Queue {
         store.records -= removed.min(store.records);
         store.bytes -= (bytes as u64).min(store.bytes);
         if store.records == 0 {
-            // A backlog that is gone need not keep its space. This is a bounded piece of work. The records are gone in
-            // any case: without it, the space is given back later.
+            // Release the space of a sent backlog in bounded portions. If it fails, the space is released later; the records are
+            // removed in any case.
             let _ = store.connection.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"));
         }
         Ok(())
     }
 
-    /// Takes the records out of a batch that have to stay behind parked ones of their tags.
+    /// Splits off the records of a batch that must stay behind parked ones of their tags.
     #[must_use]
     pub fn split(&self, batch: Batch) -> (Batch, Vec<Record>) {
         let store = self.lock();
@@ -393,13 +398,13 @@ impl Queue {
         (Batch { queue, records, is_last }, held)
     }
 
-    /// Whether anything is parked.
+    /// Whether any records are parked.
     #[must_use]
     pub fn has_parked(&self) -> bool {
         self.lock().parked.records() > 0
     }
 
-    /// Whether so much is parked that the queue waits for it.
+    /// Whether so many records are parked that the queue waits for them.
     #[must_use]
     pub fn is_parking_full(&self) -> bool {
         let store = self.lock();
@@ -407,11 +412,11 @@ impl Queue {
         parked.records() >= self.limits.parked_max.max(1) || parked.bytes() >= self.limits.bytes_max / 4
     }
 
-    /// The oldest parked records of each tag, at most so many; `None` if there are none. Those that cannot be read are
-    /// removed: the second number counts them.
+    /// The oldest parked records of each tag, at most so many; `None` if there are none. Unreadable ones are removed; the second
+    /// number counts them.
     ///
     /// # Errors
-    /// The disk does not work.
+    /// The disk fails.
     pub fn front_parked(&self, records_max: usize) -> Result<(Option<Batch>, u64), QueueError> {
         let mut store = self.lock();
         if store.parked.records() == 0 {
@@ -428,10 +433,10 @@ impl Queue {
         Ok((batch, lost))
     }
 
-    /// Removes the parked records of a batch that the destination has confirmed: all except some.
+    /// Removes the parked records of a batch that the destination has confirmed, except some.
     ///
     /// # Errors
-    /// The disk does not work.
+    /// The disk fails.
     pub fn confirm_parked(&self, batch: &Batch, except: &HashSet<u64>) -> Result<(), QueueError> {
         let mut store = self.lock();
         let numbers = batch.records.iter().map(|record| record.number);
@@ -443,10 +448,10 @@ impl Queue {
         Ok(())
     }
 
-    /// What is in the queue.
+    /// The content of the queue.
     ///
     /// # Errors
-    /// The disk does not work.
+    /// The disk fails.
     pub fn size(&self) -> Result<Size, QueueError> {
         let store = self.lock();
         let sql = "SELECT time FROM block ORDER BY first LIMIT 1";

@@ -1,4 +1,4 @@
-//! From the queue to the destination: batches, pauses after failures, and turns of what is parked.
+//! Sends from the queue to the destination: batches, pauses after failures, and parked records.
 
 use super::block::Record;
 use super::forward::Destination;
@@ -14,10 +14,10 @@ use taktwerk_net::clock::wall;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::field::Empty;
 
-/// How long to wait for records before the queue is looked at again.
+/// Longest wait for records before the queue is checked again.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Sends what is in the queue of a destination, for ever.
+/// Sends the content of a destination's queue, forever.
 pub async fn forward(destination: Destination, sink: Box<dyn Sink>) {
     let mut sending = Sending::new(destination, sink);
     loop {
@@ -30,24 +30,24 @@ struct Sending {
     sink: Box<dyn Sink>,
     /// The next pause after a failure.
     pause: Duration,
-    /// Records in the next batch, at most.
+    /// Most records in the next batch.
     size: usize,
     size_max: usize,
-    /// What was logged last, so that it is logged once.
+    /// The last logged message, to avoid repetition.
     last_told: String,
     last_parked: String,
-    /// Whether the destination has ever taken a record.
+    /// Whether the destination has ever accepted a record.
     is_proven: bool,
     /// When parked records are sent again; `None` if there are none.
     parked_due: Option<Instant>,
     parked_pause: Duration,
-    /// Whether parked records come before others. A batch that failed comes first again.
+    /// Whether parked records are sent first. A failed batch is sent first again.
     is_parked_first: bool,
 }
 
-/// The batch that is sent next.
+/// The next batch.
 enum Next {
-    /// Records of the queue: those to be sent, and those that have to stay behind parked ones.
+    /// Records of the queue: those to send, and those that must stay behind parked ones.
     Queue(Batch, Vec<Record>),
     Parked(Batch),
 }
@@ -63,7 +63,7 @@ impl Sending {
             last_told: String::new(),
             last_parked: String::new(),
             is_proven: false,
-            // There may be some of the last run.
+            // The previous run may have left some.
             parked_due: Some(Instant::now()),
             parked_pause: retry,
             is_parked_first: true,
@@ -91,7 +91,7 @@ impl Sending {
             error = Empty
         );
         let result = match self.send(&next).await {
-            // Whoever has not taken anything yet does not refuse the values, but the settings.
+            // If the destination has never accepted a record, the settings are wrong rather than the values.
             Ok(Taken { refused, reason: Some(reason), .. })
                 if refused > 0 && refused >= count && !self.is_proven =>
             {
@@ -122,7 +122,7 @@ impl Sending {
             if let Some(batch) = parked {
                 return Some(Next::Parked(batch));
             }
-            // They may be there and cannot be read now.
+            // They may exist but be unreadable now.
             let has_parked = self.destination.blocking(Destination::has_parked).await.unwrap_or(true);
             self.parked_due = has_parked.then(|| Instant::now() + self.parked_pause);
         }
@@ -165,14 +165,14 @@ impl Sending {
             );
         }
         if confirmed != Some(true) {
-            // The records are still there. Without a pause they would be sent again and again.
+            // The records are still in the queue. Without a pause they would be sent in a tight loop.
             self.is_parked_first = is_of_parked;
             let reason = "the queue cannot be written; values are sent again";
             self.failed(Fault::other(self.destination.description(), reason), count).await;
             return;
         }
         if is_of_parked {
-            // While the destination takes any, more is sent without a pause, in turn with the queue.
+            // While the destination accepts any, parked records continue without a pause, alternating with the queue.
             self.is_parked_first = false;
             if again.len() < count {
                 self.parked_pause = settings_retry;
@@ -197,14 +197,14 @@ impl Sending {
                     tracing::warn!(
                         destination = name,
                         reason,
-                        "values of single variables wait; others go on"
+                        "values of single variables are parked; others are sent"
                     );
                     self.last_parked = reason;
                 }
             }
             Some(reason) => {
                 counters.note(&reason);
-                tracing::warn!(destination = name, refused, reason, "values are refused");
+                tracing::warn!(destination = name, refused, reason, "the destination rejects values");
             }
             None => {}
         }
@@ -215,7 +215,7 @@ impl Sending {
 
     async fn failed(&mut self, fault: Fault, count: usize) {
         if matches!(fault, Fault::NoAnswer { .. }) {
-            // A slow destination may take a smaller batch in time.
+            // A slow destination may accept a smaller batch in time.
             self.size = (count / 4).max(1);
         }
         let told = fault.to_string();
@@ -241,7 +241,7 @@ impl Sending {
         };
         let deadline = self.destination.settings().deadline;
         let target = || self.destination.description().to_owned();
-        // A panic of a library costs a pause.
+        // A panic of a library costs only a pause.
         match timeout(deadline, AssertUnwindSafe(self.sink.send(batch)).catch_unwind()).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(Fault::other(target(), "the destination panicked; please report this")),

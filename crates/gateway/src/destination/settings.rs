@@ -1,4 +1,4 @@
-//! What every destination has, of whatever kind.
+//! Settings common to all destinations.
 
 use super::nodes::NodeField;
 use super::pattern::{self, Pattern};
@@ -7,41 +7,41 @@ use crate::fields::{Fields, Mistake};
 use core::time::Duration;
 use std::path::PathBuf;
 
-/// What every destination has.
+/// Settings common to all destinations.
 #[derive(Debug, Clone)]
 pub struct DestinationSettings {
     /// Its name.
     pub name: String,
-    /// Tags that it gets; all, if there is none.
+    /// Patterns of its tags; empty means all.
     pub include: Vec<Pattern>,
     /// The line of `tags`.
     pub tags_line: usize,
-    /// Tags that it does not get.
+    /// Patterns of excluded tags.
     pub exclude: Vec<Pattern>,
-    /// Variables of the address space that it gets.
+    /// Variables of the address space.
     pub nodes: Vec<NodeField>,
-    /// How often those are looked at.
+    /// Sampling interval of these variables.
     pub nodes_every: Duration,
-    /// Whether it gets values that are like the last one, too.
+    /// Whether unchanged values are sent too.
     pub every: bool,
     /// The file of its queue.
     pub queue: PathBuf,
-    /// How much the queue keeps.
+    /// Capacity and durability of the queue.
     pub limits: QueueLimits,
-    /// How often values are written to the queue. A process that is killed loses at most the values of this time.
+    /// Interval for writing values to the queue. A killed process loses at most the values of this time.
     pub flush: Duration,
-    /// Values that are sent together.
+    /// Most values per batch.
     pub batch_max: usize,
-    /// How long a batch may take.
+    /// Timeout of a batch.
     pub deadline: Duration,
-    /// Pause after the first failure; each one after that doubles it …
+    /// Pause after the first failure. It doubles with each further failure …
     pub retry: Duration,
-    /// … up to this.
+    /// … up to this maximum.
     pub retry_max: Duration,
 }
 
 impl DestinationSettings {
-    /// Whether it gets a tag.
+    /// Whether a tag is sent.
     #[must_use]
     pub fn takes(&self, tag: &str) -> bool {
         pattern::takes(&self.include, &self.exclude, tag)
@@ -59,7 +59,7 @@ impl DestinationSettings {
         let tags_line = fields.line_of("tags");
         let include = patterns(fields.texts("tags")?);
         let mut exclude: Vec<Pattern> = patterns(fields.texts("except")?);
-        // A destination of nodes gets the tags that it names.
+        // With nodes, only explicitly listed tags are sent.
         if !nodes.is_empty() && include.is_empty() {
             exclude.push(Pattern::new("**"));
         }

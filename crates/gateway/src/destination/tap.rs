@@ -6,7 +6,7 @@ use super::pattern::{self, Pattern};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// Most bytes that wait for the disk. What comes beyond is dropped and counted; the sources are never held up.
+/// Most bytes that wait for the disk. Further values are dropped and counted; sources are never blocked.
 const WAITING_MAX: usize = 32 << 20;
 
 #[derive(Debug, Default)]
@@ -17,18 +17,18 @@ struct Waiting {
     tags: u32,
 }
 
-/// What collects values for one destination.
+/// Collects values for one destination.
 #[derive(Debug)]
 pub struct Tap {
     include: Vec<Pattern>,
     exclude: Vec<Pattern>,
-    /// Whether values are collected that are like the last one.
+    /// Whether unchanged values are collected.
     every: bool,
     waiting: Mutex<Waiting>,
     counters: Arc<Counters>,
 }
 
-/// A tag within a tap.
+/// A tag of a tap.
 #[derive(Debug, Clone)]
 pub struct Tapped {
     tap: Arc<Tap>,
@@ -36,7 +36,7 @@ pub struct Tapped {
 }
 
 impl Tap {
-    /// A tap for tags that match one of `include` (all, if there is none) and none of `exclude`.
+    /// A tap for tags that match one of `include` (or all, if it is empty) and none of `exclude`.
     #[must_use]
     pub fn new(include: Vec<Pattern>, exclude: Vec<Pattern>, every: bool, counters: Arc<Counters>) -> Self {
         Self { include, exclude, every, waiting: Mutex::default(), counters }
@@ -46,7 +46,7 @@ impl Tap {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a tag in the tap, if the tap wants it.
+    /// Registers a tag if the tap's patterns match.
     #[must_use]
     pub fn of(tap: &Arc<Self>, name: &str) -> Option<Tapped> {
         if !pattern::takes(&tap.include, &tap.exclude, name) {
@@ -55,7 +55,7 @@ impl Tap {
         Some(Self::add(tap))
     }
 
-    /// A place for what is wanted in any case.
+    /// Registers a tag regardless of the patterns.
     #[must_use]
     pub fn add(tap: &Arc<Self>) -> Tapped {
         let mut waiting = tap.lock();
@@ -65,7 +65,7 @@ impl Tap {
         Tapped { tap: Arc::clone(tap), id }
     }
 
-    /// Takes what was collected.
+    /// Takes the collected values.
     #[must_use]
     pub fn take(&self) -> Vec<Block> {
         let mut waiting = self.lock();
@@ -110,7 +110,7 @@ mod tests {
     use crate::destination::block::decode;
 
     #[test]
-    fn a_tap_takes_wanted_tags_in_order_and_drops_when_nobody_empties_it() {
+    fn a_tap_keeps_order_and_drops_values_when_it_is_full() {
         let counters = Arc::new(Counters::default());
         let tap =
             Tap::new(vec![Pattern::new("L/*")], vec![Pattern::new("L/b")], false, Arc::clone(&counters));

@@ -36,12 +36,12 @@ enum Part {
     Field(Field),
 }
 
-/// A text with placeholders. Braces around other words are text.
+/// A text with placeholders. Other texts in braces stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
 impl Template {
-    /// Reads a text.
+    /// Parses a text.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
@@ -70,7 +70,7 @@ impl Template {
         Self(parts)
     }
 
-    /// The text for a record. `quote` is given each placeholder's text, except values, which are JSON.
+    /// The text for a record. `quote` is applied to the text of each placeholder except values, which are JSON.
     #[must_use]
     pub fn fill(&self, batch: &Batch, record: &Record, quote: fn(&str) -> String) -> String {
         let (path, name) = record.tag.rsplit_once('/').unwrap_or(("", &record.tag));
@@ -84,7 +84,7 @@ impl Template {
                 Part::Field(Field::Value) => text.push_str(&to_json(&record.value).to_string()),
                 Part::Field(Field::Status) => text.push_str(&status(record)),
                 Part::Field(Field::Time) => {
-                    // Writing into a text does not fail.
+                    // Writing to a string cannot fail.
                     let _ = write!(text, "{}", record.time);
                 }
                 Part::Field(Field::Received) => {
@@ -109,7 +109,7 @@ pub fn status(record: &Record) -> String {
     }
 }
 
-/// A text as it stands between quotation marks in JSON.
+/// A text escaped for a JSON string.
 #[must_use]
 pub fn json_text(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();

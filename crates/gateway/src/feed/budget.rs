@@ -1,20 +1,20 @@
-//! How many values a source may store, and the tags whose newest reading waits until it may.
+//! The rate limit for storing values, and the queue of readings beyond it.
 
 use super::held::Held;
 use std::collections::VecDeque;
-use std::time::Instant;
 use taktwerk_types::UtcTime;
+use tokio::time::Instant;
 
-/// Values that may be stored: refilled by the second.
+/// The number of values that may be stored now; refilled over time.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: f64,
     filled: Instant,
-    /// Tags whose newest reading waits, in the order in which they began to wait.
+    /// Tags with a queued reading, in the order of queueing.
     pub(super) line: VecDeque<usize>,
 }
 
-/// What has become of readings.
+/// What happened to readings.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) stored: usize,
@@ -23,12 +23,12 @@ pub(super) struct Outcome {
 }
 
 impl Budget {
-    /// All that a second allows.
+    /// Allows the values of one second.
     pub(super) fn full(per_second: u64) -> Self {
         Self { left: per_second as f64, filled: Instant::now(), line: VecDeque::new() }
     }
 
-    /// Takes what may be stored now of so many.
+    /// Takes up to `wanted` from the budget. Returns how many.
     pub(super) fn take(&mut self, per_second: u64, wanted: usize, now: Instant) -> usize {
         let per_second = per_second as f64;
         let filled = self.left + now.duration_since(self.filled).as_secs_f64() * per_second;
@@ -38,7 +38,7 @@ impl Budget {
         granted
     }
 
-    /// Stores readings that wait: as many as may be stored, or all.
+    /// Stores queued readings: as many as the budget allows, or all.
     pub(super) fn store_waiting(
         &mut self,
         all: &mut [Held],

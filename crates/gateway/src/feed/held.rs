@@ -1,4 +1,4 @@
-//! A tag with its variable: scaling, deadband, and the quality of what is there.
+//! A tag with its variable: scaling, deadband, and quality.
 
 use super::Reading;
 use crate::destination::tap::Tapped;
@@ -6,13 +6,13 @@ use crate::tag::Scaling;
 use crate::value::Kind;
 use core::time::Duration;
 use std::sync::Arc;
-use std::time::Instant;
 use taktwerk_server::space::VariableHandle;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
+use tokio::time::Instant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quality {
-    /// No value has come yet.
+    /// No value has arrived yet.
     Waiting,
     Fresh,
     /// Uncertain_LastUsableValue.
@@ -23,28 +23,31 @@ pub(super) enum Quality {
 
 /// A tag with its variable.
 pub(super) struct Held {
-    /// `None` if there is a node of another one with its name.
+    /// `None` if another node has its name.
     pub(super) variable: Option<VariableHandle>,
     pub(super) kind: Kind,
     pub(super) is_writable: bool,
     pub(super) scaling: Option<Scaling>,
     pub(super) deadband: f64,
     pub(super) last_number: Option<f64>,
-    pub(super) every: Option<Duration>,
+    /// When its value becomes uncertain. `None`: when the connection is lost.
+    pub(super) stale_after: Option<Duration>,
+    /// When its value becomes bad.
+    pub(super) lost_after: Duration,
     pub(super) answered: Instant,
     pub(super) quality: Quality,
     pub(super) name: Arc<str>,
-    /// The destinations that get its values.
+    /// The destinations of its values.
     pub(super) taps: Vec<Tapped>,
-    /// What they were given last.
+    /// The last value sent to them.
     pub(super) last_tapped: Option<(Variant, StatusCode)>,
-    /// Whether another gateway asks the source: then it fills the destinations.
+    /// Whether another gateway polls the source and supplies the destinations.
     pub(super) is_standby: bool,
-    /// Whether the destinations have been given nothing since another gateway filled them.
+    /// Whether the destinations have received nothing since another gateway supplied them.
     pub(super) is_untold: bool,
-    /// The newest reading, if it waits until the source may store it.
+    /// The newest reading, if it is queued by the rate limit.
     pub(super) waits: Option<Box<Reading>>,
-    /// Whether its position is in the line of [`Budget`].
+    /// Whether its position is in the queue of [`Budget`].
     pub(super) is_queued: bool,
 }
 
@@ -82,7 +85,7 @@ impl Held {
         true
     }
 
-    /// Gives a value to the variable and to the destinations.
+    /// Sets the value of the variable and sends it to the destinations.
     fn set(&mut self, value: Variant, status: StatusCode, time: UtcTime, utc: UtcTime) {
         if !self.taps.is_empty() && !self.is_standby {
             self.is_untold = false;
@@ -100,7 +103,7 @@ impl Held {
         }
     }
 
-    /// No value has come.
+    /// Lowers the quality because no value has arrived.
     pub(super) fn decline(&mut self, quality: Quality, utc: UtcTime) {
         self.quality = quality;
         self.last_number = None;

@@ -1,15 +1,15 @@
-//! What a source says of a tag.
+//! A reading of a tag.
 
 use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 
-/// What a source says of a tag.
+/// A reading of a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// The value.
     pub value: Variant,
     /// Its status.
     pub status: StatusCode,
-    /// When it was made, if the source says so.
+    /// The source timestamp, if the source has one.
     pub time: Option<UtcTime>,
 }
 
@@ -19,20 +19,20 @@ impl Reading {
         Self { value: value.into(), status: StatusCode::GOOD, time: None }
     }
 
-    /// There is no value, and why.
+    /// A missing value with its reason.
     #[must_use]
     pub fn bad(status: StatusCode) -> Self {
         Self { value: Variant::Empty, status, time: None }
     }
 
-    /// A value of another server.
+    /// A value read from another server.
     #[must_use]
     pub fn of(data: DataValue) -> Self {
         let status = data.status();
         Self { value: data.value.unwrap_or_default(), status, time: data.source_timestamp }
     }
 
-    /// The same with the time when it was made.
+    /// The same with a source timestamp.
     #[must_use]
     pub fn at(mut self, time: Option<UtcTime>) -> Self {
         self.time = time.filter(|time| !time.is_null());

@@ -1,28 +1,28 @@
-//! Which errors of a source are logged: each one once, and not too many. All are counted.
+//! Limits the log of a source's errors: each error once, at a limited rate. All errors are counted.
 
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Instant;
+use tokio::time::Instant;
 
-/// Lines that may come together …
+/// Most lines in a burst …
 const BURST: u32 = 20;
-/// … and the time after which there may be one more.
+/// … and the time until another line is allowed.
 const REFILL: Duration = Duration::from_secs(30);
-/// An error that goes on is logged again after so long.
+/// A persisting error is logged again after this time.
 const AGAIN: Duration = Duration::from_secs(600);
-/// Errors that are remembered.
+/// Most errors that are remembered.
 const REMEMBERED: usize = 64;
 
-/// What was logged.
+/// The errors that were logged.
 #[derive(Debug)]
 pub(super) struct Telling {
     /// Lines that may be logged now.
     left: u32,
     refilled: Option<Instant>,
-    /// Errors that were logged, and when.
+    /// Logged errors, with the time.
     told: VecDeque<(u64, Instant)>,
-    /// Errors since the last line that have none.
+    /// Errors since the last line that were not logged.
     silent: u64,
 }
 
@@ -33,7 +33,7 @@ impl Default for Telling {
 }
 
 impl Telling {
-    /// Whether an error is to be logged: if so, the number of those before it that were not.
+    /// Whether to log an error. Returns the number of unlogged errors before it.
     pub(super) fn tell(&mut self, error: &str, now: Instant) -> Option<u64> {
         let refilled = *self.refilled.get_or_insert(now);
         let more = now.duration_since(refilled).as_millis() / REFILL.as_millis();
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(logged, BURST as usize - 2);
         assert_eq!(telling.tell("c", begin + REFILL), Some(1_000 - 18));
         assert_eq!(telling.tell("d", begin + REFILL), None);
-        // One that goes on is told again, and memory is bounded.
+        // A persisting error is logged again, and memory is bounded.
         assert_eq!(telling.tell("a", begin + AGAIN), Some(1));
         let mut at = begin + AGAIN;
         for number in 0..1_000 {

@@ -28,7 +28,7 @@ fn feed_of(interval: Option<Duration>, source: &str, tag: &str) -> (Server, Feed
 }
 
 #[test]
-fn a_value_that_does_not_come_is_uncertain_then_bad_and_counted() {
+fn an_overdue_value_becomes_uncertain_then_bad_and_is_counted() {
     let (_server, feed, _writes, variable) = feed("lost_after = \"600 ms\"", "");
     assert_eq!(variable.get().status(), StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
     feed.watch();
@@ -53,8 +53,59 @@ fn a_value_that_does_not_come_is_uncertain_then_bad_and_counted() {
     assert_eq!(feed.statistics().snapshot().lost, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_tag_has_its_own_times() {
+    let (server, feed, _writes, quick) = feed(
+        "stale_after = \"1 min\"\nlost_after = \"10 min\"",
+        "stale_after = \"100 ms\"\nlost_after = \"1 s\"",
+    );
+    let cells = [("source", "s"), ("name", "of table"), ("stale_after", "2 s"), ("lost_after", "4 s")];
+    let cells = cells.map(|(key, cell)| (key.to_owned(), cell.to_owned()));
+    let of_table = Tag::take(&mut crate::fields::Fields::of_cells(Path::new("t.csv"), 2, cells)).unwrap();
+    let plain = Tag { name: "plain".to_owned(), stale_after: None, lost_after: None, ..of_table.clone() };
+    let mut variables = vec![quick];
+    for tag in [&of_table, &plain] {
+        feed.add(tag, Kind::scalar(BuiltInType::Double)).unwrap();
+        let id = taktwerk_types::NodeId::string(2, format!("s/{}", tag.name));
+        variables.push(server.space().variable(&id).unwrap());
+    }
+    assert_eq!(feed.watch_interval(), 50 * MS, "a quarter of the shortest time, within bounds");
+    feed.deliver((0..3).map(|position| (position, Reading::good(1.0))));
+    let (good, stale) = (StatusCode::GOOD, StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
+    let lost = StatusCode::BAD_NO_COMMUNICATION;
+    for (after, expected) in [
+        (50, [good, good, good]),
+        (450, [stale, good, good]),
+        (1000, [lost, good, good]),
+        (1000, [lost, stale, good]),
+        (2000, [lost, lost, good]),
+        (60_000, [lost, lost, stale]),
+        (600_000, [lost, lost, lost]),
+    ] {
+        tokio::time::advance(after * MS).await;
+        feed.watch();
+        let found: Vec<_> = variables.iter().map(|variable| variable.get().status()).collect();
+        assert_eq!(found, expected, "{after} ms later");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tag_without_interval_has_its_own_time_after_the_loss_of_the_connection() {
+    let (_server, feed, _writes, variable) = feed_of(None, "lost_after = \"10 min\"", "lost_after = \"2 s\"");
+    feed.connected();
+    feed.deliver([(0, Reading::good(1.5))]);
+    tokio::time::advance(3000 * MS).await;
+    feed.watch();
+    assert_eq!(variable.get().status(), StatusCode::GOOD);
+    feed.disconnected(&Fault::Closed { target: "device".to_owned() });
+    assert_eq!(variable.get().status(), StatusCode::UNCERTAIN_LAST_USABLE_VALUE);
+    tokio::time::advance(3000 * MS).await;
+    feed.watch();
+    assert_eq!(variable.get().status(), StatusCode::BAD_NO_COMMUNICATION);
+}
+
 #[test]
-fn values_of_a_device_that_connects_again_and_again_without_an_answer_are_lost() {
+fn values_of_a_device_that_reconnects_without_answering_become_bad() {
     let (_server, feed, _writes, variable) = feed_of(None, "lost_after = \"300 ms\"", "");
     let fault = Fault::Closed { target: "device".to_owned() };
     feed.connected();
@@ -68,7 +119,7 @@ fn values_of_a_device_that_connects_again_and_again_without_an_answer_are_lost()
         feed.disconnected(&fault);
     }
     assert_eq!(variable.get().status(), StatusCode::BAD_NO_COMMUNICATION);
-    // An answer ends it, and the next time without a connection counts from its own beginning.
+    // An answer ends the outage; the next outage is counted from its own start.
     feed.connected();
     feed.deliver([(0, Reading::good(2.5))]);
     feed.disconnected(&fault);
@@ -76,7 +127,7 @@ fn values_of_a_device_that_connects_again_and_again_without_an_answer_are_lost()
 }
 
 #[test]
-fn a_gateway_that_stands_by_gives_destinations_nothing() {
+fn a_standby_gateway_sends_nothing_to_destinations() {
     let (server, _, _, _) = feed("", "");
     let counters = Arc::new(crate::destination::counters::Counters::default());
     let tap = Arc::new(Tap::new(Vec::new(), Vec::new(), false, counters));
@@ -96,7 +147,7 @@ fn a_gateway_that_stands_by_gives_destinations_nothing() {
     let good = |number: f64| (Variant::from(number), StatusCode::GOOD);
     feed.deliver([(0, Reading::good(1.0))]);
     assert_eq!(told(), [good(1.0)]);
-    // Neither Uncertain nor Bad: another gateway gives them values.
+    // Neither Uncertain nor Bad: the other gateway supplies the values.
     feed.stand_by();
     for _ in 0..4 {
         sleep(300 * MS);
@@ -104,7 +155,7 @@ fn a_gateway_that_stands_by_gives_destinations_nothing() {
     }
     assert_eq!(feed.statistics().snapshot().lost, 1, "clients of this gateway see it");
     assert_eq!(told(), []);
-    // The first value counts, also if it is the same as before.
+    // The first value is sent even if it is unchanged.
     feed.take_over();
     feed.watch();
     assert_eq!(told(), [], "there is time for it to come");
@@ -115,7 +166,7 @@ fn a_gateway_that_stands_by_gives_destinations_nothing() {
     feed.take_over();
     feed.deliver([(0, Reading::good(1.5))]);
     assert_eq!(told(), [good(1.5)], "whatever the deadband");
-    // If none comes they are told so, once.
+    // If no value arrives, the destinations receive Bad once.
     feed.stand_by();
     sleep(900 * MS);
     feed.watch();
@@ -128,14 +179,14 @@ fn a_gateway_that_stands_by_gives_destinations_nothing() {
 }
 
 #[test]
-fn a_flood_is_cut_and_counted_and_what_does_not_fit_is_bad() {
+fn excess_values_are_replaced_and_counted_and_wrong_types_are_bad() {
     let (_server, feed, _writes, variable) = feed("values_per_second_max = 10", "");
     for number in 0..100 {
         feed.deliver([(0, Reading::good(f64::from(number)))]);
     }
     let counted = feed.statistics().snapshot();
     assert!((10..30).contains(&counted.values), "{counted:?}");
-    // The newest one waits, and is stored when it may be.
+    // The newest reading is queued, and stored when the rate limit allows.
     assert_eq!((counted.values + counted.replaced, counted.dropped), (99, 0));
     sleep(200 * MS);
     assert!(!feed.store_waiting());
@@ -145,7 +196,7 @@ fn a_flood_is_cut_and_counted_and_what_does_not_fit_is_bad() {
     feed.deliver([(0, Reading::good("no number"))]);
     assert_eq!(variable.get().status(), StatusCode::BAD_TYPE_MISMATCH);
     assert_eq!(feed.statistics().snapshot().invalid, 1);
-    // Positions that there are not cost nothing.
+    // Unknown positions are ignored.
     feed.deliver([(7, Reading::good(1.0))]);
 }
 
@@ -170,7 +221,7 @@ fn the_newest_value_of_each_tag_survives_a_flood_of_another_one() {
     feed.connected();
     feed.deliver((0..1000).map(|number| (0, Reading::good(f64::from(number)))));
     feed.deliver([(1, Reading::good(7.0).at(Some(sent)))]);
-    // The flood goes on, and the other tag's only value is not starved by it.
+    // While the flood continues, the other tag's only value is not starved.
     let end = Instant::now() + Duration::from_secs(20);
     while quiet.get().value != Some(7.0.into()) {
         assert!(Instant::now() < end);
@@ -178,7 +229,7 @@ fn the_newest_value_of_each_tag_survives_a_flood_of_another_one() {
         sleep(5 * MS);
     }
     assert_eq!(quiet.get().source_timestamp, Some(sent));
-    // What waits when the connection ends is the last usable value.
+    // The queued reading at the end of the connection is the last usable value.
     feed.deliver((0..50).map(|number| (0, Reading::good(f64::from(number)))));
     feed.deliver([(0, Reading::good(5000.0))]);
     feed.disconnected(&Fault::Closed { target: "device".to_owned() });
@@ -193,7 +244,7 @@ fn the_newest_value_of_each_tag_survives_a_flood_of_another_one() {
 }
 
 #[test]
-fn small_changes_are_left_out_and_do_not_add_up() {
+fn small_changes_are_not_stored_and_do_not_accumulate() {
     let (_server, feed, _writes, variable) = feed("", "deadband = 1.0");
     let value = |number: f64| {
         feed.deliver([(0, Reading::good(number))]);

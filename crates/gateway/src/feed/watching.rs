@@ -1,4 +1,4 @@
-//! Connections that come and go, and values that do not come.
+//! Connection state of a source, and overdue values.
 
 use super::held::Quality;
 use super::{Feed, lock};
@@ -7,21 +7,21 @@ use crate::plant::Wanted;
 use crate::statistics::Count;
 use core::time::Duration;
 use std::sync::Arc;
-use std::time::Instant;
 use taktwerk_net::clock::wall;
+use tokio::time::Instant;
 
-/// The target of errors of sources that go on. Programs that print seldom need not limit it: [`Telling`] does.
+/// The log target of errors after which a source continues. [`Telling`] already limits them, so programs need not.
 ///
 /// [`Telling`]: super::telling::Telling
 const ERRORS: &str = "taktwerk::source";
 
-/// Times without a connection. Connections that give no answer do not end them: values of a device that only connects
-/// again and again are lost as those of one that is gone.
+/// Outages. A connection without an answer does not end an outage: values of a device that only reconnects expire like those of a
+/// lost device.
 #[derive(Debug, Default)]
 pub(super) struct Down {
-    /// Since when there is no connection.
+    /// Start of the current outage.
     pub(super) since: Option<Instant>,
-    /// Since when there was none last time, and how many answers had come by then.
+    /// Start of the previous outage, and the number of answers at its end.
     pub(super) last: Option<(Instant, u64)>,
 }
 
@@ -38,48 +38,49 @@ impl Down {
 
 impl Feed {
     fn go_down(&self) {
-        // What came before the end is the last usable value. There is at most one for each tag.
+        // The last reading before the end is the last usable value. There is at most one per tag.
         self.store_those(None);
         lock(&self.0.down).begin(self.0.statistics.answers());
     }
 
-    /// There is a connection.
+    /// The connection is established.
     pub fn connected(&self) {
         lock(&self.0.down).since = None;
         self.0.statistics.connected();
     }
 
-    /// Something has failed, and the source goes on. It is counted and logged, unless the log has it already.
+    /// Records a failure after which the source continues. It is counted, and logged unless logged recently.
     pub fn failed(&self, fault: &Fault) {
         let error = fault.to_string();
         self.0.statistics.failed(&error);
         let Some(before) = lock(&self.0.telling).tell(&error, Instant::now()) else { return };
         let source = self.0.settings.name.as_str();
         match before {
-            0 => tracing::warn!(target: ERRORS, source, error, "an error of a source that goes on"),
+            0 => tracing::warn!(target: ERRORS, source, error, "a source has an error and continues"),
             not_logged => {
-                tracing::warn!(target: ERRORS, source, error, not_logged, "an error of a source that goes on")
+                tracing::warn!(target: ERRORS, source, error, not_logged, "a source has an error and continues")
             }
         }
     }
 
-    /// The connection has failed, and another one is made at once. Values stay as they are meanwhile, unless that takes
-    /// longer than one look for values that do not come.
+    /// Records a connection failure with immediate reconnection. Values stay unless reconnecting takes longer than a check for
+    /// overdue values.
     pub fn faltered(&self, fault: &Fault) {
         self.go_down();
         self.0.statistics.disconnected();
         self.failed(fault);
     }
 
-    /// Another gateway may ask the source, and fill the destinations: they get nothing from here until [`Self::take_over`].
+    /// Another gateway may poll the source and supply the destinations. This gateway sends them nothing until
+    /// [`Self::take_over`].
     pub fn wait(&self) {
         for held in lock(&self.0.held).iter_mut() {
             held.is_standby = true;
         }
     }
 
-    /// This gateway asks the source from now on. The destinations get the first value, whatever they had before, and Bad if
-    /// none comes. Nothing happens if it did not wait.
+    /// This gateway polls the source from now on. The destinations receive the first value even if it is unchanged, and Bad if
+    /// none arrives. Without a preceding [`Self::wait`] this has no effect.
     pub fn take_over(&self) {
         let now = Instant::now();
         let mut all = lock(&self.0.held);
@@ -103,7 +104,7 @@ impl Feed {
         }
     }
 
-    /// Another gateway asks the source.
+    /// Another gateway polls the source.
     pub fn stand_by(&self) {
         self.wait();
         self.go_down();
@@ -115,22 +116,22 @@ impl Feed {
     pub fn disconnected(&self, fault: &Fault) {
         self.go_down();
         self.0.statistics.disconnected();
-        // Whoever tries again logs it.
+        // The caller that retries logs it.
         self.0.statistics.failed(&fault.to_string());
         self.watch();
     }
 
-    /// How often [`Self::watch`] has to look.
+    /// The interval for [`Self::watch`].
     #[must_use]
     pub fn watch_interval(&self) -> Duration {
-        let every = lock(&self.0.held).iter().filter_map(|held| held.every).min();
-        let shortest = every.into_iter().chain(self.0.settings.stale_after).min();
+        let held = lock(&self.0.held);
+        let shortest = held.iter().flat_map(|held| [held.stale_after, Some(held.lost_after)]).flatten().min();
         shortest
-            .map_or(Duration::from_secs(1), |shortest| shortest / 2)
+            .map_or(Duration::from_secs(1), |shortest| shortest / 4)
             .clamp(Duration::from_millis(50), Duration::from_secs(1))
     }
 
-    /// Looks for values that did not come.
+    /// Detects overdue values.
     pub fn watch(&self) {
         let (now, utc) = (Instant::now(), wall());
         let down = lock(&self.0.down).since;
@@ -138,11 +139,10 @@ impl Feed {
         let (mut uncertain, mut lost, mut missed) = (0, 0, 0);
         for held in lock(&self.0.held).iter_mut() {
             let age = now.duration_since(held.answered);
-            let stale_after = settings.stale_after.or(held.every.map(|every| every * 2));
-            // Values that come by themselves are as old as the connection's end.
-            let (is_stale, is_lost) = match (stale_after, down) {
-                (Some(after), _) => (age > after, age > after.max(settings.lost_after)),
-                (None, Some(since)) => (true, now.duration_since(since) > settings.lost_after),
+            // Values that the source sends on its own expire with the connection.
+            let (is_stale, is_lost) = match (held.stale_after, down) {
+                (Some(after), _) => (age > after, age > after.max(held.lost_after)),
+                (None, Some(since)) => (true, now.duration_since(since) > held.lost_after),
                 (None, None) => (false, false),
             };
             let quality = match held.quality {
@@ -152,7 +152,7 @@ impl Feed {
                 Quality::Fresh if is_stale => Quality::Stale,
                 other => other,
             };
-            // What was lost here before was there for the destinations.
+            // The value is Lost here already, but the other gateway supplied the destinations.
             let is_due = held.is_untold && is_lost && quality == Quality::Lost;
             if quality != held.quality || is_due {
                 missed += usize::from(held.quality == Quality::Fresh);
@@ -166,7 +166,7 @@ impl Feed {
         if down.is_some_and(|since| now.duration_since(since) > settings.lost_after) {
             self.0.plant.alarms().lost(&self.0.name);
         }
-        // What the source had found before its settings were changed, and has not found again.
+        // Variables that the source had found before its settings changed, and has not found again.
         let grace = settings.lost_after + settings.deadline;
         if self.0.plant.sweep(&self.0.name, grace, &Wanted::default())
             && let Ok(runtime) = tokio::runtime::Handle::try_current()

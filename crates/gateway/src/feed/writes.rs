@@ -1,20 +1,20 @@
-//! What clients write, on its way to the source.
+//! Clients' writes on their way to the source.
 
 use super::Feed;
 use crate::statistics::Count;
 use taktwerk_types::Variant;
 use tokio::sync::mpsc;
 
-/// A value on its way to a source, as the source understands it.
+/// A write in the source's own terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
     /// The tag.
     pub position: usize,
-    /// The value, scaled back.
+    /// The value after reverse scaling.
     pub value: Variant,
 }
 
-/// What clients write.
+/// The queue of clients' writes.
 #[derive(Debug)]
 pub struct Writes(pub(super) mpsc::Receiver<Write>);
 
@@ -23,17 +23,17 @@ impl Writes {
     pub async fn next(&mut self) -> Write {
         match self.0.recv().await {
             Some(write) => write,
-            // The feed, which holds the other end, outlives the source's task.
+            // Does not happen while the source runs: the feed holds the other end.
             None => core::future::pending().await,
         }
     }
 
-    /// A write that waits.
+    /// The next queued write, if any.
     pub fn try_next(&mut self) -> Option<Write> {
         self.0.try_recv().ok()
     }
 
-    /// Throws away what waits: nobody knows when the source returns, and by then these would be old wishes.
+    /// Drops queued writes: when the source returns at some later time they would be outdated.
     pub fn discard(&mut self, feed: &Feed) {
         let mut count = 0;
         while self.0.try_recv().is_ok() {

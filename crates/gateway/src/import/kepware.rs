@@ -1,7 +1,7 @@
-//! Kepware's table of tags (KEPServerEX, File | Export CSV), for devices of its Modbus drivers.
+//! Imports Kepware's tag tables (KEPServerEX, File | Export CSV) for devices of its Modbus drivers.
 //!
-//! The table says nothing of the device; in particular not the order of registers, which these drivers begin with the low
-//! word unless somebody has changed that.
+//! The table does not describe the device. In particular it lacks the word order, which in these drivers is low word first by
+//! default.
 
 use super::section::Section;
 use super::{Imported, Names, Wishes, mistake, source_name};
@@ -15,11 +15,11 @@ use std::path::Path;
 const NAME: &str = "tagname";
 
 pub(super) fn read(path: &Path, text: &str, wishes: &Wishes) -> Result<Imported, Mistake> {
-    // Lines before the heading are remarks.
+    // Lines before the heading are comments.
     let is_heading = |line: &str| plain(line).starts_with(NAME);
     let Some(skipped) = text.lines().position(is_heading) else {
         let hint = "import takes OPC Publisher's publishednodes.json, and tables of tags that Kepware exports as CSV";
-        return Err(mistake(path, 0, "this is neither", hint));
+        return Err(mistake(path, 0, "the format is unknown", hint));
     };
     let Some(address) = &wishes.address else {
         let hint = "add --address HOST[:PORT]";
@@ -56,7 +56,7 @@ pub(super) fn read(path: &Path, text: &str, wishes: &Wishes) -> Result<Imported,
                 imported.notes.extend(notes.into_iter().map(|note| format!("line {line}: {name}: {note}")));
                 rates.extend(row.number("scanrate").filter(|rate| *rate > 0.0));
             }
-            Err(why) => imported.notes.push(format!("line {line}: {name} was left out: {why}")),
+            Err(why) => imported.notes.push(format!("line {line}: {name} was not imported: {why}")),
         }
     }
     let fastest = rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -75,12 +75,12 @@ pub(super) fn read(path: &Path, text: &str, wishes: &Wishes) -> Result<Imported,
     Ok(imported)
 }
 
-/// A title without what differs between versions: case, dots, spaces.
+/// A column title without differences between versions: case, dots, spaces.
 fn plain(text: &str) -> String {
     text.chars().filter(|char| !matches!(char, ' ' | '.' | '"' | '_')).flat_map(char::to_lowercase).collect()
 }
 
-/// The cells of a line that are not empty, by their column.
+/// The non-empty cells of a row, by column.
 struct Row<'a>(HashMap<&'a str, &'a str>);
 
 impl Row<'_> {
@@ -96,7 +96,7 @@ impl Row<'_> {
         self.text(column).is_some_and(|cell| matches!(&*cell.to_lowercase(), "1" | "true" | "yes"))
     }
 
-    /// The tag with notes; or why there is none.
+    /// The tag with notes, or why it cannot be imported.
     fn tag(&self, full: &str, source: &str, names: &mut Names) -> Result<(Section, Vec<String>), String> {
         let place =
             place(self.text("address").unwrap_or_default(), self.text("datatype").unwrap_or_default())?;
@@ -118,7 +118,7 @@ impl Row<'_> {
             "RW" | "R/W" | "READ/WRITE" if place.is_writable => tag = tag.with("access", "read-write"),
             "WO" if place.is_writable => {
                 tag = tag.with("access", "read-write");
-                notes.push("was write only; it can be read now".to_owned());
+                notes.push("was write-only; it can be read now".to_owned());
             }
             _ => {}
         }
@@ -131,21 +131,21 @@ impl Row<'_> {
         let ends = ["rawlow", "rawhigh", "scaledlow", "scaledhigh"].map(|column| self.number(column));
         let [Some(raw_low), Some(raw_high), Some(low), Some(high)] = ends else {
             if mode != "none" {
-                notes.push("the scaling was left out: it has no ranges".to_owned());
+                notes.push("the scaling was not imported: it has no ranges".to_owned());
             }
             return if sign < 0.0 { tag.with("scale", sign) } else { tag };
         };
         if mode != "linear" || raw_low >= raw_high || low == high {
             if mode != "none" {
                 notes.push(format!(
-                    "the scaling was left out: {mode} from {raw_low}…{raw_high} to {low}…{high}"
+                    "the scaling was not imported: {mode} from {raw_low}…{raw_high} to {low}…{high}"
                 ));
             }
             return if sign < 0.0 { tag.with("scale", sign) } else { tag };
         }
         let scale = (high - low) / (raw_high - raw_low);
         let offset = low - raw_low * scale;
-        // Adding zero makes -0 positive.
+        // Adding zero turns -0 into 0.
         let (one, two) = (low * sign + 0.0, high * sign + 0.0);
         let range = toml::Value::from(vec![one.min(two), one.max(two)]);
         let mut tag = tag.with("scale", scale * sign);
@@ -157,14 +157,14 @@ impl Row<'_> {
             (true, true) => tag.with("clamp", range),
             (false, false) => tag,
             _ => {
-                notes.push("clamping at one end was left out".to_owned());
+                notes.push("clamping at only one end was not imported".to_owned());
                 tag
             }
         }
     }
 }
 
-/// Where a value is, as this gateway writes it.
+/// The address of a value in the gateway's notation.
 struct Place {
     address: String,
     format: Option<&'static str>,
@@ -173,7 +173,7 @@ struct Place {
     is_writable: bool,
 }
 
-/// Reads addresses of Kepware's Modbus drivers: `400001`, `400001.3` (a bit), `400001[10]` (an array), `400001.20H` (a text).
+/// Parses addresses of Kepware's Modbus drivers: `400001`, `400001.3` (a bit), `400001[10]` (an array), `400001.20H` (a text).
 fn place(address: &str, kind: &str) -> Result<Place, String> {
     let unknown = || format!("{address:?} is no Modbus address");
     let (base, count) = match address.split_once('[') {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_over_is_told_with_its_line() {
+    fn unsupported_rows_are_reported_with_their_line() {
         let imported = import(
             "A,DB1.INT0,Short,1,RO,100,,,,,,,,,,,\n\
              B,400001,BCD,1,RO,100,,,,,,,,,,,\n\
@@ -274,12 +274,12 @@ mod tests {
         );
         let notes = imported.notes.join("\n");
         for note in [
-            "line 2: A was left out: \"DB1.INT0\" is no Modbus address",
-            "line 3: B was left out: values of type \"bcd\"",
-            "line 4: C: the scaling was left out: square root",
-            "line 5: D was left out: a register is no Boolean",
-            "line 6: E: was write only",
-            "line 6: E: clamping at one end",
+            "line 2: A was not imported: \"DB1.INT0\" is no Modbus address",
+            "line 3: B was not imported: values of type \"bcd\"",
+            "line 4: C: the scaling was not imported: square root",
+            "line 5: D was not imported: a register is no Boolean",
+            "line 6: E: was write-only",
+            "line 6: E: clamping at only one end",
         ] {
             assert!(notes.contains(note), "{note} in {notes}");
         }

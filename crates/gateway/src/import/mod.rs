@@ -1,6 +1,6 @@
-//! Files of other products as sources and tags: OPC Publisher's `publishednodes.json`, Kepware's tables of tags.
+//! Imports files of other products as sources and tags: OPC Publisher's `publishednodes.json`, Kepware's tag tables.
 //!
-//! What has no counterpart here is left out, and a note says so. Passwords are never taken over.
+//! Unsupported settings are skipped with a note. Passwords are never imported.
 //!
 //! - [`publisher`], [`kepware`]: the formats; [`section`]: sections of a configuration as text.
 
@@ -13,15 +13,15 @@ use section::Section;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Largest file.
+/// Largest file in bytes.
 pub const FILE_LEN_MAX: u64 = 64 << 20;
 
-/// What the file does not say.
+/// Information that the file lacks.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
     /// The name of the source.
     pub name: Option<String>,
-    /// Where the device is: `host[:port]`.
+    /// The address of the device: `host[:port]`.
     pub address: Option<String>,
 }
 
@@ -32,12 +32,12 @@ pub struct Imported {
     pub sources: Vec<Section>,
     /// `[[tag]]`
     pub tags: Vec<Section>,
-    /// What was left out or has to be looked at, and why.
+    /// What was skipped or must be checked, and why.
     pub notes: Vec<String>,
 }
 
 impl Imported {
-    /// The sections as they stand in a configuration.
+    /// The text of the sections.
     #[must_use]
     pub fn text(&self) -> String {
         let sections: Vec<String> = self.sources.iter().chain(&self.tags).map(ToString::to_string).collect();
@@ -45,10 +45,10 @@ impl Imported {
     }
 }
 
-/// Reads a file of another product; which one is told by its content.
+/// Reads a file of another product. The format is detected from the content.
 ///
 /// # Errors
-/// It is none that is known, or nothing in it can be used.
+/// The format is unknown, or nothing can be used.
 pub fn read(path: &Path, text: &str, wishes: &Wishes) -> Result<Imported, Mistake> {
     let text = text.trim_start_matches('\u{feff}');
     let imported = match text.trim_start().chars().next() {
@@ -57,7 +57,7 @@ pub fn read(path: &Path, text: &str, wishes: &Wishes) -> Result<Imported, Mistak
     }?;
     if imported.tags.is_empty() {
         let why = imported.notes.first().cloned().unwrap_or_else(|| "the file is empty".to_owned());
-        return Err(mistake(path, 0, format!("there is no tag that can be used: {why}"), ""));
+        return Err(mistake(path, 0, format!("no tag can be imported: {why}"), ""));
     }
     Ok(imported)
 }
@@ -67,12 +67,12 @@ fn mistake(path: &Path, line: usize, problem: impl Into<String>, hint: &str) -> 
     Mistake { path, line, key: String::new(), problem, hint }
 }
 
-/// Names that were given, so that no two tags have the same one.
+/// Names in use, to keep tag names unique.
 #[derive(Debug, Default)]
 struct Names(BTreeSet<String>);
 
 impl Names {
-    /// The name, or the first free one behind it.
+    /// The name, or the first free one derived from it.
     fn free(&mut self, name: &str, taken_in: &str) -> String {
         let name: String = name
             .trim()
@@ -90,7 +90,7 @@ impl Names {
     }
 }
 
-/// A name that a source can have.
+/// A valid source name.
 fn source_name(text: &str) -> String {
     let name: String = text
         .trim()
@@ -107,16 +107,16 @@ mod tests {
     use crate::GatewayConfig;
 
     #[test]
-    fn a_file_that_is_neither_is_refused() {
+    fn a_file_of_unknown_format_is_rejected() {
         let read = |text: &str| read(Path::new("x"), text, &Wishes::default()).unwrap_err().to_string();
-        assert!(read("").contains("this is neither"), "{}", read(""));
-        assert!(read("a,b\n1,2\n").contains("this is neither"));
+        assert!(read("").contains("the format is unknown"), "{}", read(""));
+        assert!(read("a,b\n1,2\n").contains("the format is unknown"));
         assert!(read("[{]").contains("x:1: "), "{}", read("[{]"));
-        assert!(read("[]").contains("there is no tag that can be used"));
+        assert!(read("[]").contains("no tag can be imported"));
     }
 
     #[test]
-    fn whatever_is_imported_is_a_configuration() {
+    fn every_import_is_a_valid_configuration() {
         let publisher = r#"[{"EndpointUrl": "opc.tcp://a:4840", "OpcNodes": [{"Id": "i=2258"},
             {"Id": "ns=2;s=A/\"B\"", "DisplayName": "x/y"}, {"Id": "ns=2;s=C", "DisplayName": "x/y"}]}]"#;
         let kepware = "Tag Name,Address,Data Type,Client Access,Scan Rate,Scaling,Raw Low,Raw High,Scaled Low,Scaled High,\

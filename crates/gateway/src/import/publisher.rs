@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use taktwerk_types::ExpandedNodeId;
 
-/// A server with one subscription: nodes with other publishing intervals belong to a source of their own.
+/// A server and its publishing interval: nodes with another interval belong to another source.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     url: String,
@@ -31,21 +31,21 @@ pub(super) fn read(path: &Path, text: &str, wishes: &Wishes) -> Result<Imported,
     for (number, entry) in entries.iter().enumerate() {
         let number = number + 1;
         let Some(url) = text_of(entry, "EndpointUrl") else {
-            imported.notes.push(format!("entry {number} has no EndpointUrl and was left out"));
+            imported.notes.push(format!("entry {number} has no EndpointUrl and was not imported"));
             continue;
         };
         let nodes = nodes_of(entry);
         let events = entry.get("OpcEvents").and_then(Json::as_array).map_or(0, Vec::len);
         if events > 0 {
-            imported.notes.push(format!("{url}: {events} event subscriptions were left out"));
+            imported.notes.push(format!("{url}: {events} event subscriptions were not imported"));
         }
         for node in nodes {
             let Some(id) = node_id(node) else {
-                imported.notes.push(format!("{url}: a node without Id was left out"));
+                imported.notes.push(format!("{url}: a node without Id was not imported"));
                 continue;
             };
             if let Some(reason) = unusable(node, &id) {
-                imported.notes.push(format!("{url}: {id} was left out: {reason}"));
+                imported.notes.push(format!("{url}: {id} was not imported: {reason}"));
                 continue;
             }
             let key = Key {
@@ -95,7 +95,7 @@ fn text_of<'a>(json: &'a Json, key: &str) -> Option<&'a str> {
     json.get(key).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// The nodes of an entry; old files have one, as `NodeId`.
+/// The nodes of an entry. Old files have one, as `NodeId`.
 fn nodes_of(entry: &Json) -> Vec<&Json> {
     match entry.get("OpcNodes").and_then(Json::as_array) {
         Some(nodes) => nodes.iter().collect(),
@@ -106,7 +106,7 @@ fn nodes_of(entry: &Json) -> Vec<&Json> {
 fn node_id(node: &Json) -> Option<String> {
     let id = text_of(node, "ExpandedNodeId").or_else(|| text_of(node, "Id"));
     let id = id.or_else(|| text_of(node, "Identifier")).or_else(|| node.as_str())?;
-    // The stack of OPC Publisher writes http://uri#s=name too.
+    // OPC Publisher's stack also writes http://uri#s=name.
     Some(match id.split_once('#') {
         Some((uri, rest)) if uri.contains("://") && !id.starts_with("nsu=") => format!("nsu={uri};{rest}"),
         _ => id.to_owned(),
@@ -155,7 +155,7 @@ fn host(url: &str) -> &str {
     rest.split(['/', ':']).next().unwrap_or(rest)
 }
 
-/// The part of an id that people know.
+/// The readable part of an id.
 fn last_part(id: &str) -> &str {
     let id = id.rsplit_once(';').map_or(id, |(_, id)| id);
     let id = id.split_once('=').map_or(id, |(_, id)| id);
@@ -206,7 +206,9 @@ mod tests {
         }
         assert!(!text.contains("secret"));
         let notes = imported.notes.join("\n");
-        for note in ["Events was left out", "nothing was left out", "entry 3 has no", "Line-1.password"] {
+        for note in
+            ["Events was not imported", "nothing was not imported", "entry 3 has no", "Line-1.password"]
+        {
             assert!(notes.contains(note), "{note} in {notes}");
         }
         assert!(!notes.contains("secret"));

@@ -1,4 +1,4 @@
-//! A section of a configuration as text.
+//! A section of a configuration file as text.
 
 use core::fmt;
 use toml::Value;
@@ -18,14 +18,14 @@ impl Section {
         Self { kind, entries: Vec::new(), comments: Vec::new() }
     }
 
-    /// The same with a setting.
+    /// Adds a setting.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         self.entries.push((key, value.into()));
         self
     }
 
-    /// The same with a setting, if there is a value.
+    /// Adds a setting if there is a value.
     #[must_use]
     pub fn maybe(self, key: &'static str, value: Option<impl Into<Value>>) -> Self {
         match value {
@@ -34,7 +34,7 @@ impl Section {
         }
     }
 
-    /// The same with a line that explains it.
+    /// Adds a comment line.
     #[must_use]
     pub fn comment(mut self, text: impl Into<String>) -> Self {
         self.comments.push(text.into());

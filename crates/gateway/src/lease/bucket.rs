@@ -1,4 +1,4 @@
-//! Leases as keys of a bucket in which a write names the revision that it replaces.
+//! Leases as keys of a bucket with optimistic locking: a write names the revision that it replaces.
 
 use super::registry::{Registry, Write, grace};
 use super::{Cluster, LEASE_MIN, Round, lease_time};
@@ -14,22 +14,22 @@ pub(super) struct Change {
     pub(super) key: String,
     pub(super) value: String,
     pub(super) revision: u64,
-    /// How long before this write the bucket was made, by the server's clock.
+    /// The time from the creation of the bucket to this write, by the server's clock.
     pub(super) age: Duration,
 }
 
 /// A connection to a bucket.
 pub(super) trait Bucket: Send {
-    /// Writes a key; `None` if it has another revision than the one that the write names.
+    /// Writes a key; `None` if its revision differs from the one in the write.
     fn put<'a>(&self, write: &'a Write) -> BoxFuture<'a, Result<Option<u64>, Fault>>;
 
     /// Reads a key.
     fn read<'a>(&self, key: &'a str) -> BoxFuture<'a, Result<Option<Change>, Fault>>;
 
-    /// The next write of a key of the group, whoever has made it. Keys that are there already come first.
+    /// The next write of a key of the group by any gateway. Existing keys come first.
     fn next(&mut self) -> BoxFuture<'_, Result<Change, Fault>>;
 
-    /// Asks whether gateways have a connection. Answers are there when a write behind it is answered.
+    /// Asks whether gateways have a connection. The answers have arrived when a later write is answered.
     fn probe<'a>(&self, ids: &'a [String]) -> BoxFuture<'a, Result<(), Fault>>;
 
     /// The gateways without a connection.
@@ -39,16 +39,16 @@ pub(super) trait Bucket: Send {
     fn broken(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// Connects to buckets.
+/// Opens connections to a bucket.
 pub(super) trait Connect: Send {
     type Bucket: Bucket;
 
     fn describe(&self) -> String;
 
-    /// Connects as a gateway of a group. Makes the bucket if there is none.
+    /// Connects as a gateway of a group. Creates the bucket if it does not exist.
     fn connect<'a>(&'a self, group: &'a str, id: &'a str) -> BoxFuture<'a, Result<Self::Bucket, Fault>>;
 
-    /// A name that no other gateway has.
+    /// A unique gateway name.
     fn name(&self) -> String;
 }
 
@@ -77,9 +77,11 @@ impl<C: Connect> Keys<C> {
         };
         if !self.renew(&mut link, wanted, give_back).await? {
             let id = self.connect.name();
-            tracing::warn!("this gateway has not renewed its leases in time; others may ask its sources");
+            tracing::warn!(
+                "this gateway did not renew its leases in time; other gateways may poll its sources"
+            );
             self.registry.removed(id, Instant::now());
-            // The next round begins anew, with another name.
+            // The next round starts again with another name.
             return Ok(Round::default());
         }
         let lapsed = self.registry.lapsed(&link.unconnected(), Instant::now());
@@ -88,12 +90,12 @@ impl<C: Connect> Keys<C> {
         self.put_all(&mut link, take).await?;
         let (held, until) = self.registry.held();
         let round = Round { held: held.clone(), excess, members: self.registry.members(), until };
-        // Only a connection that has answered is used again.
+        // Reuse a connection only if it has answered.
         self.link = Some(link);
         Ok(round)
     }
 
-    /// Gives leases back, renews the others, and learns all that was written before; `false` if they are lost.
+    /// Releases leases, renews the others, and reads all earlier writes; `false` if the leases are lost.
     async fn renew(
         &mut self,
         link: &mut C::Bucket,
@@ -108,7 +110,7 @@ impl<C: Connect> Keys<C> {
         let mut write = self.registry.renew(self.lease_time, wanted);
         let mut stored = link.put(&write).await?;
         if stored.is_none() {
-            // A write of its own may have had no answer.
+            // An own write may have succeeded although its answer was lost.
             match link.read(&write.key).await? {
                 Some(found) if !found.value.is_empty() => self.registry.correct(found.revision),
                 _ => return Ok(false),
@@ -129,7 +131,7 @@ impl<C: Connect> Keys<C> {
         }
     }
 
-    /// Writes keys; those that others have written meanwhile stay as they are.
+    /// Writes keys. Keys that other gateways have changed in the meantime stay as they are.
     async fn put_all(&mut self, link: &mut C::Bucket, writes: Vec<Write>) -> Result<(), Fault> {
         let puts: Vec<_> = writes.iter().map(|write| link.put(write)).collect();
         let stored = try_join_all(puts).await?;

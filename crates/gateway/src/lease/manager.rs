@@ -1,4 +1,4 @@
-//! The leases of one gateway: rounds with those who keep them, and the sources that wait for them.
+//! The leases of one gateway: rounds with the lease service, and the sources that wait for leases.
 
 use super::{Cluster, LeaseConfig, Round, Unreachable};
 use core::future::{Future, poll_fn};
@@ -14,28 +14,29 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 /// Bounds of the time between two rounds.
 const CHECK_MIN: Duration = Duration::from_millis(50);
 const CHECK_MAX: Duration = Duration::from_millis(500);
-/// The same if it is named: with [`ROUND_MAX`] less than those who keep leases wait, which is four seconds.
+/// The maximum for a configured interval. Together with [`ROUND_MAX`] it is less than the four seconds for which lease services
+/// wait.
 const CHECK_NAMED_MAX: Duration = Duration::from_secs(1);
-/// What sources that have no interval are taken for.
+/// The assumed interval of sources without one.
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
-/// How long a round may take at least. Those who keep leases wait longer before they give one to another gateway.
+/// Minimum timeout of a round. Lease services wait longer before they pass a lease to another gateway.
 const ROUND_MIN: Duration = Duration::from_secs(1);
 const ROUND_MAX: Duration = Duration::from_secs(2);
-/// For how long nothing is taken after those who keep leases were away: all leases went with them, and other gateways may
-/// not have stopped yet.
+/// After an outage of the lease service no lease is taken for this time: all leases were lost, and other gateways may not have
+/// stopped yet.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The time between two rounds while leases end because the connection is gone.
+/// Interval of rounds while leases expire after a lost connection.
 const RETRY: Duration = Duration::from_millis(20);
-/// How long a source may take to stop.
+/// Longest time for a source to stop.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
 /// Whether a lease is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grant {
     Not,
-    /// As long as the gateway says so.
+    /// Until the gateway revokes it.
     Held,
-    /// Until then, whatever the gateway comes to know.
+    /// Until this time, independent of further rounds.
     Until(Instant),
 }
 
@@ -44,7 +45,7 @@ impl Grant {
         match self {
             Self::Not => false,
             Self::Held => true,
-            // Time also passes while the process is stopped.
+            // Time also passes while the process is suspended.
             Self::Until(end) => Instant::now() < end,
         }
     }
@@ -55,11 +56,11 @@ struct Entry {
     granted: watch::Sender<Grant>,
     running: Arc<AtomicUsize>,
     interval: Duration,
-    /// Sources that wait for it or have it: two while a configuration is applied.
+    /// Number of sources that wait for it or have it: two while a configuration is applied.
     users: usize,
 }
 
-/// The sources that need a lease. Cheap to clone.
+/// The leases of all sources. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Leases(Arc<Mutex<HashMap<String, Entry>>>);
 
@@ -72,7 +73,7 @@ pub struct Lease {
     running: Arc<AtomicUsize>,
 }
 
-/// A source that is asked.
+/// A running source.
 #[derive(Debug)]
 pub struct Running(Arc<AtomicUsize>);
 
@@ -83,29 +84,29 @@ impl Drop for Running {
 }
 
 impl Lease {
-    /// Waits until this gateway has the lease. Holds it back as long as the result lives.
+    /// Waits until this gateway has the lease. It is not released while the returned value lives.
     pub async fn held(&mut self) -> Running {
         loop {
             if self.granted.wait_for(|granted| granted.is_good()).await.is_err() {
-                // The gateway ends.
+                // The gateway is stopping.
                 core::future::pending::<()>().await;
             }
             self.running.fetch_add(1, Ordering::SeqCst);
             let running = Running(Arc::clone(&self.running));
-            // It may have been lost a moment ago, when nothing ran.
+            // It may have been lost again in the meantime.
             if self.is_held() {
                 return running;
             }
         }
     }
 
-    /// Whether this gateway has it now.
+    /// Whether this gateway has the lease now.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.granted.borrow().is_good()
     }
 
-    /// Waits until this gateway has it no more.
+    /// Waits until this gateway has lost the lease.
     pub async fn lost(&mut self) {
         loop {
             let grant = *self.granted.borrow_and_update();
@@ -115,14 +116,14 @@ impl Lease {
                 Grant::Not | Grant::Until(_) => return,
             };
             if let Ok(Err(_)) = changed {
-                // The gateway ends.
+                // The gateway is stopping.
                 core::future::pending::<()>().await;
             }
         }
     }
 
-    /// Runs something as long as this gateway has the lease; `None` if it loses it. Nothing is run without the lease, also if
-    /// the process was stopped for longer than the lease and goes on in the middle of it.
+    /// Runs a future while this gateway has the lease; `None` if it loses it. The future is never polled without the lease, even
+    /// if the process was suspended for longer than the lease.
     pub async fn guard<F: Future>(&mut self, run: F) -> Option<F::Output> {
         let granted = self.granted.clone();
         let mut lost = pin!(self.lost());
@@ -151,7 +152,7 @@ impl Leases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lease of a source. A source of that name that was there before passes it on.
+    /// The lease of a source. A predecessor with the same name passes it on.
     #[must_use]
     pub fn lease(&self, name: &str, interval: Option<Duration>) -> Lease {
         let interval = interval.unwrap_or(INTERVAL_DEFAULT);
@@ -168,7 +169,7 @@ impl Leases {
         Lease { leases: self.clone(), name: name.to_owned(), granted, running }
     }
 
-    /// The sources that want a lease, and the time between two rounds.
+    /// The sources that need a lease, and the time between two rounds.
     fn wanted(&self, check_every: Option<Duration>, per_interval: u32) -> (Vec<String>, Duration) {
         let all = self.lock();
         let used = || all.iter().filter(|(_, entry)| entry.users > 0);
@@ -179,7 +180,7 @@ impl Leases {
         (names, check_every.map_or(default, |every| every.clamp(CHECK_MIN, CHECK_NAMED_MAX)))
     }
 
-    /// Tells sources what they have.
+    /// Tells sources which leases are held.
     fn grant(&self, held: &BTreeSet<String>, grant: Grant) {
         for (name, entry) in self.lock().iter() {
             let now = if held.contains(name) { grant } else { Grant::Not };
@@ -187,7 +188,7 @@ impl Leases {
         }
     }
 
-    /// Whether sources are asked that are not in `held`.
+    /// Whether sources outside `held` still run.
     fn is_stopping(&self, held: &BTreeSet<String>) -> bool {
         let all = self.lock();
         all.iter().any(|(name, entry)| !held.contains(name) && entry.running.load(Ordering::SeqCst) > 0)
@@ -201,11 +202,11 @@ impl Leases {
             }
         };
         if timeout(STOP_MAX, wait).await.is_err() {
-            tracing::error!("a source whose lease is lost does not stop");
+            tracing::error!("a source that lost its lease does not stop in time");
         }
     }
 
-    /// Keeps leases for ever.
+    /// Maintains the leases forever.
     pub async fn keep(self, config: LeaseConfig) {
         let LeaseConfig { mut cluster, check_every, unreachable } = config;
         if unreachable == Unreachable::GoOn {
@@ -215,14 +216,14 @@ impl Leases {
         let mut give_back: Vec<String> = Vec::new();
         let mut last_told: Option<String> = None;
         let mut grant = Grant::Not;
-        // Since when there has been no connection.
+        // Start of the current outage.
         let mut lost: Option<Instant> = None;
-        // Whether a round has failed since the last one that was answered; until when nothing is taken.
+        // Whether a round has failed since the last successful one; and until when no leases are taken.
         let (mut is_away, mut settled) = (false, Instant::now());
         loop {
             let begin = Instant::now();
             let (wanted, every) = self.wanted(check_every, cluster.rounds_per_interval());
-            // Sources that are gone from the configuration.
+            // Release leases of sources that were removed from the configuration.
             let wants = |name: &String| wanted.binary_search(name).is_ok();
             give_back.extend(held.iter().filter(|name| !wants(name)).cloned());
             let takes = if is_away || begin < settled { &[][..] } else { &wanted[..] };
@@ -252,7 +253,7 @@ impl Leases {
                     }
                 }
                 Err(told) => {
-                    // Leases with an end are good until then, unless others see that this gateway is not there.
+                    // Leases with an expiration stay valid until then, or until other gateways may detect the lost connection.
                     if let Grant::Until(end) = &mut grant {
                         let lost = *lost.get_or_insert_with(Instant::now);
                         *end = (*end).min(lost + cluster.grace());
@@ -266,15 +267,15 @@ impl Leases {
                             self.settle(&held).await;
                         }
                     }
-                    // Leases without an end go with the connection.
+                    // Leases without an expiration end with the connection.
                     cluster.leave();
                     if last_told.as_ref() != Some(&told) {
-                        tracing::warn!(error = told, ?unreachable, "leases cannot be kept");
+                        tracing::warn!(error = told, ?unreachable, "cannot maintain the leases");
                     }
                     last_told = Some(told);
                 }
             }
-            // The connection may be back before the leases end.
+            // The connection may return before the leases expire.
             let is_ending = lost.is_some() && matches!(grant, Grant::Until(_)) && grant.is_good();
             let next = if is_ending { Instant::now() + RETRY } else { begin + every };
             tokio::select! {
@@ -285,7 +286,7 @@ impl Leases {
     }
 }
 
-/// How long a round may take.
+/// The timeout of a round.
 fn round_max(every: Duration) -> Duration {
     (2 * every).clamp(ROUND_MIN, ROUND_MAX)
 }
@@ -310,14 +311,14 @@ mod tests {
     use crate::fault::Fault;
     use futures_util::future::BoxFuture;
 
-    /// Gives what it is told to give.
+    /// A lease service that returns the configured result.
     struct Told(Arc<Mutex<State>>);
 
-    /// What a round gives; what was given back; how often the connection was ended.
+    /// The result of a round; released leases; number of closed connections.
     type State = (Result<Round, Fault>, Vec<String>, usize);
 
     #[test]
-    fn a_gateway_without_an_answer_stops_before_its_leases_are_given_to_another_one() {
+    fn a_gateway_without_an_answer_stops_before_others_take_its_leases() {
         let leases = Leases::default();
         let _lease = leases.lease("a", None);
         let hour = Some(Duration::from_secs(3600));
@@ -333,7 +334,7 @@ mod tests {
         }
     }
 
-    /// Says with which round it was asked for how many sources.
+    /// Records how many sources were requested in each round.
     struct Counting(Arc<Mutex<Vec<(Instant, usize)>>>);
 
     impl Cluster for Counting {
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_taken_for_a_while_after_those_who_keep_leases_were_away() {
+    async fn no_leases_are_taken_for_a_while_after_an_outage_of_the_service() {
         for unreachable in [Unreachable::Stop, Unreachable::GoOn] {
             let rounds = Arc::new(Mutex::new(Vec::new()));
             let leases = Leases::default();
@@ -373,7 +374,7 @@ mod tests {
             assert_eq!((rounds[0].1, rounds[1].1), (1, 1));
             let (answered, taken) = (rounds[2].0, rounds.last().unwrap().0);
             let is_settled = taken.duration_since(answered) >= SETTLE;
-            // Sources that go on must not stop when the database is back.
+            // Sources that continue during an outage must not stop when the database returns.
             assert_eq!(is_settled, unreachable == Unreachable::Stop);
         }
     }
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_lease_is_given_back_after_its_source_has_stopped() {
+    async fn a_lease_is_released_after_its_source_has_stopped() {
         let second = Duration::from_secs(20);
         let told = Arc::new(Mutex::new((held(&[], &[]), Vec::new(), 0)));
         let until = async |holds: &(dyn Fn(&[String], usize) -> bool + Sync)| {
@@ -433,7 +434,7 @@ mod tests {
         told.lock().unwrap().0 = held(&["a"], &[]);
         let running = timeout(second, lease.held()).await.unwrap();
         assert!(timeout(short, lease.lost()).await.is_err());
-        // Others should have it: it is not given back while the source is still asked.
+        // Another gateway should get it, but it is not released while the source still runs.
         told.lock().unwrap().0 = held(&["a"], &["a"]);
         timeout(second, lease.lost()).await.unwrap();
         sleep(short).await;
@@ -441,14 +442,14 @@ mod tests {
         told.lock().unwrap().0 = held(&[], &[]);
         drop(running);
         until(&|given, _| given == ["a"]).await;
-        // Without those who keep the leases nothing is asked.
+        // Without the lease service nothing is polled.
         told.lock().unwrap().0 = held(&["a"], &[]);
         let running = timeout(second, lease.held()).await.unwrap();
         told.lock().unwrap().0 = Err(Fault::other("database", "gone"));
         timeout(second, lease.lost()).await.unwrap();
         drop(running);
         until(&|_, left| left > 1).await;
-        // A source that is gone gives its lease back.
+        // The lease of a removed source is released.
         told.lock().unwrap().0 = held(&["a"], &[]);
         drop(timeout(second, lease.held()).await.unwrap());
         told.lock().unwrap().1.clear();

@@ -1,10 +1,10 @@
-//! Sources that several gateways share: each is asked by the gateway that has its lease.
+//! Sources shared by several gateways: each source is polled by the gateway that holds its lease.
 //!
-//! Leases are kept by a cluster that is there anyway; this module has none of its own.
+//! Leases are stored in an existing cluster; the gateways form none of their own.
 //!
-//! - [`share`]: who takes and gives back what; [`manager`]: the rounds of one gateway;
-//! - `postgres`: advisory locks, with `peers`: whose connections are there; `nats`: a key-value bucket of NATS JetStream, with `bucket`: rounds with such a bucket, and
-//!   `registry`: who is alive and who has what, as its keys say it.
+//! - [`share`]: decides which leases to take and release; [`manager`]: the rounds of one gateway;
+//! - `postgres`: advisory locks, with `peers`: the connections of other gateways; `nats`: a key-value bucket of NATS JetStream,
+//!   with `bucket`: rounds with such a bucket, and `registry`: live gateways and lease holders according to its keys.
 
 #[cfg(any(feature = "nats", test))]
 mod bucket;
@@ -30,48 +30,48 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 
-/// Shortest time for which a lease in NATS is good without being renewed.
+/// Shortest validity of a lease in NATS without renewal.
 #[cfg(any(feature = "nats", test))]
 const LEASE_MIN: Duration = Duration::from_secs(1);
 
-/// For how long leases in NATS are good without being renewed.
+/// The validity of leases in NATS without renewal.
 #[cfg(any(feature = "nats", test))]
 fn lease_time(every: Duration) -> Duration {
     LEASE_MIN.max(3 * every)
 }
 
-/// What a round has found.
+/// The result of a round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Round {
-    /// The sources whose leases this gateway has.
+    /// The sources whose leases this gateway holds.
     pub held: BTreeSet<String>,
-    /// Those of them that it should give back, once they have stopped, because other gateways have fewer.
+    /// Those of them to release once they have stopped, because other gateways have fewer.
     pub excess: Vec<String>,
-    /// Gateways of the group.
+    /// The number of gateways in the group.
     pub members: usize,
-    /// Until when the leases are good without another round, if they do not go with the connection.
+    /// When the leases expire without another round; `None` if they end with the connection.
     pub until: Option<Instant>,
 }
 
-/// Who keeps the leases.
+/// A lease service.
 pub trait Cluster: Send {
-    /// What it is, in a few words for people.
+    /// A short description for users.
     fn describe(&self) -> String;
 
-    /// Whether leases stay when the connection is gone, until they expire.
+    /// Whether leases outlive the connection until they expire.
     fn keeps_leases(&self) -> bool {
         false
     }
 
-    /// How many rounds there are in the shortest interval of the sources, unless it is named.
+    /// Default number of rounds in the shortest interval of the sources.
     fn rounds_per_interval(&self) -> u32 {
         2
     }
 
-    /// Sources that are asked go on without a connection: their leases are taken at once when it is back.
+    /// Lets running sources continue without a connection. Their leases are taken first when the connection returns.
     fn goes_on(&mut self) {}
 
-    /// Gives leases back, looks at those of others, and takes free ones of `wanted`. The next round is due after `every`.
+    /// Releases leases, checks those of other gateways, and takes free ones of `wanted`. The next round is due after `every`.
     fn round<'a>(
         &'a mut self,
         wanted: &'a [String],
@@ -79,34 +79,34 @@ pub trait Cluster: Send {
         every: Duration,
     ) -> BoxFuture<'a, Result<Round, Fault>>;
 
-    /// Ends the connection, with which leases go that have no end of their own.
+    /// Closes the connection, which ends leases without an expiration.
     fn leave(&mut self);
 
-    /// Waits until the connection of the last round has ended, if that can be known before the next one.
+    /// Waits until the connection of the last round has ended, if that can be detected before the next round.
     fn broken(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(core::future::pending())
     }
 
-    /// For how long leases with an end are good at most when the connection is gone: others may see that it is, and take them.
+    /// Longest validity of expiring leases after the connection is lost: other gateways may detect the loss and take them.
     fn grace(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// What to do without a connection to those who keep the leases.
+/// What to do without a connection to the lease service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreachable {
-    /// Sources stop: none is asked twice.
+    /// Sources stop, so that none is polled twice.
     Stop,
-    /// Sources that are asked go on.
+    /// Running sources continue.
     GoOn,
 }
 
 /// `[lease]` of a file.
 pub struct LeaseConfig {
-    /// Who keeps the leases.
+    /// The lease service.
     pub cluster: Box<dyn Cluster>,
-    /// How often they are looked at. Half of the shortest interval of the sources unless it is named, with PostgreSQL a quarter of it.
+    /// The time between rounds. Default: half the shortest interval of the sources; with PostgreSQL a quarter.
     pub check_every: Option<Duration>,
     /// What to do without a connection.
     pub unreachable: Unreachable,
@@ -139,9 +139,9 @@ impl LeaseConfig {
     }
 }
 
-/// Those who keep leases at a URL.
+/// The lease service at a URL.
 fn cluster(fields: &mut Fields, line: usize, url: &str, group: &str) -> Result<Box<dyn Cluster>, Mistake> {
-    // A database can also be named as its own programs have it: host=… user=… dbname=….
+    // A PostgreSQL database can also be given as connection parameters: host=… user=… dbname=….
     match url.split_once("://").map_or("postgresql", |(scheme, _)| scheme) {
         #[cfg(feature = "postgres")]
         "postgresql" | "postgres" => Ok(Box::new(postgres::Locks::take(fields, line, url, group)?)),

@@ -1,8 +1,8 @@
 //! A key-value bucket of NATS JetStream for leases.
 //!
-//! A gateway listens to a subject of its own. If nobody listens there, the server says so at once: that gateway was killed or
-//! has lost its connection. Then its leases end early: it stops soon after it has lost the connection, and others take them a
-//! little later.
+//! Each gateway subscribes to its own subject. If it was killed or lost its connection, the server reports immediately that there
+//! is no subscriber. Its leases then end early: the gateway stops soon after it has lost the connection, and others take the
+//! leases a little later.
 
 use super::bucket::{Bucket, Change, Connect, Keys};
 use super::registry::Write;
@@ -22,12 +22,12 @@ use taktwerk_net::entropy::OsEntropy;
 use tokio::sync::watch;
 
 const BUCKET: &str = "taktwerk-leases";
-/// How long a connection or an answer may take. Rounds end earlier.
+/// Timeout of connections and answers. Rounds end earlier.
 const DEADLINE: Duration = Duration::from_secs(3);
-/// Keys of gateways that were removed so long ago are deleted.
+/// Keys of gateways that were removed this long ago are deleted.
 const OLD: Duration = Duration::from_secs(24 * 3600);
 
-/// Where the bucket is.
+/// Address of the bucket.
 pub(super) struct Nats {
     server: NatsServer,
     bucket: String,
@@ -54,7 +54,7 @@ fn is_bucket(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && name.chars().all(is_plain)
 }
 
-/// Where a gateway listens.
+/// The subject of a gateway.
 fn presence(group: &str, id: &str) -> String {
     format!("taktwerk.lease.{group}.{id}")
 }
@@ -63,7 +63,7 @@ impl Nats {
     async fn link(&self, group: &str, id: &str) -> Result<Link, Fault> {
         let (state, broken) = watch::channel(false);
         let set = |options: ConnectOptions| {
-            // A connection that breaks is not mended: a round begins a new one, and asks for all keys again.
+            // The library must not reconnect: a round opens a new connection and reads all keys again.
             options.name("taktwerk-gateway leases").max_reconnects(1).event_callback(move |event| {
                 if matches!(event, Event::Disconnected | Event::Closed) {
                     state.send_replace(true);
@@ -80,7 +80,7 @@ impl Nats {
             Err(_) => {
                 let config = kv::Config {
                     bucket: self.bucket.clone(),
-                    description: "which gateway asks which source".to_owned(),
+                    description: "which gateway polls which source".to_owned(),
                     history: 1,
                     storage: StorageType::File,
                     num_replicas: self.replicas,
@@ -102,7 +102,7 @@ impl Nats {
     }
 }
 
-/// An error with its cause.
+/// The text of an error with its causes.
 fn told(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
@@ -110,15 +110,15 @@ fn told(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// A connection to the bucket, as all that is asked of it shares it.
+/// The shared connection to the bucket.
 struct Wire {
     target: String,
     group: String,
     client: Client,
     store: Store,
-    /// Where answers to probes go.
+    /// The subject for answers to probes.
     inbox: String,
-    /// Whether the connection is gone.
+    /// Whether the connection is lost.
     broken: watch::Receiver<bool>,
 }
 
@@ -131,7 +131,7 @@ impl Wire {
         Fault::Closed { target: self.target.clone() }
     }
 
-    /// Waits for something of the connection, or for its end.
+    /// Waits for an operation, or for the end of the connection.
     async fn or_closed<T>(&self, wait: impl Future<Output = T>) -> Result<T, Fault> {
         let mut broken = self.broken.clone();
         tokio::select! {
@@ -141,7 +141,7 @@ impl Wire {
     }
 
     fn change(&self, entry: &kv::Entry) -> Change {
-        // Whoever deletes a key by hand takes the lease away.
+        // Deleting a key by hand revokes the lease.
         let value = match entry.operation {
             kv::Operation::Put => String::from_utf8_lossy(&entry.value).into_owned(),
             kv::Operation::Delete | kv::Operation::Purge => String::new(),
@@ -151,7 +151,7 @@ impl Wire {
         Change { key: entry.key.clone(), value, revision: entry.revision, age }
     }
 
-    /// Deletes the key of a gateway that was removed long ago. Nobody waits for it.
+    /// Deletes the key of a gateway that was removed long ago, without waiting.
     fn tidy(&self, entry: &kv::Entry) {
         let is_gone = entry.value.is_empty() && entry.key.starts_with(&format!("{}.gateway.", self.group));
         let now = taktwerk_net::clock::wall().unix_nanos() / 1_000_000_000;
@@ -167,7 +167,7 @@ impl Wire {
 pub(super) struct Link {
     wire: Arc<Wire>,
     watch: Watch,
-    /// Others see this gateway by it.
+    /// The subscription by which other gateways detect this one.
     own: Subscriber,
     answers: Subscriber,
 }
@@ -223,9 +223,9 @@ impl Bucket for Link {
 
     fn unconnected(&mut self) -> BTreeSet<String> {
         let mut ids = BTreeSet::new();
-        // Probes of others are answered by being received.
+        // Receiving a probe answers it.
         while let Some(Some(_)) = self.own.next().now_or_never() {}
-        // The server answers in order: what it says of probes is here before the answer to the write behind them.
+        // The server answers in order: results of probes arrive before the answer to a later write.
         while let Some(Some(message)) = self.answers.next().now_or_never() {
             if message.status == Some(StatusCode::NO_RESPONDERS)
                 && let Some(id) = message.subject.rsplit('.').next()
@@ -287,7 +287,7 @@ mod tests {
             (
                 "url = \"nats://broker\"\nuser = \"a\"\npassword_file = \"p\"\n",
                 "",
-                "cross the network readably",
+                "cross the network unencrypted",
             ),
             ("url = \"nats://broker\"\nbuckte = \"a\"\n", "buckte", "there is no such setting"),
         ] {

@@ -1,31 +1,31 @@
-//! The gateways of a group whose connections hold locks: which are there, and when the locks of one that is gone may be taken.
+//! The gateways of a group whose connections hold locks: which are present, and when the locks of a lost one may be taken.
 //!
-//! Locks go with a connection. A gateway whose connection has ended may not know it yet, and asks its sources until its leases
-//! expire: three quarters of the lease time after it began the last look that was answered. So what is free is taken only when a lease
-//! time has passed since a connection was missed first. The connection was there in the look before, so its gateway has
-//! stopped by then, whatever it knows.
+//! A lock ends with its connection. A gateway whose connection has ended may not have noticed, and polls its sources until its
+//! leases expire: three quarters of the lease time after the start of its last answered check. So free locks are taken only one
+//! lease time after a connection was first missing. The connection was present in the previous check, so its gateway has stopped
+//! by then in any case.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// Longest lease time that is believed: three times the longest time between two looks.
+/// Longest accepted lease time: three times the longest time between two checks.
 const LEASE_MAX: Duration = Duration::from_secs(3);
 
-/// What a gateway says of itself with its connection.
+/// What a gateway publishes in the name of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peer {
-    /// How long its leases are good without another look.
+    /// How long its leases are valid without another check.
     pub(super) lease_time: Duration,
-    /// A number that is the same if it wants the same sources; `None` if it does not say.
+    /// A hash of the sources that it wants; `None` if unknown.
     pub(super) wants: Option<u64>,
-    /// Whether it does not know long enough who is there: it has no share, and takes nothing but what it had before.
+    /// Whether it has not observed the others for long enough. It then has no share, and takes only leases that it had before.
     pub(super) is_new: bool,
-    /// Whether it is new and had something with an earlier connection, which it takes at once.
+    /// Whether it is new but had leases with an earlier connection, which it takes immediately.
     pub(super) is_back: bool,
 }
 
-/// What begins the name of a connection.
+/// The prefix of connection names.
 const NAME: &str = "taktwerk-gateway leases";
 
 impl Peer {
@@ -39,7 +39,7 @@ impl Peer {
         format!("{NAME} {} {:016x}{state}", self.lease_time.as_millis(), self.wants.unwrap_or_default())
     }
 
-    /// Reads the name of a connection. What is none of ours, or of another version, is taken for the longest lease.
+    /// Parses the name of a connection. For a foreign name or another version, the longest lease is assumed.
     pub(super) fn of_name(name: &str) -> Self {
         let mut words = name.strip_prefix(NAME).unwrap_or_default().split_ascii_whitespace();
         let millis = words.next().and_then(|word| word.parse().ok());
@@ -55,32 +55,32 @@ impl Peer {
         }
     }
 
-    /// Until when this gateway's leases are good, if the last look that was answered began then.
+    /// The expiration of this gateway's leases, given the start of the last answered check.
     pub(super) fn until(&self, begin: Instant) -> Instant {
         begin + self.lease_time / 4 * 3
     }
 }
 
-/// The gateways as one of them has seen them in its last look.
+/// The gateways as seen by this gateway in its last check.
 #[derive(Debug)]
 pub(super) struct Peers {
     seen: BTreeMap<i32, Peer>,
-    /// A time at which each of them was not there yet, unless it was seen in the first look.
+    /// A time at which each was not present yet, unless it was seen in the first check.
     before: BTreeMap<i32, Instant>,
-    /// When the last look began.
+    /// The start of the last check.
     looked: Option<Instant>,
-    /// Before this nothing is taken that others may have had. `None` before the first look.
+    /// Before this time no lease is taken that another gateway may have had. `None` before the first check.
     settled: Option<Instant>,
 }
 
 impl Peers {
-    /// None has been seen yet.
+    /// Nothing seen yet.
     pub(super) fn new() -> Self {
         Self { seen: BTreeMap::new(), before: BTreeMap::new(), looked: None, settled: None }
     }
 
-    /// The connections of a look that began at a time and has just been answered. Says whether they differ from those of the look
-    /// before.
+    /// Processes the connections of a check that began at `begin` and was answered at `at`. Returns whether they differ from
+    /// those of the previous check.
     pub(super) fn look(
         &mut self,
         own: Peer,
@@ -89,17 +89,17 @@ impl Peers {
     ) -> bool {
         let longest = |peers: &mut dyn Iterator<Item = &Peer>| peers.map(|peer| peer.lease_time).max();
         let wait = match self.settled {
-            // Whoever has just come does not know who was there a moment ago.
+            // A new gateway does not know which gateways were present before.
             None => longest(&mut now.values().chain([&own])),
             Some(_) => {
-                // A number may be that of another connection meanwhile.
+                // A process id may have been reused for another connection.
                 let is_there = |pid: &i32, seen: &Peer| {
                     let was_idle = seen.is_new && !seen.is_back;
                     now.get(pid)
                         .is_some_and(|peer| was_idle || !peer.is_new || (seen.is_back && peer.is_back))
                 };
-                // One that is new takes nothing before a lease time has passed since it came. One that starts and fails again
-                // and again must not keep others from what is free.
+                // A new gateway takes nothing within a lease time after its arrival. One that restarts repeatedly must not keep
+                // others from taking free leases.
                 let is_idle = |pid: &i32, seen: &Peer| {
                     let came = self.before.get(pid).copied();
                     seen.is_new && !seen.is_back && came.is_some_and(|came| at < came + seen.lease_time)
@@ -134,13 +134,13 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(1);
     const PEER: Peer = Peer { lease_time: LEASE, wants: Some(7), is_new: false, is_back: false };
 
-    /// A look that takes no time.
+    /// A check without delay.
     fn look(peers: &mut Peers, now: BTreeMap<i32, Peer>, at: Instant) -> bool {
         peers.look(PEER, now, (at, at))
     }
 
     #[test]
-    fn a_connection_says_what_others_have_to_know() {
+    fn a_connection_name_is_parsed_by_others() {
         assert_eq!(PEER.name(), "taktwerk-gateway leases 1000 0000000000000007");
         let long = Peer { lease_time: LEASE_MAX, wants: Some(u64::MAX), is_new: true, is_back: true };
         // The name of a connection has at most 63 bytes.
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_was_new_is_waited_for_if_it_may_have_something() {
+    fn a_lost_new_gateway_is_waited_for_only_if_it_may_hold_leases() {
         let begin = Instant::now();
         let ms = Duration::from_millis;
         let new = Peer { is_new: true, ..PEER };
@@ -173,7 +173,7 @@ mod tests {
             (new, ms(0), false),
             (new, ms(400), false),
             (new, ms(890), false),
-            // It may have been settled since the last look.
+            // It may have become settled since the last check.
             (new, ms(910), true),
             (back, ms(0), true),
             (PEER, ms(0), true),
@@ -187,13 +187,13 @@ mod tests {
                 assert!(peers.are_settled(at), "nobody is gone");
             }
             let missed = come + seen + ms(50);
-            // Another one that is new may have the number of the connection.
+            // Another new gateway may have the same process id.
             let now = if peer == back { vec![(1, PEER), (4, new)] } else { vec![(1, PEER)] };
             look(&mut peers, now.into_iter().collect(), missed);
             assert_eq!(peers.are_settled(missed), !is_waited_for, "{peer:?} {seen:?}");
             assert!(peers.are_settled(missed + LEASE));
         }
-        // One that fails again and again does not keep others from what is free.
+        // A gateway that fails repeatedly does not keep others from taking free leases.
         for life in [ms(150), ms(700)] {
             let mut peers = Peers::new();
             look(&mut peers, BTreeMap::from([(1, PEER)]), begin);
@@ -208,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_answer_does_not_make_a_gateway_younger_than_it_is() {
+    fn a_slow_answer_does_not_reduce_the_age_of_a_gateway() {
         let (begin, ms) = (Instant::now(), Duration::from_millis);
         let alone = || BTreeMap::from([(1, PEER)]);
         let mut peers = Peers::new();
         look(&mut peers, alone(), begin);
-        // It comes right behind a look. The next one is answered when it may take something any moment.
+        // It arrives just after a check. When the next check is answered, it may be about to take leases.
         let seen = begin + 3 * LEASE;
         look(&mut peers, alone(), seen);
         let new = Peer { is_new: true, ..PEER };
@@ -221,7 +221,7 @@ mod tests {
         let missed = seen + ms(1_300);
         look(&mut peers, alone(), missed);
         assert!(!peers.are_settled(missed) && peers.are_settled(missed + LEASE));
-        // Nobody knows how long one has been there that was there before.
+        // The age of a gateway that was present before is unknown.
         let mut peers = Peers::new();
         look(&mut peers, BTreeMap::from([(1, PEER), (4, new)]), begin);
         look(&mut peers, alone(), begin + ms(500));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_before_a_gateway_that_is_gone_has_stopped() {
+    fn no_lease_is_taken_before_a_lost_gateway_has_stopped() {
         let begin = Instant::now();
         let ms = Duration::from_millis;
         let of = |pids: &[i32]| pids.iter().map(|pid| (*pid, PEER)).collect::<BTreeMap<_, _>>();
@@ -237,7 +237,7 @@ mod tests {
         assert!(look(&mut peers, of(&[1, 2]), begin));
         assert!(!peers.are_settled(begin + LEASE - ms(1)), "it has just come");
         assert!(peers.are_settled(begin + LEASE));
-        // Its last look may have been answered just before its connection was missed.
+        // Its last check may have been answered just before its connection was missed.
         let last_seen = begin + 2 * LEASE;
         assert!(!look(&mut peers, of(&[1, 2]), last_seen));
         let missed = last_seen + ms(300);
@@ -245,13 +245,13 @@ mod tests {
         assert!(!peers.are_settled(PEER.until(missed)), "it asks until then");
         assert!(!look(&mut peers, of(&[1]), missed + ms(300)));
         assert!(peers.are_settled(missed + LEASE));
-        // One with a longer lease is waited for as long.
+        // A gateway with a longer lease is waited for longer.
         let slow = Peer { lease_time: 3 * LEASE, wants: None, ..PEER };
         let at = missed + 10 * LEASE;
         look(&mut peers, BTreeMap::from([(1, PEER), (3, slow)]), at);
         look(&mut peers, of(&[1]), at + LEASE);
         assert!(!peers.are_settled(at + 4 * LEASE - ms(1)) && peers.are_settled(at + 4 * LEASE));
-        // Another one has the same number.
+        // Another gateway has the same process id.
         let mut reused = Peers::new();
         look(&mut reused, of(&[1, 2]), begin);
         look(&mut reused, BTreeMap::from([(1, PEER), (2, Peer { is_new: true, ..PEER })]), at);

@@ -1,7 +1,7 @@
-//! Leases as advisory locks of a PostgreSQL database: a lock is held by a connection and goes with it.
+//! Leases as advisory locks of a PostgreSQL database. A lock is held by a connection and ends with it.
 //!
-//! A lock has two numbers: of the group, and of the source. Number 0 is shared by all gateways of the group, so that they
-//! see each other. The name of a connection, which all users may see, says what the others have to know of its gateway.
+//! A lock has two numbers: the group and the source. Number 0 is shared by all gateways of the group, so that they detect each
+//! other. The name of a connection, visible to all users, contains what other gateways must know.
 
 use super::peers::{Peer, Peers};
 use super::share::{Seen, Share, fingerprint};
@@ -17,13 +17,13 @@ use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::Error;
 
-/// Shortest time for which leases are good without another look. Those of a gateway that is killed may be taken when it has
-/// passed, and values are to be fresh again within two intervals of half a second.
+/// Shortest validity of leases without another check. When it has passed, the leases of a killed gateway can be taken; values
+/// should be fresh again within two intervals of half a second.
 const LEASE_MIN: Duration = Duration::from_millis(750);
-/// The database finds out within four seconds that a gateway's machine is gone.
+/// The database detects a lost machine within four seconds.
 const BEGIN: &str = "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3; \
                      SET tcp_user_timeout = 4000";
-/// The locks of a group: the source's number, the connection that holds it, and the name of that.
+/// The locks of a group: source number, holding connection and its name.
 const LOOK: &str = "SELECT objid::bigint, pid, pg_backend_pid(), current_setting('taktwerk.link', true), application_name \
                     FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
                     AND classid::bigint = $1 AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -34,9 +34,9 @@ pub(super) struct Locks {
     group: i32,
     share: Share,
     link: Option<Link>,
-    /// What this gateway has had with its last connection.
+    /// The leases that this gateway had with its last connection.
     had: BTreeSet<String>,
-    /// Whether that is asked without a connection.
+    /// Whether their sources are polled without a connection.
     goes_on: bool,
 }
 
@@ -45,13 +45,13 @@ struct Link {
     /// Closed when the connection has ended.
     ended: watch::Receiver<()>,
     pid: i32,
-    /// What nobody else calls the connection that holds the locks.
+    /// A unique mark of the connection that holds the locks.
     mark: String,
     held: BTreeSet<String>,
-    /// What the connection says of this gateway.
+    /// What the connection name currently says.
     told: Peer,
     peers: Peers,
-    /// Whether it has taken nothing yet, because it does not know long enough who is there.
+    /// Whether it has not taken anything yet, because it has not observed the others for long enough.
     is_new: bool,
 }
 
@@ -76,7 +76,7 @@ impl Locks {
     async fn connect(&self, own: Peer) -> Result<Link, Fault> {
         let (client, ended) = self.database.connect_watched().await?;
         let begin = async {
-            // Before others can see it.
+            // Before other gateways can see the connection.
             client.batch_execute(&format!("{BEGIN}; {}", name_of(own))).await?;
             let sql = "SELECT pg_backend_pid(), set_config('taktwerk.link', \
                        md5(random()::text || clock_timestamp()::text), false), pg_advisory_lock_shared($1, 0)";
@@ -89,7 +89,7 @@ impl Locks {
     }
 
     async fn look(&mut self, wanted: &[String], give_back: &[String], own: Peer) -> Result<Round, Fault> {
-        // It says so before it takes anything.
+        // Publish this before taking anything.
         let is_back = self.goes_on && !self.had.is_empty();
         let mut link = match self.link.take() {
             Some(link) => link,
@@ -103,7 +103,7 @@ impl Locks {
         let round = self.round_with(&mut link, wanted, give_back, own).await;
         let round = round.map_err(|error| self.database.failed(&error))?;
         let round = round.ok_or_else(|| Fault::other(self.database.target(), POOLED))?;
-        // Only a connection that has answered is used again.
+        // Reuse a connection only if it has answered.
         self.link = Some(link);
         Ok(round)
     }
@@ -142,7 +142,7 @@ impl Locks {
                 by_number.insert(number, pid);
             }
         }
-        // Its own lock is there as long as the connection.
+        // The own lock exists as long as the connection.
         if !members.contains_key(&link.pid) {
             return Ok(None);
         }
@@ -150,12 +150,12 @@ impl Locks {
         let are_alike = sharing().all(|(_, peer)| peer.wants == own.wants);
         let pids: Vec<i32> = sharing().map(|(pid, _)| *pid).collect();
         if link.peers.look(own, members, (begin, now)) {
-            // What was learnt of the others no longer holds.
+            // The group has changed: discard what was learnt about the others.
             self.share = Share::default();
         }
         let holder = |name: &String| by_number.get(&i64::from(number(name).cast_unsigned())).copied();
         let (take, give) = if link.is_new {
-            // Without the others this gateway would stop what it asks.
+            // Take its previous leases immediately; otherwise this gateway would stop their sources.
             let is_free = |name: &&String| self.goes_on && self.had.contains(*name) && holder(name).is_none();
             (wanted.iter().filter(is_free).cloned().collect(), Vec::new())
         } else if link.peers.are_settled(now) {
@@ -176,7 +176,7 @@ impl Locks {
         Ok(Some(Round { held, excess: give, members: pids.len(), until }))
     }
 
-    /// Tries for locks.
+    /// Tries to take locks.
     async fn take_locks(&self, link: &mut Link, names: Vec<String>) -> Result<(), Error> {
         if names.is_empty() {
             return Ok(());
@@ -219,7 +219,7 @@ impl Cluster for Locks {
         self.link = None;
     }
 
-    /// A connection that is missed is the first sign of a gateway that is gone, and a look takes a millisecond.
+    /// A missing connection is the first sign of a lost gateway, and a check takes only a millisecond. So check often.
     fn rounds_per_interval(&self) -> u32 {
         4
     }
@@ -231,7 +231,7 @@ impl Cluster for Locks {
     fn broken(&mut self) -> BoxFuture<'_, ()> {
         match &mut self.link {
             Some(link) => Box::pin(async {
-                // Nothing is ever told.
+                // No value is ever sent.
                 let _ = link.ended.changed().await;
             }),
             None => Box::pin(core::future::pending()),
@@ -239,21 +239,21 @@ impl Cluster for Locks {
     }
 }
 
-/// Names a connection. The name has no quotation marks.
+/// Sets the name of a connection. The name contains no quotation marks.
 fn name_of(own: Peer) -> String {
     format!("SET application_name = '{}'", own.name())
 }
 
-/// Behind a pooler in transaction mode others have the connection that holds the locks.
+/// A pooler in transaction mode shares the connection that holds the locks.
 const POOLED: &str = "the connection that holds the locks is not this gateway's own; \
                       connect to the database itself, not to a pooler in transaction mode";
 
-/// Whether the connection that has answered is the one that holds the locks, and nobody else has had it meanwhile.
+/// Whether the connection that answered is the one that holds the locks, and no other client has used it.
 fn is_same((pid, mark): (i32, &str), (answered, said): (i32, Option<&str>)) -> bool {
     pid == answered && said == Some(mark)
 }
 
-/// The number of a name: FNV-1a, which is the same in every version. Never 0.
+/// The number of a name: FNV-1a, identical in all versions, never 0.
 fn number(name: &str) -> i32 {
     let hash =
         name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
@@ -265,9 +265,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_that_others_have_too_is_noticed() {
+    fn a_shared_connection_is_detected() {
         assert!(is_same((7, "a"), (7, Some("a"))));
-        // Another one; another gateway has had it; it was reset.
+        // Another connection; used by another gateway; reset.
         for answer in [(8, Some("a")), (7, Some("b")), (7, None)] {
             assert!(!is_same((7, "a"), answer), "{answer:?}");
         }

@@ -1,10 +1,10 @@
-//! Who is alive and who has which lease, as the keys of a bucket say it. No connection, no clock.
+//! Live gateways and lease holders according to the keys of a bucket. Pure logic: no connection, no clock.
 //!
-//! Each gateway has a key that it writes again with every round, and each source has a key with the gateway that asks it. Every
-//! write names the revision of the key that it replaces, so of two gateways that write the same key one fails. A gateway whose
-//! key has not changed for its lease time is removed by replacing its key. It then cannot renew, and its sources are free.
+//! Each gateway has a key that it writes in every round. Each source has a key with the gateway that polls it. Every write names
+//! the revision that it replaces, so if two gateways write the same key, one of them fails. A gateway whose key has not changed
+//! for its lease time is removed by replacing its key. It then cannot renew, and its sources are free.
 //!
-//! Only times between events of one gateway are compared. What the clocks of machines say does not matter.
+//! Only times measured by the same gateway are compared, so the machines' clocks need not agree.
 
 use super::share::{Decision, Seen, Share, fingerprint};
 use core::time::Duration;
@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_types::hexadecimal;
 use tokio::time::Instant;
 
-/// How long gateways that are removed are remembered.
+/// How long removed gateways are remembered.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
-/// Longest lease that a gateway has, three times the longest time between two rounds. What says more is none.
+/// Longest accepted lease time: three times the longest time between two rounds. Higher values are invalid.
 const LEASE_MAX: Duration = Duration::from_secs(3);
 
-/// A write of a key that fails if its revision is another one. Revision 0 is that of a key that was never written.
+/// A write of a key that fails if the revision differs. Revision 0 means that the key was never written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Write {
     pub(super) key: String,
@@ -29,11 +29,11 @@ pub(super) struct Write {
 #[derive(Debug)]
 struct Member {
     revision: u64,
-    /// How long its leases are good after it has renewed them; `None` if it was removed.
+    /// How long its leases are valid after renewal; `None` if it was removed.
     lease_time: Option<Duration>,
-    /// A number that is the same if it wants the same sources.
+    /// A hash of the sources that it wants.
     wants: Option<u64>,
-    /// When this revision was seen first, and when the gateway was.
+    /// When this revision was first seen, and when the gateway was first seen.
     seen: Instant,
     since: Instant,
     /// Since when it has had no connection.
@@ -44,22 +44,22 @@ struct Member {
 #[derive(Debug)]
 struct Source {
     revision: u64,
-    /// The gateway that asks it; empty if none does.
+    /// The gateway that polls it; empty if none does.
     owner: String,
 }
 
-/// For how long a gateway without a connection asks its sources at most.
+/// How long a gateway without a connection polls its sources at most.
 pub(super) fn grace(lease_time: Duration) -> Duration {
     lease_time / 5
 }
 
-/// For how long a gateway has to be without a connection until others take its sources: it may have lost the connection only,
-/// and has to know that, and to stop.
+/// How long a gateway must be without a connection before others take its sources. It may have lost only the connection, and
+/// needs time to detect that and stop.
 fn silence(lease_time: Duration) -> Duration {
     lease_time / 10 * 3
 }
 
-/// What one gateway knows of its group.
+/// The state of the group as known by one gateway.
 #[derive(Debug)]
 pub(super) struct Registry {
     group: String,
@@ -67,20 +67,20 @@ pub(super) struct Registry {
     /// The revision of the own key.
     revision: u64,
     lease_time: Duration,
-    /// A number that stands for the sources that this gateway wants.
+    /// A hash of the sources that this gateway wants.
     wants: u64,
     until: Option<Instant>,
     members: BTreeMap<String, Member>,
     sources: BTreeMap<String, Source>,
     held: BTreeSet<String>,
     linked: Instant,
-    /// Before this nothing is taken.
+    /// Before this time no lease is taken.
     settled: Instant,
     share: Share,
 }
 
 impl Registry {
-    /// A gateway that has nothing yet. No two gateways may have the same id.
+    /// A gateway without leases. Ids must be unique.
     pub(super) fn new(group: &str, id: String, now: Instant) -> Self {
         Self {
             group: token(group),
@@ -98,32 +98,32 @@ impl Registry {
         }
     }
 
-    /// What this gateway is called.
+    /// The id of this gateway.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// What begins the keys of the group.
+    /// The key prefix of the group.
     pub(super) fn group(&self) -> &str {
         &self.group
     }
 
-    /// A connection begins. All keys are told again.
+    /// A new connection: all keys will be reported again.
     pub(super) fn connected(&mut self, now: Instant) {
         self.members.clear();
         self.sources.clear();
         self.linked = now;
     }
 
-    /// The bucket was made so long ago. If that is less than a lease lasts, gateways that had leases in an earlier bucket may
-    /// not have stopped yet, whoever has made this one.
+    /// Reports the age of the bucket. If it is less than a lease time, gateways with leases in a previous bucket may not have
+    /// stopped yet, whichever gateway created this one.
     pub(super) fn bucket_is_old(&mut self, age: Duration, now: Instant) {
         if let Some(left) = LEASE_MAX.checked_sub(age) {
             self.settled = self.settled.max(now + left);
         }
     }
 
-    /// Renews the leases for a time, and says which sources are wanted.
+    /// Renews the leases for a time, and publishes the hash of the wanted sources.
     pub(super) fn renew(&mut self, lease_time: Duration, wanted: &[String]) -> Write {
         self.lease_time = lease_time;
         self.wants = fingerprint(wanted);
@@ -135,18 +135,18 @@ impl Registry {
         format!("{}.gateway.{}", self.group, self.id)
     }
 
-    /// The leases are renewed; `begin` is when that was asked for. They end here well before others may take them.
+    /// The leases were renewed; `begin` is the time of the request. They end here well before others may take them.
     pub(super) fn renewed(&mut self, revision: u64, begin: Instant) {
         self.revision = revision;
         self.until = Some(begin + self.lease_time / 4 * 3);
     }
 
-    /// The own key has another revision: this gateway has written it and had no answer.
+    /// The own key has another revision: an own write succeeded although its answer was lost.
     pub(super) fn correct(&mut self, revision: u64) {
         self.revision = revision;
     }
 
-    /// The own key was replaced or is gone: all leases are lost. Whoever has them now may need a lease time to know.
+    /// The own key was replaced or deleted: all leases are lost. The new holders may need a lease time to detect that.
     pub(super) fn removed(&mut self, id: String, now: Instant) {
         self.id = id;
         self.revision = 0;
@@ -155,7 +155,7 @@ impl Registry {
         self.settled = now + self.lease_time;
     }
 
-    /// A key has a value, because somebody has written it or because this gateway has.
+    /// Processes the value of a key, written by any gateway.
     pub(super) fn seen(&mut self, key: &str, value: &str, revision: u64, now: Instant) {
         let Some(rest) = key.strip_prefix(&*self.group).and_then(|rest| rest.strip_prefix('.')) else {
             return;
@@ -176,8 +176,8 @@ impl Registry {
     }
 
     fn seen_member(&mut self, id: &str, value: &str, revision: u64, now: Instant) {
-        // What nobody of the group has written may be anything. It does not end leases at once, for their owner may not know
-        // yet, and does not keep them for ever.
+        // An invalid value was not written by a gateway of the group. It must not end leases immediately, because their owner may
+        // not know, and must not keep them forever.
         let (millis, wants) = value.split_once(' ').unwrap_or((value, ""));
         let lease_time = match value {
             "" => None,
@@ -187,7 +187,7 @@ impl Registry {
         };
         let wants = u64::from_str_radix(wants, 16).ok();
         if id == self.id && revision > self.revision && lease_time.is_none() {
-            // Nothing is asked any more. The next renewal fails, and says what to do.
+            // Stop polling. The next renewal fails and says what to do.
             self.until = None;
             self.held.clear();
         }
@@ -197,7 +197,7 @@ impl Registry {
             None => (now, false, None),
         };
         if was_alive != lease_time.is_some() || (was_alive && wanted != wants) {
-            // What was learnt of the others no longer holds.
+            // The group has changed: discard what was learnt about the others.
             self.share = Share::default();
         }
         let member = Member { revision, lease_time, wants, seen: now, since, silent: None };
@@ -210,8 +210,8 @@ impl Registry {
         alive.map(|(id, _)| id.as_str())
     }
 
-    /// Removes gateways that have not renewed their leases, and those that have had no connection for a while. Whoever has just
-    /// come or has just connected cannot know about connections.
+    /// Removes gateways that have not renewed their leases, and those without a connection for a while. Connections are not
+    /// judged if either gateway has only just arrived or connected.
     pub(super) fn lapsed(&mut self, unconnected: &BTreeSet<String>, now: Instant) -> Vec<Write> {
         self.members
             .retain(|_, member| member.lease_time.is_some() || now.duration_since(member.seen) < FORGOTTEN);
@@ -231,7 +231,7 @@ impl Registry {
         writes
     }
 
-    /// Takes free leases and says which ones others should have.
+    /// Takes free leases, and returns the ones to release.
     pub(super) fn decide(&mut self, wanted: &[String], now: Instant) -> (Vec<Write>, Vec<String>) {
         if now < self.settled {
             return (Vec::new(), Vec::new());
@@ -262,23 +262,23 @@ impl Registry {
         Write { key: format!("{}.source.{}", self.group, token(name)), value: owner, revision }
     }
 
-    /// Gives a lease back, if this gateway has it.
+    /// Releases a lease if this gateway holds it.
     pub(super) fn give_back(&self, name: &str) -> Option<Write> {
         self.held.contains(name).then(|| self.write_source(name, String::new()))
     }
 
-    /// The sources whose leases this gateway has, and until when.
+    /// The sources whose leases this gateway holds, and their expiration.
     pub(super) fn held(&self) -> (&BTreeSet<String>, Option<Instant>) {
         (&self.held, self.until)
     }
 
-    /// Gateways of the group.
+    /// The number of gateways in the group.
     pub(super) fn members(&self) -> usize {
         self.members.values().filter(|member| member.lease_time.is_some()).count()
     }
 }
 
-/// A name as one token of a key: letters, digits, `-` and `_` as they are, other bytes in hexadecimal behind `=`.
+/// Encodes a name as one token of a key: letters, digits, `-` and `_` unchanged, other bytes in hexadecimal after `=`.
 fn token(name: &str) -> String {
     let mut token = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -291,7 +291,7 @@ fn token(name: &str) -> String {
     token
 }
 
-/// The name of a token.
+/// Decodes a token.
 fn name(token: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(token.len());
     let mut rest = token.as_bytes();
@@ -315,7 +315,7 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(1);
 
     #[test]
-    fn names_become_tokens_and_come_back() {
+    fn names_survive_a_round_trip_through_tokens() {
         for text in ["plc", "Line 1.Oven*", "Öl>=", "a-b_c"] {
             let made = token(text);
             assert!(
@@ -361,10 +361,10 @@ mod tests {
         assert_eq!(registry.decide(&wanted, late).0, []);
         let removal = Write { key: "g.gateway.b".to_owned(), value: String::new(), revision: 2 };
         assert_eq!(registry.lapsed(&none, late), vec![removal.clone()]);
-        // It has renewed meanwhile: the removal fails, and this is seen.
+        // It has renewed in the meantime: the removal fails, and the new value is seen.
         registry.seen("g.gateway.b", "1000", 4, late);
         assert_eq!(registry.lapsed(&none, late), []);
-        // One that has no connection is removed when it has had time to know that, but not by a gateway that has just connected.
+        // A gateway without a connection is removed after it had time to stop, but not by a gateway that has just connected.
         let silent = BTreeSet::from(["b".to_owned()]);
         assert_eq!(registry.lapsed(&silent, late), []);
         assert_eq!(registry.lapsed(&silent, late + grace(LEASE)), []);
@@ -377,7 +377,7 @@ mod tests {
         registry.seen("g.source.s", "b", 3, late);
         assert_eq!(registry.lapsed(&silent, late), []);
         registry.seen("g.gateway.b", "", 6, late);
-        // What is older comes behind it.
+        // An older write arrives later.
         registry.seen("g.gateway.b", "1000", 5, late);
         let take = Write { key: "g.source.s".to_owned(), value: "a".to_owned(), revision: 3 };
         assert_eq!(registry.decide(&wanted, late).0, [take]);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_others_are_left_alone() {
+    fn keys_of_other_groups_are_ignored() {
         let now = Instant::now();
         let mut registry = joined(now);
         for key in ["h.source.s", "g.source.=zz", "g.other.s", "g", ""] {
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_in_a_bucket_that_is_new_whoever_has_made_it() {
+    fn no_lease_is_taken_in_a_new_bucket() {
         let now = Instant::now();
         let mut registry = joined(now);
         let wanted = ["s".to_owned()];
@@ -423,21 +423,21 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_in_the_bucket_does_not_keep_sources_for_ever() {
+    fn invalid_keys_do_not_block_sources_forever() {
         let now = Instant::now();
         let mut registry = joined(now);
         registry.seen("g.gateway.b", "99999999999999", 2, now);
         registry.seen("g.source.s", "b", 3, now);
         let late = now + LEASE_MAX;
         assert_eq!(registry.lapsed(&BTreeSet::new(), late).len(), 1);
-        // A gateway whose key is overwritten has its leases until they expire: it may not know yet.
+        // A gateway whose key is overwritten keeps its leases until they expire, because it may not know.
         let mut registry = joined(now);
         registry.seen("g.gateway.b", "1000", 2, now);
         registry.seen("g.source.s", "b", 3, now);
         registry.seen("g.gateway.b", "rubbish", 4, now);
         assert_eq!(registry.decide(&["s".to_owned()], now + LEASE).0, []);
         assert_eq!(registry.lapsed(&BTreeSet::new(), now + LEASE_MAX).len(), 1);
-        // The own key: the leases go on.
+        // The own key: the leases continue.
         registry.seen("g.source.t", "a", 5, now);
         registry.seen("g.gateway.a", "rubbish", 6, now);
         assert!(registry.held().0.contains("t"));

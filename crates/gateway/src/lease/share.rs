@@ -1,25 +1,25 @@
-//! Who takes and gives back which leases, so that each gateway has about the same number.
+//! Decides which leases to take and release, so that all gateways have about the same number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rounds after which a free lease is taken, whoever has how many: others may not want it.
+/// After this many rounds a free lease is taken regardless of shares: the others may not want it.
 const PATIENCE: u32 = 2;
-/// Rounds for which nothing is given back after others have left alone what was given back; doubled each time, up to this.
+/// Pause of releasing, in rounds, after other gateways did not take released leases. It doubles each time up to [`PAUSE_MAX`].
 const PAUSE: u32 = 8;
 const PAUSE_MAX: u32 = 512;
 
-/// What is known of the leases of a group.
+/// The leases of a group as seen in a round.
 #[derive(Debug)]
 pub struct Seen<'a> {
-    /// How many of `wanted` each other gateway asks, in the order of the gateways.
+    /// The number of `wanted` sources that each other gateway polls, in gateway order.
     pub others: &'a [usize],
-    /// The place of this gateway in that order: gateways begin at different sources.
+    /// The position of this gateway in that order: gateways begin with different sources.
     pub own: usize,
-    /// The sources that this gateway could ask.
+    /// The sources that this gateway can poll.
     pub wanted: &'a [String],
-    /// Those that it does ask.
+    /// The sources that it polls.
     pub held: &'a BTreeSet<String>,
-    /// Those that others ask.
+    /// The sources that others poll.
     pub taken: &'a BTreeSet<String>,
     /// Whether all gateways are known to want the same sources.
     pub are_alike: bool,
@@ -34,23 +34,23 @@ pub struct Decision {
     pub give: Vec<String>,
 }
 
-/// What is remembered between rounds.
+/// State between rounds.
 #[derive(Debug, Default)]
 pub struct Share {
-    /// For how many rounds leases have been free.
+    /// The number of rounds for which leases have been free.
     free: BTreeMap<String, u32>,
-    /// Sources that the others have left alone, where they may want other sources than this gateway.
+    /// Sources that the others did not take, where they may want other sources than this gateway.
     unwanted: BTreeSet<String>,
-    /// What was given back last.
+    /// The leases released last.
     given: BTreeSet<String>,
-    /// Rounds for which nothing is given back, and for how many the next time.
+    /// Remaining rounds of the pause, and the length of the last pause.
     paused: u32,
     pause: u32,
     members: usize,
 }
 
 impl Share {
-    /// Decides on a round. Each gateway is to have the rounded share of the sources, some of them one more.
+    /// Decides on a round. Each gateway gets an equal share of the sources, rounded down; some get one more.
     pub fn decide(&mut self, seen: &Seen<'_>) -> Decision {
         let members = seen.others.len() + 1;
         if core::mem::replace(&mut self.members, members) != members {
@@ -69,7 +69,7 @@ impl Share {
         let count = free.len();
         let room = match least.checked_sub(seen.held.len()) {
             Some(room) if room > 0 => room,
-            // Beyond that, only what gateways with less leave over.
+            // Beyond the minimum, take only what gateways with fewer leases leave over.
             _ => most.saturating_sub(seen.held.len()).min(count.saturating_sub(missing)),
         };
         let mut waited = BTreeMap::new();
@@ -107,7 +107,7 @@ impl Share {
     }
 }
 
-/// How many leases this gateway should give back. Only others that have room get them.
+/// How many leases this gateway should release. Only gateways below their share can take them.
 fn excess(seen: &Seen<'_>, least: usize, most: usize, free: usize) -> usize {
     let own = seen.held.len();
     let all = || seen.others.iter().copied();
@@ -116,15 +116,15 @@ fn excess(seen: &Seen<'_>, least: usize, most: usize, free: usize) -> usize {
     if above > 0 || own < most || most == least {
         return above;
     }
-    // Gateways with the larger share give one each, in their order, if others have less than the smaller share and nothing
-    // else comes to them.
+    // If gateways are below the smaller share and get no leases otherwise, gateways with the larger share release one each, in
+    // their order.
     let missing: usize = all().map(|count| least.saturating_sub(count)).sum();
     let comes: usize = free + all().map(|count| count.saturating_sub(most)).sum::<usize>();
     let before = all().take(seen.own).filter(|count| *count >= most).count();
     usize::from(before < missing.saturating_sub(comes))
 }
 
-/// A number that is the same for the same sources in the same order, in every version: FNV-1a.
+/// A hash that is equal for the same sources in the same order in all versions: FNV-1a.
 #[must_use]
 pub fn fingerprint(names: &[String]) -> u64 {
     let bytes = names.iter().flat_map(|name| name.bytes().chain([0xff]));
@@ -135,7 +135,7 @@ pub fn fingerprint(names: &[String]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Gateways that take turns, with all that they hold.
+    /// Simulated gateways with their leases.
     struct Group {
         wanted: Vec<Vec<String>>,
         held: Vec<BTreeSet<String>>,
@@ -205,14 +205,14 @@ mod tests {
             group.round(&[0, 1, 2]);
         }
         assert_eq!(group.given, given, "then nothing moves");
-        // One is gone; in the next round the others have what it had.
+        // One gateway stops; in the next round the others take its leases.
         group.held[0].clear();
         group.round(&[1, 2]);
         assert_eq!(group.counts()[1..].iter().sum::<usize>(), 7);
     }
 
     #[test]
-    fn what_only_one_gateway_knows_is_not_left_alone() {
+    fn a_source_known_to_only_one_gateway_is_polled() {
         let mut group = Group::new(&[&["a", "b", "c", "d"], &["d"]]);
         for _ in 0..30 {
             group.round(&[0, 1]);
@@ -233,7 +233,7 @@ mod tests {
                 let mut group = Group::new(&vec![&names[..]; gateways]);
                 group.are_alike = true;
                 let mut there = Vec::new();
-                // They come one after the other, the last one first.
+                // They start one after the other, the last one first.
                 for gateway in (0..gateways).rev() {
                     there.insert(0, gateway);
                     for _ in 0..12 {
@@ -254,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gateway_cannot_take_for_a_while_is_given_to_it_later() {
+    fn leases_that_a_gateway_could_not_take_are_released_again_later() {
         let all: &[&str] = &["a", "b", "c", "d"];
         let mut group = Group::new(&[all, all]);
         group.are_alike = true;
         group.round(&[0]);
-        // The other one is there and does not take anything yet.
+        // The other gateway is present and does not take anything yet.
         let alone = |group: &mut Group, rounds: usize| {
             for _ in 0..rounds {
                 let taken = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Gateways that share sources through a simulated bucket, in virtual time: connections are cut and delayed, the server
-//! restarts with or without its keys, gateways are killed, started and stopped for longer than their leases.
+//! Simulates gateways that share sources through a bucket, in virtual time. Connections are cut and delayed, the server restarts
+//! with or without its keys, gateways are killed, started, and suspended for longer than their leases.
 
 use super::bucket::{Bucket, Change, Connect, Keys};
 use super::registry::Write;
@@ -23,7 +23,7 @@ const MS: Duration = Duration::from_millis(1);
 struct Random(u64);
 
 impl Random {
-    /// A number below `end`.
+    /// A random number below `end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -37,21 +37,21 @@ struct World {
     /// The server's keys; `None` if there is no bucket.
     keys: Option<BTreeMap<String, (u64, String)>>,
     log: Vec<(String, String, u64, Duration)>,
-    /// When the bucket was made.
+    /// When the bucket was created.
     made: Instant,
     revision: u64,
-    /// Until when the server is down.
+    /// The end of the server's outage.
     down: Instant,
-    /// Gateways that are not reached until then.
+    /// The gateways without network, and until when.
     cut: BTreeMap<usize, Instant>,
-    /// The connections by their ids, with the number of each.
+    /// The number of each connection, by gateway id.
     connections: BTreeMap<String, u64>,
-    /// Whose they are.
+    /// The gateway of each id.
     gateways: BTreeMap<String, usize>,
-    /// Connections so far.
+    /// Number of connections so far.
     connected: u64,
     ids: u64,
-    /// How often a source was asked.
+    /// How often each source was polled.
     asked: [u64; SOURCES],
 }
 
@@ -84,7 +84,7 @@ impl Server {
         self.world().random.below(end)
     }
 
-    /// The way from a gateway to the server or back. What is cut is not lost, but late.
+    /// The network between a gateway and the server. During a cut, messages are delayed and not lost.
     async fn travel(&self, gateway: usize) {
         sleep(MS * (1 + self.below(10) as u32)).await;
         loop {
@@ -116,7 +116,7 @@ impl Server {
 }
 
 impl World {
-    /// Whether a connection is there.
+    /// Whether a connection is open.
     fn has(&self, id: &str, connection: u64) -> bool {
         self.connections.get(id) == Some(&connection)
     }
@@ -141,7 +141,7 @@ impl Drop for Wire {
 }
 
 impl Wire {
-    /// Does something at the server, whether the answer is waited for or not.
+    /// Performs an operation at the server, even if the caller stops waiting for the answer.
     fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut World) -> T + Send + 'static,
@@ -272,10 +272,10 @@ impl Connect for Connector {
     }
 }
 
-/// Until when a process is stopped.
+/// The end of a process's suspension.
 type Stopped = Arc<Mutex<Instant>>;
 
-/// Runs something except while it is stopped.
+/// Runs a future except while the process is suspended.
 async fn stoppable(stopped: Stopped, run: impl Future<Output = ()>) {
     let mut run = Box::pin(run);
     let mut wake: Option<Pin<Box<tokio::time::Sleep>>> = None;
@@ -295,7 +295,7 @@ async fn stoppable(stopped: Stopped, run: impl Future<Output = ()>) {
 struct Gateway {
     task: JoinHandle<()>,
     stopped: Stopped,
-    /// For looking only.
+    /// For inspection only.
     leases: Vec<Lease>,
 }
 
@@ -333,7 +333,7 @@ impl Gateway {
     }
 }
 
-/// A source that is asked.
+/// Polls a source.
 async fn ask(server: Server, source: usize, mut lease: Lease) {
     loop {
         let running = lease.held().await;
@@ -349,19 +349,19 @@ async fn ask(server: Server, source: usize, mut lease: Lease) {
     }
 }
 
-/// What was seen of the gateways.
+/// Observations of the gateways.
 #[derive(Debug, Default)]
 struct Seen {
-    /// For how long each source was asked by two gateways in a row, and the longest time.
+    /// How long each source was polled by two gateways without interruption, and the maximum.
     twice: [Duration; SOURCES],
     twice_max: Duration,
-    /// The same of no gateway.
+    /// The same for sources polled by no gateway.
     none: [Duration; SOURCES],
     none_max: Duration,
 }
 
 impl Seen {
-    /// Looks for some time.
+    /// Observes for some time.
     async fn look(&mut self, gateways: &[Option<Gateway>], time: Duration) {
         let step = 5 * MS;
         let end = Instant::now() + time;
@@ -384,7 +384,7 @@ fn counts(gateways: &[Option<Gateway>]) -> Vec<usize> {
     gateways.iter().flatten().map(Gateway::count).collect()
 }
 
-/// As many worlds as the environment asks for.
+/// The random seeds; the environment sets their number.
 fn seeds(default: u64) -> core::ops::RangeInclusive<u64> {
     let count = std::env::var("TAKTWERK_LEASE_SEEDS").ok().and_then(|text| text.parse().ok());
     1..=count.unwrap_or(default)
@@ -402,7 +402,7 @@ fn each_gateway_has_its_share() {
             let server = Server::new(seed);
             let mut gateways = vec![Some(Gateway::start(&server, 0)), None, None];
             let mut seen = Seen::default();
-            // Nothing is taken while the bucket is new.
+            // No lease is taken while the bucket is new.
             seen.look(&gateways, Duration::from_secs(4)).await;
             assert_eq!(counts(&gateways), [6], "seed {seed}: one has everything");
             gateways[1] = Some(Gateway::start(&server, 1));
@@ -410,7 +410,7 @@ fn each_gateway_has_its_share() {
             seen.look(&gateways, Duration::from_secs(10)).await;
             assert_eq!(counts(&gateways), [2, 2, 2], "seed {seed}");
             assert_eq!(seen.twice_max, Duration::ZERO, "seed {seed}: {seen:?}");
-            // One ends; the others share what it had.
+            // One gateway stops; the others share its sources.
             gateways[(seed % 3) as usize] = None;
             seen.look(&gateways, Duration::from_secs(10)).await;
             assert_eq!(counts(&gateways), [3, 3], "seed {seed}");
@@ -440,7 +440,7 @@ fn a_killed_gateway_is_replaced_within_two_intervals() {
 }
 
 #[test]
-fn a_gateway_that_is_stopped_for_longer_than_its_lease_asks_nothing_when_it_goes_on() {
+fn a_gateway_suspended_for_longer_than_its_lease_polls_nothing_on_resume() {
     for seed in seeds(10) {
         within(async move {
             let server = Server::new(seed);
@@ -453,7 +453,7 @@ fn a_gateway_that_is_stopped_for_longer_than_its_lease_asks_nothing_when_it_goes
             *gateways[0].as_ref().unwrap().stopped.lock().unwrap() = resumes;
             seen.look(&gateways, Duration::from_millis(4900)).await;
             assert_eq!(counts(&gateways), [0, 6], "seed {seed}");
-            // Its machine may be gone, so the lease has to expire first.
+            // Its machine may be lost, so its lease must expire first.
             assert!(seen.none_max < lease_time(INTERVAL / 2) + INTERVAL, "seed {seed}: {seen:?}");
             let before: u64 = server.world().asked.iter().sum();
             seen.look(&gateways, Duration::from_secs(1)).await;
@@ -466,9 +466,9 @@ fn a_gateway_that_is_stopped_for_longer_than_its_lease_asks_nothing_when_it_goes
     }
 }
 
-/// A gateway loses its connection, and others know that at once, but it goes on.
+/// A gateway loses its connection, which the others detect immediately, but it keeps running.
 #[test]
-fn a_gateway_that_is_cut_off_stops_before_others_take_its_sources() {
+fn a_disconnected_gateway_stops_before_others_take_its_sources() {
     for seed in seeds(20) {
         within(async move {
             let server = Server::new(seed);
@@ -485,7 +485,7 @@ fn a_gateway_that_is_cut_off_stops_before_others_take_its_sources() {
             assert!(seen.none_max < 2 * INTERVAL, "seed {seed}: {seen:?}");
             seen.look(&gateways, Duration::from_secs(13)).await;
             assert_eq!(counts(&gateways), [3, 3], "seed {seed}");
-            // One that connects again at once stops nothing.
+            // Reconnecting immediately stops nothing.
             let before = seen.none_max;
             server.close(0);
             seen.none_max = Duration::ZERO;
@@ -508,7 +508,7 @@ fn a_short_restart_of_the_server_stops_nothing() {
         seen.look(&gateways, Duration::from_secs(8)).await;
         assert_eq!((seen.none_max, seen.twice_max), (Duration::ZERO, Duration::ZERO));
         assert_eq!(counts(&gateways), [3, 3]);
-        // Without its keys nobody knows who asks what: everything stops before anything is taken.
+        // If the server lost its keys, the lease holders are unknown: everything stops before anything is taken.
         server.restart(Duration::from_millis(100), true);
         seen.look(&gateways, Duration::from_secs(8)).await;
         assert!(seen.none_max > Duration::ZERO);
@@ -517,7 +517,7 @@ fn a_short_restart_of_the_server_stops_nothing() {
     });
 }
 
-/// Gateways whose number does not divide that of the sources: none has two more than another one.
+/// The number of gateways does not divide that of the sources: their counts differ by at most one.
 #[test]
 fn four_gateways_share_six_sources_evenly() {
     for seed in seeds(10) {
@@ -538,9 +538,9 @@ fn four_gateways_share_six_sources_evenly() {
     }
 }
 
-/// The bucket is lost and made anew while gateways still ask their sources, and a gateway that begins just then finds it.
+/// The bucket is lost and created anew while gateways still poll their sources, and a starting gateway finds it.
 #[test]
-fn a_new_gateway_takes_nothing_in_a_bucket_that_was_made_just_now() {
+fn a_new_gateway_takes_nothing_in_a_new_bucket() {
     for seed in seeds(10) {
         within(async move {
             let server = Server::new(seed);
@@ -548,7 +548,7 @@ fn a_new_gateway_takes_nothing_in_a_bucket_that_was_made_just_now() {
             let mut seen = Seen::default();
             seen.look(&gateways, Duration::from_secs(5)).await;
             assert_eq!(counts(&gateways), [6], "seed {seed}");
-            // The gateway with the leases does not reach the server, which loses its keys.
+            // The gateway with the leases cannot reach the server, which loses its keys.
             server.world().cut.insert(0, Instant::now() + Duration::from_secs(5));
             server.restart(MS, true);
             gateways[1] = Some(Gateway::start(&server, 1));
@@ -561,7 +561,7 @@ fn a_new_gateway_takes_nothing_in_a_bucket_that_was_made_just_now() {
     }
 }
 
-/// Whatever happens, no source is asked twice for longer than one interval, and all are asked when it is over.
+/// In any world no source is polled twice for longer than one interval, and all are polled in the end.
 #[test]
 fn random_worlds() {
     for seed in seeds(16) {

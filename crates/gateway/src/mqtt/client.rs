@@ -1,63 +1,63 @@
-//! The MQTT library, both versions alike.
+//! A common interface to the MQTT library for both protocol versions.
 
 use super::Broker;
 use crate::fault::{Fault, plain};
 use core::time::Duration;
 use rumqttc::{Transport, v5};
 
-/// Requests that wait for the connection.
+/// Most requests queued for the connection.
 const QUEUE: usize = 1024;
-/// What a packet has besides its payload, at most.
+/// Most bytes of a packet in addition to its payload.
 const HEADER_MAX: usize = 70_000;
 
-/// What comes from a broker.
+/// An event from a broker.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// There is a connection.
+    /// The connection is established.
     Connected,
     /// A message with its topic.
     Message(String, bytes::Bytes),
-    /// A filter is refused.
+    /// The broker rejected a filter.
     Refused,
-    /// The broker has taken an unsubscription, and all that was sent before it.
+    /// The broker has processed an unsubscription, and everything sent before it.
     Unsubscribed,
-    /// What the broker says of a message that was sent with QoS 1.
+    /// The broker's answer to a message with QoS 1.
     Taken(Answer),
     /// Anything else.
     Other,
 }
 
-/// What a broker says of a message.
+/// A broker's answer to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It has the message.
+    /// Accepted.
     Taken,
-    /// It does not take this message, whenever it is sent.
+    /// Rejected permanently.
     Never(String),
-    /// It does not take it now.
+    /// Rejected for now.
     NotNow(String),
 }
 
-/// A message that the broker sends when a connection breaks, with QoS 1.
+/// A message that the broker publishes with QoS 1 if the connection breaks.
 #[derive(Debug, Clone)]
 pub struct Will {
     /// Its topic.
     pub topic: String,
-    /// What it says.
+    /// The payload.
     pub payload: Vec<u8>,
-    /// Whether the broker keeps it.
+    /// Whether the broker retains it.
     pub retain: bool,
 }
 
-/// A connection to a broker: what sends, and what comes.
+/// A connection to a broker: its sending and its receiving half.
 pub struct Connection {
-    /// What sends.
+    /// The sending half.
     pub client: Client,
-    /// What comes. Nothing is sent while nobody asks for it.
+    /// The receiving half. Messages are only sent while it is polled.
     pub events: Events,
 }
 
-/// What sends.
+/// The sending half.
 pub enum Client {
     /// MQTT 3.1.1
     V4(rumqttc::AsyncClient),
@@ -65,26 +65,26 @@ pub enum Client {
     V5(v5::AsyncClient),
 }
 
-/// What comes.
+/// The receiving half.
 pub enum Events {
     /// MQTT 3.1.1
     V4(Box<rumqttc::EventLoop>),
-    /// MQTT 5, and how large packets for this broker may be (MQTT 5 §3.2.2.3.6).
+    /// MQTT 5, with the broker's maximum packet size (MQTT 5 §3.2.2.3.6).
     V5(Box<v5::EventLoop>, Option<u32>),
 }
 
-/// Bytes of a PUBLISH besides topic and payload, at most: its type, its length, the length of the topic, an id, and the length
-/// of no properties (MQTT 5 §3.3).
+/// Most bytes of a PUBLISH in addition to topic and payload: type, remaining length, topic length, packet id, and the length of
+/// empty properties (MQTT 5 §3.3).
 const PUBLISH_LEN: usize = 1 + 4 + 2 + 2 + 1;
 
-/// Longest payload for a topic in packets of at most so many bytes.
+/// The longest payload for a topic, given the maximum packet size.
 #[must_use]
 pub fn payload_room(packet_max: Option<usize>, topic: &str) -> usize {
     packet_max.map_or(usize::MAX, |most| most.saturating_sub(PUBLISH_LEN + topic.len()))
 }
 
 impl Connection {
-    /// A connection that is made when its events are asked for. `filters` is the number of topics to be asked for.
+    /// A connection that is opened when its events are polled. `filters` is the number of topic filters.
     ///
     /// # Errors
     /// A file of the settings cannot be read.
@@ -92,7 +92,7 @@ impl Connection {
         Self::with_will(mqtt, deadline, filters, None)
     }
 
-    /// Like [`Self::new`], with a message that the broker sends when the connection breaks.
+    /// Like [`Self::new`], with a message that the broker publishes when the connection breaks.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -154,7 +154,7 @@ impl Connection {
         })
     }
 
-    /// Says goodbye, so that the broker does not take the end of the connection for a failure.
+    /// Sends DISCONNECT, so that the broker does not treat the end as a failure.
     pub async fn disconnect(mut self, target: &str) {
         let is_queued = self.client.disconnect();
         while is_queued && self.events.next(target).await.is_ok() {}
@@ -162,7 +162,7 @@ impl Connection {
 }
 
 impl Events {
-    /// How large packets for the broker may be, if it has said so. Known when there is a connection.
+    /// The broker's maximum packet size, if it has one. Known once connected.
     #[must_use]
     pub fn packet_max(&self) -> Option<usize> {
         match self {
@@ -171,10 +171,10 @@ impl Events {
         }
     }
 
-    /// What comes next.
+    /// The next event.
     ///
     /// # Errors
-    /// There is no connection, or none any more.
+    /// The connection failed or was lost.
     pub async fn next(&mut self, target: &str) -> Result<Incoming, Fault> {
         match self {
             Self::V4(events) => {
@@ -233,7 +233,7 @@ impl Events {
 }
 
 impl Client {
-    /// Says goodbye; false if there is no room.
+    /// Sends DISCONNECT; false if the queue is full.
     fn disconnect(&self) -> bool {
         match self {
             Self::V4(client) => client.try_disconnect().is_ok(),
@@ -241,7 +241,7 @@ impl Client {
         }
     }
 
-    /// Asks for topics; false if the filter is none.
+    /// Subscribes to a filter; false if the filter is invalid.
     pub fn subscribe(&self, filter: &str, qos: u8) -> bool {
         match self {
             Self::V4(client) => {
@@ -255,7 +255,7 @@ impl Client {
         }
     }
 
-    /// Asks for a topic no longer; false if there is no room.
+    /// Unsubscribes from a filter; false if the queue is full.
     pub fn unsubscribe(&self, filter: &str) -> bool {
         match self {
             Self::V4(client) => client.try_unsubscribe(filter).is_ok(),
@@ -263,7 +263,7 @@ impl Client {
         }
     }
 
-    /// Sends a message; false if there is no room.
+    /// Publishes a message; false if the queue is full.
     pub fn publish(&self, topic: &str, qos: u8, retain: bool, payload: impl Into<Vec<u8>>) -> bool {
         let payload: Vec<u8> = payload.into();
         match self {

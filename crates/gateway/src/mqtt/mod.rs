@@ -1,4 +1,4 @@
-//! Connections to MQTT brokers, for sources and destinations. [`client`]: the library, both versions alike.
+//! Connections to MQTT brokers, for sources and destinations. [`client`]: a common interface for both protocol versions.
 
 pub mod client;
 
@@ -7,7 +7,7 @@ use crate::fields::{Fields, Mistake};
 use core::time::Duration;
 use std::path::PathBuf;
 
-/// A broker, and how to connect to it.
+/// A broker with its connection settings.
 #[derive(Debug, Clone)]
 pub struct Broker {
     host: String,
@@ -53,7 +53,7 @@ impl Broker {
         let is_open = fields.flag("allow_plaintext_password")?.unwrap_or(false);
         if user.is_some() && !is_tls && !is_local(&host) && !is_open {
             let hint = "use mqtts://, or set allow_plaintext_password = true on a trusted network";
-            return Err(fields.mistake("the password would cross the network readably", hint));
+            return Err(fields.mistake("the password would cross the network unencrypted", hint));
         }
         let client_id = fields.text("client_id")?;
         Ok(Self {
@@ -73,7 +73,7 @@ impl Broker {
         })
     }
 
-    /// Another client id, unless the settings have one.
+    /// Sets the client id, unless it is configured.
     #[must_use]
     pub fn named(mut self, client_id: String) -> Self {
         if !self.has_client_id {
@@ -88,7 +88,7 @@ impl Broker {
         crate::connect::target(&self.host, self.port)
     }
 
-    /// What it is, in a few words.
+    /// A short description.
     #[must_use]
     pub fn describe(&self) -> String {
         format!("MQTT {} {}", if self.is_v5 { "5" } else { "3.1.1" }, self.target())

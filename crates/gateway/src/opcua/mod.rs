@@ -11,8 +11,8 @@ use taktwerk::client::Error;
 use taktwerk_client::{ClientError, ReconnectPolicy, Security as Wanted};
 use taktwerk_types::{BuiltInType, ExpandedNodeId, NodeId, StatusCode, UaString, Variant};
 
-/// The folder with the certificates of connections.
-const PKI: &str = "pki-gateway";
+/// The default directory of certificates.
+pub const PKI: &str = "pki-gateway";
 
 /// How connections are secured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +21,12 @@ enum Security {
     Best,
 }
 
-/// Another server, and how to connect to it.
+/// Another server with its connection settings.
 #[derive(Debug)]
 pub struct Remote {
-    /// Where it is; several for servers that stand for each other.
+    /// Its URL; several for redundant servers.
     urls: Vec<String>,
-    /// The one that is used.
+    /// The index of the current URL.
     current: AtomicUsize,
     security: Security,
     pki: PathBuf,
@@ -68,14 +68,14 @@ impl Remote {
         let security = security.unwrap_or(if pki.is_some() { Security::Best } else { Security::None });
         if user.is_some() && security == Security::None {
             let hint = "set security = \"best\" and pki = \"FOLDER\"";
-            return Err(fields.mistake("the password would cross the network readably", hint));
+            return Err(fields.mistake("the password would cross the network unencrypted", hint));
         }
         let pki = beside(fields, pki.as_deref().unwrap_or(PKI));
         Ok(Self { urls, current: AtomicUsize::new(0), security, pki, user })
     }
 
-    /// A server with a secured connection. Files start from the folder of the configuration file; `user` is a name and the
-    /// file with the password.
+    /// A server with a secured connection. Paths are relative to the directory of the configuration file. `user` is a name and
+    /// the password file.
     #[must_use]
     pub fn secured(
         fields: &Fields,
@@ -92,7 +92,7 @@ impl Remote {
         }
     }
 
-    /// What it is, in a few words.
+    /// A short description.
     #[must_use]
     pub fn describe(&self) -> String {
         format!("OPC UA {}", self.urls.join(" or "))
@@ -109,22 +109,22 @@ impl Remote {
         self.urls.get(at).map_or("", String::as_str)
     }
 
-    /// How many servers stand for each other.
+    /// The number of redundant servers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.urls.len()
     }
 
-    /// The next one is to be used.
+    /// Switches to the next server.
     pub fn turn(&self) {
         self.current.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connects. A connection that breaks is not made again. After a failure, also if this is given up before it has
-    /// ended, the next one of several servers is tried.
+    /// Connects. The library does not reconnect. After a failure, or if the future is dropped, the next of several servers is
+    /// used.
     ///
     /// # Errors
-    /// There is no connection, or no trust.
+    /// The connection failed, or the server is not trusted.
     pub async fn connect(&self, session: &str, deadline: Duration) -> Result<Client, Fault> {
         let (url, target) = (self.url().to_owned(), self.target().to_owned());
         let current = self.current.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Remote {
             .application_name("Taktwerk gateway")
             .session_name(session)
             .request_timeout(deadline)
-            // Those who use it begin again as a whole.
+            // The users of the connection start again as a whole.
             .reconnect(ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() });
         builder = match self.security {
             Security::None => builder.unsecured(),
@@ -161,7 +161,7 @@ impl Remote {
         Ok(client)
     }
 
-    /// Why there is no connection, and what to do if certificates are the reason.
+    /// Why the connection failed, and how to correct missing trust.
     fn reason(&self, error: &Error) -> String {
         let Error::Client(error) = error else { return error.to_string() };
         let pki = self.pki.display();
@@ -172,7 +172,7 @@ impl Remote {
             );
         }
         match error {
-            // Servers do not tell strangers more than the first (Part 4 §6.1.3).
+            // Servers do not tell untrusted clients more than the first status (Part 4 §6.1.3).
             ClientError::ServerClosed { status, .. } | ClientError::Service { status, .. }
                 if *status == StatusCode::BAD_SECURITY_CHECKS_FAILED || is_untrusted(*status) =>
             {
@@ -185,10 +185,10 @@ impl Remote {
     }
 }
 
-/// Checks that a text is the URL of a server.
+/// Checks the URL of a server.
 ///
 /// # Errors
-/// It is none.
+/// It is not a valid URL.
 pub fn check_url(fields: &Fields, line: usize, key: &str, url: &str) -> Result<(), Mistake> {
     if !url.starts_with("opc.tcp://") || url.len() < 11 || url.contains(char::is_whitespace) {
         let problem = format!("{url:?} is no URL of an OPC UA server");
@@ -196,17 +196,17 @@ pub fn check_url(fields: &Fields, line: usize, key: &str, url: &str) -> Result<(
     }
     if url.contains('@') {
         let hint = "the user and the file with the password have settings of their own";
-        return Err(fields.mistake_in(line, key, "users do not belong into the URL", hint));
+        return Err(fields.mistake_in(line, key, "the URL must not contain a user", hint));
     }
     Ok(())
 }
 
-/// A path that starts from the folder of the configuration file.
+/// A path relative to the directory of the configuration file.
 fn beside(fields: &Fields, path: &str) -> PathBuf {
     fields.path().parent().map(|folder| folder.join(path)).unwrap_or_else(|| PathBuf::from(path))
 }
 
-/// A node as a text that means the same after the server has started again, when an index may be another one.
+/// A node as text with its namespace URI, which stays valid if indexes change.
 #[must_use]
 pub fn address(node: &NodeId, namespaces: &[UaString]) -> String {
     match namespaces.get(usize::from(node.namespace_index)) {
@@ -218,19 +218,19 @@ pub fn address(node: &NodeId, namespaces: &[UaString]) -> String {
     }
 }
 
-/// Checks that a text is a NodeId.
+/// Checks a NodeId.
 ///
 /// # Errors
-/// It is none.
+/// It is not a valid NodeId.
 pub fn check_node(fields: &Fields, line: usize, key: &str, text: &str) -> Result<(), Mistake> {
     text.parse::<ExpandedNodeId>().map(drop).map_err(|error| {
         let hint = "write nsu=URI;s=NAME, ns=2;s=NAME or i=85; `taktwerk browse URL` shows nodes";
-        fields.mistake_in(line, key, format!("{text:?} is no NodeId ({error})"), hint)
+        fields.mistake_in(line, key, format!("{text:?} is not a NodeId ({error})"), hint)
     })
 }
 
-/// The type that the gateway gives a variable. `None` if its values mean something only on their own server: ids and
-/// names with namespace indexes, and structures.
+/// The type of a mirrored variable. `None` if its values have a meaning only on their own server: ids and names with namespace
+/// indexes, and structures.
 #[must_use]
 pub fn kind_of(data_type: &NodeId, value: Option<&Variant>) -> Option<Kind> {
     use BuiltInType as B;
@@ -277,7 +277,7 @@ mod tests {
     use taktwerk_crypto::CryptoError;
 
     #[test]
-    fn several_servers_stand_for_each_other() {
+    fn redundant_servers_are_tried_in_turn() {
         let remote = |url: &str| {
             let text = format!("[[source]]\nurl = {url}\n");
             Remote::take(&mut Sections::parse(Path::new("g"), &text).unwrap().sources[0])
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lack_of_trust_says_what_to_do_at_which_end() {
+    fn missing_trust_is_reported_with_the_side_to_correct() {
         let remote = Remote {
             urls: vec!["opc.tcp://plc".to_owned()],
             current: AtomicUsize::new(0),

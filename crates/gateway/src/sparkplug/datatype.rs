@@ -1,4 +1,4 @@
-//! The types of Sparkplug B and what they are here.
+//! The data types of Sparkplug B and their OPC UA counterparts.
 
 use super::payload::Value;
 use crate::value::Kind;
@@ -9,7 +9,7 @@ pub const BOOLEAN: u32 = 11;
 /// An instance of a template.
 pub const TEMPLATE: u32 = 19;
 
-/// The type of a variable; `None` for those that cannot be one: data sets, files, templates.
+/// The type of a variable; `None` for unsupported types: data sets, files, templates.
 #[must_use]
 pub fn kind(datatype: u32) -> Option<Kind> {
     use BuiltInType as B;
@@ -33,7 +33,7 @@ pub fn kind(datatype: u32) -> Option<Kind> {
     Some(Kind { element, is_array: datatype >= 22 })
 }
 
-/// A value of a type; `None` if it is encoded as another one.
+/// Decodes a value; `None` if it is encoded as another type.
 #[must_use]
 pub fn decode(datatype: u32, value: &Value) -> Option<Variant> {
     Some(match (datatype, value) {
@@ -44,7 +44,7 @@ pub fn decode(datatype: u32, value: &Value) -> Option<Variant> {
         (5, Value::Int(number)) => Variant::from(u8::try_from(*number).ok()?),
         (6, Value::Int(number)) => Variant::from(u16::try_from(*number).ok()?),
         (7, Value::Int(number)) => Variant::from(*number),
-        // Some write UInt32 as a long.
+        // Some implementations encode UInt32 as a long.
         (7, Value::Long(number)) => Variant::from(u32::try_from(*number).ok()?),
         (8, Value::Long(number)) => Variant::from(*number),
         (9, Value::Float(number)) => Variant::from(*number),
@@ -58,7 +58,7 @@ pub fn decode(datatype: u32, value: &Value) -> Option<Variant> {
     })
 }
 
-/// Arrays are packed, the low byte first.
+/// Arrays are packed, in little-endian order.
 fn array(datatype: u32, bytes: &[u8]) -> Option<Variant> {
     macro_rules! packed {
         ($type:ty) => {{
@@ -84,7 +84,7 @@ fn array(datatype: u32, bytes: &[u8]) -> Option<Variant> {
     })
 }
 
-/// What a client has written, for a type.
+/// Encodes a written value as a type.
 #[must_use]
 pub fn encode(datatype: u32, value: &Variant) -> Option<Value> {
     Some(match (datatype, value) {
@@ -129,7 +129,7 @@ fn packed(datatype: u32, values: &ArrayValues) -> Option<Vec<u8>> {
     })
 }
 
-/// The type in which a value is told; `None` if there is none for it.
+/// The type in which a value is sent; `None` if there is none.
 #[must_use]
 pub fn of(value: &Variant) -> Option<u32> {
     let element = match value.as_array() {
@@ -140,10 +140,10 @@ pub fn of(value: &Variant) -> Option<u32> {
     (1..=31).find(|datatype| kind(*datatype) == Some(wanted))
 }
 
-/// A time in milliseconds since 1970; `None` if there is none.
+/// A time in milliseconds since 1970; `None` if it is invalid.
 #[must_use]
 pub fn time(millis: u64) -> Option<UtcTime> {
-    // Beyond the year 9999 it is no time (Part 6 §5.2.2.5).
+    // Times after the year 9999 are invalid (Part 6 §5.2.2.5).
     (millis > 0 && millis < 253_402_300_800_000)
         .then(|| UtcTime::from_unix(core::time::Duration::from_millis(millis)))
 }

@@ -1,12 +1,12 @@
-//! Counts what a message has before it is decoded. An empty metric takes two bytes of a message and two hundred in memory,
-//! so a message within `payload_max` could otherwise take a hundred times its size.
+//! Counts the elements of a message before decoding. An empty metric takes two bytes in a message but two hundred in memory, so a
+//! message within `payload_max` could need a hundred times its size.
 
 /// Most metrics, members of templates, and properties in one message.
 pub const ELEMENTS_MAX: usize = 65_536;
-/// Deepest nesting; the decoder refuses more, too.
+/// Deepest nesting; the decoder has the same limit.
 const DEPTH_MAX: usize = 100;
 
-/// The kinds of messages within a payload that hold others.
+/// Message types that contain others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// A payload or a template: field 2 is a metric.
@@ -23,7 +23,7 @@ pub fn are_few(payload: &[u8]) -> bool {
     scan(payload).is_some_and(|elements| elements <= ELEMENTS_MAX)
 }
 
-/// The number of elements; `None` if the message is malformed, or nested too deeply. It stops when there are too many.
+/// The number of elements; `None` if the message is malformed or nested too deeply. Stops at the limit.
 fn scan(payload: &[u8]) -> Option<usize> {
     let mut elements = 0;
     let mut open = vec![(payload, Shape::Metrics)];
@@ -61,7 +61,7 @@ fn scan(payload: &[u8]) -> Option<usize> {
                     }
                 }
             }
-            // The decoder passes over groups. Looking into them counts too much at worst.
+            // The decoder skips groups. Counting them too can only overestimate.
             3 | 4 => {}
             _ => return None,
         }

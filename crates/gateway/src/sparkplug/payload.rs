@@ -1,4 +1,4 @@
-//! The messages of Sparkplug B (`sparkplug_b.proto` of Eclipse Tahu), as far as values need them.
+//! The messages of Sparkplug B (`sparkplug_b.proto` of Eclipse Tahu), restricted to what values need.
 
 use super::datatype;
 use prost::{Message, Oneof};
@@ -12,18 +12,18 @@ pub struct Payload {
     /// The values.
     #[prost(message, repeated, tag = "2")]
     pub metrics: Vec<Metric>,
-    /// Counts messages of an edge node from 0 to 255.
+    /// Sequence number of an edge node's messages, from 0 to 255.
     #[prost(uint64, optional, tag = "3")]
     pub seq: Option<u64>,
 }
 
-/// A value, or what is known of it.
+/// A metric: a value with its description.
 #[derive(Clone, PartialEq, Message)]
 pub struct Metric {
-    /// Its name; data messages may leave it out if there is an alias.
+    /// Its name; data messages may omit it if there is an alias.
     #[prost(string, optional, tag = "1")]
     pub name: Option<String>,
-    /// A number that stands for the name.
+    /// A number that replaces the name.
     #[prost(uint64, optional, tag = "2")]
     pub alias: Option<u64>,
     /// Milliseconds since 1970.
@@ -46,13 +46,13 @@ pub struct Metric {
     pub value: Option<Value>,
 }
 
-/// A value as it is encoded.
+/// An encoded value.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Value {
-    /// Integers up to 32 bits; negative ones as their two's complement.
+    /// Integers up to 32 bits, in two's complement.
     #[prost(uint32, tag = "10")]
     Int(u32),
-    /// Integers of 64 bits, likewise, and times.
+    /// Integers of 64 bits, in two's complement, and times.
     #[prost(uint64, tag = "11")]
     Long(u64),
     /// Float
@@ -75,13 +75,13 @@ pub enum Value {
     Template(Template),
 }
 
-/// Metrics that belong together.
+/// A group of metrics.
 #[derive(Clone, PartialEq, Message)]
 pub struct Template {
     /// The members.
     #[prost(message, repeated, tag = "2")]
     pub metrics: Vec<Metric>,
-    /// Whether it only says what instances look like.
+    /// Whether it is a definition and not an instance.
     #[prost(bool, optional, tag = "5")]
     pub is_definition: Option<bool>,
 }
@@ -108,7 +108,7 @@ pub struct PropertyValue {
     pub value: Option<Property>,
 }
 
-/// A property as it is encoded; types that are not used are left out.
+/// An encoded property; unused types are omitted.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Property {
     /// Integers up to 32 bits.
@@ -147,7 +147,7 @@ impl PropertySet {
     }
 }
 
-/// The command that has an edge node tell again all that it has.
+/// The command that requests a rebirth: the edge node publishes all its metrics again.
 #[must_use]
 pub fn rebirth(millis: u64) -> Vec<u8> {
     let metric = Metric::new("Node Control/Rebirth", datatype::BOOLEAN, Value::Boolean(true));
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_those_of_the_schema() {
+    fn messages_follow_the_schema() {
         // timestamp = 5, metrics { name = "T", alias = 1, datatype = 9, float_value = 1.5 }, seq = 3; written by hand.
         let bytes =
             [0x08, 5, 0x12, 12, 0x0A, 1, b'T', 0x10, 1, 0x20, 9, 0x65, 0, 0, 0xC0, 0x3F, 0x18, 3].as_slice();
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!((metric.name.as_deref(), metric.alias, metric.datatype), (Some("T"), Some(1), Some(9)));
         assert_eq!(metric.value, Some(Value::Float(1.5)));
         assert_eq!(payload.encode_to_vec(), bytes);
-        // What is not known is passed over; what is no message is an error.
+        // Unknown fields are skipped; an invalid message is an error.
         assert!(Payload::decode([0x22, 1, b'u'].as_slice()).is_ok());
         assert!(Payload::decode([0x12, 200].as_slice()).is_err());
     }

@@ -1,21 +1,21 @@
-//! How much the instances of templates may become. A placeholder of three bytes can stand for a text of any length, in
-//! each tag of each instance: without limits, a file of 600 kB takes 30 GB of memory.
+//! Limits the size of expanded templates. A placeholder of three bytes can stand for a text of any length, in each tag of each
+//! instance: without limits, a file of 600 kB could take 30 GB of memory.
 
 use super::fill::{Values, filled_len};
 use crate::fields::{Fields, Mistake, Setting};
 use core::mem::take;
 
-/// Longest text.
+/// Longest text in bytes.
 const TEXT_MAX: usize = 64 << 10;
-/// All texts of all instances: a hundred bytes and more for each of as many tags as there may be.
+/// Most bytes of all texts of all instances: over a hundred bytes for each of the maximum number of tags.
 const TEXTS_MAX: usize = 128 << 20;
-/// All settings of all instances, with those in lists and tables: ten for each of as many tags as there may be.
+/// Most settings of all instances, including those in lists and tables: ten for each of the maximum number of tags.
 const SETTINGS_MAX: usize = 10_000_000;
 
-/// Longest key that is not counted: those that have a meaning are shorter.
+/// Longest key that is not counted: known keys are shorter.
 const KEY_LEN: usize = 64;
 
-/// What is too much.
+/// The exceeded limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TooMuch {
     /// One text.
@@ -44,7 +44,7 @@ impl TooMuch {
     }
 }
 
-/// What the instances until now need.
+/// The resources used by the instances so far.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     texts: usize,
@@ -53,15 +53,15 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Whether the instances together need too much: nothing more is to be made of them.
+    /// Whether a limit is exceeded, so that nothing more may be expanded.
     pub(super) fn is_spent(&self) -> bool {
         self.is_spent
     }
 
-    /// Counts a tag of a template for the instance in a line; `more` bytes come from the instance itself.
+    /// Counts a tag of a template for the instance at a line; `more` are bytes of the instance itself.
     ///
     /// # Errors
-    /// The first setting that is too much, with its line and that of the instance.
+    /// The first setting beyond a limit, with its line and that of the instance.
     pub(super) fn tag(
         &mut self,
         tag: &Fields,
@@ -82,7 +82,7 @@ impl Budget {
     }
 
     fn text(&mut self, text: &str, values: &Values<'_>) -> Result<(), TooMuch> {
-        // A long text of which little is left has to be read all the same.
+        // A long text must be read even if its expansion is short.
         let len = filled_len(text, values, TEXT_MAX).filter(|_| is_short(text));
         self.bytes(len.ok_or(TooMuch::Text)?.max(text.len()))
     }
@@ -106,7 +106,7 @@ impl Budget {
     }
 }
 
-/// Whether one text may be so long.
+/// Whether a single text has an allowed length.
 pub(super) fn is_short(text: &str) -> bool {
     text.len() <= TEXT_MAX
 }
@@ -118,7 +118,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn settings_that_are_no_texts_are_counted_too() {
+    fn settings_other_than_texts_are_counted_too() {
         let text = "[[tag]]\nname = \"t\"\nrange = [0, 1, 2]\n";
         let tag = Sections::parse(Path::new("g.toml"), text).unwrap().tags.remove(0);
         let mut budget = Budget { settings: SETTINGS_MAX - 5, ..Budget::default() };

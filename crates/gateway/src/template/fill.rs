@@ -1,12 +1,12 @@
-//! Placeholders in the texts of a template, and the values that stand for them.
+//! Replaces placeholders in the texts of a template.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The parameters of an instance, by their names.
+/// The parameters of an instance, by name.
 pub(super) type Values<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The text with the values of parameters.
+/// The text with its placeholders replaced.
 pub(super) fn fill(text: &str, values: &Values<'_>) -> String {
     let mut filled = String::with_capacity(text.len());
     pieces(text, values, &mut |piece| {
@@ -16,7 +16,7 @@ pub(super) fn fill(text: &str, values: &Values<'_>) -> String {
     filled
 }
 
-/// The length of the text with the values of parameters; `None` if it is more than `max`.
+/// The length of the expanded text; `None` if it exceeds `max`.
 pub(super) fn filled_len(text: &str, values: &Values<'_>, max: usize) -> Option<usize> {
     let mut len = 0usize;
     pieces(text, values, &mut |piece| {
@@ -26,15 +26,15 @@ pub(super) fn filled_len(text: &str, values: &Values<'_>, max: usize) -> Option<
     (len <= max).then_some(len)
 }
 
-/// Gives the pieces of the filled text one by one, until `take` says that it is enough. Each character is looked at once,
-/// or twice: a text may consist of braces.
+/// Passes the pieces of the expanded text to `take` until it returns false. Each character is examined at most twice, because a
+/// text may consist of braces.
 fn pieces(text: &str, values: &Values<'_>, take: &mut dyn FnMut(&str) -> bool) {
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('{') {
         if !take(before) {
             return;
         }
-        // No parameter has a brace in its name.
+        // Names of parameters contain no braces.
         let end = behind.find(['{', '}']).and_then(|end| behind.split_at_checked(end));
         let placeholder = end.and_then(|(inner, after)| Some((inner, after.strip_prefix('}')?)));
         let (piece, after) = match placeholder.and_then(|(inner, after)| Some((value(inner, values)?, after)))
@@ -50,7 +50,7 @@ fn pieces(text: &str, values: &Values<'_>, take: &mut dyn FnMut(&str) -> bool) {
     take(rest);
 }
 
-/// `base`, `base + 3` or `base - 1`; `None` if it is no parameter.
+/// The value of `base`, `base + 3` or `base - 1`; `None` if it is not a parameter.
 fn value<'a>(inner: &str, values: &Values<'a>) -> Option<Cow<'a, str>> {
     if let Some(value) = values.get(inner.trim()) {
         return Some(Cow::Borrowed(value));

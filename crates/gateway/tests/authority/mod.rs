@@ -1,10 +1,10 @@
-//! An authority of the test's own, and what it signs.
+//! A test authority and certificates signed by it.
 
 #![allow(dead_code)] // each test uses some of it
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// A certificate for `localhost`, as PEM.
+/// A certificate for `localhost` in PEM.
 pub(crate) struct Signed {
     /// The certificate of the authority.
     pub(crate) authority: String,
@@ -12,7 +12,7 @@ pub(crate) struct Signed {
     pub(crate) key: String,
 }
 
-/// Makes an authority with a name, and has it sign a certificate.
+/// Creates an authority with a name, and a certificate signed by it.
 pub(crate) fn sign(name: &str) -> Signed {
     let authority_key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();

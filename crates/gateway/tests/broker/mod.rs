@@ -2,12 +2,16 @@
 
 #![allow(dead_code)] // each test uses some of it
 
+#[allow(clippy::duplicate_mod)] // other helpers of the same test have it, too
+#[path = "../missing/mod.rs"]
+mod missing;
+
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A broker. Unless it is stopped, it is killed.
+/// A broker. It is killed on drop unless it was stopped.
 pub(crate) struct Broker(Child);
 
 pub(crate) fn free_port() -> u16 {
@@ -25,7 +29,7 @@ impl Broker {
             Command::new(name).arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
         });
         let Some(program) = program else {
-            println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+            missing::skip(missing::MOSQUITTO, "mosquitto is not installed (apt-get install mosquitto)");
             return None;
         };
         let broker = Self(program);
@@ -37,7 +41,7 @@ impl Broker {
         Some(broker)
     }
 
-    /// Ends it in an orderly way, so that it writes down what it keeps.
+    /// Stops the broker properly, so that it saves its state.
     pub(crate) fn stop(mut self) {
         let kill = Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
         assert!(kill.success());

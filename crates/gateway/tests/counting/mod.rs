@@ -1,4 +1,4 @@
-//! A source that counts, and what has to arrive of it.
+//! A counting source, and the values that must arrive from it.
 
 #![allow(dead_code)] // each test uses some of it
 
@@ -17,7 +17,7 @@ pub(crate) fn source(last: u32) -> String {
     )
 }
 
-/// The numbers of what arrived, each key once.
+/// The numbers that arrived, each key once.
 pub(crate) fn once<'a>(arrived: impl IntoIterator<Item = (&'a str, i64)>) -> Vec<i64> {
     let mut seen = HashSet::new();
     arrived.into_iter().filter(|(key, _)| seen.insert((*key).to_owned())).map(|(_, number)| number).collect()

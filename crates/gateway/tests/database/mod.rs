@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the test's own, and connections to it.
+//! A PostgreSQL server for tests, and connections to it.
 
 #[path = "../../../history/src/postgres/database.rs"]
 mod server;
@@ -7,7 +7,7 @@ pub(crate) use server::Database;
 use std::time::Duration;
 use tokio_postgres::{Client, Config, NoTls};
 
-/// A connection, as soon as there can be one.
+/// Connects as soon as possible.
 pub(crate) async fn client(database: &Database) -> Client {
     let config: Config = database.url().parse().unwrap();
     for _ in 0..600 {

@@ -1,4 +1,4 @@
-//! A Modbus TCP device that does as it is told: answers, refuses, lies, hangs up, says nothing.
+//! A scripted Modbus TCP device: it answers, rejects, sends wrong data, closes connections, or is silent.
 
 #![allow(dead_code)] // each test uses some of it
 
@@ -7,22 +7,22 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the device does with requests.
+/// The behaviour of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
     Answers,
     Hangs,
     HangsUp,
-    /// Each request has this exception.
+    /// Answers each request with this exception.
     Refuses(u8),
-    /// Answers carry the number of another request.
+    /// Answers with the number of another request.
     Lies,
-    /// Answers say more bytes than they have, or fewer.
+    /// Answers with a wrong length field.
     Short,
-    /// Answers have fewer registers than were asked for, or more.
+    /// Answers with a wrong number of registers.
     Fewer,
     More,
-    /// Answers to writes name another value.
+    /// Answers writes with another value.
     Miswrites,
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct Device {
     pub(crate) requests: AtomicUsize,
     /// Units that answer.
     pub(crate) units: Mutex<Vec<u8>>,
-    /// Whether it knows function 22.
+    /// Whether it supports function 22.
     pub(crate) masks: bool,
-    /// Whether it says what it is.
+    /// Whether it supports device identification.
     pub(crate) identifies: bool,
 }
 
@@ -46,7 +46,7 @@ impl Device {
         Self::with_framing(registers, false)
     }
 
-    /// With frames of a serial line, as serial device servers carry them through TCP.
+    /// Uses RTU frames over TCP, as serial device servers do.
     pub(crate) fn start_rtu(registers: usize) -> Arc<Self> {
         Self::with_framing(registers, true)
     }
@@ -134,7 +134,7 @@ impl Device {
             if stream.read_exact(&mut frame).is_err() {
                 return;
             }
-            // What is left is the data and the check sum.
+            // The rest is data and checksum.
             let rest = match frame[1] {
                 15 | 16 => usize::from(frame[6]) + 2,
                 22 => 3,
@@ -231,7 +231,7 @@ impl Device {
     }
 }
 
-/// The check sum of a frame (Modbus over Serial Line §6.2.2), the low byte first.
+/// The checksum of a frame (Modbus over Serial Line §6.2.2), low byte first.
 fn crc(bytes: &[u8]) -> [u8; 2] {
     let mut sum = 0xFFFFu16;
     for byte in bytes {
@@ -244,6 +244,6 @@ fn crc(bytes: &[u8]) -> [u8; 2] {
 }
 
 #[test]
-fn the_check_sum_is_that_of_the_specification() {
+fn the_checksum_matches_the_specification() {
     assert_eq!(crc(&[0x02, 0x07]), [0x41, 0x12]);
 }

@@ -1,6 +1,10 @@
-//! Sparkplug B by another library, in a program of its own.
+//! Sparkplug B programs based on another library.
 
 #![allow(dead_code)] // each test uses some of it
+
+#[allow(clippy::duplicate_mod)] // other helpers of the same test have it, too
+#[path = "../missing/mod.rs"]
+mod missing;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -16,12 +20,7 @@ pub(crate) struct Foreign {
 impl Foreign {
     /// `None` if its library is not installed.
     pub(crate) fn start(script: &str, arguments: &[&str]) -> Option<Self> {
-        let python = std::env::var("TAKTWERK_SPARKPLUG_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let found = Command::new(&python).args(["-c", "import pysparkplug"]).stderr(Stdio::null()).status();
-        if !found.is_ok_and(|status| status.success()) {
-            println!("skipped: {python} has no pysparkplug; see interop/sparkplug/README.md");
-            return None;
-        }
+        let python = missing::python("TAKTWERK_SPARKPLUG_PYTHON", "pysparkplug", "sparkplug")?;
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/sparkplug/");
         let mut program = Command::new(python)
             .arg(format!("{folder}{script}"))
@@ -42,7 +41,7 @@ impl Foreign {
         Some(Self { program, lines })
     }
 
-    /// What it reads.
+    /// Its standard input.
     pub(crate) fn input(&mut self) -> &mut ChildStdin {
         self.program.stdin.as_mut().unwrap()
     }

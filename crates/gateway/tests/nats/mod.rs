@@ -1,11 +1,15 @@
 //! A real NATS server.
 
+#[allow(clippy::duplicate_mod)] // other helpers of the same test have it, too
+#[path = "../missing/mod.rs"]
+mod missing;
+
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where interop/gateway.sh puts it, or the search path.
+/// Path of the server: where interop/servers.sh installs it, or in the search path.
 pub(crate) fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/nats");
@@ -13,18 +17,18 @@ pub(crate) fn program() -> Option<PathBuf> {
     let found =
         folders.find_map(|folder| Some(folder.join("nats-server")).filter(|program| program.is_file()));
     if found.is_none() {
-        println!("skipped: nats-server is not installed (interop/gateway.sh builds it)");
+        missing::skip(missing::SERVERS, "nats-server is not installed (interop/servers.sh builds it)");
     }
     found
 }
 
-/// A server, which is killed when it is dropped.
+/// A server, which is killed on drop.
 pub(crate) struct Server(Child);
 
 impl Server {
     pub(crate) fn start(program: &Path, folder: &Path, port: u16) -> Self {
         let file = folder.join("nats.conf");
-        // Each message is on the disk before it is confirmed, so that a kill loses none.
+        // Each message is on disk before it is confirmed, so that a kill loses none.
         let text = format!(
             "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}/js\", sync_interval: always }}\n",
             folder.display()

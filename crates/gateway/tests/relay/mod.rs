@@ -1,4 +1,4 @@
-//! A way to a database that breaks on one side only, as behind a firewall that forgets connections.
+//! A relay to a database whose connections break on one side only, as behind a firewall that drops connections silently.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 
-/// The name of PostgreSQL's socket in its folder.
+/// The name of PostgreSQL's socket in its directory.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// A socket of its own in front of that of a database.
+/// A socket in front of a database's socket.
 pub(crate) struct Relay {
     folder: tempfile::TempDir,
     is_cut: watch::Sender<bool>,
-    /// Ends of clients whose other ends are gone: they stay open.
+    /// Client connections whose other side is closed: they stay open.
     _kept: Arc<mpsc::Sender<UnixStream>>,
 }
 
@@ -43,7 +43,7 @@ impl Relay {
                             _ = cut.wait_for(|is_cut| *is_cut) => {}
                         }
                     }
-                    // The database sees the end, and the client does not.
+                    // The database sees the end of the connection, the client does not.
                     keeps.send(client).await.unwrap();
                 });
             }
@@ -51,12 +51,12 @@ impl Relay {
         Self { folder, is_cut, _kept: kept }
     }
 
-    /// What clients connect to.
+    /// The URL for clients.
     pub(crate) fn url(&self) -> String {
         format!("host={} user=taktwerk dbname=postgres", self.folder.path().display())
     }
 
-    /// Ends the connections on the database's side, and lets none through.
+    /// Closes the connections on the database's side, and accepts no new ones.
     pub(crate) fn cut(&self) {
         self.is_cut.send_replace(true);
     }

@@ -1,4 +1,4 @@
-//! A server with a gateway, and a client that looks at it.
+//! A server with a gateway, and a client that reads from it.
 
 #![allow(dead_code)] // each test uses some of it
 
@@ -22,7 +22,7 @@ impl Stand {
         Self::in_folder(Path::new(""), text).await
     }
 
-    /// With a configuration in a folder, from which its paths start.
+    /// With a configuration in a directory, to which its paths are relative.
     pub(crate) async fn in_folder(folder: &Path, text: &str) -> Self {
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let config = GatewayConfig::parse(&folder.join("g.toml"), text).unwrap().unwrap();
@@ -37,7 +37,7 @@ impl Stand {
         self.client.read(&*format!("nsu=urn:taktwerk:gateway;s={name}")).await.unwrap()
     }
 
-    /// Waits until a value is as it should be.
+    /// Waits until a value matches.
     pub(crate) async fn until(&self, name: &str, what: impl Fn(&DataValue) -> bool) -> DataValue {
         let end = Instant::now() + Duration::from_secs(20);
         loop {
@@ -55,7 +55,7 @@ impl Stand {
         self.until(name, |value| value.value == expected && value.status() == StatusCode::GOOD).await;
     }
 
-    /// Waits until a node is there.
+    /// Waits until a node exists.
     pub(crate) async fn until_there(&self, name: &str) {
         let end = Instant::now() + Duration::from_secs(20);
         let node = format!("nsu=urn:taktwerk:gateway;s={name}");
@@ -83,7 +83,7 @@ impl Stand {
         self.gateway.destinations().views().into_iter().find(|view| view.name == name).unwrap()
     }
 
-    /// Waits until a source has given so many values. On a busy machine the last one may be lost before it is looked at.
+    /// Waits until a source has delivered so many values. On a busy machine the last one may be lost before it is read.
     pub(crate) async fn until_values(&self, name: &str, count: u32) {
         let end = Instant::now() + Duration::from_secs(60);
         while self.source(name).statistics.values < u64::from(count) {
@@ -92,7 +92,7 @@ impl Stand {
         }
     }
 
-    /// Waits until a destination is as it should be.
+    /// Waits until a destination matches.
     pub(crate) async fn until_destination(&self, name: &str, what: impl Fn(&DestinationView) -> bool) {
         let end = Instant::now() + Duration::from_secs(60);
         while !what(&self.destination(name)) {

@@ -1,8 +1,8 @@
-//! Sessions as connection options describe them, and nodes as users write them.
+//! Sessions from connection options, and nodes from the user's notation.
 //!
 //! - [`session`]: one request after the other on the calling thread; [`security`]: certificates and trust lists;
 //!   [`recording`]: keys and captures for Wireshark;
-//! - [`resolve`]: node names to ids; [`walk`]: browsing.
+//! - [`resolve`]: node names to NodeIds; [`walk`]: browsing.
 
 pub mod recording;
 pub mod resolve;
@@ -12,13 +12,13 @@ pub mod walk;
 
 pub use session::Session;
 
-/// Tells the user something that is neither a result nor an entry of the log, such as a certificate that was made.
+/// Shows messages to the user that are neither results nor log entries, such as a new certificate.
 pub trait Tell {
-    /// Tells one line.
+    /// Shows one line.
     fn tell(&self, line: &str);
 }
 
-/// Tells nobody.
+/// Shows nothing.
 impl Tell for () {
     fn tell(&self, _: &str) {}
 }

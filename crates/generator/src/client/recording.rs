@@ -1,5 +1,5 @@
-//! `--allow-key-log`: keys and captures for Wireshark, in files that the environment names. The environment alone does
-//! nothing: a variable that was left somewhere must not give away what channels protect.
+//! `--allow-key-log`: keys and captures for Wireshark, in files named by environment variables. The variables alone
+//! have no effect, so that a forgotten variable cannot disclose protected messages.
 
 use super::Tell;
 use crate::error::GeneratorError;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use taktwerk_crypto::KeyLog;
 use taktwerk_net::capture::{Capture, KeyLogFile};
 
-/// The variable that names the file for keys.
+/// The variable with the path of the key log.
 const KEY_LOG: &str = "OPCUA_KEYLOGFILE";
-/// The variable that names the file for messages.
+/// The variable with the path of the capture.
 const CAPTURE: &str = "OPCUA_PCAP_FILE";
 
-/// What is recorded.
+/// Active recordings.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// Where keys are written.
+    /// Destination of keys.
     pub key_log: Option<Arc<dyn KeyLog>>,
-    /// Where messages are written.
+    /// Destination of messages.
     pub capture: Option<Arc<Capture>>,
 }
 
 impl Recording {
-    /// What the environment names, if it is allowed.
+    /// Opens the files named in the environment, if allowed.
     pub fn open(is_allowed: bool, tell: &dyn Tell) -> Result<Self, GeneratorError> {
         let named = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let (keys, messages) = (named(KEY_LOG), named(CAPTURE));
@@ -31,13 +31,13 @@ impl Recording {
             for (name, _) in
                 [(KEY_LOG, &keys), (CAPTURE, &messages)].iter().filter(|(_, path)| path.is_some())
             {
-                tracing::info!("{name} is set but not used: that takes --allow-key-log");
+                tracing::info!("{name} is set but ignored: pass --allow-key-log to use it");
             }
             return Ok(Self::default());
         }
         if keys.is_none() && messages.is_none() {
             return Err(GeneratorError::Usage(format!(
-                "--allow-key-log needs to know where to write: set {KEY_LOG} or {CAPTURE} to a file"
+                "--allow-key-log needs a file: set {KEY_LOG} or {CAPTURE} to its path"
             )));
         }
         let mut recording = Self::default();
@@ -50,7 +50,7 @@ impl Recording {
             recording.key_log = Some(KeyLogFile::open(&path).map_err(failed(&path))?);
         }
         if let Some(path) = messages {
-            tell.tell(&format!("WARNING: what goes over connections is written to {}", path.display()));
+            tell.tell(&format!("WARNING: all messages are written to {}", path.display()));
             recording.capture = Some(Capture::create(&path).map_err(failed(&path))?);
         }
         Ok(recording)

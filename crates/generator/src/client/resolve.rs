@@ -1,4 +1,4 @@
-//! From what the user wrote to NodeIds: namespace URIs become indexes, browse paths are followed.
+//! Resolves the user's node names to NodeIds: namespace URIs become indexes, and browse paths are followed.
 
 use super::session::Session;
 use super::walk;
@@ -11,10 +11,10 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName};
 
-/// How many names an error message offers instead.
+/// Maximum number of alternatives in an error message.
 const SUGGESTIONS: usize = 8;
 
-/// All nodes that the specs name, each with how to call it in output. A wild card may name many.
+/// All nodes that the specs name. A wild card may name several.
 pub fn all(session: &mut Session, specs: &[NodeSpec]) -> Result<Vec<NodeId>, GeneratorError> {
     let mut ids = Vec::with_capacity(specs.len());
     for spec in specs {
@@ -23,14 +23,15 @@ pub fn all(session: &mut Session, specs: &[NodeSpec]) -> Result<Vec<NodeId>, Gen
     Ok(ids)
 }
 
-/// The node that a spec names; an error if there are several.
+/// The single node that a spec names; an error if there are several.
 pub fn one(session: &mut Session, spec: &NodeSpec) -> Result<NodeId, GeneratorError> {
     let mut ids = many(session, spec)?;
     match (ids.pop(), ids.len()) {
         (Some(id), 0) => Ok(id),
-        (_, rest) => {
-            Err(GeneratorError::Usage(format!("{spec} names {} nodes, and one is needed here", rest + 1)))
-        }
+        (_, rest) => Err(GeneratorError::Usage(format!(
+            "{spec} names {} nodes, but only one is allowed here",
+            rest + 1
+        ))),
     }
 }
 
@@ -45,8 +46,8 @@ pub fn many(session: &mut Session, spec: &NodeSpec) -> Result<Vec<NodeId>, Gener
     }
 }
 
-/// All nodes that a spec names, of whose attribute something is wanted: a wild card names only nodes that have a value where
-/// values are wanted, because objects and methods lie between the variables of any folder.
+/// All nodes that a spec names, for an operation on an attribute. If values are needed, a wild card names only nodes
+/// with a value, because folders contain objects and methods in addition to variables.
 pub fn with(
     session: &mut Session,
     spec: &NodeSpec,
@@ -60,7 +61,7 @@ pub fn with(
             let found = expand(session, spec, steps)?;
             let has_value =
                 |child: &&Found| matches!(child.1, NodeClass::VARIABLE | NodeClass::VARIABLE_TYPE);
-            // Without any, the server says what is wrong with them.
+            // If no node has a value, use all; the server then reports what is wrong.
             let chosen: Vec<&Found> = match found.iter().any(|child| has_value(&child)) {
                 true => found.iter().filter(has_value).collect(),
                 false => found.iter().collect(),
@@ -74,10 +75,12 @@ pub fn with(
 /// A node and its class.
 type Found = (NodeId, NodeClass);
 
-/// An id with a namespace index instead of a URI.
+/// Converts a namespace URI in an id to an index.
 fn local(session: &mut Session, id: &ExpandedNodeId) -> Result<NodeId, GeneratorError> {
     if id.server_index != 0 {
-        return Err(GeneratorError::Usage(format!("{id} is a node of another server: connect to that one")));
+        return Err(GeneratorError::Usage(format!(
+            "{id} is a node on another server: connect to that server"
+        )));
     }
     let Some(uri) = id.namespace_uri.as_deref() else { return Ok(id.node_id.clone()) };
     let namespaces = session.namespaces()?;
@@ -135,7 +138,7 @@ fn expand(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Result<Vec<
             for child in children? {
                 let name = &child.browse_name;
                 let fits = match (step.plain(), step.namespace_index) {
-                    // A plain name without a namespace is in namespace 0, as in a path without wild cards.
+                    // A plain name without a namespace is in namespace 0, as in paths without wild cards.
                     (Some(plain), None) => name.namespace_index == 0 && name.name == plain.as_str(),
                     _ => step.matches(name.namespace_index, name.name.as_str()),
                 };
@@ -152,7 +155,7 @@ fn expand(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Result<Vec<
     Ok(found)
 }
 
-/// Finds out at which name a path ends, and what could have been meant.
+/// Finds the name at which a path fails, and alternatives for it.
 fn no_match(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> GeneratorError {
     let mut at = root();
     for step in steps {
@@ -168,7 +171,7 @@ fn no_match(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Generator
             at = child.node_id.clone();
             continue;
         }
-        // The commonest mistake is a missing namespace: that name comes first.
+        // A missing namespace is the most common mistake, so that alternative comes first.
         let mut names: Vec<(bool, String)> = children
             .iter()
             .map(|child| {
@@ -181,11 +184,11 @@ fn no_match(session: &mut Session, spec: &NodeSpec, steps: &[Step]) -> Generator
         names.sort();
         let names: Vec<String> = names.into_iter().map(|(_, name)| name).take(SUGGESTIONS).collect();
         let there = if names.is_empty() {
-            "there is nothing below".to_owned()
+            "the node has no children".to_owned()
         } else {
             format!("there is {}", names.join(", "))
         };
-        return GeneratorError::Usage(format!("{spec}: nothing fits {step}; {there}"));
+        return GeneratorError::Usage(format!("{spec}: nothing matches {step}; {there}"));
     }
     GeneratorError::Usage(format!("{spec}: no such node"))
 }

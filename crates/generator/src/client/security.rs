@@ -1,4 +1,4 @@
-//! Certificates of the command: where they are kept, and what of them a connection uses.
+//! Certificates of the command: where they are stored, and which of them a connection uses.
 
 use super::Tell;
 use crate::error::GeneratorError;
@@ -13,13 +13,13 @@ use taktwerk_load::suggestion::question;
 use taktwerk_pki::doctor::own_expiry;
 use taktwerk_pki::{CertificateSettings, NewKey, Store};
 
-/// What our client certificate says of itself.
+/// ApplicationUri of our client certificate.
 const CLIENT_URI: &str = "urn:taktwerk:client";
 
-/// The keys that are made on first use: with them there is a policy in common with every server that has one.
+/// Keys created on first use. With both kinds, there is a common policy with every server that supports security.
 pub const NEW_KEYS: [NewKey; 2] = [NewKey::Rsa2048, NewKey::NistP256];
 
-/// The keys that serve policies: those above, or for policies that were named the ones that they take.
+/// Kinds of keys for policies: the kinds that the named policies need, or [`NEW_KEYS`].
 pub fn new_keys(policies: &[SecurityPolicy]) -> Vec<NewKey> {
     let mut keys = Vec::new();
     for key in policies.iter().filter_map(|policy| NewKey::for_policy(*policy)) {
@@ -30,30 +30,30 @@ pub fn new_keys(policies: &[SecurityPolicy]) -> Vec<NewKey> {
     if keys.is_empty() { NEW_KEYS.to_vec() } else { keys }
 }
 
-/// Where the command keeps what it has to remember: `$XDG_DATA_HOME/taktwerk`, usually `~/.local/share/taktwerk`.
+/// Data directory of the command: `$XDG_DATA_HOME/taktwerk`, usually `~/.local/share/taktwerk`.
 pub fn data_folder() -> Result<PathBuf, GeneratorError> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
     data.map(|data| data.join("taktwerk")).ok_or_else(|| {
         GeneratorError::Environment(
-            "there is no place for certificates: set HOME, or name a folder with --pki".to_owned(),
+            "no directory for certificates: set HOME, or pass a directory with --pki".to_owned(),
         )
     })
 }
 
-/// A problem with certificates and folders of this machine.
+/// A problem with certificates or directories on this machine.
 pub fn environment(error: PkiError) -> GeneratorError {
     GeneratorError::Environment(error.to_string())
 }
 
-/// The client's certificates and trust lists in the default folder or in one that was named.
+/// The client's certificates and trust lists, in the default or the named directory.
 pub fn client_pki(folder: Option<&PathBuf>) -> Result<taktwerk::pki::PkiBuilder, GeneratorError> {
     let folder = match folder {
         Some(folder) => folder.clone(),
         None => data_folder()?.join("pki"),
     };
     let mut settings = CertificateSettings::new("taktwerk", CLIENT_URI);
-    // A key of another kind is still ours: one application has one ApplicationUri, whatever certificate it shows.
+    // An existing key of another kind is still ours: an application has one ApplicationUri for all of its certificates.
     if let Some(own) = Store::at(&folder).own(&mut Vec::new()).first() {
         let (name, uri) = (own.certificate.common_name(), own.certificate.application_uri());
         settings.application_name = name.unwrap_or(settings.application_name);
@@ -62,7 +62,7 @@ pub fn client_pki(folder: Option<&PathBuf>) -> Result<taktwerk::pki::PkiBuilder,
     Ok(Pki::in_folder(folder).settings(settings))
 }
 
-/// Says which of our certificates have expired or soon will, and what mends it.
+/// Warns about own certificates that have expired or soon will, with the command that renews them.
 pub fn warn_of_expiry(pki: &Pki, tell: &dyn Tell) {
     for own in pki.store().own(&mut Vec::new()) {
         if let Some(expiry) = own_expiry(&own, pki.store().root(), taktwerk_net::clock::wall()) {
@@ -74,8 +74,8 @@ pub fn warn_of_expiry(pki: &Pki, tell: &dyn Tell) {
     }
 }
 
-/// What `--policy` and `--mode` ask for. Whoever says nothing gets no security from servers on this machine and the best
-/// from others: to talk in clear over a network has to be asked for.
+/// Policy and mode from `--policy` and `--mode`. By default, servers on this machine are used without security, all
+/// others with the best available. Unsecured messages over a network must be requested explicitly.
 pub fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, GeneratorError> {
     let usage = |error: &dyn core::fmt::Display| GeneratorError::Usage(error.to_string());
     let mode = arguments.mode.as_deref().map(str::parse::<MessageSecurityMode>).transpose();
@@ -87,17 +87,17 @@ pub fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, G
     let best = Ok(Security::Best);
     let policy = match arguments.policy.as_deref() {
         Some(text) if text.eq_ignore_ascii_case("best") => match mode {
-            // The best is always signed and encrypted where the server has that.
+            // `best` always means SignAndEncrypt if the server offers it.
             None | Some(MessageSecurityMode::SignAndEncrypt) => return best,
             Some(mode) => {
                 return Err(usage(&format!(
-                    "policy best chooses the mode too: leave out mode {mode}, or name a policy such as Basic256Sha256"
+                    "policy best also chooses the mode: remove --mode {mode}, or name a policy such as Basic256Sha256"
                 )));
             }
         },
         Some(text) => text.parse::<SecurityPolicy>().map_err(|_| usage(&unknown_policy(text)))?,
         None if mode.is_some_and(|mode| mode != MessageSecurityMode::None) => {
-            return Err(usage(&"--mode needs a --policy that it goes with, such as Basic256Sha256"));
+            return Err(usage(&"--mode needs a matching --policy, such as Basic256Sha256"));
         }
         None if mode.is_none() && (arguments.cert.is_some() || !server.is_loopback()) => return best,
         None => SecurityPolicy::None,
@@ -107,13 +107,13 @@ pub fn wanted(server: &Endpoint, arguments: &SecurityArgs) -> Result<Security, G
     let mode = mode.unwrap_or(default);
     if secured != (mode != MessageSecurityMode::None) {
         return Err(usage(&format!(
-            "SecurityPolicy {policy} does not go with mode {mode}: None goes with None only"
+            "SecurityPolicy {policy} cannot be combined with mode {mode}: None requires None"
         )));
     }
     Ok(Security::Exactly(policy, mode))
 }
 
-/// The message about a policy that there is not.
+/// The message for an unknown policy.
 fn unknown_policy(text: &str) -> String {
     let names: Vec<String> = SecurityPolicy::ALL.iter().map(ToString::to_string).collect();
     let names = || names.iter().map(String::as_str).chain(["best"]);
@@ -121,40 +121,41 @@ fn unknown_policy(text: &str) -> String {
     format!("--policy {text}: there is no such SecurityPolicy (there are {all}){}", question(text, names()))
 }
 
-/// Whether nothing but messages without security is asked for.
+/// Whether only messages without security are requested.
 pub fn is_none(security: Security) -> bool {
     matches!(security, Security::Exactly(SecurityPolicy::None, _))
 }
 
-/// The user's certificate with its key, if one is to log on with it.
+/// The user's certificate and key, for logging in with a certificate.
 pub fn user(arguments: &SecurityArgs) -> Result<Option<Arc<dyn Provider>>, GeneratorError> {
     let (Some(certificate), Some(key)) = (&arguments.user_cert, &arguments.user_key) else { return Ok(None) };
-    // Only the key is used: it signs, and nobody is validated with this provider.
+    // Only the key is used, for signing; this provider validates no certificates.
     let pki = client_pki(arguments.pki.as_ref())?.own_files(certificate, key).open().map_err(environment)?;
     Ok(Some(pki.provider()))
 }
 
-/// The folder that this command was told to use.
+/// The certificate directory passed to this command.
 static NAMED_PKI: OnceLock<PathBuf> = OnceLock::new();
 
-/// What to add to a `taktwerk pki` command so that it means the folder of this command: nothing for the usual one.
+/// Options to add to `taktwerk pki` commands in messages, so that they refer to the same directory; empty for the
+/// default.
 pub fn named_pki() -> String {
     NAMED_PKI.get().map(|folder| format!(" --pki {}", folder.display())).unwrap_or_default()
 }
 
-/// Our certificate and our trust list, if the connection needs them.
+/// Own certificate and trust list, if the connection needs them.
 pub fn pki(
     server: &Endpoint,
     arguments: &SecurityArgs,
     tell: &dyn Tell,
 ) -> Result<Option<Pki>, GeneratorError> {
     let wanted = wanted(server, arguments)?;
-    // A password is encrypted also on a connection without security, for a server that is trusted.
+    // Passwords are encrypted even on a connection without security, which needs a trusted server certificate.
     if is_none(wanted) && !arguments.has_secret() {
         return Ok(None);
     }
     if let Some(folder) = &arguments.pki {
-        // A command has one folder, whatever it connects to.
+        // A command uses one directory for all connections.
         let _ = NAMED_PKI.set(folder.clone());
     }
     let mut builder = client_pki(arguments.pki.as_ref())?
@@ -165,7 +166,7 @@ pub fn pki(
         _ => {
             let mut keys = NEW_KEYS.to_vec();
             if let Security::Exactly(policy, _) = wanted {
-                // Besides the usual ones: which is taken first says who we are.
+                // In addition to the default keys, which come first, because the first one identifies this client.
                 keys.extend(NewKey::for_policy(policy).filter(|key| !NEW_KEYS.contains(key)));
             }
             builder.create_missing(keys)
@@ -173,7 +174,7 @@ pub fn pki(
     };
     let pki = builder.open().map_err(environment)?;
     for path in pki.created() {
-        tell.tell(&format!("made a certificate for this client: {}", path.display()));
+        tell.tell(&format!("created a client certificate: {}", path.display()));
     }
     for problem in pki.problems() {
         tell.tell(&format!("{}: {}", problem.path.display(), problem.what));

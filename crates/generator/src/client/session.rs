@@ -25,7 +25,7 @@ pub struct Session {
     namespaces: Option<Vec<String>>,
 }
 
-/// What becomes of a failed request.
+/// Converts a failed request to an error.
 pub fn failure(error: &ClientError) -> GeneratorError {
     match error {
         ClientError::Service { .. } => GeneratorError::BadStatus(describe(error)),
@@ -33,8 +33,8 @@ pub fn failure(error: &ClientError) -> GeneratorError {
     }
 }
 
-/// An error with what its status means.
-fn describe(error: &ClientError) -> String {
+/// An error with an explanation of its status.
+pub fn describe(error: &ClientError) -> String {
     match error {
         ClientError::ServerClosed { status, .. } if *status == StatusCode::BAD_SECURITY_CHECKS_FAILED => {
             let pki = security::named_pki();
@@ -82,7 +82,7 @@ fn describe(error: &ClientError) -> String {
         }
         other => {
             let text = other.to_string();
-            // The system's words; the error is no longer typed here.
+            // The text of the operating system; the error type is lost here.
             let advice = if text.contains("Connection refused") {
                 ". No program listens there: start the server, or check the port"
             } else if text.contains("failed to lookup address") {
@@ -95,7 +95,7 @@ fn describe(error: &ClientError) -> String {
     }
 }
 
-/// Whether a session could not be activated because of its user (Part 4 §5.7.3.3).
+/// Whether activating a session failed because of the user (Part 4 §5.7.3.3).
 fn is_of_user(status: StatusCode) -> bool {
     matches!(
         status,
@@ -105,7 +105,7 @@ fn is_of_user(status: StatusCode) -> bool {
     )
 }
 
-/// The options for the best endpoint among those that are offered.
+/// The options for the best of the offered endpoints.
 fn options_for(offered: &[(Box<str>, i32)]) -> String {
     let mode = |number: i32| MessageSecurityMode::from_number(number);
     let known = offered.iter().filter_map(|(name, number)| {
@@ -123,7 +123,7 @@ fn options_for(offered: &[(Box<str>, i32)]) -> String {
     }
 }
 
-/// A client's settings for commands: fail soon and clearly, do not try again.
+/// Client settings for commands: fail fast, without retries.
 pub fn config(
     server: &Endpoint,
     security: &SecurityArgs,
@@ -146,7 +146,7 @@ pub fn config(
     })
 }
 
-/// What to connect to.
+/// The connection target.
 pub fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Target, GeneratorError> {
     let mut target = Target::direct(&endpoint.to_string())
         .map_err(|error| GeneratorError::Usage(format!("{endpoint}: {error}")))?;
@@ -163,18 +163,18 @@ pub fn target(endpoint: &Endpoint, security: &SecurityArgs) -> Result<Target, Ge
     if let Some(token) = security.read_token()? {
         target.identity = Identity::IssuedToken { token: token.as_str().into() };
     }
-    // On loopback nothing crosses a network.
+    // Loopback traffic does not cross a network.
     target.allow_plaintext_password =
         security.has_secret() && (security.allow_plaintext_password || endpoint.is_loopback());
     Ok(target)
 }
 
-/// Asks a server for its endpoints, without a session.
+/// Requests a server's endpoints, without a session.
 pub fn endpoints(arguments: &ConnectionArgs) -> Result<Vec<EndpointDescription>, GeneratorError> {
     endpoints_via(arguments, None)
 }
 
-/// What a discovery server knows: servers (Part 4 §5.5.2), and its own endpoints.
+/// Queries a discovery server: the servers that it knows (Part 4 §5.5.2), and its own endpoints.
 pub fn discovery(
     arguments: &ConnectionArgs,
 ) -> Result<(Vec<taktwerk_schema::ApplicationDescription>, Vec<EndpointDescription>), GeneratorError> {
@@ -210,7 +210,7 @@ fn discovery_client(
     target.session = false;
     target.discover = false;
     target.via = via;
-    // Discovery needs no certificates, so none are made or looked for.
+    // Discovery needs no certificates, so none are created or loaded.
     let config = ClientConfig {
         request_timeout: arguments.security.timeout,
         reconnect: ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() },
@@ -221,7 +221,7 @@ fn discovery_client(
     Ok(client)
 }
 
-/// Fills in what discovery would find, so that clients connect without asking.
+/// Performs discovery in advance, so that clients connect without it.
 pub fn discover(
     arguments: &ConnectionArgs,
     target: &mut Target,
@@ -245,7 +245,7 @@ pub fn discover(
     let best = usable.max_by_key(|((mode, policy), _)| (*mode, policy.info().security_level));
     let Some(((mode, policy), endpoint)) = best else {
         return Err(GeneratorError::Connect(format!(
-            "{} does not offer the security that was asked for; taktwerk endpoints shows what it offers",
+            "{} does not offer the requested security; `taktwerk endpoints` shows what it offers",
             arguments.endpoint
         )));
     };
@@ -255,7 +255,7 @@ pub fn discover(
     Ok(())
 }
 
-/// Why there is no session: always exit code 3, whatever the server answered.
+/// Connection errors always have exit code 3, for any status.
 pub fn unreachable(endpoint: &Endpoint, error: &ClientError) -> GeneratorError {
     GeneratorError::Connect(format!("cannot connect to {endpoint}: {}", describe(error)))
 }
@@ -266,10 +266,18 @@ impl Session {
         Self::connect_as(arguments, tell, ReconnectPolicy { enabled: false, ..ReconnectPolicy::default() })
     }
 
-    /// Connects, and again whenever the connection is lost. That it is not there at first is told at once.
+    /// Connects, and reconnects whenever the connection is lost. Fails at once if the first connection fails.
     pub fn connect_for_good(arguments: &ConnectionArgs, tell: &dyn Tell) -> Result<Self, GeneratorError> {
         let delay_max = std::time::Duration::from_secs(5);
         Self::connect_as(arguments, tell, ReconnectPolicy { delay_max, ..ReconnectPolicy::default() })
+    }
+
+    /// Connects, and reconnects whenever the connection is lost, unless the server refuses the user. With an
+    /// interactive login, retrying an old password could lock the user out.
+    pub fn connect_again(arguments: &ConnectionArgs, tell: &dyn Tell) -> Result<Self, GeneratorError> {
+        let delay_max = std::time::Duration::from_secs(5);
+        let policy = ReconnectPolicy { delay_max, retry_refused_user: false, ..ReconnectPolicy::default() };
+        Self::connect_as(arguments, tell, policy)
     }
 
     fn connect_as(
@@ -278,7 +286,7 @@ impl Session {
         reconnect: ReconnectPolicy,
     ) -> Result<Self, GeneratorError> {
         let mut target = target(&arguments.endpoint, &arguments.security)?;
-        // One more round trip, and the server can say what it offers instead.
+        // Discovery costs a round trip, but allows to show what the server offers.
         target.discover = true;
         let recording = Recording::open(arguments.security.allow_key_log, tell)?;
         let mut config =
@@ -295,27 +303,27 @@ impl Session {
         Ok(Self { client, namespaces })
     }
 
-    /// The client itself.
+    /// The underlying client.
     pub fn client(&mut self) -> &mut BlockingClient {
         &mut self.client
     }
 
-    /// Ends the session in order.
+    /// Closes the session.
     pub fn close(self) {
         self.client.disconnect();
     }
 
-    /// Sends a request, in parts if the server wants that.
+    /// Sends a request, split into parts if the server has limits.
     pub fn request<R: Splittable>(&mut self, request: R) -> Result<R::Response, GeneratorError> {
         self.client.operate(request).map_err(|error| failure(&error))
     }
 
-    /// Reads attributes with both timestamps, from the source.
+    /// Reads attributes with both timestamps, with MaxAge 0.
     pub fn read(&mut self, nodes: Vec<ReadValueId>) -> Result<Vec<DataValue>, GeneratorError> {
         self.read_aged(nodes, 0.0)
     }
 
-    /// Reads attributes with both timestamps; values may be so old, in milliseconds.
+    /// Reads attributes with both timestamps and a maximum age of values in milliseconds.
     pub fn read_aged(
         &mut self,
         nodes_to_read: Vec<ReadValueId>,
@@ -359,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_refuses_is_told_with_what_to_do() {
+    fn refusals_are_explained_with_a_remedy() {
         let of = |service, status| describe(&ClientError::Service { service, status });
         for status in [StatusCode::BAD_USER_ACCESS_DENIED, StatusCode::BAD_IDENTITY_TOKEN_REJECTED] {
             assert!(of("ActivateSession", status).contains("--user"), "{status}");

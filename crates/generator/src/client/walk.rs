@@ -1,4 +1,4 @@
-//! Browsing: the children of nodes, whatever limits the server has.
+//! Browses the children of nodes within the server's limits.
 
 use super::session::Session;
 use crate::error::GeneratorError;
@@ -12,7 +12,7 @@ use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode};
 /// Every field of a ReferenceDescription (Part 4 §5.9.2.2, resultMask).
 const ALL_FIELDS: u32 = 0x3f;
 
-/// What a forward hierarchical reference leads to.
+/// Target of a forward hierarchical reference.
 #[derive(Debug, Clone)]
 pub struct Child {
     /// The node.
@@ -25,11 +25,11 @@ pub struct Child {
     pub node_class: NodeClass,
     /// The type of the reference.
     pub reference_type: NodeId,
-    /// The type of the node; null for those that have none.
+    /// The type definition; null if the node has none.
     pub type_definition: NodeId,
 }
 
-/// Why a node's children are not known: a status does not stop the walk.
+/// The children of a node, or why they are unknown. A bad status does not stop the walk.
 pub type Children = Result<Vec<Child>, GeneratorError>;
 
 /// The children of each node, in the order of the nodes.
@@ -45,7 +45,7 @@ pub fn children(session: &mut Session, nodes: &[NodeId]) -> Result<Vec<Children>
         .collect())
 }
 
-/// The forward hierarchical references of each node, or the status that the server gives for it.
+/// The forward hierarchical references of each node, or the server's status for it.
 pub fn browse(
     session: &mut Session,
     nodes: &[NodeId],
@@ -60,7 +60,7 @@ pub fn browse(
     Ok(complete)
 }
 
-/// All references of each node in both directions, or the status that the server gives for it.
+/// All references of each node in both directions, or the server's status for it.
 pub fn references(
     session: &mut Session,
     nodes: &[NodeId],
@@ -86,7 +86,7 @@ fn description(node: &NodeId) -> BrowseDescription {
     }
 }
 
-/// Fetches what did not fit into the first answer.
+/// Fetches the rest with BrowseNext.
 fn rest(
     session: &mut Session,
     first: BrowseResult,
@@ -112,7 +112,7 @@ fn rest(
     Ok(Ok(references))
 }
 
-/// A reference as a child; `None` for nodes of other servers.
+/// Converts a reference to a child; `None` for nodes on other servers.
 fn child(reference: ReferenceDescription) -> Option<Child> {
     Some(Child {
         node_id: reference.node_id.local()?.clone(),

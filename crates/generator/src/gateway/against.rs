@@ -1,7 +1,7 @@
-//! `bench gateway --against`: gateways of others read devices of the same kind for the same client.
+//! `bench gateway --against`: other gateways read devices of the same kind for the same client.
 //!
-//! The number of devices grows in steps. At each step all gateways that have held the one before are measured, one after the
-//! other. What a gateway costs is compared at the largest load that it holds.
+//! The number of devices grows in steps. At each step, the gateways that sustained the previous one are measured one
+//! after the other. The cost of a gateway is compared at the largest load that it sustains.
 
 use super::device::Devices;
 use super::registers::{configuration, devices, watched, window};
@@ -21,23 +21,23 @@ use taktwerk_load::specification::GatewayDevices;
 use taktwerk_load::validity::Invalid;
 use taktwerk_model::figures;
 
-/// What a value may take beyond the poll and the publishing interval. Ours has to do with a tenth of it; others shall not fail
-/// because of a timer that is late.
+/// Maximum delay of a value beyond the poll and the publishing interval. Ours has a limit of a tenth of this; other
+/// gateways should not fail because of a late timer.
 const TOLERANCE: u64 = 50_000_000;
-/// The share of all changes that has to come in time.
+/// Minimum share of changes that must arrive in time.
 const SHARE: f64 = 0.95;
-/// What one of our values may cost of what one of the best alternative costs.
+/// Maximum cost per value of our gateway, relative to the best alternative.
 const RATIO: f64 = 0.1;
-/// Values of a tag that the client asks the server to keep. With one, a poll and a publishing interval that are equally long
-/// lose a value whenever two polls come between two publishings, which says nothing about the load.
+/// Queue size of monitored items. With a queue of one and equally long intervals, a value is lost whenever two polls
+/// fall into one publishing interval, regardless of the load.
 const QUEUE: u32 = 10;
-/// Windows in which a gateway can show that it holds a load: one may be disturbed by something else.
+/// Number of attempts to show that a gateway sustains a load, because a window may be disturbed.
 const WINDOWS: u32 = 2;
 
-/// A gateway that is compared; without a peer it is this program.
+/// A compared gateway; this program if it has no peer.
 struct Contender {
     peer: Option<&'static Peer>,
-    /// Whether it has held all loads until now.
+    /// Whether it has sustained all loads so far.
     holds: bool,
 }
 
@@ -56,23 +56,23 @@ struct Row {
     name: &'static str,
     version: &'static str,
     devices: u32,
-    /// What was measured, or why nothing was.
+    /// The measurement, or why there is none.
     outcome: Result<Measured, String>,
 }
 
-/// What a gateway did in a window.
+/// Results of a gateway in a window.
 struct Measured {
-    /// Values that came per second, and how many changed.
+    /// Received values per second, and changes per second.
     values_per_s: f64,
     due_per_s: f64,
-    /// The share of the changes that came in time.
+    /// Share of changes that arrived in time.
     in_time: f64,
     delay: Summary,
     cpu_percent: Option<f64>,
-    /// CPU time of the gateway for one value that came.
+    /// CPU time of the gateway per received value.
     cpu_us: Option<f64>,
     rss_bytes: u64,
-    /// Why the measurement is worth nothing, if it is not.
+    /// Why the measurement is invalid, if it is.
     invalid: Option<Invalid>,
 }
 
@@ -98,12 +98,12 @@ impl Measured {
 }
 
 impl Row {
-    /// What it cost per value, if it held the load.
+    /// Cost per value, if it sustained the load.
     fn cost(&self) -> Option<f64> {
         self.outcome.as_ref().ok().filter(|it| it.holds())?.cpu_us
     }
 
-    /// The part of the document, with what a value costs this program with as many devices.
+    /// The part of the document, with the cost per value of this program for the same number of devices.
     fn document(&self, ours: Option<f64>) -> Contest {
         let measured = self.outcome.as_ref().ok();
         Contest {
@@ -127,30 +127,27 @@ impl Row {
     }
 }
 
-/// The share of the delays that are within a limit.
+/// Share of the delays within a limit.
 fn share_within(delays: &Times, limit: u64) -> f64 {
     let within: u64 = delays.values().filter(|(delay, _)| *delay <= limit).map(|(_, count)| count).sum();
     within as f64 / delays.count().max(1) as f64
 }
 
-/// Numbers of devices, ascending: 1, 2, 5, 10, 20, 50 … and at last all.
+/// Ascending numbers of devices: 1, 2, 5, 10, 20, 50 …, and finally all.
 fn steps(devices: u32) -> Vec<u32> {
     let decades = (0..).map(|exponent| 10_u32.saturating_pow(exponent));
     let round = decades.flat_map(|decade| [1, 2, 5].map(|digit| decade.saturating_mul(digit)));
     round.take_while(|step| *step < devices).chain([devices]).collect()
 }
 
-/// The gateways that the arguments name, and this program before them.
+/// This program and the gateways named in the arguments.
 fn contenders(names: &[String]) -> Result<Vec<Contender>, GeneratorError> {
     let mut all = vec![Contender { peer: None, holds: true }];
     for name in names {
         let peer = peers::find(name).filter(|peer| peer.role == Role::Gateway).ok_or_else(|| {
             let gateways = PEERS.iter().filter(|peer| peer.role == Role::Gateway).map(|peer| peer.name);
             let gateways: Vec<_> = gateways.collect();
-            GeneratorError::Usage(format!(
-                "--against {name}: there is no such gateway; use {}",
-                gateways.join(" or ")
-            ))
+            GeneratorError::Usage(format!("--against {name}: unknown gateway; use {}", gateways.join(" or ")))
         })?;
         match peers::state(peer, &peers::directory()) {
             State::Installed { .. } => all.push(Contender { peer: Some(peer), holds: true }),
@@ -164,13 +161,13 @@ fn contenders(names: &[String]) -> Result<Vec<Contender>, GeneratorError> {
     Ok(all)
 }
 
-/// Measures all of them and reports.
+/// Measures all gateways and reports.
 pub(super) fn run(arguments: &GatewayDevices, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     let mut contenders = contenders(&arguments.against)?;
     taktwerk_lab::leftovers::clean_up();
     let mut rows = Vec::new();
     for step in steps(arguments.devices) {
-        // What only this program holds is measured once, at the end.
+        // Steps that only this program sustains are skipped, except the last one.
         if step < arguments.devices && !contenders.iter().any(|it| it.peer.is_some() && it.holds) {
             continue;
         }
@@ -183,7 +180,7 @@ pub(super) fn run(arguments: &GatewayDevices, context: &Context<'_>) -> Result<F
                 outcome => outcome.map_err(|failure| failure.to_string()),
             };
             let row = Row { name: contender.name(), version: contender.version(), devices: step, outcome };
-            // Ours goes on to the end: it is what the others are compared with.
+            // Ours continues to the end, as the baseline for the others.
             contender.holds = contender.peer.is_none() || row.cost().is_some();
             rows.push(row);
         }
@@ -191,7 +188,7 @@ pub(super) fn run(arguments: &GatewayDevices, context: &Context<'_>) -> Result<F
     Ok(report(arguments, &rows).finish(context, None))
 }
 
-/// Measures one gateway with so many devices of its own.
+/// Measures one gateway with this many new devices.
 fn measure(
     arguments: &GatewayDevices,
     contender: &Contender,
@@ -207,7 +204,7 @@ fn measure(
         }
         Some(peer) => start_peer(arguments, peer, &devices, context)?,
     };
-    // Servers that sample by a timer of their own would add its interval to the delay, so they are asked not to.
+    // Request sampling interval 0: servers that sample by their own timer would add its interval to the delay.
     let mut watched = watched(arguments, count, namespace);
     watched.sampling = Duration::ZERO;
     watched.queue = QUEUE;
@@ -229,7 +226,7 @@ fn measure(
     Ok(measured)
 }
 
-/// Starts a gateway of others; says in which namespace its tags are.
+/// Starts another gateway. Returns the namespace of its tags.
 fn start_peer(
     arguments: &GatewayDevices,
     peer: &'static Peer,
@@ -267,7 +264,7 @@ fn report(arguments: &GatewayDevices, rows: &[Row]) -> Report {
     report.fact(
         "in time",
         format!(
-            "share of all changes that come within {}: both intervals and {}; {} % hold a load",
+            "share of changes that arrive within {} (both intervals and {}); {} % sustain a load",
             figures::micros(limit as f64 / 1e3),
             figures::micros(TOLERANCE as f64 / 1e3),
             SHARE * 100.0
@@ -283,7 +280,7 @@ fn report(arguments: &GatewayDevices, rows: &[Row]) -> Report {
     for name in &arguments.against {
         let held = rows.iter().filter(|row| row.name == name.as_str() && row.cost().is_some());
         let Some(row) = held.max_by_key(|row| row.devices) else {
-            report.fact(name, "holds no load");
+            report.fact(name, "sustains no load");
             alternatives.push(Alternative { gateway: name.clone(), devices: 0, cost: None });
             continue;
         };
@@ -294,7 +291,7 @@ fn report(arguments: &GatewayDevices, rows: &[Row]) -> Report {
         report.fact(
             name,
             format!(
-                "{}: holds {devices} {} at {} per value: {} × taktwerk with {devices}, {} × with {many}",
+                "{}: sustains {devices} {} at {} per value: {} × taktwerk with {devices}, {} × with {many}",
                 row.version,
                 if devices == 1 { "device" } else { "devices" },
                 figures::micros(cost),
@@ -384,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn gateways_are_told_from_other_peers() {
+    fn only_gateways_are_accepted_as_contenders() {
         for wrong in ["mosquitto", "kepware"] {
             let error = contenders(&[wrong.to_owned()]).err().unwrap();
             assert!(

@@ -1,5 +1,6 @@
-//! `bench gateway-apply`: from registers of field devices to a client, while the configuration of other devices changes. It
-//! starts the devices, the gateway and the client, measures, and then applies one configuration after the other.
+//! `bench gateway-apply`: from registers of field devices to a client, while the configuration of other devices
+//! changes. Starts the devices, the gateway and the client, measures, and then applies one configuration after the
+//! other.
 
 use super::device::{Devices, age};
 use super::watcher::{Seen, Watched, Watcher};
@@ -21,29 +22,29 @@ use taktwerk_load::specification::GatewayApply;
 use taktwerk_model::figures;
 use taktwerk_types::{NodeId, Variant};
 
-/// Longest of the intervals: the time in a register begins again after six and a half seconds.
+/// Maximum of the intervals, because the 16-bit time in a register wraps after 6.5 seconds.
 const INTERVAL_MAX: Duration = Duration::from_secs(2);
-/// How often the 99th percentile may be as long as before.
+/// Maximum ratio of the 99th percentile to the one before.
 const RATIO_MAX: f64 = 2.0;
-/// How long the server may take to apply a configuration, and a command to read a value.
+/// Timeout for applying a configuration, and for a command that reads a value.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often it is looked whether a configuration has been applied.
+/// Interval for checking whether a configuration has been applied.
 const LOOK: u64 = 2_000_000;
 
-/// What was seen while configurations were applied.
+/// Observations while configurations were applied.
 #[derive(Default)]
 struct During {
     values: u64,
     delays: Times,
     apply: Times,
-    /// Nanoseconds that were looked at.
+    /// Observed time in nanoseconds.
     span: u64,
 }
 
 /// Measures and reports.
 pub(crate) fn run(arguments: &GatewayApply, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     if arguments.poll > INTERVAL_MAX || arguments.interval > INTERVAL_MAX {
-        return Err(GeneratorError::Usage("--poll and --interval: 2000 ms at most".to_owned()));
+        return Err(GeneratorError::Usage("--poll and --interval: at most 2000 ms".to_owned()));
     }
     pin(arguments.cpu.as_ref())?;
     let registers = u32::from(arguments.registers);
@@ -82,17 +83,17 @@ pub(crate) fn run(arguments: &GatewayApply, context: &Context<'_>) -> Result<Fin
 /// The name of the configuration file, as `start` writes it.
 const FILE: &str = "gateway.toml";
 
-/// EURange.High of the tags that change, in a configuration.
+/// EURange.High of the changing tags in a configuration.
 fn high(number: u32) -> u32 {
     1000 + number
 }
 
-/// The tables of tags: files of their own, because the tags of a large plant are longer than a configuration may be.
+/// The tables of tags are separate files, because the tags of a large plant exceed the size limit of a configuration.
 const STEADY: &str = "steady.csv";
 const CHANGING: &str = "changing.csv";
 const LAST: &str = "last.csv";
 
-/// A source for each device. The last of those whose tags change may have fewer tags than registers.
+/// A source for each device. The last device whose tags change may have fewer tags than registers.
 fn configuration(arguments: &GatewayApply, devices: &Devices) -> String {
     let mut text = HEAD.to_owned();
     let poll = arguments.poll.as_secs_f64() * 1e3;
@@ -115,7 +116,7 @@ fn configuration(arguments: &GatewayApply, devices: &Devices) -> String {
     text
 }
 
-/// A table of tags; those that change have a range.
+/// A table of tags; the changing ones have a range.
 fn table(count: u32, high: Option<u32>) -> String {
     let mut text = "name,address,range\n".to_owned();
     let range = high.map_or_else(String::new, |high| format!("0..{high}"));
@@ -141,7 +142,8 @@ fn write_tables(arguments: &GatewayApply, folder: &Path, number: u32) -> Result<
     Ok(())
 }
 
-/// The tags that do not change. The registers of a device change together and come in one message: the first one tells its age.
+/// The tags that do not change. The registers of a device change together and arrive in one message; only the first one
+/// carries a time.
 fn watched(arguments: &GatewayApply) -> Watched {
     let registers = u32::from(arguments.registers);
     let node = move |device, register| NodeId::string(NAMESPACE, format!("d{device}/{register}"));
@@ -158,7 +160,7 @@ fn watched(arguments: &GatewayApply) -> Watched {
     }
 }
 
-/// Has the gateway take over its file, and receives meanwhile, and until what was read meanwhile has come.
+/// Makes the gateway apply its file, and receives values until those read in the meantime have arrived.
 fn apply(
     arguments: &GatewayApply,
     folder: &Path,
@@ -179,9 +181,7 @@ fn apply(
     let told = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() || !told.contains("\"tag\"") {
         let error = String::from_utf8_lossy(&output.stderr);
-        return Err(GeneratorError::Environment(format!(
-            "`config apply` has changed no tags: {told}{error}"
-        )));
+        return Err(GeneratorError::Environment(format!("`config apply` changed no tags: {told}{error}")));
     }
     during.apply.record(end - begin);
     let last = end + nanos(arguments.poll) + nanos(arguments.interval);
@@ -190,7 +190,7 @@ fn apply(
     watcher.check()
 }
 
-/// This program, where the gateway runs.
+/// This program, on the gateway's CPUs.
 fn command(arguments: &GatewayApply, context: &Context<'_>) -> Result<Program, GeneratorError> {
     let program = Program::new(context.program()?);
     Ok(match &arguments.gateway_cpu {
@@ -199,7 +199,7 @@ fn command(arguments: &GatewayApply, context: &Context<'_>) -> Result<Program, G
     })
 }
 
-/// Makes sure that the last tag is what the configuration says.
+/// Checks that the last tag has the configured value.
 fn check(
     arguments: &GatewayApply,
     url: &str,
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_changes_so_many_tags_and_no_others() {
+    fn a_configuration_changes_exactly_the_requested_tags() {
         let devices = Devices::start(4, 3, 100_000_000, 0).unwrap();
         let arguments = GatewayApply { devices: 2, registers: 3, changed: 4, ..GatewayApply::default() };
         let folder = tempfile::tempdir().unwrap();

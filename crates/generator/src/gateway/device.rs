@@ -1,4 +1,4 @@
-//! Modbus TCP devices whose registers say when they changed.
+//! Modbus TCP devices whose registers contain the time of their last change.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -8,19 +8,19 @@ use std::thread;
 use std::time::Duration;
 use taktwerk_load::clock;
 
-/// Unit of the time in a register, nanoseconds. Sixteen bits last for six and a half seconds.
+/// Unit of the time in a register, in nanoseconds. 16 bits wrap after 6.5 seconds.
 const UNIT: u64 = 100_000;
-/// How often a device's registers change, in percent of the interval in which they are read. Not 100, so that changes wander
-/// through all phases of the interval.
+/// Interval between changes, in percent of the polling interval. Not 100, so that changes drift through all phases of
+/// the polling.
 const RHYTHM: u64 = 103;
 
-/// What all devices have in common.
+/// Shared state of all devices.
 #[derive(Debug)]
 struct Plant {
     registers: u16,
     /// Nanoseconds between two changes of a device's registers.
     period: u64,
-    /// The devices below this number do not answer while it is set.
+    /// Devices below this number do not answer while `hangs` is set.
     hanging: u32,
     hangs: AtomicBool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    /// Starts them, on addresses of their own.
+    /// Starts the devices, each with its own address.
     pub(super) fn start(count: u32, registers: u16, interval: u64, hanging: u32) -> io::Result<Self> {
         let period = (interval / 100 * RHYTHM).max(UNIT);
         let plant = Arc::new(Plant { registers, period, hanging, hangs: AtomicBool::new(false) });
@@ -42,12 +42,12 @@ impl Devices {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             addresses.push(listener.local_addr()?);
             let plant = Arc::clone(&plant);
-            // Devices begin their rhythm one after the other.
+            // The phases of the devices are evenly spread.
             let phase = plant.period / u64::from(count.max(1)) * u64::from(number);
             let device = Device { plant, number, phase };
             thread::Builder::new().name("device".to_owned()).stack_size(128 << 10).spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    // A gateway that has gone ends the conversation, not the device.
+                    // Errors end the connection, not the device.
                     let _ = device.talk(stream);
                 }
             })?;
@@ -55,24 +55,24 @@ impl Devices {
         Ok(Self { plant, addresses })
     }
 
-    /// Where they are.
+    /// Their addresses.
     pub(super) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// How many values change in this time: all registers of a device do at once, again and again.
+    /// Number of value changes in a time; all registers of a device change together.
     pub(super) fn changes(&self, span: Duration) -> f64 {
         let registers = self.addresses.len() as f64 * f64::from(self.plant.registers);
         registers * span.as_nanos() as f64 / self.plant.period as f64
     }
 
-    /// From now on, those that hang do not answer.
+    /// From now on, the hanging devices do not answer.
     pub(super) fn hang(&self) {
         self.plant.hangs.store(true, Ordering::Relaxed);
     }
 }
 
-/// How long ago a register changed that holds `value`, in nanoseconds.
+/// Time since the last change of a register with this value, in nanoseconds.
 pub(super) fn age(value: u16, now: u64) -> u64 {
     let unit = u16::try_from(now / UNIT % 65_536).unwrap_or_default();
     u64::from(unit.wrapping_sub(value)) * UNIT + now % UNIT
@@ -85,7 +85,7 @@ struct Device {
 }
 
 impl Device {
-    /// What stands in all registers: when they changed the last time.
+    /// The value of all registers: the time of the last change.
     fn value(&self, now: u64) -> u16 {
         let changes = now.saturating_sub(self.phase) / self.plant.period;
         let changed = changes * self.plant.period + self.phase;
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn a_register_says_when_it_changed() {
+    fn registers_contain_the_time_of_their_change() {
         let device = device(7_000_000);
-        // The third change; 5 ms later its age is 5 ms, also where sixteen bits have begun again.
+        // The third change: 5 ms later its age is 5 ms, also after the 16-bit value has wrapped.
         for changed in [3 * 103_000_000 + 7_000_000, 1_000 * 103_000_000 + 7_000_000_u64] {
             for later in [0, 1, 5_000_000, 102_900_000] {
                 let value = device.value(changed + later);

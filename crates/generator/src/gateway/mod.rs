@@ -1,6 +1,6 @@
-//! What a gateway costs, and how late the values are that go through it.
+//! Loads of gateways: their cost, and the delay of values through them.
 //!
-//! - `registers`: from registers of field devices (`device`) to a client; `against`: the same with gateways of others;
+//! - `registers`: from registers of field devices (`device`) to a client; `against`: the same with other gateways;
 //! - `messages`: from messages of an MQTT broker to a client;
 //! - `servers`: from other OPC UA servers to many clients;
 //! - `apply`: values of devices while the configuration changes;
@@ -27,18 +27,18 @@ use taktwerk_load::clock;
 use taktwerk_load::pin::CpuList;
 use watcher::Watcher;
 
-/// How long the gateway may take to start.
+/// Start timeout of the gateway.
 const START: Duration = Duration::from_secs(60);
-/// The namespace of the tags: the first one behind the server's own.
+/// The namespace of the tags: the first one after the server's own.
 const NAMESPACE: u16 = 2;
-/// What every configuration begins with: a server for everybody on this machine, on any port.
+/// Beginning of every configuration: an open server for this machine only, on any port.
 const HEAD: &str = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = false\n[security]\nnone = true\n[identities]\n\
                     anonymous = true\n[permissions]\nunspecified = \"open\"\n";
 
-/// Starts Modbus TCP devices that run until this process ends; says where they are.
+/// Starts Modbus TCP devices that run until this process ends. Returns their addresses.
 ///
 /// # Errors
-/// If there are no threads or ports for them.
+/// If no threads or ports are available.
 pub fn field_devices(count: u32, registers: u16, interval: Duration) -> io::Result<Vec<SocketAddr>> {
     device::Devices::start(count, registers, nanos(interval), 0).map(|devices| devices.addresses().to_vec())
 }
@@ -68,11 +68,32 @@ fn wait(
     span: Duration,
     context: &Context<'_>,
 ) -> Result<(), GeneratorError> {
+    wait_beside(watcher, None, what, span, context)
+}
+
+/// How long a client receives before the time is looked at, in nanoseconds.
+const STEP: u64 = 500_000_000;
+/// The same if another client receives beside it.
+const STEP_BESIDE: u64 = 20_000_000;
+
+/// The same. A client whose delays do not matter may receive beside it: what has arrived for it, now and then.
+fn wait_beside(
+    watcher: &mut Watcher,
+    mut beside: Option<&mut Watcher>,
+    what: &str,
+    span: Duration,
+    context: &Context<'_>,
+) -> Result<(), GeneratorError> {
     let (start, end) = (clock::monotonic(), clock::monotonic() + nanos(span));
+    let step = if beside.is_some() { STEP_BESIDE } else { STEP };
     let mut progress = context.time(what, span);
     while clock::monotonic() < end && !context.is_ended() {
-        watcher.run_until(end.min(clock::monotonic() + 500_000_000)).map_err(environment)?;
+        watcher.run_until(end.min(clock::monotonic() + step)).map_err(environment)?;
+        if let Some(beside) = &mut beside {
+            beside.run_until(clock::monotonic()).map_err(environment)?;
+        }
         progress.at((clock::monotonic() - start) / 1_000_000_000);
     }
+    beside.map_or(Ok(()), |beside| beside.check())?;
     watcher.check()
 }

@@ -1,5 +1,5 @@
-//! `bench gateway`: from a register of a field device to a client. It starts the devices, a gateway that reads them and a
-//! client that subscribes to everything. With `--against`, other gateways read devices of the same kind: see [`against`].
+//! `bench gateway`: from a register of a field device to a client. Starts the devices, a gateway that reads them, and a
+//! client that subscribes to all tags. With `--against`, other gateways read devices of the same kind: see [`against`].
 
 use super::device::{Devices, age};
 use super::watcher::{Seen, Watched, Watcher};
@@ -17,21 +17,21 @@ use taktwerk_load::specification::GatewayDevices;
 use taktwerk_model::figures;
 use taktwerk_types::{NodeId, Variant};
 
-/// Longest of the intervals: the time in a register begins again after six and a half seconds.
+/// Maximum of the intervals, because the 16-bit time in a register wraps after 6.5 seconds.
 const INTERVAL_MAX: Duration = Duration::from_secs(2);
-/// What a change may take beyond the two intervals.
+/// Maximum delay of a change beyond the two intervals.
 const ALLOWANCE: u64 = 5_000_000;
 
 /// Measures and reports.
 pub(crate) fn run(arguments: &GatewayDevices, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     if arguments.hang >= arguments.devices {
         return Err(GeneratorError::Usage(format!(
-            "--hang {}: some of the {} devices have to answer",
+            "--hang {}: at least one of the {} devices must answer",
             arguments.hang, arguments.devices
         )));
     }
     if arguments.poll > INTERVAL_MAX || arguments.interval > INTERVAL_MAX {
-        return Err(GeneratorError::Usage("--poll and --interval: 2000 ms at most".to_owned()));
+        return Err(GeneratorError::Usage("--poll and --interval: at most 2000 ms".to_owned()));
     }
     pin(arguments.cpu.as_ref())?;
     if !arguments.against.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &GatewayDevices, context: &Context<'_>) -> Result<F
     let mut hanging = None;
     if arguments.hang > 0 && !context.is_ended() {
         devices.hang();
-        // Until the gateway has noticed, and does what it does with such devices.
+        // Until the gateway has noticed the hanging devices and reduced polling them.
         wait(&mut watcher, "devices stop answering", arguments.warmup.max(5 * arguments.poll), context)?;
         hanging = Some(window(arguments, &mut watcher, gateway.pid(), context)?.0);
     }
@@ -60,13 +60,14 @@ pub(crate) fn run(arguments: &GatewayDevices, context: &Context<'_>) -> Result<F
     Ok(report(arguments, gateway.url(), &calm, hanging.as_ref(), &account).finish(context, None))
 }
 
-/// Starts so many devices.
+/// Starts this many devices.
 pub(super) fn devices(arguments: &GatewayDevices, count: u32) -> Result<Devices, GeneratorError> {
     Devices::start(count, arguments.registers, nanos(arguments.poll), arguments.hang)
         .map_err(|error| GeneratorError::Environment(format!("cannot start the devices: {error}")))
 }
 
-/// All tags of so many devices. The registers of a device change together and come in one message: the first one tells its age.
+/// All tags of this many devices. The registers of a device change together and arrive in one message; only the first
+/// one carries a time.
 pub(super) fn watched(arguments: &GatewayDevices, devices: u32, namespace: u16) -> Watched {
     let (registers, hanging) = (u32::from(arguments.registers), arguments.hang);
     let node = move |device, register| NodeId::string(namespace, format!("d{device}/{register}"));
@@ -150,7 +151,7 @@ fn report(
     report.histogram("delay", &calm.delays);
     report.fact(
         "values",
-        format!("{}/s to the client; {}/s are read", figures::number(rate), figures::number(read)),
+        format!("{}/s to the client; {}/s read from devices", figures::number(rate), figures::number(read)),
     );
     report.times("register to client", &calm.delays);
     if let Some(hanging) = hanging {
@@ -165,7 +166,7 @@ fn report(
             figures::micros(limit as f64 / 1e3)
         ),
     );
-    // Each value that was read, whether it had changed or not: that is what the gateway works on.
+    // All values that were read, changed or not, because the gateway processes all of them.
     let units = (read * account.seconds()).round();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count of values
     report.account(account, Unit::Value, units as u64);

@@ -1,8 +1,10 @@
-//! `bench gateway-opcua`: from other OPC UA servers to many clients. It starts the servers, measures what one client of one of
-//! them costs it, then starts a gateway that reads all of them, and clients that want everything.
+//! `bench gateway-opcua`: from other OPC UA servers to many clients. Starts the servers and one more that is not behind
+//! the gateway. Measures the delay of a direct client of that one. Then starts a gateway that reads the other servers, and
+//! clients that subscribe to all tags. Meanwhile the direct client goes on, so that servers with the gateway and with one
+//! client are compared at the same time and on the same CPU.
 
 use super::watcher::{Seen, Watched, Watcher};
-use super::{HEAD, NAMESPACE, START, start, wait};
+use super::{HEAD, NAMESPACE, START, start, wait, wait_beside};
 use crate::account::{self, Account, Window};
 use crate::common::pin;
 use crate::context::Context;
@@ -19,17 +21,19 @@ use taktwerk_load::specification::GatewayServers;
 use taktwerk_model::figures;
 use taktwerk_types::{NodeId, Variant};
 
-/// What the gateway may add to the delay beyond one publishing interval, nanoseconds.
+/// Maximum delay that the gateway may add beyond one publishing interval, in nanoseconds.
 const ALLOWANCE: u64 = 2_000_000;
-/// One of so many variables tells its age: reading the clock for each one would slow down the clients.
+/// One in this many variables contains its time of writing: reading the clock for each value would slow down the
+/// clients.
 const TELLS: u32 = 50;
 
-/// What was seen through the gateway, or without it.
+/// Observations with the gateway.
 struct Way {
     seen: Seen,
     account: Account,
-    /// What the servers used that are looked at.
-    servers: Usage,
+    /// CPU use of each server behind it, and of the one with a direct client, in percent of one core.
+    behind: Vec<f64>,
+    apart: f64,
 }
 
 /// Measures and reports.
@@ -38,14 +42,20 @@ pub(crate) fn run(arguments: &GatewayServers, context: &Context<'_>) -> Result<F
         return Err(GeneratorError::Usage("--interval: at least 1 ms".to_owned()));
     }
     pin(arguments.cpu.as_ref())?;
-    let servers = servers(arguments, context)?;
-    let [first, ..] = servers.as_slice() else {
+    let mut servers = servers(arguments, context)?;
+    let Some(apart) = servers.pop().filter(|_| !servers.is_empty()) else {
         return Err(GeneratorError::Usage("--servers: at least 1".to_owned()));
     };
-    let nodes = (0..arguments.items).map(signals::id).collect();
-    let direct = Watched { nodes, sampling: arguments.interval, queue: 1, age: Box::new(age) };
-    let mut watcher = Watcher::connect(first.url(), direct, arguments.interval, context)?;
-    let alone = way(arguments, "one client of one server", &mut watcher, first.pid(), first, context)?;
+    let direct = || {
+        let nodes = (0..arguments.items).map(signals::id).collect();
+        let watched = Watched { nodes, sampling: arguments.interval, queue: 1, age: Box::new(age) };
+        Watcher::connect(apart.url(), watched, arguments.interval, context)
+    };
+    let mut watcher = direct()?;
+    wait(&mut watcher, "warming up", arguments.warmup, context)?;
+    watcher.take();
+    wait(&mut watcher, "one client of one server", arguments.duration, context)?;
+    let alone = watcher.take();
     watcher.leave();
     drop(watcher);
 
@@ -55,24 +65,27 @@ pub(crate) fn run(arguments: &GatewayServers, context: &Context<'_>) -> Result<F
         .map_err(|error| GeneratorError::Environment(format!("{}: {error}", table.display())))?;
     let gateway =
         start(&configuration(arguments, &servers), folder.path(), arguments.gateway_cpu.as_ref(), context)?;
-    let mut watcher = Watcher::connect_all(
+    let clients = Watcher::connect_all(
         gateway.url(),
         arguments.clients,
         watched(arguments),
         arguments.interval,
         context,
     )?;
-    let through = way(arguments, "clients of the gateway", &mut watcher, gateway.pid(), first, context)?;
-    watcher.leave();
+    let mut both = [clients, direct()?];
+    let through = way(arguments, &mut both, gateway.pid(), (&servers, &apart), context)?;
+    for watcher in &mut both {
+        watcher.leave();
+    }
     Ok(report(arguments, gateway.url(), &alone, &through).finish(context, None))
 }
 
-/// Starts the servers. Their values are the times of their writes.
+/// Starts the servers, one more than those behind the gateway. Their values are the times of their writes.
 fn servers(arguments: &GatewayServers, context: &Context<'_>) -> Result<Vec<Running>, GeneratorError> {
     let exe = context.program()?;
     let update = format!("{}ms", arguments.interval.as_millis());
-    let mut progress = context.step("starting servers", arguments.servers.into());
-    (0..arguments.servers)
+    let mut progress = context.step("starting servers", u64::from(arguments.servers) + 1);
+    (0..=arguments.servers)
         .map(|number| {
             if context.is_ended() {
                 return Err(GeneratorError::Interrupted);
@@ -88,9 +101,9 @@ fn servers(arguments: &GatewayServers, context: &Context<'_>) -> Result<Vec<Runn
         .collect()
 }
 
-/// Monitored items that the gateway allows at least.
+/// Minimum of the gateway's limit for monitored items.
 const MONITORED_ITEMS: u64 = 1_000_000;
-/// The table of tags, which is the same for all servers: a file for itself, because it can be long.
+/// The table of tags, the same for all servers. A separate file, because it can be long.
 const TABLE: &str = "tags.csv";
 
 /// A tag for each variable of a server.
@@ -136,7 +149,7 @@ fn watched(arguments: &GatewayServers) -> Watched {
     }
 }
 
-/// How long ago a variable was written that tells it: a time in seconds since 1970.
+/// Time since a variable was written, if it contains its time: seconds since 1970.
 fn age(item: u32, value: &Variant, _: u64) -> Option<u64> {
     let Variant::Double(seconds) = value else { return None };
     if !item.is_multiple_of(TELLS) || !seconds.is_finite() {
@@ -146,49 +159,54 @@ fn age(item: u32, value: &Variant, _: u64) -> Option<u64> {
     Some(nanos(now.saturating_sub(Duration::try_from_secs_f64(*seconds).ok()?)))
 }
 
-/// Measures one way: the account of the process `pid`, and what `server` uses meanwhile.
+/// Measures the clients of the gateway, whose process is `pid`, and the servers, while the direct client goes on.
 fn way(
     arguments: &GatewayServers,
-    what: &str,
-    watcher: &mut Watcher,
+    [clients, direct]: &mut [Watcher; 2],
     pid: u32,
-    server: &Running,
+    (servers, apart): (&[Running], &Running),
     context: &Context<'_>,
 ) -> Result<Way, GeneratorError> {
-    let snapshot = || -> Result<Snapshot, GeneratorError> {
-        Process::new(server.pid()).snapshot().map_err(GeneratorError::environment)
+    let snapshots = || -> Result<Vec<Snapshot>, GeneratorError> {
+        let all = servers.iter().chain([apart]);
+        all.map(|server| Process::new(server.pid()).snapshot().map_err(GeneratorError::environment)).collect()
     };
-    wait(watcher, "warming up", arguments.warmup, context)?;
-    watcher.take();
-    let before = snapshot()?;
-    let window = Window::open(account::server_process(Some(pid))?, watcher.port())?;
-    wait(watcher, what, arguments.duration, context)?;
+    wait_beside(clients, Some(direct), "warming up", arguments.warmup, context)?;
+    clients.take();
+    let before = snapshots()?;
+    let window = Window::open(account::server_process(Some(pid))?, clients.port())?;
+    wait_beside(clients, Some(direct), "clients of the gateway", arguments.duration, context)?;
     let account = window.close()?;
-    Ok(Way { seen: watcher.take(), account, servers: Usage::between(&before, &snapshot()?) })
+    let after = snapshots()?;
+    let mut behind: Vec<f64> =
+        before.iter().zip(&after).map(|(before, after)| Usage::between(before, after).cpu_percent).collect();
+    let apart = behind.pop().unwrap_or_default();
+    Ok(Way { seen: clients.take(), account, behind, apart })
 }
 
-fn report(arguments: &GatewayServers, url: &str, alone: &Way, through: &Way) -> Report {
+fn report(arguments: &GatewayServers, url: &str, alone: &Seen, through: &Way) -> Report {
     let mut report = Report::new("gateway-opcua", url);
-    let per_second = |way: &Way| way.seen.values as f64 / way.account.seconds().max(1e-9);
+    let per_second = through.seen.values as f64 / through.account.seconds().max(1e-9);
     let due = f64::from(arguments.servers) * f64::from(arguments.items) / arguments.interval.as_secs_f64();
     report.fact(
         "values",
         format!(
             "{}/s to {} clients; {}/s change",
-            figures::number(per_second(through)),
+            figures::number(per_second),
             arguments.clients,
             figures::number(due)
         ),
     );
-    let (one, many) = (alone.servers.cpu_percent, through.servers.cpu_percent);
+    let many = through.behind.iter().sum::<f64>() / through.behind.len().max(1) as f64;
+    let one = through.apart;
     report.fact(
         "CPU of a server behind it",
         format!(
-            "{many:.2} % of a core; {one:.2} % with one client and no gateway: {:.2} ×",
+            "{many:.2} % of a core (mean); {one:.2} % with one client and no gateway, at the same time: {:.2} ×",
             many / one.max(1e-9)
         ),
     );
-    let (direct, gateway) = (&alone.seen.delays, &through.seen.delays);
+    let (direct, gateway) = (&alone.delays, &through.seen.delays);
     let added = gateway.percentile(99.0).saturating_sub(direct.percentile(99.0));
     let limit = nanos(arguments.interval) + ALLOWANCE;
     report.part(&Aggregated {
@@ -199,7 +217,7 @@ fn report(arguments: &GatewayServers, url: &str, alone: &Way, through: &Way) -> 
             publishing_ms: arguments.interval.as_secs_f64() * 1e3,
         },
         values: through.seen.values,
-        values_per_s: per_second(through),
+        values_per_s: per_second,
         changes_per_s: due,
         source_cpu_percent_one_client: one,
         source_cpu_percent_gateway: many,

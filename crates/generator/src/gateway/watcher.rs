@@ -1,4 +1,4 @@
-//! Clients of a gateway, or of a source behind it: each subscribes to every tag, and what the values say is looked at.
+//! Clients of a gateway, or of a source behind it. Each subscribes to all tags and evaluates the times in the values.
 
 use crate::client::session;
 use crate::context::Context;
@@ -19,33 +19,33 @@ use taktwerk_net::client::{Fleet, FleetOptions, FleetSink, MemberId};
 use taktwerk_schema::MonitoredItemCreateRequest;
 use taktwerk_types::{Instant, NodeId, Variant};
 
-/// Monitored items created with one request.
+/// Monitored items per request.
 const ITEMS_PER_REQUEST: usize = 2_000;
-/// How long the subscription may take, nanoseconds.
+/// Timeout for subscribing, in nanoseconds.
 const PATIENCE: u64 = 60_000_000_000;
 
-/// What was seen within a window.
+/// Observations within a window.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Values that came.
+    /// Number of received values.
     pub(super) values: u64,
-    /// From the change at the source to the client; of values that tell it.
+    /// Delays from the change at the source to the client, for values that contain a time.
     pub(super) delays: Times,
 }
 
-/// How long ago a tag got a value at its source, nanoseconds, if the value tells: of the tag's place in the list, its value, and
-/// the monotonic time.
+/// Time since a value changed at its source, in nanoseconds, if the value contains it. Arguments: index of the tag,
+/// value, and monotonic time.
 pub(super) type AgeOf = Box<dyn Fn(u32, &Variant, u64) -> Option<u64>>;
 
 /// What to subscribe to.
 pub(super) struct Watched {
     /// The tags.
     pub(super) nodes: Vec<NodeId>,
-    /// How often the server is asked to look at them; zero is as often as it can.
+    /// Requested sampling interval; zero is the fastest.
     pub(super) sampling: Duration,
-    /// Values of one tag that the server keeps from one publishing to the next.
+    /// Queue size of each monitored item.
     pub(super) queue: u32,
-    /// What values tell.
+    /// How to read the age of values.
     pub(super) age: AgeOf,
 }
 
@@ -59,16 +59,16 @@ pub(super) struct Watcher {
 struct Sink {
     age: AgeOf,
     members: Vec<Member>,
-    /// Items of each client.
+    /// Number of items per client.
     items: usize,
     refused: Option<String>,
     error: Option<ClientError>,
-    /// Which items had a value: of the first client, then of the second, and so on.
+    /// Which items have received a value: those of the first client, then of the second, and so on.
     heard: Vec<bool>,
     seen: Seen,
 }
 
-/// How far a client has got.
+/// Progress of a client.
 #[derive(Debug, Clone, Default)]
 struct Member {
     connected: bool,
@@ -122,7 +122,7 @@ impl FleetSink for Sink {
 }
 
 impl Watcher {
-    /// Connects one client and subscribes; returns when every tag has had a value.
+    /// Connects one client and subscribes. Returns when every tag has had a value.
     pub(super) fn connect(
         url: &str,
         watched: Watched,
@@ -132,7 +132,7 @@ impl Watcher {
         Self::connect_all(url, 1, watched, interval, context)
     }
 
-    /// The same with several clients.
+    /// Like [`Self::connect`], with several clients.
     pub(super) fn connect_all(
         url: &str,
         clients: u32,
@@ -219,7 +219,7 @@ impl Watcher {
         }
     }
 
-    /// The next step of a client towards its items.
+    /// The next step of a client's set-up.
     fn go_on(
         &mut self,
         number: usize,
@@ -248,7 +248,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// What went wrong since the last time.
+    /// The first error since the last call.
     pub(super) fn check(&self) -> Result<(), GeneratorError> {
         if let Some(error) = &self.sink.error {
             return Err(session::failure(error));
@@ -264,7 +264,7 @@ impl Watcher {
         self.fleet.run_until(Instant::from_nanos(until), &mut self.sink).map(drop)
     }
 
-    /// What was seen since the last time.
+    /// The observations since the last call.
     pub(super) fn take(&mut self) -> Seen {
         std::mem::take(&mut self.sink.seen)
     }
@@ -274,7 +274,7 @@ impl Watcher {
         self.port
     }
 
-    /// Ends the sessions.
+    /// Closes the sessions.
     pub(super) fn leave(&mut self) {
         for id in 0..self.sink.members.len() as u32 {
             self.fleet.with(MemberId(id), |core, now| core.disconnect(now), &mut self.sink);

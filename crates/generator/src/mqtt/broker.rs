@@ -1,4 +1,4 @@
-//! The broker: somebody's, or one that is started for the measurement.
+//! The broker: an existing one, or one started for the measurement.
 
 use crate::account;
 use crate::error::GeneratorError;
@@ -11,7 +11,7 @@ use taktwerk_load::pin::CpuList;
 use taktwerk_load::process::Process;
 use taktwerk_load::specification::Mqtt;
 
-/// The port that IANA gave to MQTT.
+/// The IANA port of MQTT.
 const PORT: u16 = 1883;
 
 /// A broker.
@@ -19,12 +19,12 @@ pub(crate) struct Broker {
     name: String,
     address: SocketAddr,
     process: Option<Process>,
-    /// Ends with this.
+    /// Stops it when dropped.
     _running: Option<Running>,
 }
 
 impl Broker {
-    /// The one that the arguments name.
+    /// The broker named in the arguments.
     pub(super) fn of(arguments: &Mqtt) -> Result<Self, GeneratorError> {
         if let Some(name) = &arguments.peer {
             return Self::start(name, arguments.mqtt, arguments.peer_cpu.clone());
@@ -38,16 +38,16 @@ impl Broker {
         })
     }
 
-    /// Starts one that `lab peers` names.
+    /// Starts a broker by its name in `lab peers`.
     pub(crate) fn start(name: &str, version: Version, cpus: Option<CpuList>) -> Result<Self, GeneratorError> {
         let peer = peers::find(name).filter(|peer| peer.role == Role::Mqtt).ok_or_else(|| {
-            GeneratorError::Usage(format!("{name:?} is no broker; there are mosquitto and rumqttd"))
+            GeneratorError::Usage(format!("{name:?} is not a broker: use mosquitto or rumqttd"))
         })?;
         taktwerk_lab::leftovers::clean_up();
         let options = PeerOptions { cpus, ..PeerOptions::default() };
         let running =
             peers::start(peer, &peers::directory(), &options).map_err(GeneratorError::environment)?;
-        // A broker may have another port for MQTT 5.
+        // Some brokers use another port for MQTT 5.
         let url = match version {
             Version::V5 => running.note("V5").unwrap_or(running.url()).to_owned(),
             Version::V311 => running.url().to_owned(),
@@ -60,17 +60,17 @@ impl Broker {
         })
     }
 
-    /// What it is called in the result.
+    /// Its name in the result.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it listens.
+    /// Its address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its process, if it is on this machine and known.
+    /// Its process, if it is known and runs on this machine.
     pub(crate) fn process(&self) -> Option<Process> {
         self.process
     }
@@ -82,7 +82,7 @@ fn resolve(url: &str) -> Result<SocketAddr, GeneratorError> {
         return Err(GeneratorError::Usage(format!("{url}: only mqtt:// is supported")));
     }
     if bare.contains('@') {
-        // Not shown: it may have a password.
+        // Do not show the URL, which may contain a password.
         let what = "user and password in the broker's URL: bench mqtt connects without a user; remove them";
         return Err(GeneratorError::Usage(what.to_owned()));
     }

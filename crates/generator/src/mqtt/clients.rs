@@ -10,18 +10,18 @@ use taktwerk_lab::mqtt::{Event, Fleet, Happened};
 use taktwerk_load::clock;
 use taktwerk_load::specification::Mqtt;
 
-/// How often loops look whether the user wants to stop.
+/// Interval for checking whether the user wants to stop.
 pub(super) const LOOK: u64 = 100_000_000;
-/// How long the broker may take to accept all subscriptions once nothing more comes.
+/// Timeout without progress for the broker to accept all subscriptions.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// A failure of the broker.
+/// An error of the broker.
 fn refused(broker: &Broker, reason: impl std::fmt::Display) -> GeneratorError {
     GeneratorError::Connect(format!("{}: {reason}", broker.name()))
 }
 
-/// What tells the clients and topics of this process from those of any other at the same broker. Its number alone does not: in
-/// another container, or on another machine, somebody may have the same.
+/// Distinguishes the clients and topics of this process from others at the same broker. The process id is not
+/// sufficient, because it is not unique across containers and machines.
 pub(super) fn mark() -> u32 {
     static MARK: OnceLock<u32> = OnceLock::new();
     *MARK.get_or_init(|| {
@@ -30,12 +30,13 @@ pub(super) fn mark() -> u32 {
     })
 }
 
-/// Spreads what differs in the lowest bits over all of them (Knuth: The Art of Computer Programming, 6.4, Fibonacci hashing).
+/// Spreads differences in the lowest bits over all bits (Knuth: The Art of Computer Programming, 6.4, Fibonacci
+/// hashing).
 fn mixed(nanos: u64, pid: u32) -> u32 {
     ((nanos ^ (u64::from(pid) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
-/// Connects all clients, and subscribes each to the topic that `filter` gives for it.
+/// Connects all clients, and subscribes each to the topic returned by `filter`.
 pub(super) fn connect(
     arguments: &Mqtt,
     broker: &Broker,
@@ -46,10 +47,10 @@ pub(super) fn connect(
     let clients = arguments.clients as usize;
     let mut progress = context.step("connecting", u64::from(arguments.clients));
     for number in 0..clients {
-        // No longer than the 23 characters that every broker has to take (MQTT 3.1.1 §3.1.3.1).
+        // At most the 23 characters that every broker must accept (MQTT 3.1.1 §3.1.3.1).
         let name = format!("tw-{:08x}-{number}", mark());
         fleet.add(broker.address(), arguments.mqtt, &name).map_err(|error| refused(broker, error))?;
-        // One after the other: a broker with a short queue of new connections would refuse a crowd.
+        // One after the other, because a broker with a short accept queue would refuse simultaneous connections.
         wait(&mut fleet, broker, context, |event| event == Event::Connected)?;
         fleet.subscribe(number, &filter(number), arguments.qos);
         wait(&mut fleet, broker, context, |event| event == Event::Subscribed)?;
@@ -93,9 +94,9 @@ mod tests {
     use super::{mark, mixed};
 
     #[test]
-    fn two_processes_have_two_marks_and_one_has_one() {
+    fn marks_differ_between_processes() {
         assert_eq!(mark(), mark());
-        // The same number in two containers, and two that begin in the same tick of the clock.
+        // The same process id in two containers, and two processes that start within one clock tick.
         assert_ne!(mixed(1_700_000_000_000_000_000, 7), mixed(1_700_000_000_000_001_000, 7));
         assert_ne!(mixed(1_700_000_000_000_000_000, 7), mixed(1_700_000_000_000_000_000, 8));
     }

@@ -1,4 +1,4 @@
-//! One client publishes; all others receive it and publish an answer at once; the first waits until it has all of them.
+//! One client publishes; all others receive the message and publish an answer at once; the first waits for all answers.
 
 use super::Outcome;
 use super::broker::Broker;
@@ -14,7 +14,7 @@ use taktwerk_load::clock;
 use taktwerk_load::schedule::OpenLoop;
 use taktwerk_load::specification::Mqtt;
 
-/// A transaction that takes longer than this has failed.
+/// Timeout of a transaction.
 const PATIENCE: u64 = 10_000_000_000;
 /// The same in words.
 pub(super) const WAITED: &str = "within 10 s";
@@ -29,7 +29,7 @@ struct Fan {
     outcome: Outcome,
 }
 
-/// Runs it.
+/// Measures.
 pub(super) fn run(
     arguments: &Mqtt,
     broker: &Broker,
@@ -61,7 +61,7 @@ pub(super) fn run(
         let scheduled = match &mut schedule {
             None => now,
             Some(schedule) => match schedule.next_due() {
-                // What was due while the one before took until the end of the window is left.
+                // A transaction that became due during the previous one is dropped if the window has ended.
                 Some(due) if due < end && now < end => {
                     clock::sleep_until(due);
                     schedule.take(clock::monotonic()).unwrap_or(due)
@@ -82,7 +82,7 @@ pub(super) fn run(
     let mut outcome = fan.outcome;
     outcome.due = outcome.sent;
     if let Some(schedule) = schedule {
-        // What is due at the end of the window belongs to the time after it.
+        // Transactions due exactly at the end belong to the time after the window.
         let last = now.saturating_sub(1);
         schedule.left(last).for_each(|due| outcome.latency.record_unsent(due, clock::monotonic()));
         outcome.due = schedule.taken() + schedule.backlog(last);

@@ -1,28 +1,28 @@
-//! What the messages of the load hold: bytes with a number in front, or a NetworkMessage of PubSub (UADP, Part 14 §7.2.4) with
-//! one ByteString of such bytes, as a publisher over MQTT sends it (§7.3.4).
+//! Contents of the load's messages: bytes that start with a number, or a PubSub NetworkMessage (UADP, Part 14 §7.2.4)
+//! with one ByteString of such bytes, as sent by a publisher over MQTT (§7.3.4).
 
 use crate::error::GeneratorError;
 use crate::station::{Place, Station, now, number, set_number};
 use taktwerk_load::specification::{Content, Mqtt};
 
-/// The largest NetworkMessage: none of a load is cut into chunks, which MQTT does not need.
+/// Maximum size of a NetworkMessage; large enough that messages are not split into chunks, which MQTT does not need.
 const LARGEST: u32 = 16 << 20;
-/// Where the broker is, is the load's affair.
+/// Placeholder; the load connects to the broker itself.
 const BROKER: &str = "mqtt://broker";
 const PLACE: Place<'static> =
     Place { to: BROKER, at: BROKER, interface: "", message_size_max: Some(LARGEST) };
 
-/// Makes messages and reads them again, each client its own.
+/// Encodes and decodes messages, separately for each client.
 pub(super) struct Messages {
     payload: Vec<u8>,
-    /// Of each client; none where messages are bytes.
+    /// One station per client; empty for plain bytes.
     stations: Vec<Station>,
-    /// What came, which a station changes.
+    /// Copy of a received message, which decoding modifies.
     heard: Vec<u8>,
 }
 
 impl Messages {
-    /// For the clients that the arguments ask for.
+    /// For the clients in the arguments.
     pub(super) fn new(arguments: &Mqtt) -> Result<Self, GeneratorError> {
         let stations = match arguments.message {
             Content::Bytes => Vec::new(),
@@ -33,7 +33,7 @@ impl Messages {
         Ok(Self { payload: vec![0x55; arguments.payload as usize], stations, heard: Vec::new() })
     }
 
-    /// The message of a client that carries a number.
+    /// The message of a client with this number.
     pub(super) fn with(&mut self, client: usize, number: u64) -> &[u8] {
         set_number(&mut self.payload, number);
         match self.stations.get_mut(client) {
@@ -44,7 +44,7 @@ impl Messages {
         }
     }
 
-    /// The number in a message that a client received; `None` if it is none of these.
+    /// The number in a message received by a client; `None` if it is not a message of this load.
     pub(super) fn number(&mut self, client: usize, message: &[u8]) -> Option<u64> {
         let Some(station) = self.stations.get_mut(client) else { return Some(number(message)) };
         let mut found = None;
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn a_network_message_carries_it_in_one_piece_whatever_its_size() {
+    fn network_messages_are_not_split_into_chunks() {
         for payload in [16, 1_000_000, 4 << 20] {
             let mut of = messages(payload, 2);
             for number in [1, 2, 900] {
                 let message = of.with(0, number).to_vec();
                 let header = message.len() - payload;
                 assert!((10..64).contains(&header), "{header} bytes around {payload}");
-                // Its own publisher hears it, and everybody else.
+                // The station receives its own messages and those of others.
                 assert_eq!(of.number(0, &message), Some(number));
                 assert_eq!(of.number(1, &message), Some(number));
             }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_hears_everybody() {
+    fn the_first_client_receives_all_answers() {
         let mut of = messages(16, 20);
         for round in 1..=3 {
             for client in 1..20 {

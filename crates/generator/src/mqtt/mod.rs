@@ -1,8 +1,8 @@
-//! `bench mqtt`: a broker, measured as the OPC UA servers are.
+//! `bench mqtt`: measures a broker in the same way as OPC UA servers.
 //!
-//! - [`clients`]: connections to the broker; [`broker`]: an address, or a broker that is started for the measurement;
-//! - [`round_trip`]: each client receives what it publishes; [`fan`]: one publishes, all others receive and answer;
-//! - [`message`]: bytes, or PubSub's messages.
+//! - [`clients`]: connections to the broker; [`broker`]: an existing broker, or one started for the measurement;
+//! - [`round_trip`]: each client receives its own messages; [`fan`]: one publishes, all others receive and answer;
+//! - [`message`]: plain bytes, or PubSub messages.
 
 pub(crate) mod broker;
 mod clients;
@@ -21,21 +21,21 @@ use taktwerk_load::specification::{Mqtt, MqttPattern as Pattern};
 use taktwerk_load::validity::{self, Invalid};
 use taktwerk_model::figures;
 
-/// What came of it.
+/// Results.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Round trips or whole transactions.
+    /// Round trips, or complete transactions.
     latency: Latency,
-    /// With fan: until each receiver had the message, and until the last had it.
+    /// With fan: time until each receiver had the message, and until the last one had it.
     each: Times,
     last: Times,
     due: u64,
     sent: u64,
     done: u64,
-    /// Messages that had not come back when the time was over, although everything was waited for.
+    /// Messages that did not return, after the final waiting time.
     missing: u64,
     lost: usize,
-    /// Bytes of MQTT in the window, received and sent.
+    /// MQTT bytes received and sent within the window.
     bytes: (u64, u64),
     span: u64,
     account: Option<Account>,
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Mqtt, context: &Context<'_>) -> Result<Finished, G
     pin(arguments.cpu.as_ref())?;
     check_rate(arguments.rate, "messages")?;
     if arguments.pattern == Pattern::Fan && arguments.clients < 2 {
-        return Err(GeneratorError::Usage("fan needs at least two clients: -c 10".to_owned()));
+        return Err(GeneratorError::Usage("fan needs at least two clients: pass -c 2 or more".to_owned()));
     }
     let broker = broker::Broker::of(arguments)?;
     let outcome = match arguments.pattern {
@@ -86,8 +86,8 @@ fn report(arguments: &Mqtt, broker: &broker::Broker, outcome: &Outcome) -> Repor
     report.returned(is_fan, outcome.latency.counted(arguments.rate.is_some()));
     if is_fan {
         report.part(&FanOut { fan_out_each: outcome.each.summary(), fan_out_last: outcome.last.summary() });
-        report.times("fan-out: each has it", &outcome.each);
-        report.times("fan-out: the last has it", &outcome.last);
+        report.times("fan-out: to each receiver", &outcome.each);
+        report.times("fan-out: to the last receiver", &outcome.last);
     }
     let unit = if is_fan { Unit::Transaction } else { Unit::Message };
     if let Some(account) = &outcome.account {
@@ -117,7 +117,7 @@ fn report(arguments: &Mqtt, broker: &broker::Broker, outcome: &Outcome) -> Repor
         if is_fan { ("transactions", fan::WAITED) } else { ("messages", round_trip::WAITED) };
     report.unanswered(&outcome.latency, outcome.due, what, waited);
     if outcome.missing > 0 {
-        report.fact("missing", format!("{} messages did not come back", outcome.missing));
+        report.fact("missing", format!("{} messages did not return", outcome.missing));
     }
     if outcome.lost > 0 {
         report.invalid([Invalid::ConnectionsLost { lost: outcome.lost }]);

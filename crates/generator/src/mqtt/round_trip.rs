@@ -1,4 +1,4 @@
-//! Each client publishes on a topic that it has subscribed to itself.
+//! Each client publishes to a topic that it has subscribed to.
 
 use super::Outcome;
 use super::broker::Broker;
@@ -16,15 +16,15 @@ use taktwerk_load::clock;
 use taktwerk_load::schedule::OpenLoop;
 use taktwerk_load::specification::Mqtt;
 
-/// How long messages are waited for after the window.
+/// How long to wait for messages after the window.
 const DRAIN: u64 = 2_000_000_000;
-/// How long a client without a schedule waits for its message before it sends the next one: what QoS 0 loses never comes, and a
-/// load that ends by count would go on without end.
+/// How long a client without a schedule waits for its message before it sends the next one. Messages lost with QoS 0
+/// never arrive, and a load with a fixed number of messages would not end.
 const PATIENCE: u64 = 20_000_000_000;
-/// Both in words.
+/// Both times in words.
 pub(super) const WAITED: &str = "within 2 s after the window, or within 20 s without --rate";
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     scheduled: u64,
@@ -39,14 +39,14 @@ struct Load {
     qos: Qos,
     next: u64,
     pending: HashMap<u64, Pending>,
-    /// Clients whose message came back.
+    /// Clients whose message has returned.
     idle: Vec<usize>,
-    /// Beginning and end of the window.
+    /// Start and end of the window.
     window: (u64, u64),
     outcome: Outcome,
 }
 
-/// Runs it.
+/// Measures.
 pub(super) fn run(
     arguments: &Mqtt,
     broker: &Broker,
@@ -109,7 +109,7 @@ pub(super) fn run(
     outcome.span = now.saturating_sub(start);
     outcome.due = outcome.sent;
     if let Some(schedule) = schedule {
-        // What is due at the end of the window belongs to the time after it.
+        // Messages due exactly at the end belong to the time after the window.
         let last = now.saturating_sub(1);
         schedule.left(last).for_each(|due| outcome.latency.record_unsent(due, now));
         outcome.due = schedule.taken() - due_before + schedule.backlog(last);
@@ -118,8 +118,8 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// When the window ends: with the schedule if so many are to be sent at a rate, not by the clock if so many are to come back,
-/// and otherwise when its time is over.
+/// End of the window. With a number and a rate, the end of the schedule. With only a number, unlimited. Otherwise, the
+/// end of its duration.
 fn end(start: u64, count: Option<u64>, rate: Option<f64>, duration: Duration) -> u64 {
     match (count, rate) {
         (Some(count), Some(rate)) => start.saturating_add((count as f64 / rate * 1e9) as u64),
@@ -129,13 +129,13 @@ fn end(start: u64, count: Option<u64>, rate: Option<f64>, duration: Duration) ->
 }
 
 impl Load {
-    /// Whether there is nothing more to wait for: so many have come back or never will, or a connection is lost.
+    /// Whether the load is complete: enough messages have returned or are lost, or a connection is lost.
     fn is_over(&self, limit: Option<u64>) -> bool {
         let outcome = &self.outcome;
         outcome.lost > 0 || limit.is_some_and(|limit| outcome.done + outcome.missing >= limit)
     }
 
-    /// Gives up the messages that are waited for too long; their clients go on with the next.
+    /// Gives up on messages that have timed out; their clients send the next one.
     fn give_up(&mut self, now: u64) {
         let Self { pending, idle, window, outcome, .. } = self;
         for (_, it) in pending.extract_if(|_, it| now.saturating_sub(it.sent) > PATIENCE) {
@@ -147,7 +147,7 @@ impl Load {
         }
     }
 
-    /// Sends what is due, or what clients have time for, until the clock reads `end`.
+    /// Sends due messages, or the next ones of idle clients, until the clock reaches `end`.
     fn until(
         &mut self,
         end: u64,
@@ -165,7 +165,7 @@ impl Load {
                     while schedule.next_due().is_some_and(|due| due <= now && due < end) {
                         let due = schedule.next_due().unwrap_or(now);
                         let client = (self.next % self.fleet.len().max(1) as u64) as usize;
-                        // A client with too many on their way: the backlog stays, with its due times.
+                        // The client has too many messages in flight; the backlog keeps its scheduled times.
                         if !self.send(client, due) {
                             break;
                         }
@@ -187,7 +187,7 @@ impl Load {
     fn send(&mut self, client: usize, scheduled: u64) -> bool {
         let Some(topic) = self.topics.get(client) else { return false };
         let sent = clock::monotonic();
-        // Making the message is part of the way, as the stations of PubSub over UDP have it.
+        // Encoding is part of the measured time, as with PubSub over UDP.
         let message = self.messages.with(client, self.next);
         if !self.fleet.publish(client, topic, message, self.qos) {
             return false;
@@ -200,7 +200,7 @@ impl Load {
         true
     }
 
-    /// Takes what came.
+    /// Receives messages.
     fn listen(&mut self, deadline: u64) -> Result<(), GeneratorError> {
         let Self { fleet, messages, pending, idle, window, outcome, .. } = self;
         fleet
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_messages_take_as_long_as_they_take() {
+    fn loads_by_count_have_no_time_limit() {
         let span = Duration::from_secs(10);
         assert_eq!(end(5, Some(1_000), None, span), u64::MAX);
         assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_never_comes_back_is_not_waited_for_without_end() {
+    fn lost_messages_time_out() {
         let arguments = Bench::parse_from(["bench", "broker"]).arguments;
         let sent = |sent| Pending { scheduled: sent, sent, client: 3 };
         let mut load = Load {
@@ -255,7 +255,7 @@ mod tests {
             messages: Messages::new(&arguments).unwrap(),
             qos: arguments.qos,
             next: 3,
-            // One of the warm-up, and two of the window.
+            // One message of the warm-up, and two of the window.
             pending: HashMap::from([(0, sent(50)), (1, sent(120)), (2, sent(200))]),
             idle: Vec::new(),
             window: (100, u64::MAX),
@@ -263,10 +263,10 @@ mod tests {
         };
         load.give_up(PATIENCE + 150);
         assert_eq!((load.outcome.missing, load.outcome.latency.unanswered), (1, 1));
-        assert_eq!(load.idle, [3, 3], "their clients go on");
+        assert_eq!(load.idle, [3, 3], "their clients continue");
         assert!(load.pending.contains_key(&2) && load.pending.len() == 1);
         assert!(!load.is_over(None) && !load.is_over(Some(3)) && load.is_over(Some(2)));
         load.outcome.lost = 1;
-        assert!(load.is_over(None), "a connection that is lost brings nothing more");
+        assert!(load.is_over(None), "no more messages after a lost connection");
     }
 }

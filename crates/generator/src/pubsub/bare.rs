@@ -1,4 +1,4 @@
-//! The loop that a publisher is measured against: wake, send ready datagrams, sleep.
+//! The baseline loop for a publisher: wake up, send prepared datagrams, sleep.
 
 use super::plant::Plant;
 use super::{Options, PubSub, failure};
@@ -12,7 +12,7 @@ use taktwerk_net::pubsub::interface::Interface;
 use taktwerk_net::pubsub::{Address, UdpReceiver, UdpSender, sleep_until};
 use taktwerk_types::Instant;
 
-/// What came of it.
+/// Results.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) lateness: Times,
@@ -22,7 +22,7 @@ pub(super) struct Outcome {
     pub(super) nanos: u64,
 }
 
-/// Runs it for a round.
+/// Measures one round.
 pub(super) fn run(
     arguments: &PubSub,
     plant: &Plant,
@@ -61,7 +61,7 @@ fn on_thread(
             reason: "the bare loop sends opc.udp:// only; add --no-bare".to_owned(),
         }));
     };
-    // Somebody listens as with the publisher: delivering is part of sending.
+    // A listener, as with the publisher, because delivery is part of sending.
     let _listener = match arguments.no_subscriber {
         true => None,
         false => Some(UdpReceiver::new(to, &interface).map_err(failure)?),
@@ -84,7 +84,7 @@ fn on_thread(
         outcome.lateness.record(now.since(due).as_nanos().try_into().unwrap_or(u64::MAX));
         outcome.cycles += 1;
         let since = monotonic().as_nanos().saturating_sub(start);
-        // As the publisher does: of the cycles that have begun the last one is sent, the others are lost.
+        // Like the publisher: only the latest cycle that has begun is sent; earlier ones are lost.
         let next = (cycle + 1).max(since / interval);
         outcome.missed += next - cycle - 1;
         cycle = next;

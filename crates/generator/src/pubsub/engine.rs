@@ -1,4 +1,4 @@
-//! Publisher and subscriber under measurement.
+//! The measured publisher and subscriber.
 
 use super::line::Line;
 use super::plant::{Plant, Signals, Source};
@@ -19,52 +19,52 @@ use taktwerk_net::pubsub::{
 use taktwerk_pubsub::{GroupIndex, PublisherEvent};
 use taktwerk_types::Variant;
 
-/// How long a round runs before it counts: pages are touched, the estimate of the preparation has settled, and the subscriber
-/// knows when messages come.
+/// Warm-up of a round: until memory pages are touched, the estimated preparation time is stable, and the subscriber has
+/// learned when messages arrive.
 pub(super) fn warm_up(interval: Duration) -> Duration {
     const CYCLES: u32 = 8;
     const LEAST: Duration = Duration::from_millis(200);
     LEAST.max(interval * CYCLES)
 }
 
-/// What came of it.
+/// Results.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// CPU time of the whole process in the windows.
+    /// CPU time of the whole process within the windows.
     pub(super) process_nanos: u64,
     pub(super) total: Times,
     pub(super) encode: Times,
     pub(super) send: Times,
     /// From the change of a value to its receipt.
     pub(super) delivery: Times,
-    /// Of that, until the cycle that published it: changed → published.
+    /// Part of it until the cycle that published the value: changed → published.
     pub(super) waiting: Times,
-    /// Then making the message, and waiting until it is due if it was made early: published → sent.
+    /// Part of it for building the message, and waiting if it was built early: published → sent.
     pub(super) making: Times,
-    /// And the rest, the delivery time of Morato et al.: message ready → received.
+    /// The rest, the delivery time of Morato et al.: message ready → received.
     pub(super) transfer: Times,
     pub(super) period: Times,
-    /// Sums over the rounds: mean error of the period in nanoseconds times its cycles, and these cycles.
+    /// Sums over the rounds: mean period error in nanoseconds multiplied by the cycles, and the cycles.
     drift: (f64, f64),
     pub(super) cycles: u64,
     pub(super) missed: u64,
-    /// Of these, those that were missed because making and sending the ones before them took so long.
+    /// Missed cycles for which building and sending the previous ones took too long.
     pub(super) missed_busy: u64,
     pub(super) messages: u64,
     pub(super) failed: u64,
     pub(super) bytes: u64,
     pub(super) cpu_nanos: u64,
-    /// Of the subscriber's thread.
+    /// CPU time of the subscriber's thread.
     pub(super) subscriber_cpu_nanos: u64,
     pub(super) nanos: u64,
-    /// Late because of the timer, of making messages, of sending.
+    /// Late cycles by cause: timer, encoding, sending.
     pub(super) late: [u64; 3],
     pub(super) received: u64,
     pub(super) missing_messages: u64,
 }
 
 impl Outcome {
-    /// By how many nanoseconds the mean period is too long.
+    /// Error of the mean period in nanoseconds; positive if the period is too long.
     pub(super) fn period_error(&self) -> Option<f64> {
         (self.drift.1 > 0.0).then(|| self.drift.0 / self.drift.1)
     }
@@ -78,19 +78,19 @@ struct Heard {
     making: Times,
     transfer: Times,
     changed: u64,
-    /// When the publisher's last messages were ready.
+    /// When the last messages of the publisher were ready.
     sending: Option<Arc<AtomicU64>>,
     sent_before: u64,
     period: Times,
     line: Line,
-    /// Cycles that the publisher has missed: they have no number.
+    /// Cycles missed by the publisher, which have no number.
     missed: Arc<AtomicU64>,
     last: Option<(u64, u32)>,
     received: u64,
     missing: u64,
 }
 
-/// The subscriber's side.
+/// The subscriber.
 #[derive(Clone, Default)]
 struct Ear(Arc<Mutex<Heard>>);
 
@@ -109,13 +109,13 @@ impl Sink for Ear {
         }
         heard.received += 1;
         let sending = heard.sending.as_ref().map_or(0, |sending| sending.load(Ordering::Acquire));
-        // Of this cycle, and not of one that was sent before this one was received.
+        // Ready in this cycle, not in one before the previous receipt.
         if sending >= heard.sent_before && sending <= now {
             heard.transfer.record(now - sending);
             heard.making.record(sending.saturating_sub(*published));
         }
         heard.sent_before = sending + 1;
-        // A value that has not changed since the last cycle is not delivered again.
+        // A value unchanged since the last cycle is not counted as delivered again.
         if *changed != std::mem::replace(&mut heard.changed, *changed) {
             heard.delivery.record(now.saturating_sub(*changed));
             heard.waiting.record(published.saturating_sub(*changed));
@@ -133,7 +133,7 @@ impl Sink for Ear {
     }
 }
 
-/// Runs both for a round.
+/// Measures one round with both.
 pub(super) fn run(
     arguments: &PubSub,
     plant: &Plant,

@@ -1,40 +1,39 @@
-//! The mean period of cycles, from when they were received.
+//! The mean period of cycles, from their times of receipt.
 
 use taktwerk_model::statistics::median;
 
-/// When cycles were received, for the mean period: of each fortieth of the window the cycle that was the least late, and the
-/// median of the slopes between each of these and the one that came half a window later.
+/// Estimates the mean period from times of receipt. The window has 40 parts. From each part, the cycle with the least
+/// delay is used. The result is the median of the slopes between each of these and the one half a window later.
 ///
-/// A receiver that is asleep for some time and awake for some is late by 100 µs in the one and not in the other, which is
-/// nothing of the publisher's. One late message, wherever it stands, moves one of these slopes; of the time between the first
-/// and the last message of a short window, or of a least-squares line, a late one at an edge is a large part: 20 ms in ten
-/// cycles of 100 ms are 2 %.
+/// This is robust against a receiver that is late by 100 µs while it sleeps, and against single late messages. A
+/// least-squares line, or the time between the first and the last message, is not: in a window of ten cycles of 100 ms,
+/// one message that is 20 ms late at an edge is an error of 2 %.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     received: Vec<(u32, u64)>,
     nominal: u64,
 }
 
-/// Parts of a window of which the cycle that was the least late counts.
+/// Number of parts of the window, each represented by the cycle with the least delay.
 const PARTS: usize = 40;
 
 impl Line {
-    /// `nominal` is what the period should be, nanoseconds.
+    /// `nominal` is the configured period in nanoseconds.
     pub(super) fn new(nominal: u64) -> Self {
         Self { received: Vec::new(), nominal }
     }
 
-    /// How many cycles were received.
+    /// Number of received cycles.
     pub(super) fn cycles(&self) -> usize {
         self.received.len()
     }
 
-    /// A cycle of this number was received at this time, nanoseconds.
+    /// Adds the receipt of a cycle, in nanoseconds.
     pub(super) fn add(&mut self, cycle: u32, nanos: u64) {
         self.received.push((cycle, nanos));
     }
 
-    /// The mean period, nanoseconds; none of a single cycle.
+    /// The mean period in nanoseconds; `None` for a single cycle.
     pub(super) fn slope(&self) -> Option<f64> {
         let first = self.received.first()?.0;
         let late = |(cycle, nanos): &&(u32, u64)| {
@@ -69,7 +68,7 @@ mod tests {
     #[test]
     fn the_slope_is_the_mean_period() {
         assert_eq!((slope([]), slope([(7, 9)])), (None, None));
-        // Late by up to 60 µs, in no order that repeats with the cycle.
+        // Up to 60 µs late, without a period of its own.
         let late = |cycle: u32| u64::from(cycle.wrapping_mul(2_654_435_761) >> 16) % 60_000;
         let at = |cycle: u32| {
             let time = 5_000_000 + u64::from(cycle) * 1_000_100 + late(cycle);
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_is_awake_for_some_time_only_is_no_other_period() {
+    fn a_sleeping_receiver_does_not_change_the_period() {
         let at = |cycle: u32| {
             let asleep = if cycle < 300 && !cycle.is_multiple_of(7) { 100_000 } else { 0 };
             (cycle, 5_000_000 + u64::from(cycle) * 1_000_000 + asleep)
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_message_at_the_edge_of_a_short_window_is_no_other_period() {
+    fn a_late_message_at_an_edge_does_not_change_the_period() {
         const PERIOD: u64 = 100_000_000;
         let cycles = |late: u32| {
             (0..10u32).map(move |n| (n, u64::from(n) * PERIOD + 60_000_000 * u64::from(n == late)))
@@ -99,11 +98,11 @@ mod tests {
             let error = slope(cycles(late)).unwrap() / PERIOD as f64 - 1.0;
             assert!(error.abs() < 1e-9, "{late}: {error}");
         }
-        // A cycle whose number was noted wrongly, because the publisher had missed another one meanwhile.
+        // A cycle with a wrong number, because the publisher had missed another one.
         let counted =
             (0..10u32).map(|n| (n + u32::from(n == 4 || n > 5), u64::from(n + u32::from(n > 5)) * PERIOD));
         assert!((slope(counted).unwrap() / PERIOD as f64 - 1.0).abs() < 1e-9);
-        // One that stretches is seen, also beside a late message.
+        // A growing period is detected despite a late message.
         let stretched = cycles(9).map(|(n, at)| (n, at + u64::from(n) * 1_600_000));
         assert!((slope(stretched).unwrap() / PERIOD as f64 - 1.016).abs() < 1e-9);
     }

@@ -1,5 +1,5 @@
-//! A subscriber to a publisher that is somebody else's: when the values that come had changed, when their messages were ready,
-//! and how regularly they come. The publisher tells these times, so both go by the same clock.
+//! Subscribes to an existing publisher. Measures when received values changed, when their messages were ready, and how
+//! regularly they arrive. These times are in the messages, so both programs must use the same clock.
 
 use super::line::Line;
 use super::{MessageSecurity, Options, PubSub, engine, failure, publisher_id};
@@ -19,29 +19,29 @@ use taktwerk_net::pubsub::{RunningSubscriber, SubscriberDriverOptions};
 use taktwerk_schema::UadpDataSetReaderMessageDataType;
 use taktwerk_types::UtcTime;
 
-/// What was longer ago, in nanoseconds, is a time of another clock.
+/// Ages above this, in nanoseconds, indicate another clock.
 const OLDEST: u64 = 3_600_000_000_000;
 
-/// When it was what a message tells of, as far as it says.
+/// Times in a message, as far as it contains them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
-    /// The value had changed: SourceTimestamp of the field.
+    /// When the value changed: SourceTimestamp of the field.
     changed: Option<UtcTime>,
-    /// It was sampled: ServerTimestamp of the field.
+    /// When it was sampled: ServerTimestamp of the field.
     sampled: Option<UtcTime>,
-    /// The message was ready: Timestamp of the message.
+    /// When the message was ready: Timestamp of the message.
     ready: Option<UtcTime>,
 }
 
-/// Who sends: PublisherId, WriterGroupId and DataSetWriterId, as far as they are sent.
+/// The sender: PublisherId, WriterGroupId and DataSetWriterId, as far as they are sent.
 type Writer = (Option<PublisherId>, Option<u16>, Option<u16>);
 
 #[derive(Debug, Default)]
 struct Heard {
     counts: bool,
-    /// The first that was heard: the one that is measured.
+    /// The first sender heard; only its messages are measured.
     writer: Option<Writer>,
-    /// Messages of others.
+    /// Number of messages of other senders.
     others: u64,
     delivery: Times,
     waiting: Times,
@@ -50,21 +50,22 @@ struct Heard {
     period: Times,
     changed: Option<UtcTime>,
     line: Line,
-    /// Of the last message, those that are missing counted.
+    /// Number of the last message, including missing ones.
     number: u32,
     last: Option<u64>,
     received: u64,
     missing: u64,
 }
 
-/// How long ago a time was, nanoseconds; none of a time that was not told, or is to come.
+/// Age of a time in nanoseconds; `None` if it is missing or in the future.
 fn age(time: Option<UtcTime>, now: UtcTime) -> Option<u64> {
     let time = time.filter(|time| !time.is_null())?;
     u64::try_from(now.unix_nanos() - time.unix_nanos()).ok().filter(|age| *age <= OLDEST)
 }
 
 impl Heard {
-    /// A message is there, `missing` others of its writer did not arrive before it; `now` is nanoseconds of the monotonic clock.
+    /// Records a message; `missing` messages of its writer before it did not arrive. `now` is the monotonic time in
+    /// nanoseconds.
     fn take(&mut self, told: Told, missing: u32, now: u64, utc: UtcTime) {
         if !self.counts {
             return;
@@ -77,7 +78,7 @@ impl Heard {
                 self.making.record(sampled.saturating_sub(ready));
             }
         }
-        // A value that has not changed since the last message is not delivered again.
+        // A value unchanged since the last message is not counted as delivered again.
         let before = std::mem::replace(&mut self.changed, told.changed);
         if before != told.changed
             && let Some(changed) = age(told.changed, utc)
@@ -97,13 +98,13 @@ impl Heard {
         self.line.add(self.number, now);
     }
 
-    /// Why it is worth nothing; `unread` datagrams came that were no messages for us.
+    /// Why the measurement is invalid; `unread` is the number of datagrams that could not be decoded.
     fn problem(&self, url: &str, unread: u64) -> Option<Invalid> {
         match (self.received, self.transfer.count() + self.delivery.count()) {
             (0, _) if self.writer.is_none() => {
                 Some(Invalid::NothingHeard { url: url.to_owned(), datagrams: unread })
             }
-            // It has stopped, or its messages are further apart than this listened.
+            // The publisher has stopped, or its interval is longer than the window.
             (0, _) => Some(Invalid::NoSamples),
             (messages, 0) => Some(Invalid::NoTimes { messages }),
             _ => None,
@@ -111,7 +112,7 @@ impl Heard {
     }
 }
 
-/// The subscriber's side.
+/// The subscriber.
 #[derive(Clone, Default)]
 struct Ear(Arc<Mutex<Heard>>);
 
@@ -124,7 +125,7 @@ impl Ear {
 impl Sink for Ear {
     fn message(&mut self, message: &DataSetMessage<'_>) {
         let (now, utc) = (monotonic().as_nanos(), wall());
-        // It says that there is nothing to say.
+        // A keep-alive message contains no values.
         if message.kind == DataSetMessageKind::KeepAlive {
             return;
         }
@@ -147,7 +148,7 @@ impl Sink for Ear {
     }
 }
 
-/// A reader of whatever comes, or of one publisher. What its fields mean makes no difference: they are not looked at.
+/// A reader of any publisher, or of the named one. The meaning of the fields does not matter.
 fn configuration(arguments: &PubSub) -> Result<Configuration, GeneratorError> {
     let asked = arguments.publisher_id.as_deref().map(publisher_id).transpose();
     let asked = asked.map_err(|why| GeneratorError::Usage(format!("--publisher-id: {why}")))?;
@@ -167,11 +168,11 @@ fn configuration(arguments: &PubSub) -> Result<Configuration, GeneratorError> {
     Ok(Configuration { enabled: true, connections: vec![connection], ..Configuration::default() })
 }
 
-/// Listens and reports.
+/// Measures and reports.
 pub(super) fn run(arguments: &PubSub, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     if arguments.security != MessageSecurity::None {
         return Err(GeneratorError::Usage(
-            "--pattern listen has no keys: leave --security out, and let the publisher send without"
+            "--pattern listen has no keys: remove --security, and configure the publisher without security"
                 .to_owned(),
         ));
     }
@@ -275,7 +276,7 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    /// A time of so many microseconds on both clocks.
+    /// A time in microseconds on both clocks.
     fn at(us: u64) -> (u64, UtcTime) {
         (us * 1_000, UtcTime::from_unix(Duration::from_micros(1_800_000_000_000_000 + us)))
     }
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn times_count_from_what_the_message_tells() {
+    fn delays_use_the_times_in_the_message() {
         let mut heard = heard();
         let told = |changed: u64, sampled: u64, ready: u64| {
             let utc = |us| Some(at(us).1);
@@ -296,10 +297,10 @@ mod tests {
             heard.take(told, 0, now, utc);
         };
         take(told(70_000, 100_000, 100_010), 100_050);
-        // The value has not changed again.
+        // The value has not changed since the last message.
         take(told(70_000, 200_000, 200_010), 200_050);
         take(told(290_000, 300_000, 300_020), 300_080);
-        // As exact as a histogram is.
+        // Within the resolution of the histogram.
         let longest = |times: &Times, us: f64| (times.max() as f64 / 1e3 / us - 1.0).abs() < 1e-3;
         assert_eq!((heard.delivery.count(), heard.waiting.count()), (2, 2));
         assert!(longest(&heard.delivery, 30_050.0) && longest(&heard.waiting, 30_000.0));
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_another_clock_are_none() {
+    fn times_of_another_clock_are_ignored() {
         let (now, utc) = at(5_000_000_000);
         let two_hours_ago = UtcTime::from_ticks(utc.ticks() - 72_000_000_000);
         for wrong in [None, Some(UtcTime::NULL), Some(two_hours_ago), Some(utc.plus(Duration::from_secs(1)))]
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_without_times_says_why() {
+    fn windows_without_times_are_invalid_with_a_reason() {
         let url = "opc.udp://239.192.0.2:14850";
         let mut heard = heard();
         let silence = Invalid::NothingHeard { url: url.to_owned(), datagrams: 3 };
@@ -338,9 +339,9 @@ mod tests {
     }
 
     #[test]
-    fn lost_messages_are_counted_and_are_no_longer_period() {
+    fn lost_messages_do_not_lengthen_the_period() {
         let mut heard = heard();
-        // What was lost before the first one that counts does not count either.
+        // Messages lost before the first counted one do not count.
         for (missing, us) in [(7, 0), (0, 100_000), (2, 400_000), (0, 500_000)] {
             let (now, utc) = at(us);
             heard.take(Told::default(), missing, now, utc);

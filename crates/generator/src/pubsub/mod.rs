@@ -1,11 +1,11 @@
-//! `bench pubsub`: a publisher measured against a loop that does nothing but wake and send the same datagrams.
+//! `bench pubsub`: a publisher compared with a loop that only wakes up and sends the same datagrams.
 //!
-//! - `plant`: the configuration of so many signals; `engine`: publisher and subscriber; `bare`: the loop;
-//!   `line`: the mean period;
-//! - `stations`: messages that are answered, as `bench mqtt` sends them through a broker;
-//! - `listen`: a subscriber alone, to a publisher that is somebody else's.
+//! - `plant`: the configuration with a number of signals; `engine`: publisher and subscriber; `bare`: the loop; `line`:
+//!   the mean period;
+//! - `stations`: messages that are answered, as `bench mqtt` does through a broker;
+//! - `listen`: only a subscriber, for an existing publisher.
 //!
-//! Engine and loop take turns within one run, so that both see the same machine.
+//! Engine and loop alternate within one run, so that both see the same conditions.
 
 mod bare;
 mod engine;
@@ -25,15 +25,15 @@ use taktwerk_load::validity::Invalid;
 use taktwerk_model::figures;
 use taktwerk_net::pubsub::HistogramSnapshot;
 
-/// What follows from the options.
+/// Settings derived from the options.
 pub(super) trait Options {
-    /// How the publisher's thread runs.
+    /// Scheduling of the publisher's thread.
     fn real_time(&self) -> RealTime;
-    /// How the subscriber waits for messages.
+    /// Waiting strategy of the subscriber.
     fn receiver(&self) -> Receiver;
     /// The publishing interval in nanoseconds.
     fn interval_nanos(&self) -> u64;
-    /// How messages are protected.
+    /// Protection of messages.
     fn mode(&self) -> SecurityMode;
 }
 
@@ -65,13 +65,13 @@ impl Options for PubSub {
     }
 }
 
-/// A publisher id: a number (of 16 bits, or with a type such as `uint32:7`) or a text (`string:line-1`).
+/// A publisher id: a number (16 bits, or with a type such as `uint32:7`) or a text (`string:line-1`).
 ///
 /// # Errors
-/// Says how one is written.
+/// The accepted notation.
 pub fn publisher_id(text: &str) -> Result<PublisherId, String> {
     let wrong =
-        || format!("{text:?} is no publisher id: write 2234, byte:1, uint32:7, uint64:7 or string:line-1");
+        || format!("{text:?} is not a publisher id: write 2234, byte:1, uint32:7, uint64:7 or string:line-1");
     let (kind, value) = text.split_once(':').unwrap_or(("uint16", text));
     Ok(match kind {
         "byte" => PublisherId::Byte(value.parse().map_err(|_| wrong())?),
@@ -83,7 +83,7 @@ pub fn publisher_id(text: &str) -> Result<PublisherId, String> {
     })
 }
 
-/// What a publisher that does not start comes to.
+/// Converts a start error of the publisher.
 pub(super) fn failure(error: PubSubError) -> GeneratorError {
     match error {
         PubSubError::NotPermitted { .. } | PubSubError::Thread { .. } => {
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &PubSub, context: &Context<'_>) -> Result<Finished,
     }
     if arguments.update.is_some_and(|span| span.is_zero()) {
         return Err(GeneratorError::Usage(
-            "--update 0: leave it out for values that are new in every cycle".to_owned(),
+            "--update 0: remove it for values that are new in every cycle".to_owned(),
         ));
     }
     match arguments.pattern {
@@ -143,7 +143,7 @@ fn report(
     let per_signal = engine.cpu_nanos as f64 / signals.max(1) as f64;
     let cpu_percent = engine.cpu_nanos as f64 / engine.nanos.max(1) as f64 * 100.0;
     let bare_percent = bare.cpu_nanos as f64 / bare.nanos.max(1) as f64 * 100.0;
-    // All of this process but the subscriber's thread: what a server's process is measured by.
+    // The whole process except the subscriber's thread, comparable with a server process.
     let process = engine.process_nanos.saturating_sub(engine.subscriber_cpu_nanos);
     let subscriber_percent = engine.subscriber_cpu_nanos as f64 / engine.nanos.max(1) as f64 * 100.0;
     let ratio = |percent: f64| {
@@ -209,7 +209,7 @@ fn report(
     if bare.cycles > 0 {
         report.times("bare loop: due → send", &bare.lateness);
     }
-    report.times("publisher: making messages", &engine.encode);
+    report.times("publisher: encoding messages", &engine.encode);
     report.times("publisher: sending them", &engine.send);
     if engine.delivery.count() > 0 {
         report.times("value changed → received", &engine.delivery);
@@ -238,7 +238,7 @@ fn report(
     );
     if let (Some(p50), Some(p99)) = (p50, p99) {
         report.fact("bare loop CPU", format!("{} % of a core", figures::number(bare_percent)));
-        report.fact("lateness against the bare loop", format!("p50 × {p50:.2}, p99 × {p99:.2}"));
+        report.fact("lateness relative to the bare loop", format!("p50 × {p50:.2}, p99 × {p99:.2}"));
     }
     if let Some(error) = engine.period_error() {
         let drift = error / arguments.interval_nanos() as f64 * 1e6;

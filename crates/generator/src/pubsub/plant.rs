@@ -1,4 +1,4 @@
-//! The configuration of so many signals, in messages that fit a frame.
+//! The configuration with a number of signals, in messages that fit into a frame.
 
 use super::{Layout, MessageSecurity, Options, PubSub};
 use crate::error::GeneratorError;
@@ -21,19 +21,19 @@ use taktwerk_types::{BuiltInType, DataValue, Instant};
 
 /// The security group.
 const GROUP: &str = "bench";
-/// Fields of a data set whose message still fits a frame with all headers and a signature.
+/// Number of fields for which a message fits into a frame with all headers and a signature.
 const RAW: usize = 330;
 const VARIANTS: usize = 255;
 
-/// What is published.
+/// The published data.
 pub(super) struct Plant {
-    /// For the publisher.
+    /// Configuration of the publisher.
     pub(super) configuration: Configuration,
     /// The messages of one cycle, as the bare loop sends them.
     pub(super) datagrams: Vec<Vec<u8>>,
 }
 
-/// Numbers without an order.
+/// Pseudo-random numbers.
 struct Floats(u64);
 
 impl Iterator for Floats {
@@ -48,8 +48,8 @@ impl Iterator for Floats {
     }
 }
 
-/// Values that change in every cycle. The first data set says when its value had changed, when it was published, and the
-/// number of the cycle.
+/// Values that change in every cycle. The first data set contains the time of its change, the time of publishing, and
+/// the number of the cycle.
 pub(super) struct Signals {
     floats: Floats,
     cycle: u32,
@@ -57,7 +57,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// The first data set's value changes when something outside says so ([`Source`]); without it, when it is sampled.
+    /// With a [`Source`], the first data set's value changes when the source says so; otherwise, when it is sampled.
     pub(super) fn new(plant: Option<Arc<AtomicU64>>) -> Self {
         Self { floats: Floats(0x9e37_79b9_7f4a_7c15), cycle: 0, plant }
     }
@@ -71,7 +71,7 @@ impl Values for Signals {
                 Some(plant) => plant.load(Ordering::Relaxed),
                 None => monotonic().as_nanos(),
             });
-            // The time of the cycle: what a subscription has as the PublishTime of its message.
+            // The time of the cycle corresponds to the PublishTime of a subscription's message.
             *published = DataValue::new(now.instant.as_nanos());
             *number = DataValue::new(self.cycle);
             return true;
@@ -82,7 +82,7 @@ impl Values for Signals {
     }
 
     fn write(&mut self, data_set: usize, fields: &mut FieldWriter<'_>, _: Now) -> InPlace {
-        // Three fields of two types are not worth it.
+        // Encoding in place does not pay off for three fields of two types.
         if data_set == 0 {
             return InPlace::NotOffered;
         }
@@ -92,7 +92,7 @@ impl Values for Signals {
     }
 }
 
-/// A plant whose value changes at its own pace, whatever the publisher does. It stops when it is dropped.
+/// A value that changes at its own rate, independently of the publisher. It stops when dropped.
 pub(super) struct Source {
     changed: Arc<AtomicU64>,
     end: Arc<AtomicBool>,
@@ -100,7 +100,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Starts it on the publisher's CPU, where a server's own plant would be.
+    /// Starts it on the publisher's CPU, where a server's own simulation would run.
     pub(super) fn start(every: Duration, cpu: Option<usize>) -> Result<Self, GeneratorError> {
         let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(1);
         let changed = Arc::new(AtomicU64::new(monotonic().as_nanos()));
@@ -124,7 +124,7 @@ impl Source {
         Ok(Self { changed, end, thread: Some(thread) })
     }
 
-    /// When the value changed last, on the monotonic clock.
+    /// When the value last changed, on the monotonic clock.
     pub(super) fn changed(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.changed)
     }
@@ -190,12 +190,12 @@ impl Plant {
         Self { configuration, datagrams }
     }
 
-    /// Keys, if there is security.
+    /// Keys for security.
     pub(super) fn keys() -> StaticKeys {
         StaticKeys::new().with(GROUP, keys())
     }
 
-    /// The configuration of a subscriber to the first data set, which says when it was sampled.
+    /// Configuration of a subscriber to the first data set, which contains its time of sampling.
     pub(super) fn subscriber(&self) -> Configuration {
         let mut theirs = Configuration::subscriber_of(&self.configuration);
         for connection in &mut theirs.connections {
@@ -224,7 +224,7 @@ fn keys() -> SecurityKeys {
     }
 }
 
-/// What one cycle sends.
+/// The datagrams of one cycle.
 fn datagrams(configuration: &Configuration) -> Vec<Vec<u8>> {
     // tidy: repeatable: the load is the same every time, and nothing that it sends is worth protecting.
     let (provider, entropy) = (Arc::new(AwsPubSubProvider), Box::new(SeededEntropy::new(1)));

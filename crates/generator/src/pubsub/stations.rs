@@ -1,7 +1,7 @@
-//! Stations that publish when they have something to say, over UDP without a broker: round trips of a message to its own
-//! publisher, and one message that all others answer (Rocha et al. 2019).
+//! Stations that publish on demand over UDP without a broker: round trips of a message back to its publisher, and one
+//! message that all others answer (Rocha et al. 2019).
 //!
-//! All of them are in one thread, as the clients of `bench mqtt` and `bench fan` are.
+//! All stations share one thread, like the clients of `bench mqtt` and `bench fan`.
 
 use super::{Pattern, PubSub, failure};
 use crate::common::pin;
@@ -24,20 +24,20 @@ use taktwerk_net::clock::{monotonic, process_cpu};
 use taktwerk_net::pubsub::interface::Interface;
 use taktwerk_net::pubsub::{Address, UdpReceiver, UdpSender};
 
-/// A transaction that takes longer than this has lost a message.
+/// Timeout of a transaction; after this, a message counts as lost.
 const PATIENCE: u64 = 2_000_000_000;
-/// Events taken at once.
+/// Maximum number of events per wait.
 const EVENTS: usize = 256;
 /// IPv4 and UDP headers; Ethernet's header and check sequence; its smallest frame.
 const UDP_IP: u64 = 28;
 const ETHERNET: u64 = 18;
 const FRAME_MIN: u64 = 64;
 
-/// What came of it.
+/// Results.
 #[derive(Default)]
 struct Outcome {
     times: Times,
-    /// With fan: until the last receiver had the message.
+    /// With fan: time until the last receiver had the message.
     last: Times,
     missing: u64,
     datagrams: u64,
@@ -54,7 +54,7 @@ struct Placed {
 }
 
 impl Placed {
-    /// A station that publishes to one address and listens at another.
+    /// A station that publishes to one address and listens on another.
     fn new(number: u32, to: SocketAddr, at: SocketAddr, arguments: &PubSub) -> Result<Self, GeneratorError> {
         let interface = Interface::find(&arguments.interface).map_err(failure)?;
         let url = |address: SocketAddr| format!("opc.udp://{address}");
@@ -68,7 +68,7 @@ impl Placed {
         })
     }
 
-    /// Publishes a number with the payload behind it.
+    /// Publishes a number, followed by the payload.
     fn publish(&mut self, number: u64, outcome: &mut Outcome) {
         set_number(&mut self.payload, number);
         let messages = self.station.publish(&self.payload);
@@ -82,7 +82,7 @@ impl Placed {
         }
     }
 
-    /// Takes what has come: how many messages of this number there were.
+    /// Receives messages. Returns how many had this number.
     fn receive(&mut self, wanted: u64) -> Result<usize, GeneratorError> {
         let Self { station, receiver, payload, .. } = self;
         let (mut count, now) = (0, now());
@@ -101,7 +101,7 @@ impl Placed {
     }
 }
 
-/// All stations, and who of them has something to read.
+/// All stations, with polling for readable sockets.
 struct Stations {
     all: Vec<Placed>,
     epoll: OwnedFd,
@@ -114,10 +114,10 @@ impl Stations {
         let Address::Udp(out) = Address::parse(&arguments.url).map_err(failure)? else {
             return Err(failure(PubSubError::Address {
                 url: arguments.url.clone(),
-                reason: "stations talk over opc.udp:// only".to_owned(),
+                reason: "stations support only opc.udp://".to_owned(),
             }));
         };
-        // Answers go to the next port.
+        // Answers use the next port.
         let back = SocketAddr::new(out.ip(), out.port().wrapping_add(1));
         let environment =
             |error: Errno| GeneratorError::Environment(format!("cannot wait for messages: {error}"));
@@ -140,7 +140,7 @@ impl Stations {
         Ok(Self { all, epoll, events: Vec::with_capacity(EVENTS), next: 1 })
     }
 
-    /// One round trip or transaction; `None` if it was interrupted or a message got lost.
+    /// One round trip or transaction; `None` if it was interrupted or a message was lost.
     fn one(&mut self, outcome: &mut Outcome, context: &Context<'_>) -> Result<Option<u64>, GeneratorError> {
         let this = self.next;
         self.next += 1;
@@ -187,10 +187,10 @@ impl Stations {
 pub(super) fn run(arguments: &PubSub, context: &Context<'_>) -> Result<Finished, GeneratorError> {
     let is_fan = arguments.pattern == Pattern::Fan;
     if is_fan && arguments.clients < 2 {
-        return Err(GeneratorError::Usage("fan needs at least two stations: -c 10".to_owned()));
+        return Err(GeneratorError::Usage("fan needs at least two stations: pass -c 2 or more".to_owned()));
     }
     if !is_fan && arguments.clients > 1 {
-        return Err(GeneratorError::Usage("round-trip is of one station: leave -c out".to_owned()));
+        return Err(GeneratorError::Usage("round-trip uses one station: remove -c".to_owned()));
     }
     pin(arguments.cpu.as_ref())?;
     let mut stations = Stations::new(arguments, context)?;
@@ -247,7 +247,7 @@ fn report(arguments: &PubSub, outcome: &Outcome, asked: u64, span: u64, cpu: u64
     report.returned(is_fan, &outcome.times);
     report.times(if is_fan { "publish to last answer" } else { "published → received" }, &outcome.times);
     if is_fan {
-        report.times("fan-out: the last has it", &outcome.last);
+        report.times("fan-out: to the last receiver", &outcome.last);
     }
     let per = |bytes: u64| figures::bytes(bytes as f64 / asked.max(1) as f64);
     report.fact(
@@ -264,8 +264,8 @@ fn report(arguments: &PubSub, outcome: &Outcome, asked: u64, span: u64, cpu: u64
         format!("{} per {unit}", figures::micros(cpu as f64 / 1e3 / asked.max(1) as f64)),
     );
     if outcome.missing > 0 {
-        report.fact("missing", format!("{} messages did not come", outcome.missing));
-        // UDP may lose messages; figures of a load that it loses them of are worth nothing.
+        report.fact("missing", format!("{} messages did not arrive", outcome.missing));
+        // Figures are invalid if UDP loses messages.
         report.invalid([Invalid::MessagesLost { lost: outcome.missing }]);
     }
     if outcome.times.count() == 0 {

@@ -1,4 +1,4 @@
-//! What the clients of a fleet are told while they send requests.
+//! Receives the answers of a fleet that sends requests.
 
 use super::Outcome;
 use super::view::Checked;
@@ -19,7 +19,7 @@ struct Pending {
 pub(crate) struct Answers {
     pending: Vec<VecDeque<Pending>>,
     check: fn(&Reply<'_>) -> Checked,
-    /// What was scheduled before this is warm-up.
+    /// Requests scheduled before this belong to the warm-up.
     window_start: u64,
     window_end: u64,
     pub(crate) outcome: Outcome,
@@ -43,7 +43,7 @@ impl Answers {
         }
     }
 
-    /// Counts what is scheduled between two times.
+    /// Counts requests that are scheduled between two times.
     pub(crate) fn window(&mut self, start: u64, end: u64) {
         (self.window_start, self.window_end) = (start, end);
     }
@@ -57,7 +57,7 @@ impl Answers {
         (self.window_start..self.window_end).contains(&scheduled)
     }
 
-    /// Notes a request that was sent.
+    /// Records a sent request.
     pub(crate) fn sent(&mut self, client: u32, handle: RequestHandle, scheduled: u64, sent: u64) {
         self.outcome.sent += u64::from(self.is_counted(scheduled));
         if let Some(pending) = self.pending.get_mut(client as usize) {
@@ -65,7 +65,7 @@ impl Answers {
         }
     }
 
-    /// Gives up what has no answer yet: what was counted when it was sent has waited at least until now.
+    /// Gives up on requests without an answer; those that count have waited at least until now.
     pub(crate) fn give_up(&mut self, now: u64) {
         let window = self.window_start..self.window_end;
         for Pending { scheduled, sent, .. } in self.pending.iter_mut().flat_map(|queue| queue.drain(..)) {
@@ -75,7 +75,7 @@ impl Answers {
         }
     }
 
-    /// Requests without an answer.
+    /// Number of requests without an answer.
     pub(crate) fn in_flight(&self) -> usize {
         self.pending.iter().map(VecDeque::len).sum()
     }
@@ -105,7 +105,7 @@ impl FleetSink for Answers {
         now: Instant,
     ) {
         let Some(queue) = self.pending.get_mut(member.0 as usize) else { return };
-        // Nearly always the first: servers answer in order.
+        // Usually the first one: servers answer in order.
         let Some(at) = queue.iter().position(|pending| pending.handle == handle) else { return };
         let Some(Pending { scheduled, sent, .. }) = queue.remove(at) else { return };
         if queue.is_empty() {
@@ -132,13 +132,14 @@ impl FleetSink for Answers {
     fn data_changes(&mut self, _: MemberId, _: SubscriptionHandle, _: DataChanges<'_>, _: Instant) {}
 }
 
-/// Whether a request failed because nothing came back: it has waited for as long as it did, unlike one that was refused.
+/// Whether a request failed because there was no answer. It then counts with its waiting time, unlike a refused
+/// request.
 pub(super) fn is_silence(error: &ClientError) -> bool {
     matches!(error, ClientError::Timeout(_)) || error.is_connection()
 }
 
 impl Outcome {
-    /// Counts a failed request; the connection's end is told by an event.
+    /// Counts a failed request; an event reports the end of the connection.
     fn fail_request(&mut self, error: &ClientError) {
         let lost = self.lost;
         self.fail(error);

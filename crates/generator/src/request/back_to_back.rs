@@ -1,4 +1,4 @@
-//! One client on the blocking driver: the shortest round trip there is.
+//! One client on the blocking driver, for the shortest possible round trip.
 
 use super::answers::is_silence;
 use super::operation::Operation;
@@ -16,12 +16,12 @@ use taktwerk_load::process::Process;
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::service::Request;
 
-/// Requests between two looks at whether the user wants to stop, as long as they are quick.
+/// Fast requests between two checks whether the user wants to stop.
 const LOOK: u64 = 256;
-/// From so many nanoseconds on an answer is slow: a look costs nothing beside it.
+/// Answers slower than this, in nanoseconds, are followed by a check, whose cost is then negligible.
 const SLOW: u64 = 1_000_000;
 
-/// Sends each request when the last one was answered.
+/// Sends each request when the previous one was answered.
 pub(crate) fn run<R: Request<Response: 'static>>(
     arguments: &Requests,
     server: Option<Process>,
@@ -62,7 +62,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
         outcome.sent += 1;
         match one(&mut client, operation, &mut number) {
             Ok(checked) => {
-                // The end of one round trip is the beginning of the next: one look at the clock for both.
+                // The end of one round trip is the beginning of the next: read the clock once for both.
                 let done = clock::monotonic();
                 took = done - sent_at;
                 outcome.latency.uncorrected.record(took);

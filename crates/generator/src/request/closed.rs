@@ -1,4 +1,4 @@
-//! Many clients, each of which sends its next request when the last one was answered, or has rested since then.
+//! Many clients; each sends its next request when the previous one was answered, optionally after a pause.
 
 use super::answers::Answers;
 use super::open::{connect_all, drain};
@@ -17,40 +17,41 @@ use taktwerk_net::client::{Fleet, MemberId};
 use taktwerk_schema::service::Request;
 use taktwerk_types::Instant;
 
-/// How often the loop looks whether it should end.
+/// Interval for checking whether to end.
 const LOOK: u64 = 20_000_000;
 
-/// Whose turn it is to send.
+/// Which client sends next.
 #[derive(Debug, Default)]
 struct Turns {
     /// Number of the last request.
     number: u64,
-    /// How long a client rests between an answer and its next request, in nanoseconds.
+    /// Pause of a client between an answer and its next request, in nanoseconds.
     pause: u64,
-    /// Clients that rest, and until when. All rest equally long: who began first is the first again.
+    /// Pausing clients with the end of their pause. All pauses have the same length, so the order is first in, first
+    /// out.
     resting: VecDeque<(u64, u32)>,
 }
 
 impl Turns {
-    /// These clients have had their answers.
+    /// Adds clients that have received their answers.
     fn rest(&mut self, clients: impl IntoIterator<Item = u32>, now: u64) {
         let until = now.saturating_add(self.pause);
         self.resting.extend(clients.into_iter().map(|client| (until, client)));
     }
 
-    /// The next client that has rested.
+    /// The next client whose pause has ended.
     fn rested(&mut self, now: u64) -> Option<u32> {
         self.next().filter(|until| *until <= now)?;
         self.resting.pop_front().map(|(_, client)| client)
     }
 
-    /// When the next client will have rested.
+    /// When the next pause ends.
     fn next(&self) -> Option<u64> {
         self.resting.front().map(|(until, _)| *until)
     }
 }
 
-/// Keeps one request of each client in flight, or rests before it.
+/// Keeps one request per client in flight, with a pause before each if configured.
 pub(crate) fn run<R: Request<Response: 'static>>(
     arguments: &Requests,
     server: Option<Process>,
@@ -93,7 +94,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     Ok(outcome)
 }
 
-/// Whether there is nothing more to wait for: so many requests had their answer or failed, or no client is left to send any.
+/// Whether the load is complete: enough requests were answered or failed, or no client is left.
 fn is_over(outcome: &Outcome, count: u64, clients: u32) -> bool {
     outcome.answered + outcome.failed >= count || outcome.lost >= clients as usize
 }
@@ -131,24 +132,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_client_rests_after_its_answer() {
+    fn each_client_pauses_after_its_answer() {
         let mut turns = Turns { pause: 100, ..Turns::default() };
         turns.rest([3, 1], 0);
         turns.rest([2], 40);
         assert_eq!((turns.rested(99), turns.next()), (None, Some(100)));
         assert_eq!((turns.rested(100), turns.rested(100), turns.rested(139)), (Some(3), Some(1), None));
         assert_eq!((turns.rested(140), turns.rested(u64::MAX), turns.next()), (Some(2), None, None));
-        // Who does not pause sends at once.
+        // Without a pause, clients send at once.
         turns.pause = 0;
         turns.rest([7], 150);
         assert_eq!(turns.rested(150), Some(7));
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_not_waited_for_without_end() {
+    fn unanswered_requests_do_not_block_the_end() {
         let of = |answered, failed, lost| Outcome { answered, failed, lost, ..Outcome::default() };
         assert!(!is_over(&of(4, 0, 0), 5, 2) && is_over(&of(5, 0, 0), 5, 2));
-        assert!(is_over(&of(1, 4, 0), 5, 2), "those that failed count as well");
+        assert!(is_over(&of(1, 4, 0), 5, 2), "failed requests count as well");
         assert!(!is_over(&of(1, 0, 1), u64::MAX, 2) && is_over(&of(1, 0, 2), u64::MAX, 2));
     }
 }

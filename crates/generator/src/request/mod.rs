@@ -1,7 +1,7 @@
-//! `bench read`, `write` and `browse`: one kind of request, again and again.
+//! `bench read`, `write` and `browse`: repeated requests of one kind.
 //!
-//! Without a rate, each client sends its next request when the last one was answered ([`closed`]; with one client on
-//! the blocking driver, [`back_to_back`]). With `--rate` the send times are fixed beforehand ([`open`]).
+//! Without a rate, each client sends its next request when the previous one was answered ([`closed`]; with one client
+//! on the blocking driver, [`back_to_back`]). With `--rate`, the send times are fixed in advance ([`open`]).
 
 mod answers;
 mod back_to_back;
@@ -25,34 +25,34 @@ use taktwerk_load::validity::{self, Invalid};
 use taktwerk_model::figures;
 use taktwerk_schema::service::Request;
 
-/// Looks at the answer to a Write.
+/// Checks the answer to a Write.
 pub(crate) fn check_write(reply: &taktwerk_client::Reply<'_>) -> view::Checked {
     view::write(reply)
 }
 
-/// Looks at the answer to a Read.
+/// Checks the answer to a Read.
 pub(crate) fn check_read(reply: &taktwerk_client::Reply<'_>) -> view::Checked {
     view::read(reply)
 }
 
-/// What came of a load.
+/// Results.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) latency: Latency,
     /// Requests sent within the window.
     pub(crate) sent: u64,
-    /// Requests that were due within the window; the same without a schedule.
+    /// Requests scheduled within the window; equal to `sent` without a schedule.
     pub(crate) due: u64,
     /// Requests answered, of those sent in the window.
     pub(crate) answered: u64,
-    /// Operations with a Bad status, and the first of these statuses.
+    /// Number of operations with a Bad status, and the first status.
     pub(crate) bad: u64,
     pub(crate) first_bad: Option<String>,
     /// Requests that failed as a whole.
     pub(crate) failed: u64,
     /// Connections that were lost.
     pub(crate) lost: usize,
-    /// How often all clients have renewed their keys, if that was counted.
+    /// Number of key renewals over all clients, if counted.
     pub(crate) renewals: Option<u64>,
     /// Length of the window in nanoseconds.
     pub(crate) span: u64,
@@ -96,7 +96,7 @@ pub(crate) fn browse(request: &Requests, context: &Context<'_>) -> Result<Finish
 fn found(request: &Requests, context: &Context<'_>) -> Result<Vec<taktwerk_types::NodeId>, GeneratorError> {
     request.common.begin()?;
     let mut session = Session::connect(&request.common.connection, context)?;
-    // Every client begins at another node, so more nodes than one request needs make the load more even.
+    // Each client starts at a different node, so more nodes than one request needs spread the load more evenly.
     let wanted = u64::from(request.batch) * u64::from(request.common.clients);
     let nodes = nodes::find(&mut session, &request.nodes, Some(u32::try_from(wanted).unwrap_or(u32::MAX)))?;
     session.close();
@@ -131,7 +131,7 @@ fn run<R: Request<Response: 'static>>(
 fn report(command: &str, arguments: &Requests, nodes: usize, outcome: &Outcome) -> Report {
     let common = &arguments.common;
     let mut report = common.report(command);
-    // Of the schedule's window, not of the account's, which a late generator begins late.
+    // The window of the schedule, not of the account, which starts late if the generator is late.
     let per_second = outcome.answered as f64 / (outcome.span as f64 / 1e9).max(1e-9);
     report.part(&document::Requests {
         requested: document::RequestsRequested {
@@ -174,7 +174,7 @@ fn report(command: &str, arguments: &Requests, nodes: usize, outcome: &Outcome) 
     if let Some(rate) = arguments.rate {
         let interval = f64::from(common.clients) / rate * 1e9;
         report.invalid(validity::check_lateness(&outcome.latency.lateness, interval as u64));
-        // One percent may still be on its way when the window closes.
+        // 1 % of the requests may still be in flight when the window closes.
         if outcome.sent * 100 < outcome.due * 99 {
             report.invalid([Invalid::NotSent { due: outcome.due, sent: outcome.sent }]);
         }

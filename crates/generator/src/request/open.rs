@@ -1,4 +1,4 @@
-//! Requests at fixed times, whatever happened to the ones before.
+//! Requests at fixed times, independent of earlier requests (open loop).
 
 use super::answers::Answers;
 use super::operation::Operation;
@@ -19,11 +19,11 @@ use taktwerk_net::client::{Fleet, MemberId};
 use taktwerk_schema::service::Request;
 use taktwerk_types::Instant;
 
-/// How long answers are waited for after the window.
+/// How long to wait for answers after the window.
 const DRAIN: u64 = 2_000_000_000;
-/// The same in words, with what ends waiting before.
+/// The waiting times in words.
 pub(super) const WAITED: &str = "within 2 s after the window, or within --timeout";
-/// How often the loop looks whether the user wants to stop, and how long one connection may take.
+/// Interval for checking whether the user wants to stop, and timeout per connection.
 const LOOK: u64 = 100_000_000;
 
 /// Connects all clients of a load.
@@ -52,7 +52,7 @@ pub(crate) fn connect_all(
     Ok(fleet)
 }
 
-/// Waits a little for the answers that are still on their way, and counts those that do not come.
+/// Waits for answers that are still in flight, and counts the missing ones.
 pub(crate) fn drain(fleet: &mut Fleet, answers: &mut Answers) -> Result<(), GeneratorError> {
     let end = clock::monotonic() + DRAIN;
     while answers.in_flight() > 0 && clock::monotonic() < end {
@@ -74,7 +74,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     let mut answers = Answers::new(common.clients as usize, operation.checker());
     let mut fleet = connect_all(common, &mut answers, context)?;
 
-    // A millisecond to get going; then warm-up and window follow each other without a break in the schedule.
+    // A millisecond to start; then warm-up and window follow without a gap in the schedule.
     let begin = clock::monotonic() + 1_000_000;
     let mut schedule = OpenLoop::new(begin, rate, None);
     let mut number = 0u64;
@@ -100,7 +100,7 @@ pub(crate) fn run<R: Request<Response: 'static>>(
     drain(&mut fleet, &mut answers)?;
     let mut outcome = answers.outcome;
     outcome.span = now.min(end) - start.min(now);
-    // What is due at the end of the window belongs to the time after it.
+    // Requests due exactly at the end belong to the time after the window.
     let last = now.min(end).saturating_sub(1);
     schedule.left(last).for_each(|due| outcome.latency.record_unsent(due, now));
     outcome.due = schedule.taken() - due_before + schedule.backlog(last);
@@ -130,9 +130,9 @@ fn send_until<R: Request<Response: 'static>>(
             let sent = fleet.with(MemberId(client), |core, now| core.request(request, None, now), answers);
             match sent {
                 Some(Ok(handle)) => answers.sent(client, handle, due, sent_at),
-                // The client has as many requests in flight as it may: the backlog stays, with its due times.
+                // The client has the maximum number of requests in flight; the backlog keeps its scheduled times.
                 Some(Err(ClientError::Local(Misuse::TooManyRequests))) => break,
-                // The connection is gone, which an event has told.
+                // The connection is lost; an event has reported it.
                 _ => {}
             }
             schedule.take(now);

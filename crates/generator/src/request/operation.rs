@@ -1,4 +1,4 @@
-//! The requests of a load: made once, sent again and again.
+//! The requests of a load: built once, sent repeatedly.
 
 use super::view::{self, Checked};
 use crate::client::Session;
@@ -14,18 +14,18 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{DataValue, NodeId, Variant};
 
-/// Requests of one kind, with how to change them from time to time and how to look at the answers.
+/// Requests of one kind, with functions to modify them and to check answers.
 pub(crate) struct Operation<R> {
     /// Client k sends request k modulo their number.
     requests: Vec<R>,
-    /// Changes a request before it is sent; the number goes up with every request.
+    /// Modifies a request before it is sent; the number increases with every request.
     prepare: fn(&mut R, u64),
     /// Counts Bad results.
     check: fn(&Reply<'_>) -> Checked,
 }
 
 impl<R: Request> Operation<R> {
-    /// The request of a client, ready to be sent.
+    /// The request of a client, ready to send.
     #[inline]
     pub(crate) fn request(&mut self, client: usize, number: u64) -> Option<&mut R> {
         let count = self.requests.len().max(1);
@@ -34,20 +34,20 @@ impl<R: Request> Operation<R> {
         Some(request)
     }
 
-    /// What looks at answers.
+    /// The function that checks answers.
     pub(crate) fn checker(&self) -> fn(&Reply<'_>) -> Checked {
         self.check
     }
 }
 
-/// Groups of `batch` nodes; with fewer nodes, nodes are repeated within a group.
+/// Groups of `batch` nodes; nodes are repeated if there are fewer.
 fn groups(nodes: &[NodeId], batch: u32) -> Vec<Vec<NodeId>> {
     let batch = batch as usize;
     let count = (nodes.len() / batch.max(1)).max(1);
     (0..count).map(|group| nodes.iter().cycle().skip(group * batch).take(batch).cloned().collect()).collect()
 }
 
-/// Reads values with both timestamps, as they are.
+/// Reads values with both timestamps.
 pub(crate) fn read(nodes: &[NodeId], batch: u32) -> Operation<ReadRequest> {
     let requests = groups(nodes, batch).into_iter().map(|group| ReadRequest {
         timestamps_to_return: TimestampsToReturn::BOTH,
@@ -76,7 +76,7 @@ pub(crate) fn browse(nodes: &[NodeId], batch: u32) -> Operation<BrowseRequest> {
     Operation { requests: requests.collect(), prepare: |_, _| {}, check: view::browse }
 }
 
-/// Writes values of the type that each node has now; numbers count up.
+/// Writes values of the current type of each node; numbers count up.
 pub(crate) fn write(
     session: &mut Session,
     nodes: &[NodeId],
@@ -109,10 +109,10 @@ pub(crate) fn write(
     Ok(Operation { requests: requests.collect(), prepare: count_up, check: view::write })
 }
 
-/// Gives every number of a request a new value, so that subscribers see a change.
+/// Changes all numbers of a request, so that subscribers see a change.
 fn count_up(request: &mut WriteRequest, number: u64) {
     for write in &mut request.nodes_to_write {
-        // Wrapping and rounding are welcome: any other value will do.
+        // Wrapping and rounding are acceptable, because any different value will do.
         match &mut write.value.value {
             Some(Variant::Boolean(value)) => *value = number & 1 == 1,
             Some(Variant::SByte(value)) => *value = number as i8,

@@ -1,4 +1,4 @@
-//! Looks at answers without building them: a generator that allocates for every value would measure itself.
+//! Checks answers without building them: allocating for every value would make the generator the bottleneck.
 
 use taktwerk_client::Reply;
 use taktwerk_types::{
@@ -6,12 +6,12 @@ use taktwerk_types::{
     UaString, UtcTime,
 };
 
-/// What an answer holds.
+/// Result of checking an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Checked {
     /// Operations with a Bad status.
     pub(crate) bad: u64,
-    /// The first of them.
+    /// The first Bad status.
     pub(crate) first: Option<StatusCode>,
 }
 
@@ -24,7 +24,7 @@ impl Checked {
     }
 }
 
-/// The number of results and a decoder that stands at the first.
+/// The number of results, and a decoder positioned at the first one.
 fn results<'a>(reply: &Reply<'a>, min_len: usize) -> Result<(usize, Decoder<'a>), DecodeError> {
     let (_, body) = reply.wire().ok_or(DecodeError::Invalid("an answer that was joined"))?;
     let mut decoder = Decoder::new(body, DecodeLimits { array_len_max: u32::MAX, ..DecodeLimits::DEFAULT });
@@ -57,17 +57,17 @@ fn look(
     checked
 }
 
-/// A ReadResponse. Numbers are decoded without heap.
+/// Checks a ReadResponse. Numbers are decoded without heap allocations.
 pub(crate) fn read(reply: &Reply<'_>) -> Checked {
     look(reply, DataValue::MIN_LEN, |decoder| DataValue::decode(decoder).map(|value| value.status()))
 }
 
-/// A WriteResponse.
+/// Checks a WriteResponse.
 pub(crate) fn write(reply: &Reply<'_>) -> Checked {
     look(reply, StatusCode::MIN_LEN, |decoder| u32::decode(decoder).map(StatusCode))
 }
 
-/// A BrowseResponse.
+/// Checks a BrowseResponse.
 pub(crate) fn browse(reply: &Reply<'_>) -> Checked {
     use taktwerk_schema::BrowseResult;
     look(reply, BrowseResult::MIN_LEN, |decoder| {

@@ -1,5 +1,5 @@
-//! One client with a large subscription beside the others, on a thread of its own. It can stop reading: then its
-//! messages pile up in the kernel until the server cannot send any more, which must be nobody else's concern.
+//! One client with a large subscription in addition to the others, on its own thread. It can stop reading: then its
+//! messages pile up in the kernel until the server cannot send any more. This must not affect the other clients.
 
 use super::{Found, Subscribe, find_nodes, item, params};
 use crate::client::session;
@@ -15,12 +15,12 @@ use taktwerk_net::client::BlockingClient;
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::PublishRequest;
 
-/// Publish requests sent before it stops reading, so that the server has something to answer for a while. Servers
-/// accept at least so many.
+/// Publish requests sent before it stops reading, so that the server has requests to answer for a while. Servers accept
+/// at least this many.
 const REQUESTS_AHEAD: usize = 90;
-/// How long creating the items may take.
+/// Timeout for creating the items.
 const SET_UP: Duration = Duration::from_secs(30);
-/// How long each turn of the reading loop takes at most.
+/// Maximum duration of one turn of the reading loop.
 const TURN: Duration = Duration::from_millis(50);
 
 /// The client's thread.
@@ -31,7 +31,7 @@ pub(super) struct Heavy {
 }
 
 impl Heavy {
-    /// Connects, creates the items and begins to read.
+    /// Connects, creates the items and starts reading.
     pub(super) fn start(
         arguments: &Subscribe,
         items: u32,
@@ -55,7 +55,7 @@ impl Heavy {
                 ask_ahead(&mut client);
             }
             while !ended.load(Ordering::Relaxed) {
-                // The connection stays open, and nobody reads from it.
+                // The connection stays open, but is not read.
                 std::thread::sleep(TURN);
             }
         });
@@ -64,7 +64,7 @@ impl Heavy {
         Ok(Self { stop_reading, end, thread: Some(thread) })
     }
 
-    /// Stops reading for good.
+    /// Stops reading permanently.
     pub(super) fn stop_reading(&self) {
         self.stop_reading.store(true, Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl Drop for Heavy {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic has been printed by the thread itself.
+            // A panic has already been printed by the thread.
             let _ = thread.join();
         }
     }
@@ -117,14 +117,14 @@ fn subscribe(
     Ok(())
 }
 
-/// Sends many Publish requests and does not wait for their answers.
+/// Sends many Publish requests without waiting for their answers.
 fn ask_ahead(client: &mut BlockingClient) {
     for _ in 0..REQUESTS_AHEAD {
         if client.core().request(&mut PublishRequest::default(), None, monotonic()).is_err() {
             return;
         }
     }
-    // One turn that is over at once: it sends and receives at most once.
+    // One short turn, which sends and receives at most once.
     let mut sink = EventQueue::default();
     client.run_until(monotonic() + Duration::from_micros(1), &mut sink);
 }

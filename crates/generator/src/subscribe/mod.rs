@@ -1,4 +1,4 @@
-//! `bench subscribe`: many clients watch values that change, and every item is checked for what it received.
+//! `bench subscribe`: many clients monitor changing values; the received values of every item are checked.
 
 mod heavy;
 mod observer;
@@ -29,15 +29,15 @@ use taktwerk_schema::ids::variable_ids;
 use taktwerk_types::{Instant, NodeId, Variant};
 use written::Written;
 
-/// How often loops look whether they should end.
+/// Interval for checking whether to end.
 const LOOK: u64 = 50_000_000;
-/// How long creating subscriptions and items may take without any progress.
+/// Timeout without progress for creating subscriptions and items.
 const PATIENCE: u64 = 30_000_000_000;
-/// How long what is under way may take to be done after a load has failed.
+/// How long to wait for pending operations after a load has failed.
 const SETTLE: u64 = 500_000_000;
-/// How long a subscription lives without a Publish request.
+/// Lifetime of a subscription without a Publish request.
 const LIFETIME_MS: f64 = 120_000.0;
-/// How long the first values may take after the warm-up, in publishing intervals, and at least in nanoseconds.
+/// How long the first values may take after the warm-up: publishing intervals, and a minimum in nanoseconds.
 const FIRST_VALUES: (u32, u64) = (3, 2_000_000_000);
 
 fn millis(span: Duration) -> f64 {
@@ -65,9 +65,9 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
     let ready = set_up(arguments, &mut fleet, &mut observer, &found, items, context)
         .and_then(|()| warm_up(arguments, &mut fleet, &mut observer, context));
     if ready.is_err() {
-        // Servers keep sessions whose connection is gone until they time out, which the next load would pay for. What is
-        // under way is finished first: a session that is being created cannot be closed. Why there is no load is known
-        // already, and said.
+        // Sessions of broken connections would stay on the server until their timeout and burden the next load. Pending
+        // operations complete first, because a session that is being created cannot be closed. The error of the load is
+        // already known.
         settle(&mut fleet, &mut observer);
         leave(&mut fleet, &mut observer, common.clients);
         settle(&mut fleet, &mut observer);
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
     let start = window.start();
     observer.open(start);
     run_window(arguments, &mut fleet, &mut observer, start, context)?;
-    // Twice: a message may be under way.
+    // Twice the interval, because a message may be in flight.
     let patience = nanos(pace(arguments, &observer)).saturating_mul(2);
     observer.close(clock::monotonic(), patience);
     let account = window.close()?.polling(fleet.stats().in_vain.saturating_sub(polled));
@@ -101,21 +101,21 @@ pub(crate) fn run(arguments: &Subscribe, context: &Context<'_>) -> Result<Finish
     Ok(report.finish(context, None))
 }
 
-/// Gives what is under way the time to be done.
+/// Waits for pending operations.
 fn settle(fleet: &mut Fleet, observer: &mut Observer) {
     let end = clock::monotonic() + SETTLE;
-    // Who cannot wait leaves at once.
+    // Errors are ignored: the load has failed already.
     let _ = fleet.run_until(Instant::from_nanos(end), observer);
 }
 
-/// Ends all sessions in order.
+/// Closes all sessions.
 fn leave(fleet: &mut Fleet, observer: &mut Observer, clients: u32) {
     for member in 0..clients {
         fleet.with(MemberId(member), |core, now| core.disconnect(now), observer);
     }
 }
 
-/// Receives for as long as a window lasts.
+/// Receives for the length of a window.
 fn run_window(
     arguments: &Subscribe,
     fleet: &mut Fleet,
@@ -133,12 +133,12 @@ fn run_window(
     Ok(())
 }
 
-/// What is monitored.
+/// The monitored nodes.
 struct Found {
     nodes: Vec<NodeId>,
-    /// How many items are created with one request: as many as was asked for, or as the server takes.
+    /// Items per request: as requested, or up to the server's limit.
     per_request: usize,
-    /// Whether source timestamps are made when the server samples.
+    /// Whether the server sets source timestamps when it samples.
     is_stamped_when_sampled: bool,
 }
 
@@ -165,7 +165,7 @@ fn find_nodes(arguments: &Subscribe, context: &Context<'_>) -> Result<Found, Gen
     Ok(Found { nodes, per_request: per_request.min(taken), is_stamped_when_sampled })
 }
 
-/// MaxMonitoredItemsPerCall of a server that has it and means something by it (Part 5 §6.3.11).
+/// MaxMonitoredItemsPerCall of a server, if it is set and not zero (Part 5 §6.3.11).
 fn items_per_call(session: &mut Session) -> Result<Option<usize>, GeneratorError> {
     let limit = variable_ids::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_MONITORED_ITEMS_PER_CALL;
     let node_id = NodeId::numeric(0, limit);
@@ -175,7 +175,7 @@ fn items_per_call(session: &mut Session) -> Result<Option<usize>, GeneratorError
     })
 }
 
-/// A request for an item of these loads.
+/// The request for a monitored item.
 fn item(arguments: &Subscribe, node: &NodeId, client_handle: u32) -> MonitoredItemCreateRequest {
     let sampling = arguments.sampling.unwrap_or(arguments.interval);
     values::monitored(node.clone(), client_handle, sampling, arguments.queue)
@@ -188,7 +188,7 @@ fn params(arguments: &Subscribe) -> SubscriptionParams {
     SubscriptionParams { publishing_interval_ms, lifetime_count, ..SubscriptionParams::default() }
 }
 
-/// Connects all clients and creates everything.
+/// Connects all clients and creates all subscriptions and items.
 fn set_up(
     arguments: &Subscribe,
     fleet: &mut Fleet,
@@ -226,6 +226,7 @@ fn set_up(
         if progressed > done {
             (done, since) = (progressed, now);
         } else if now - since > PATIENCE {
+            // `taktwerk lab capacity` recognises this message by its first words.
             return Err(GeneratorError::Connect(format!(
                 "the server does not go on: {} of {clients} subscriptions and {} of {items} items after {} s without \
                  an answer",
@@ -246,7 +247,7 @@ fn set_up(
     }
 }
 
-/// Gives a client its share of the items: client k has the items k, k + clients, k + 2 · clients, …
+/// Creates a client's share of the items: client k has the items k, k + clients, k + 2 · clients, …
 fn add_items(
     arguments: &Subscribe,
     fleet: &mut Fleet,
@@ -282,7 +283,7 @@ fn warm_up(
     while !context.is_ended() {
         let now = clock::monotonic();
         let is_late = now > warm + patience;
-        // Items that never had a value are counted as silent in the window; waiting longer would not help them.
+        // Items without any value are counted as silent in the window; more waiting would not help.
         if now >= warm && (observer.progress.all_heard() || is_late) {
             break;
         }
@@ -295,16 +296,15 @@ fn warm_up(
     Ok(())
 }
 
-/// How often a client should hear something: as often as the server publishes, samples and changes values, whichever is the
-/// slowest.
+/// Expected interval between messages of a client: the longest of the publishing, sampling and update intervals.
 fn pace(arguments: &Subscribe, observer: &Observer) -> Duration {
     let known = observer.revised.longest_ms().into_iter().chain([arguments.update.map(millis)]).flatten();
-    // Nobody waits for a message an hour.
+    // Limit the waiting time to an hour.
     let slowest = known.fold(millis(arguments.interval), f64::max).clamp(1.0, 3_600_000.0);
     Duration::from_secs_f64(slowest / 1e3)
 }
 
-/// Runs until messages come in time, with as many values as the ones before. Returns whether they did.
+/// Runs until messages arrive in time, with as many values as the previous ones. Returns whether this happened.
 fn await_steady(
     arguments: &Subscribe,
     fleet: &mut Fleet,
@@ -325,7 +325,7 @@ fn await_steady(
             return Ok(true);
         }
     }
-    tracing::warn!("the load did not become steady; it is measured as it is");
+    tracing::warn!("the load did not become steady; measuring anyway");
     Ok(false)
 }
 
@@ -345,7 +345,7 @@ fn report(
     let per_second = notifications as f64 / account.seconds().max(1e-9);
     let is_stamped_late = observer.written.as_ref().is_some_and(Written::is_stamped_late);
     let is_stamped_when_sampled = found.is_stamped_when_sampled || is_stamped_late;
-    // A server that does not say when it published is not one that took no time.
+    // A server without a PublishTime must not appear to have no delay.
     let has_transfer = observer.unstamped == 0 || observer.transfer.count() > 0;
     let written = observer.written.as_ref();
     report.part(&Subscribed {
@@ -403,7 +403,7 @@ fn report(
         );
     }
     if observer.steady == Some(false) {
-        report.fact("steady", "no: these figures include the server's settling".to_owned());
+        report.fact("steady", "no: these figures include the start-up phase".to_owned());
     }
     if let Some(written) = written {
         report.histogram("delay", &written.delay);
@@ -423,7 +423,7 @@ fn report(
         if is_stamped_when_sampled {
             report.fact(
                 "source timestamps",
-                "made when the server samples, not when values were written: delivery does not say how old values are",
+                "set when the server samples, not when values were written: delivery does not show the age of values",
             );
         }
         if has_transfer {
@@ -452,7 +452,7 @@ fn report(
         report.fact(
             "worst item",
             format!(
-                "{} of {} ({} %), mean {}; {} items lack one and 1 %",
+                "{} of {} ({} %), mean {}; {} items below 99 % (one missing value is tolerated)",
                 summary.min_per_item,
                 figures::number(summary.expected_per_item),
                 figures::number(summary.worst_item_ratio * 100.0),

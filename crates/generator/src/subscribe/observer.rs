@@ -1,4 +1,4 @@
-//! What the clients are told: every notification is counted for its item.
+//! Receives the events of the clients, and counts notifications per item.
 
 use super::written::Written;
 use taktwerk_client::{
@@ -13,26 +13,26 @@ use taktwerk_net::client::{FleetSink, MemberId};
 use taktwerk_net::clock;
 use taktwerk_types::{Instant, StatusCode, UtcTime};
 
-/// Counts for a fleet.
+/// Counters for a fleet.
 pub(crate) struct Observer {
     pub(crate) progress: Progress,
-    /// Whether the load became steady, if that was waited for.
+    /// Whether the load became steady; `None` if this was not awaited.
     pub(crate) steady: Option<bool>,
     pub(crate) revised: Revised,
-    /// Source timestamp to the application: one sample per message.
+    /// From the source timestamp to the application: one sample per message.
     pub(crate) delivery: Times,
-    /// What values tell of their writes, if they do.
+    /// Statistics of values that contain their time of writing.
     pub(crate) written: Option<Written>,
-    /// The time at which the server says it published to the application: one sample per message.
+    /// From the server's PublishTime to the application: one sample per message.
     pub(crate) transfer: Times,
-    /// What was received since the beginning, in the window or not.
+    /// Everything received since the start, within the window or not.
     pub(crate) heard: Slice,
-    /// Nanoseconds between two messages of a client as they should be, and how far off is out of time.
+    /// Expected interval between two messages of a client in nanoseconds, and the deviation that counts as late.
     pub(crate) expected: (u64, u64),
-    /// Time between two messages of a client.
+    /// Interval between two messages of a client.
     pub(crate) intervals: Times,
     pub(crate) messages: u64,
-    /// Messages whose PublishTime is null, as node-opcua's are: nobody knows when those were made.
+    /// Messages with a null PublishTime, as node-opcua sends them.
     pub(crate) unstamped: u64,
     pub(crate) lost_messages: u64,
     /// Clients whose next message was overdue when the window closed.
@@ -52,7 +52,7 @@ pub(crate) struct Observer {
     last_begun: Vec<u64>,
     is_open: bool,
     is_closed: bool,
-    /// The wall time at which the monotonic clock showed zero.
+    /// Wall-clock time at zero of the monotonic clock.
     origin: UtcTime,
 }
 
@@ -88,14 +88,14 @@ impl Observer {
         }
     }
 
-    /// Begins the window.
+    /// Starts the window.
     pub(crate) fn open(&mut self, now: u64) {
         self.progress.open(now);
         self.is_open = true;
         self.origin = clock::origin();
     }
 
-    /// Notes how long a message was on its way, if the server says when it published it.
+    /// Records the transfer time of a message, if it has a PublishTime.
     fn stamped(&mut self, published: UtcTime, arrived: i128) {
         if published == UtcTime::NULL {
             self.unstamped += 1;
@@ -104,7 +104,7 @@ impl Observer {
         }
     }
 
-    /// Ends a first window; another one follows. Returns its delivery times.
+    /// Ends a first window and starts another one. Returns the delivery times of the first.
     pub(crate) fn start_again(&mut self) -> Times {
         self.is_open = false;
         (self.messages, self.unstamped) = (0, 0);
@@ -114,9 +114,9 @@ impl Observer {
         std::mem::take(&mut self.delivery)
     }
 
-    /// Ends it; what happens to connections afterwards is our own doing. A client that has waited for its next message for
-    /// more than `patience` nanoseconds has waited at least so long: left out, a server that stands still until the end
-    /// would have the best intervals.
+    /// Ends the window; later changes of connections are caused by the load itself. A client that has waited for its
+    /// next message for more than `patience` nanoseconds counts with that time. Otherwise a server that stalls until
+    /// the end would have the best intervals.
     pub(crate) fn close(&mut self, now: u64, patience: u64) {
         self.progress.close(now);
         for waited in
@@ -131,12 +131,12 @@ impl Observer {
         self.is_closed = true;
     }
 
-    /// Counts a message before the window opens, and whether it came in time.
+    /// Counts a message before the window opens, and whether it arrived in time.
     fn pace(&mut self, member: MemberId, at: u64) {
         let Some(begun) = self.last_begun.get_mut(member.0 as usize) else { return };
         let (interval, slip) = self.expected;
         let gap = at.saturating_sub(*begun);
-        // Some servers send what does not fit into one message in several, one right after the other.
+        // Some servers split what does not fit into one message and send the parts right after each other.
         if *begun != 0 && gap < interval.saturating_sub(slip).min(slip) {
             return;
         }
@@ -145,14 +145,14 @@ impl Observer {
         *begun = at;
     }
 
-    /// The figures. Without a known update interval, the median item is what each item should have received.
+    /// The figures. If the update interval is unknown, the median item determines the expected number of values.
     pub(crate) fn summary(&self, update_ms: Option<f64>, seconds: f64) -> ProgressSummary {
         let sampling = self.revised.sampling_ms.map_or(0.0, |extent| extent.max);
         let expected = match update_ms {
             Some(update) => seconds * 1e3 / update.max(sampling).max(1e-3),
             None => statistics::median(&self.progress.counts()).unwrap_or(0.0),
         };
-        // Only whole cycles can have been received.
+        // Only whole cycles can be received.
         self.progress.summary(expected.floor())
     }
 }
@@ -213,7 +213,7 @@ impl FleetSink for Observer {
         now: Instant,
     ) {
         let at = now.as_nanos();
-        // When the application is given it, as a subscriber of PubSub is asked as well: `now` was read when the bytes came.
+        // The time at which the application receives the value, as for PubSub; `now` was read when the bytes arrived.
         let given = clock::monotonic().as_nanos();
         let arrived = self.origin.unix_nanos() + i128::from(given);
         let mut source = None;
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_null_publish_time_is_no_time() {
+    fn a_null_publish_time_is_ignored() {
         let mut observer = Observer::new(1, 1);
         let arrived = 1_700_000_000_000_000_000;
         observer.stamped(UtcTime::NULL, arrived);
@@ -273,11 +273,11 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_at_the_end_has_waited_at_least_so_long() {
+    fn overdue_messages_count_with_their_waiting_time() {
         let second = 1_000_000_000;
         let mut observer = Observer::new(3, 3);
         observer.open(second);
-        // One that never heard anything, one that is silent for seven seconds, one whose next message is under way.
+        // A client without any message, one that is silent for seven seconds, and one whose next message is in flight.
         observer.last_message = vec![0, 3 * second, 10 * second - 50_000_000];
         observer.close(10 * second, 200_000_000);
         assert_eq!((observer.waiting, observer.intervals.count()), (1, 1));

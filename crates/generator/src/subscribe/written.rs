@@ -1,6 +1,6 @@
-//! How old values are when they arrive, by the time of their write that they tell themselves.
+//! Age of values on arrival, from the time of writing that the values contain.
 //!
-//! A source timestamp cannot say this for every server: some make it when they sample a value.
+//! Source timestamps do not show this for every server, because some set them when they sample a value.
 
 use crate::client::Session;
 use crate::error::GeneratorError;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use taktwerk_load::latency::Times;
 use taktwerk_types::{DataValue, NodeId, UtcTime, Variant};
 
-/// A number that would be an older time, or one later than now by more, is no time of a write, ns.
+/// Numbers that would be an older or a later time, in nanoseconds, are not times of writing.
 const OLDEST: i128 = 3_600_000_000_000;
 const LATEST: i128 = 1_000_000_000;
-/// Pairs of reads that look for timestamps made when values are sampled.
+/// Pairs of reads for detecting timestamps that are set when sampling.
 const PAIRS: usize = 10;
-/// Time between them, so that they meet different writes.
+/// Time between the pairs, so that they see different writes.
 const APART: Duration = Duration::from_millis(3);
 
-/// What values told.
+/// Statistics of the times in values.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     /// From the write to the application: one sample per value.
     pub(super) delay: Times,
     /// From the write to the source timestamp: one sample per value.
     pub(super) stamped: Times,
-    /// Values that tell no time.
+    /// Number of values without a time.
     pub(super) untold: u64,
 }
 
@@ -49,7 +49,7 @@ impl Written {
     }
 }
 
-/// The time that a value tells, in nanoseconds since 1970: a Double has seconds.
+/// The time in a value, in nanoseconds since 1970; a Double contains seconds.
 fn time_of(value: &Variant) -> Option<i128> {
     match value {
         Variant::Double(seconds) if seconds.is_finite() => Some((seconds * 1e9) as i128),
@@ -58,8 +58,8 @@ fn time_of(value: &Variant) -> Option<i128> {
     }
 }
 
-/// Whether the server makes source timestamps when it samples: two reads, one right after the other, then give the same
-/// value with different ones.
+/// Whether the server sets source timestamps when it samples: then two immediate reads return the same value with
+/// different timestamps.
 pub(super) fn is_stamped_when_sampled(session: &mut Session, node: &NodeId) -> Result<bool, GeneratorError> {
     let mut read = || -> Result<Option<(Variant, UtcTime)>, GeneratorError> {
         let result = session.read(vec![values::of(node.clone())])?.into_iter().next();
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_tell_when_they_were_written() {
+    fn values_contain_their_time_of_writing() {
         let second = 1_000_000_000;
         let at = 1_700_000_000 * second;
         let mut written = Written::default();

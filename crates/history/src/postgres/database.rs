@@ -1,6 +1,6 @@
-//! A PostgreSQL server of the test's own, for this crate's tests and those of the gateway, which take this file. Without the
-//! programs `initdb` and `postgres` there is none, or the test fails if TAKTWERK_TEST_POSTGRES is "required". PostgreSQL does
-//! not run as root: then it runs as the user of its package, or as nobody.
+//! Starts a PostgreSQL server for tests of this crate and of the gateway, which includes this file. Tests are skipped if the
+//! programs `initdb` and `postgres` are missing, or fail if TAKTWERK_TEST_POSTGRES is "required". PostgreSQL refuses to run as
+//! root; under root it runs as the user of its package, or as `nobody`.
 
 #![allow(dead_code, clippy::print_stderr)] // each test uses some of it; a test that is skipped says why
 
@@ -9,16 +9,16 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A database server in a folder of its own, on a Unix socket there.
+/// A database server in its own directory, reached through a Unix socket there.
 pub(crate) struct Database {
     folder: tempfile::TempDir,
     child: Child,
     owner: Option<(u32, u32)>,
-    /// Where it also listens, with TLS only.
+    /// The TCP port on which it also listens, with TLS only.
     port: Option<u16>,
 }
 
-/// Where the programs are; Debian keeps them out of the search path.
+/// The path of a program. Debian keeps these programs out of the search path.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -26,7 +26,7 @@ fn program(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// The user and group to run as, if this is root.
+/// The user and group for the server, if the tests run as root.
 fn owner(folder: &Path) -> Option<(u32, u32)> {
     if folder.metadata().unwrap().uid() != 0 {
         return None;
@@ -42,7 +42,7 @@ fn owner(folder: &Path) -> Option<(u32, u32)> {
     })
 }
 
-/// Without a server there is nothing to test, which may be all right or not.
+/// Skips the test, or fails if a database is required.
 fn skipped(why: &str) -> Option<Database> {
     assert!(std::env::var_os("TAKTWERK_TEST_POSTGRES").is_none_or(|wish| wish != "required"), "{why}");
     eprintln!("skipped: {why}");
@@ -59,12 +59,12 @@ fn command(program: &Path, owner: Option<(u32, u32)>) -> Command {
 }
 
 impl Database {
-    /// Starts one. It takes connections a moment later.
+    /// Starts a server. It accepts connections a moment later.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(None)
     }
 
-    /// Starts one that also listens on a port of this machine, with TLS: its number, the certificate and its key, as PEM.
+    /// Starts a server that also listens on a local TCP port with TLS. Certificate and key are PEM.
     pub(crate) fn start_with_tls(port: u16, certificate: &str, key: &str) -> Option<Self> {
         Self::start_with(Some((port, certificate, key)))
     }
@@ -108,27 +108,35 @@ impl Database {
             Some(port) => command.args(["-h", "127.0.0.1", "-c", "ssl=on", "-p", &port.to_string()]),
             None => command.args(["-h", ""]),
         };
+        // With TimescaleDB if it is installed: its tests are skipped otherwise.
+        let config = postgres.canonicalize().unwrap().with_file_name("pg_config");
+        let libraries = Command::new(config).arg("--pkglibdir").output();
+        let libraries = libraries.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        if libraries.is_ok_and(|libraries| Path::new(&libraries).join("timescaledb.so").is_file()) {
+            command.args(["-c", "shared_preload_libraries=timescaledb"]);
+            command.args(["-c", "timescaledb.telemetry_level=off"]);
+        }
         command.spawn().unwrap()
     }
 
-    /// Where its socket is.
+    /// The directory of its socket.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What clients connect to.
+    /// The URL for clients.
     pub(crate) fn url(&self) -> String {
         let port = self.port.map_or_else(String::new, |port| format!(" port={port}"));
         format!("host={} user=taktwerk dbname=postgres{port}", self.folder.path().display())
     }
 
-    /// Ends it as a loss of power would: with the processes that serve connections, which would finish what they do first.
+    /// Simulates a power failure: kills the processes that serve connections too, which would otherwise finish their work.
     pub(crate) fn kill(&mut self) {
         let pid = self.child.id();
         let children =
             std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         self.child.kill().unwrap();
-        // Some end by themselves when they find that they have no parent.
+        // Some exit by themselves when their parent is gone.
         let _ = Command::new("kill")
             .arg("-KILL")
             .args(children.split_whitespace())
@@ -137,17 +145,27 @@ impl Database {
         self.child.wait().unwrap();
     }
 
-    /// Starts it again after [`Self::kill`].
+    /// Starts the server again if it has ended: processes of a killed one can still have its memory.
+    pub(crate) fn start_if_ended(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.go_on();
+        }
+    }
+
+    /// Starts the server again after [`Self::kill`].
     pub(crate) fn go_on(&mut self) {
-        // What a server that was killed leaves behind.
-        std::fs::remove_file(self.folder.path().join("data/postmaster.pid")).ok();
+        // The killed server left its lock files. A process with its number would keep a new one from starting.
+        let port = self.port.unwrap_or(5432);
+        for left in ["data/postmaster.pid".to_owned(), format!(".s.PGSQL.{port}.lock")] {
+            std::fs::remove_file(self.folder.path().join(left)).ok();
+        }
         self.child = Self::run(&program("postgres").unwrap(), self.folder.path(), self.owner, self.port);
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The postmaster takes its children with it.
+        // The postmaster ends its child processes.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -9,15 +9,15 @@ use taktwerk_server::history::{
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
-/// Whose events: the ApplicationUri of the server and the node. Every server has a Server Object, so nodes alone do not tell
-/// them apart.
+/// The owner of events: the ApplicationUri of the server, and the node. Every server has a Server Object, so the node alone is
+/// ambiguous.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Of<'a> {
     pub(super) server: &'a str,
     pub(super) node: &'a str,
 }
 
-/// Events in the columns of their rows.
+/// Events as table columns.
 #[derive(Debug, Default)]
 struct Columns {
     time: Vec<SystemTime>,
@@ -50,17 +50,21 @@ impl Columns {
     }
 }
 
-/// A text as the database can keep it: without NUL.
+/// Text without NUL, which the database cannot store.
+pub(super) fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
 fn text(value: Option<&Variant>) -> Option<String> {
     let text = match value? {
         Variant::String(text) => text.as_str(),
         Variant::LocalizedText(text) => text.text.as_str(),
         _ => return None,
     };
-    Some(text.replace('\0', "\u{fffd}"))
+    Some(storable(text))
 }
 
-/// An event that is there already, whole, was sent before a connection broke.
+/// An identical event already stored comes from a retry after a broken connection.
 const INSERT: &str = "INSERT INTO taktwerk_event (server, node, time, ticks, event_id, source, severity, message, data) \
                       SELECT $1, $2, t.time, t.ticks, t.event_id, t.source, t.severity, t.message, t.data FROM unnest( \
                       $3::timestamptz[], $4::bigint[], $5::bytea[], $6::text[], $7::integer[], $8::text[], $9::bytea[]) \
@@ -86,7 +90,7 @@ pub(super) fn append(client: &mut Client, of: Of<'_>, events: &[StoredEvent]) ->
     transaction.commit()
 }
 
-/// A row of id, ticks and data. One whose data are damaged is told of and left out.
+/// A row of id, ticks and data. Damaged events are logged and skipped.
 fn event(row: &Row) -> Result<Option<(EventCursor, StoredEvent)>, postgres::Error> {
     let cursor = EventCursor { number: row.try_get(0)?, time: UtcTime::from_ticks(row.try_get(1)?) };
     let data: &[u8] = row.try_get(2)?;
@@ -99,7 +103,7 @@ fn event(row: &Row) -> Result<Option<(EventCursor, StoredEvent)>, postgres::Erro
     }
 }
 
-/// The rows behind `after`, until there are no more or `limit` is reached.
+/// The rows after `after`, until there are no more or `limit` is reached.
 pub(super) fn read(
     client: &mut Client,
     of: Of<'_>,
@@ -126,7 +130,7 @@ pub(super) fn read(
     portion::read(client, query, &parameters, limit, event)
 }
 
-/// The event of an id.
+/// The event with an EventId.
 fn known(
     transaction: &mut Transaction<'_>,
     of: Of<'_>,

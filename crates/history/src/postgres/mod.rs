@@ -1,19 +1,23 @@
 //! History in PostgreSQL: one database for many servers.
 //!
-//! Values are copied in batches. With the extension TimescaleDB the table of values is a hypertable. A connection that
-//! breaks is made again with the next batch; the recorder keeps values until then.
+//! Values are copied in batches. With the extension TimescaleDB the value table is a hypertable, and old values are compressed. A broken connection is reopened
+//! with the next batch; until then the recorder queues values.
 //!
-//! - `events`: events; `row`: values as rows; `portion`: rows in portions, so that large ones are not all held.
+//! - `annotation`: annotations; `events`: events; `row`: values as rows; `portion`: reads rows in portions to bound memory.
 //!
-//! The calls block and must not be made on a thread of an asynchronous runtime.
+//! The calls block. Do not make them on a thread of an asynchronous runtime.
 
+mod annotation;
 #[cfg(test)]
 mod database;
 mod events;
 mod portion;
+mod retention;
 mod row;
+mod schema;
 #[cfg(test)]
 mod tests;
+mod timescale;
 
 use core::fmt;
 use core::time::Duration;
@@ -27,53 +31,52 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_schema::{Annotation, HistoryUpdateType};
 use taktwerk_server::history::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, ReadLimit,
-    Sees, Span, StoreError, StoredEvent,
+    AnnotationKey, EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order,
+    Perform, ReadLimit, Sees, Span, StoreCapabilities, StoreError, StoredEvent,
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
-/// Where a database is, and who connects to it.
+/// Address of the database and credentials.
 pub use postgres::Config;
 /// Connections without TLS.
 pub use postgres::NoTls;
-/// Hosts of a [`Config`], and whether its connections have TLS.
+/// Hosts of a [`Config`], and whether its connections use TLS.
 pub use postgres::config::{Host, SslMode};
 
-/// The tables.
-pub const SCHEMA: &str = include_str!("schema.sql");
-
-/// How long a connection may take.
+/// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// When a database that answers no more is given up: a host that has lost its power does not close connections.
+/// Timeout for an unresponsive database: a host that lost power does not close its connections.
 const UNANSWERED: Duration = Duration::from_secs(30);
-/// Connections that are kept for reading.
+/// Idle connections that are kept for reading.
 const READERS_MAX: usize = 4;
 
-/// Makes a connection.
+/// Opens a connection.
 type Connect = Box<dyn Fn() -> Result<Client, StoreError> + Send + Sync>;
 
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
+    /// Whether the database compresses old values.
+    is_compressing: bool,
     connect: Connect,
-    /// Who records: the ApplicationUri of the server.
+    /// The ApplicationUri of the recording server.
     owner: String,
     keep: Duration,
     writer: Mutex<Writer>,
     readers: Mutex<Vec<Client>>,
 }
 
-/// The one who writes.
+/// The connection that writes, and its state.
 #[derive(Default)]
 struct Writer {
     client: Option<Client>,
     nodes: BTreeMap<NodeKey, i32>,
-    /// Variables that the database knows to be recorded.
+    /// Variables that are marked as recorded in the database.
     recorded: BTreeSet<i32>,
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may have a password.
+        // The address may contain a password.
         f.debug_struct("PostgresStore").field("owner", &self.owner).finish_non_exhaustive()
     }
 }
@@ -82,7 +85,7 @@ fn failed(error: &postgres::Error) -> StoreError {
     StoreError::unavailable(format!("PostgreSQL: {}", explained(error)))
 }
 
-/// What an error says: of the database itself with its hint, otherwise with its cause.
+/// The text of an error: the database's message with its hint, or the underlying cause.
 #[must_use]
 pub fn explained(error: &postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
@@ -98,22 +101,22 @@ pub fn explained(error: &postgres::Error) -> String {
 }
 
 impl PostgresStore {
-    /// Connects to a database, such as `postgresql://taktwerk@localhost/history`, and makes the tables that are missing.
-    /// `owner` is the ApplicationUri of the server that records. Values are kept for `keep`; zero is for ever. If the owner's
-    /// process did not end in order, its histories say Bad_DataLost from their last values on.
+    /// Connects to a database, such as `postgresql://taktwerk@localhost/history`, and creates missing tables. `owner` is the
+    /// ApplicationUri of the recording server. Values are kept for `keep`; zero means for ever. If the owner's process was not
+    /// shut down properly, its histories have Bad_DataLost after their last values.
     ///
     /// # Errors
-    /// The text is wrong, there is no connection, or the user may not make tables.
+    /// The URL is invalid, the connection fails, or the user may not create tables.
     pub fn open(url: &str, owner: &str, keep: Duration) -> Result<Self, StoreError> {
         let config: Config = url.parse().map_err(|error| failed(&error))?;
         Self::open_with(move || Ok(config.clone()), NoTls, owner, keep)
     }
 
-    /// Like [`Self::open`], with TLS. `config` is asked before each connection: passwords change while a server runs. What it
-    /// says of TLS counts: with [`SslMode::Require`], there are no connections without.
+    /// Like [`Self::open`], with TLS. `config` is called before each connection, because passwords change while a server runs.
+    /// Its TLS mode applies: [`SslMode::Require`] rules out connections without TLS.
     ///
     /// # Errors
-    /// There is no connection, or the user may not make tables.
+    /// The connection fails, or the user may not create tables.
     pub fn open_with<T>(
         config: impl Fn() -> Result<Config, StoreError> + Send + Sync + 'static,
         tls: T,
@@ -132,23 +135,24 @@ impl PostgresStore {
             config.keepalives_idle(UNANSWERED).tcp_user_timeout(UNANSWERED);
             config.connect(tls.clone()).map_err(|error| failed(&error))
         };
-        let store = Self {
+        let mut store = Self {
+            is_compressing: false,
             connect: Box::new(connect),
             owner: owner.to_owned(),
             keep,
             writer: Mutex::default(),
             readers: Mutex::default(),
         };
-        store.writing(|client, writer| {
-            prepare(client)?;
+        store.is_compressing = store.writing(|client, writer| {
+            let is_compressing = schema::prepare(client)?;
             mark_gaps(client, &store.owner)?;
             writer.recorded.clear();
-            Ok(())
+            Ok(is_compressing)
         })?;
         Ok(store)
     }
 
-    /// Whose events a node's are.
+    /// The owner key of a node's events.
     fn of<'a>(&'a self, node: &'a NodeKey) -> events::Of<'a> {
         events::Of { server: &self.owner, node }
     }
@@ -157,7 +161,7 @@ impl PostgresStore {
         (self.connect)()
     }
 
-    /// Runs something with the connection that writes, which is made if need be.
+    /// Runs `run` with the writing connection, which is opened if necessary.
     fn writing<T>(
         &self,
         run: impl FnOnce(&mut Client, &mut Writer) -> Result<T, postgres::Error>,
@@ -165,7 +169,13 @@ impl PostgresStore {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut client = match writer.client.take().filter(|client| !client.is_closed()) {
             Some(client) => client,
-            None => self.connect()?,
+            None => {
+                let mut client = self.connect()?;
+                if self.is_compressing {
+                    timescale::lift_limit(&mut client);
+                }
+                client
+            }
         };
         let result = run(&mut client, &mut writer).map_err(|error| failed(&error));
         if !client.is_closed() {
@@ -174,7 +184,7 @@ impl PostgresStore {
         result
     }
 
-    /// Runs something with a connection of its own.
+    /// Runs `run` with a separate connection.
     fn reading<T>(&self, run: impl Fn(&mut Client) -> Result<T, postgres::Error>) -> Result<T, StoreError> {
         let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let was_kept = kept.is_some();
@@ -184,7 +194,7 @@ impl PostgresStore {
         };
         let mut result = run(&mut client);
         if was_kept && result.is_err() && client.is_closed() {
-            // It broke while nobody used it.
+            // The connection broke while it was idle.
             client = self.connect()?;
             result = run(&mut client);
         }
@@ -196,28 +206,7 @@ impl PostgresStore {
     }
 }
 
-/// Makes what is missing.
-fn prepare(client: &mut Client) -> Result<(), postgres::Error> {
-    // Servers that start together would make the same tables.
-    client.batch_execute("SELECT pg_advisory_lock(7811)")?;
-    let result = client.batch_execute(SCHEMA).and_then(|()| hypertable(client));
-    client.batch_execute("SELECT pg_advisory_unlock(7811)")?;
-    result
-}
-
-/// With TimescaleDB, values are stored in pieces of a week, which are compressed after a week.
-fn hypertable(client: &mut Client) -> Result<(), postgres::Error> {
-    let has = client.query_opt("SELECT 1 FROM pg_extension WHERE extname = 'timescaledb'", &[])?;
-    if has.is_none() {
-        return Ok(());
-    }
-    client.batch_execute(
-        "SELECT create_hypertable('taktwerk_value', 'time', chunk_time_interval => interval '7 days', \
-         if_not_exists => true, migrate_data => true)",
-    )
-}
-
-/// What a process recorded that did not end in order is not complete.
+/// Marks the gap after the last value if the previous process was not shut down properly.
 fn mark_gaps(client: &mut Client, owner: &str) -> Result<(), postgres::Error> {
     let rows = client.query(
         "SELECT n.id, (SELECT max(ticks) FROM taktwerk_value v WHERE v.node = n.id AND v.time = \
@@ -227,7 +216,7 @@ fn mark_gaps(client: &mut Client, owner: &str) -> Result<(), postgres::Error> {
     if !rows.is_empty() {
         tracing::warn!(
             variables = rows.len(),
-            "history: the process that recorded last did not end in order; up to its last second of values is missing \
+            "history: the process that recorded last was not shut down properly; up to its last second of values is missing \
              and marked Bad_DataLost"
         );
     }
@@ -288,10 +277,11 @@ fn copy<'a>(
 }
 
 impl Writer {
-    /// The numbers of Variables; those that are new are added.
+    /// The numbers of Variables. New Variables get a number and this owner.
     fn numbers(
         &mut self,
         client: &mut Client,
+        owner: &str,
         values: &[(NodeKey, HistoryValue)],
     ) -> Result<Vec<i32>, postgres::Error> {
         let mut missing: BTreeSet<&str> = BTreeSet::new();
@@ -299,8 +289,8 @@ impl Writer {
         if !missing.is_empty() {
             let keys: Vec<&str> = missing.into_iter().collect();
             client.execute(
-                "INSERT INTO taktwerk_node (key) SELECT unnest($1::text[]) ON CONFLICT (key) DO NOTHING",
-                &[&keys],
+                "INSERT INTO taktwerk_node (key, owner) SELECT unnest($1::text[]), $2 ON CONFLICT (key) DO NOTHING",
+                &[&keys, &owner],
             )?;
             for row in client.query("SELECT key, id FROM taktwerk_node WHERE key = ANY($1)", &[&keys])? {
                 self.nodes.insert(row.try_get::<_, &str>(0)?.into(), row.try_get(1)?);
@@ -310,7 +300,7 @@ impl Writer {
     }
 }
 
-/// A number of rows, for the database.
+/// A row limit as the database's integer.
 fn limited(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -318,17 +308,21 @@ fn limited(limit: usize) -> i64 {
 const VALUE: &str = "ticks, server_ticks, status, type, value, other";
 
 impl HistoryStore for PostgresStore {
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities { time_max: self.keep, ..StoreCapabilities::ALL }
+    }
+
     fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
         if values.is_empty() {
             return Ok(());
         }
         let owner = &self.owner;
         self.writing(|client, writer| {
-            let nodes = writer.numbers(client, values)?;
+            let nodes = writer.numbers(client, owner, values)?;
             let new: Vec<i32> =
                 nodes.iter().copied().filter(|node| !writer.recorded.contains(node)).collect::<BTreeSet<_>>().into_iter().collect();
             if !new.is_empty() {
-                client.execute("UPDATE taktwerk_node SET recorded_by = $1 WHERE id = ANY($2)", &[owner, &new])?;
+                client.execute("UPDATE taktwerk_node SET recorded_by = $1, owner = $1 WHERE id = ANY($2)", &[owner, &new])?;
                 writer.recorded.extend(new);
             }
             let pairs = || nodes.iter().copied().zip(values.iter().map(|(_, value)| value));
@@ -338,7 +332,7 @@ impl HistoryStore for PostgresStore {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => transaction.rollback()?,
                 Err(error) => return Err(error),
             }
-            // Some are there already: sent before a connection broke, or with the same time.
+            // Some values exist already: sent before a connection broke, or with the same time.
             let mut transaction = client.transaction()?;
             transaction.batch_execute(
                 "CREATE TEMPORARY TABLE taktwerk_new (LIKE taktwerk_value, n bigint GENERATED ALWAYS AS IDENTITY) ON COMMIT DROP",
@@ -421,8 +415,10 @@ impl HistoryStore for PostgresStore {
         let values: Vec<(NodeKey, HistoryValue)> =
             values.into_iter().map(|value| (Arc::clone(node), value)).collect();
         self.writing(|client, writer| {
-            let nodes = writer.numbers(client, &values)?;
+            let nodes = writer.numbers(client, &self.owner, &values)?;
             let mut transaction = client.transaction()?;
+            // One change of a Variable at a time, whichever server makes it. Compressed values themselves cannot be locked.
+            transaction.execute("SELECT 1 FROM taktwerk_node WHERE id = ANY($1) FOR UPDATE", &[&nodes])?;
             let mut results = Vec::with_capacity(values.len());
             for (node, (_, value)) in nodes.into_iter().zip(&values) {
                 results.push(update(&mut transaction, node, perform, value, by)?);
@@ -434,7 +430,7 @@ impl HistoryStore for PostgresStore {
 
     fn delete(&self, node: &NodeKey, span: Span, by: &Modification) -> Result<u64, StoreError> {
         let query = format!(
-            "WITH gone AS (DELETE FROM taktwerk_value WHERE node = (SELECT id FROM taktwerk_node WHERE key = $1) \
+            "WITH gone AS (DELETE FROM taktwerk_value WHERE node = $1 \
              AND time >= $2 AND time <= $3 AND ticks BETWEEN $4 AND $5 RETURNING node, {VALUE}) \
              INSERT INTO taktwerk_modified (node, {VALUE}, changed_at, change, changed_by) \
              SELECT node, {VALUE}, $6, $7, $8 FROM gone ORDER BY ticks"
@@ -442,9 +438,13 @@ impl HistoryStore for PostgresStore {
         self.writing(|client, _| {
             let (first, last) = (row::time(span.first), row::time(span.last));
             let (key, user): (&str, &str) = (node, &by.user);
+            // Apart: a database that compresses would decompress the values of all Variables for a query within the query.
+            let row = client.query_opt("SELECT id FROM taktwerk_node WHERE key = $1", &[&key])?;
+            let Some(row) = row else { return Ok(0) };
+            let number: i32 = row.try_get(0)?;
             let kind = HistoryUpdateType::DELETE.0;
             let parameters: [&(dyn ToSql + Sync); 8] = [
-                &key,
+                &number,
                 &first,
                 &last,
                 &span.first.ticks(),
@@ -468,23 +468,11 @@ impl HistoryStore for PostgresStore {
         &self,
         node: &NodeKey,
         span: Span,
+        order: Order,
+        after: Option<&AnnotationKey>,
         limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
-        let query = "SELECT ticks, user_name, annotated_at, message FROM taktwerk_annotation WHERE node = (SELECT id \
-                     FROM taktwerk_node WHERE key = $1) AND ticks BETWEEN $2 AND $3 ORDER BY ticks";
-        self.reading(|client| {
-            let key: &str = node;
-            let parameters: [&(dyn ToSql + Sync); 3] = [&key, &span.first.ticks(), &span.last.ticks()];
-            let one = |row: &postgres::Row| {
-                let annotation = Annotation {
-                    user_name: row.try_get::<_, &str>(1)?.into(),
-                    annotation_time: UtcTime::from_ticks(row.try_get(2)?),
-                    message: row.try_get::<_, &str>(3)?.into(),
-                };
-                Ok(Some((UtcTime::from_ticks(row.try_get(0)?), annotation)))
-            };
-            portion::read(client, query, &parameters, limit, one)
-        })
+        self.reading(|client| annotation::read(client, node, span, order, after, limit))
     }
 
     fn annotate(
@@ -501,11 +489,11 @@ impl HistoryStore for PostgresStore {
         };
         let key = [(Arc::clone(node), nothing)];
         self.writing(|client, writer| {
-            let node = writer.numbers(client, &key)?.first().copied().unwrap_or_default();
+            let node = writer.numbers(client, &self.owner, &key)?.first().copied().unwrap_or_default();
             let mut transaction = client.transaction()?;
             let mut results = Vec::with_capacity(annotations.len());
             for (time, annotation) in &annotations {
-                results.push(annotate(&mut transaction, node, perform, *time, annotation)?);
+                results.push(annotation::change(&mut transaction, node, perform, *time, annotation)?);
             }
             transaction.commit()?;
             Ok(results)
@@ -554,13 +542,13 @@ impl HistoryStore for PostgresStore {
         }
         let age = i64::try_from(self.keep.as_nanos() / 100).unwrap_or(i64::MAX);
         let oldest = now.ticks().saturating_sub(age);
-        let time = row::time(UtcTime::from_ticks(oldest));
-        self.writing(|client, _| {
-            client.execute("DELETE FROM taktwerk_value WHERE time < $1", &[&time])?;
-            let events = "DELETE FROM taktwerk_event WHERE server = $1 AND ticks < $2";
-            client.execute(events, &[&self.owner, &oldest])
-        })?;
-        Ok(())
+        // Not with the connection that records: deleting many values takes long.
+        self.reading(|client| {
+            if self.is_compressing {
+                timescale::lift_limit(client);
+            }
+            retention::expire(client, &self.owner, oldest, self.is_compressing)
+        })
     }
 
     fn finish(&self) -> Result<(), StoreError> {
@@ -580,8 +568,7 @@ fn update(
     value: &HistoryValue,
     by: &Modification,
 ) -> Result<StatusCode, postgres::Error> {
-    let query =
-        format!("SELECT {VALUE} FROM taktwerk_value WHERE node = $1 AND time = $2 AND ticks = $3 FOR UPDATE");
+    let query = format!("SELECT {VALUE} FROM taktwerk_value WHERE node = $1 AND time = $2 AND ticks = $3");
     let (time, ticks) = (row::time(value.source), value.source.ticks());
     let old = transaction.query_opt(&query, &[&node, &time, &ticks])?;
     let old = old.map(|row| row::value(&row, 0)).transpose()?;
@@ -625,35 +612,4 @@ fn note(
         [&node, &c.ticks, &c.server_ticks, &c.status, &c.kind, &c.value, &c.other, &at, &kind.0, &user];
     transaction.execute(&query, &parameters)?;
     Ok(())
-}
-
-fn annotate(
-    transaction: &mut Transaction<'_>,
-    node: i32,
-    perform: Perform,
-    time: UtcTime,
-    annotation: &Annotation,
-) -> Result<StatusCode, postgres::Error> {
-    let (user, message) = (annotation.user_name.as_str(), annotation.message.as_str());
-    let (ticks, at) = (time.ticks(), annotation.annotation_time.ticks());
-    let key: [&(dyn ToSql + Sync); 4] = [&node, &ticks, &user, &at];
-    let of = "node = $1 AND ticks = $2 AND user_name = $3 AND annotated_at = $4";
-    let exists =
-        transaction.query_opt(&format!("SELECT 1 FROM taktwerk_annotation WHERE {of}"), &key)?.is_some();
-    Ok(match (perform, exists) {
-        (Perform::Insert, true) => StatusCode::BAD_ENTRY_EXISTS,
-        (Perform::Replace | Perform::Remove, false) => StatusCode::BAD_NO_ENTRY_EXISTS,
-        (Perform::Remove, true) => {
-            transaction.execute(&format!("DELETE FROM taktwerk_annotation WHERE {of}"), &key)?;
-            StatusCode::GOOD
-        }
-        (Perform::Insert | Perform::Replace | Perform::Update, _) => {
-            transaction.execute(
-                "INSERT INTO taktwerk_annotation VALUES ($1, $2, $3, $4, $5) ON CONFLICT (node, ticks, user_name, \
-                 annotated_at) DO UPDATE SET message = excluded.message",
-                &[&node, &ticks, &user, &at, &message],
-            )?;
-            if exists { StatusCode::GOOD_ENTRY_REPLACED } else { StatusCode::GOOD_ENTRY_INSERTED }
-        }
-    })
 }

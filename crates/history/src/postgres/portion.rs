@@ -1,4 +1,4 @@
-//! Rows in portions: how large they are is known when they come.
+//! Reads rows in portions, because the size of a row is known only after it arrives.
 
 use postgres::types::ToSql;
 use postgres::{Client, Row};
@@ -9,10 +9,10 @@ use taktwerk_server::history::ReadLimit;
 const FIRST: usize = 64;
 const LARGEST: usize = 16_384;
 
-/// Reads rows until there are no more or the limit is reached. `one` makes what is read of a row, if it is not damaged.
+/// Reads rows until there are no more or the limit is reached. `one` converts a row; `None` skips a damaged one.
 ///
-/// Rows are as many as the ones before them let expect to fit, and twice as many as before at most: a limit of bytes is
-/// exceeded by one portion.
+/// Each portion is sized by the average row of the one before, and is at most twice as long. So a byte limit is exceeded by at
+/// most one portion.
 pub(super) fn read<T: HeapSize>(
     client: &mut Client,
     query: &str,

@@ -1,4 +1,4 @@
-//! Values as rows.
+//! Conversion between values and rows.
 
 use core::time::Duration;
 use postgres::Row;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use taktwerk_server::history::HistoryValue;
 use taktwerk_types::{Decode, DecodeLimits, Decoder, Encode, StatusCode, UtcTime, Variant};
 
-/// A value in the columns of a row.
+/// A value as table columns.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) time: SystemTime,
@@ -18,9 +18,9 @@ pub(super) struct Columns {
     pub(super) other: Option<Vec<u8>>,
 }
 
-/// The time to the microsecond, as the database rounds it down.
+/// The time rounded down to a microsecond, as the database stores it.
 pub(super) fn time(time: UtcTime) -> SystemTime {
-    // What the database can hold: from 4713 BC, and this far into the future.
+    // The range of the database begins in 4713 BC.
     let micros = time.unix_nanos().div_euclid(1_000).clamp(-62_000_000_000_000_000, 250_000_000_000_000_000);
     let span = Duration::from_micros(u64::try_from(micros.unsigned_abs()).unwrap_or(u64::MAX));
     if micros >= 0 { SystemTime::UNIX_EPOCH + span } else { SystemTime::UNIX_EPOCH - span }
@@ -53,7 +53,7 @@ impl Columns {
     }
 }
 
-/// Reads ticks, server_ticks, status, type, value and other, from a column on.
+/// Reads the columns ticks, server_ticks, status, type, value and other, beginning at column `at`.
 pub(super) fn value(row: &Row, at: usize) -> Result<HistoryValue, postgres::Error> {
     let number: Option<f64> = row.try_get(at + 4)?;
     let other: Option<&[u8]> = row.try_get(at + 5)?;

@@ -6,8 +6,14 @@ CREATE TABLE IF NOT EXISTS taktwerk_node (
     -- The NodeId with its namespace's URI, such as nsu=urn:plant;s=Boiler.
     key text NOT NULL UNIQUE,
     -- The server that records it at the moment.
-    recorded_by text
+    recorded_by text,
+    -- The server that recorded it last. It decides how long values are kept.
+    owner text
 );
+
+-- Tables of earlier versions have no owner. Values of Variables without owner are kept.
+ALTER TABLE taktwerk_node ADD COLUMN IF NOT EXISTS owner text;
+UPDATE taktwerk_node SET owner = recorded_by WHERE owner IS NULL AND recorded_by IS NOT NULL;
 
 CREATE TABLE IF NOT EXISTS taktwerk_value (
     node integer NOT NULL,

@@ -1,5 +1,5 @@
-//! The store against a real server, which the tests start themselves. Without the programs `initdb` and `postgres` they are
-//! skipped, or fail if TAKTWERK_TEST_POSTGRES is "required".
+//! Tests of the store against a real server, which the tests start. They are skipped if the programs `initdb` and `postgres` are
+//! missing, or fail if TAKTWERK_TEST_POSTGRES is "required".
 
 use super::database::Database;
 use super::*;
@@ -7,20 +7,21 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config as ProptestConfig, TestRunner};
 use taktwerk_server::history::MemoryStore;
 
-/// A database that takes connections.
+/// A database that accepts connections.
 struct Server {
     database: Database,
 }
 
 impl Server {
     fn start() -> Option<Self> {
-        let server = Self { database: Database::start()? };
+        let mut server = Self { database: Database::start()? };
         server.wait();
         Some(server)
     }
 
-    fn wait(&self) {
+    fn wait(&mut self) {
         for _ in 0..600 {
+            self.database.start_if_ended();
             if self.database.url().parse::<Config>().unwrap().connect(NoTls).is_ok() {
                 return;
             }
@@ -67,7 +68,7 @@ fn all(store: &dyn HistoryStore, node: &NodeKey) -> Vec<HistoryValue> {
 }
 
 #[test]
-fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
+fn agrees_with_the_memory_store_and_survives_a_restart() {
     let Some(mut server) = Server::start() else { return };
     let store = server.open();
     let key: NodeKey = "nsu=urn:test;s=a".into();
@@ -86,7 +87,7 @@ fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
     let values: Vec<(NodeKey, HistoryValue)> =
         (0..).zip(values).map(|(at, one)| (Arc::clone(&key), value(at, one))).collect();
     store.append(&values).unwrap();
-    // The same once more, as after a connection that broke before the answer came.
+    // The same batch again, as after a connection that broke before the answer arrived.
     store.append(&values).unwrap();
     let found = all(&store, &key);
     assert_eq!(found.len(), values.len());
@@ -100,12 +101,17 @@ fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
         assert!(tries < 3, "the connection is not made again");
     }
     assert_eq!(all(&store, &key).len(), values.len() + 1);
-    // A second process of the same server finds that the first one did not end in order.
+    // A second process of the same server detects that the first one was not shut down properly.
     let second = server.open();
     let found = all(&second, &key);
     assert_eq!(found.last().unwrap().status, StatusCode::BAD_DATA_LOST);
     store.finish().unwrap();
 
+    agrees_with_the_model(&store, &|| {});
+}
+
+/// Random changes and reads, `between` runs before each.
+fn agrees_with_the_model(store: &PostgresStore, between: &dyn Fn()) {
     let mut runner =
         TestRunner::new(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() });
     let steps = prop::collection::vec((0u8..6, 0i64..40, 0i64..40, any::<i32>()), 1..25);
@@ -116,9 +122,10 @@ fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
             let key: NodeKey = format!("nsu=urn:test;i={}", number.get()).into();
             let model = MemoryStore::new(1_000);
             for (kind, from, to, value_of) in steps {
+                between();
                 let span = Span { first: time(from), last: time(to) };
                 let new = vec![value(from, value_of), value(to, f64::from(value_of))];
-                let both: [&dyn HistoryStore; 2] = [&store, &model];
+                let both: [&dyn HistoryStore; 2] = [store, &model];
                 match kind {
                     0 => {
                         let new: Vec<_> = new.into_iter().map(|value| (Arc::clone(&key), value)).collect();
@@ -146,14 +153,14 @@ fn it_does_what_the_one_in_memory_does_and_survives_a_restart() {
                     }
                 }
             }
-            prop_assert_eq!(all(&store, &key), all(&model, &key));
+            prop_assert_eq!(all(store, &key), all(&model, &key));
             Ok(())
         })
         .unwrap();
 }
 
 #[test]
-fn a_database_that_is_away_is_an_error_that_says_so_and_nothing_that_was_stored_is_lost() {
+fn an_unreachable_database_is_reported_and_stored_values_are_kept() {
     let Some(mut server) = Server::start() else { return };
     let store = server.open();
     let key: NodeKey = "nsu=urn:test;s=away".into();
@@ -175,7 +182,7 @@ fn a_database_that_is_away_is_an_error_that_says_so_and_nothing_that_was_stored_
     let mut nothing = Vec::new();
     assert!(store.read(&key, Span::ALL, Order::Forward, ReadLimit::count(10), &mut nothing).is_err());
     server.go_on();
-    // The recorder tries a batch that failed again and again.
+    // The recorder retries a failed batch.
     let mut tries = 0;
     while stored < 10_000 {
         match append(stored) {
@@ -193,12 +200,12 @@ fn a_database_that_is_away_is_an_error_that_says_so_and_nothing_that_was_stored_
 }
 
 #[test]
-fn events_are_what_the_store_in_memory_has() {
+fn events_agree_with_the_memory_store() {
     use crate::event_tests::{NODE, agrees_with_memory, event, events_between};
     let Some(mut server) = Server::start() else { return };
     let store = server.open();
     agrees_with_memory(&store);
-    // The same once more, as after a connection that broke before the answer came: nothing is there twice.
+    // The same batch again, as after a connection that broke before the answer arrived: no event is stored twice.
     let node: NodeKey = NODE.into();
     store.append_events(&node, &[event(40, 5), event(200, 1), event(41, 5)]).unwrap();
     assert_eq!(events_between(&store, (2, 15), Order::Forward, 10).len(), 42);
@@ -211,7 +218,7 @@ fn events_are_what_the_store_in_memory_has() {
     other.maintain(UtcTime::from_ticks(15)).unwrap();
     assert!(events_between(&other, (0, 100), Order::Forward, 10).is_empty());
     assert_eq!(events_between(&store, (2, 15), Order::Forward, 10).len(), 42);
-    // What is committed survives, and queries find what they may want to show.
+    // Committed events survive a restart, and SQL queries find the columns.
     server.restart();
     let late = || store.append_events(&node, &[event(300, 1)]);
     let mut tries = 0;
@@ -229,4 +236,155 @@ fn events_are_what_the_store_in_memory_has() {
     assert_eq!(events_between(&keep, (2, 15), Order::Forward, 10).len(), 18);
     keep.maintain(UtcTime::from_ticks(1_000)).unwrap();
     assert_eq!(events_between(&keep, (2, 100), Order::Forward, 10), []);
+}
+
+#[test]
+fn annotations_are_kept_through_the_services() {
+    use crate::annotation_tests::{are_kept_through_the_services, pages_are_complete};
+    let Some(mut server) = Server::start() else { return };
+    let store = server.open();
+    pages_are_complete(&store);
+    are_kept_through_the_services(Arc::new(server.open()));
+    // Annotations survive a restart of the database.
+    server.restart();
+    let node: NodeKey = "nsu=urn:test:annotations;s=Level".into();
+    let read = || store.annotations(&node, Span::ALL, Order::Backward, None, ReadLimit::count(10));
+    let mut tries = 0;
+    let found = loop {
+        match read() {
+            Ok(found) => break found,
+            Err(error) => {
+                tries += 1;
+                assert!(tries < 5, "{error}");
+            }
+        }
+    };
+    assert_eq!(found.len(), 4);
+    assert_eq!(found[0].1.message.as_str(), "a\u{fffd}b");
+}
+
+#[test]
+fn each_server_decides_how_long_its_values_are_kept() {
+    let Some(server) = Server::start() else { return };
+    let open = |owner, keep| PostgresStore::open(&server.database.url(), owner, keep).unwrap();
+    let (short, long) = (open("urn:short", Duration::from_nanos(500)), open("urn:long", Duration::ZERO));
+    let keys: [NodeKey; 2] = ["nsu=urn:short;s=a".into(), "nsu=urn:long;s=a".into()];
+    for (store, key) in [&short, &long].into_iter().zip(&keys) {
+        let values: Vec<_> = (0..100).map(|at| (Arc::clone(key), value(at, at as f64))).collect();
+        store.append(&values).unwrap();
+        store.update(key, Perform::Replace, vec![value(5, 1.0), value(99, 1.0)], &by()).unwrap();
+    }
+    short.maintain(time(99)).unwrap();
+    // Another Variable that was only changed, and values that cannot be deleted: the rest expires all the same.
+    let changed: NodeKey = "nsu=urn:short;s=changed".into();
+    short.update(&changed, Perform::Insert, vec![value(5, 1.0)], &by()).unwrap();
+    let mut client = server.database.url().parse::<Config>().unwrap().connect(NoTls).unwrap();
+    client
+        .batch_execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$; \
+             CREATE TRIGGER refuse BEFORE DELETE ON taktwerk_value EXECUTE FUNCTION refuse()",
+        )
+        .unwrap();
+    assert!(short.maintain(time(99)).unwrap_err().to_string().contains("not now"));
+    let modified_of =
+        |key| short.read_modified(key, Span::ALL, Order::Forward, 0, ReadLimit::NONE).unwrap().len();
+    assert_eq!((modified_of(&changed), all(&short, &changed).len()), (0, 1));
+    client.batch_execute("DROP TRIGGER refuse ON taktwerk_value").unwrap();
+    short.maintain(time(99)).unwrap();
+    assert_eq!(all(&short, &changed).len(), 0);
+    // 500 ns are 5 ticks; values are 3 ticks apart. The database's times, which decide, are in µs.
+    let modified = |store: &PostgresStore, key| {
+        store.read_modified(key, Span::ALL, Order::Forward, 0, ReadLimit::NONE).unwrap().len()
+    };
+    assert!((2..=6).contains(&all(&short, &keys[0]).len()));
+    assert_eq!(modified(&short, &keys[0]), 1);
+    assert_eq!((all(&long, &keys[1]).len(), modified(&long, &keys[1])), (100, 2));
+}
+
+#[test]
+fn a_server_starts_and_others_read_while_the_database_is_dumped() {
+    let Some(server) = Server::start() else { return };
+    let first = server.open();
+    first.append(&[("nsu=urn:test;s=a".into(), value(1, 1.0))]).unwrap();
+    let mut dump = server.database.url().parse::<Config>().unwrap().connect(NoTls).unwrap();
+    let mut dump = dump.transaction().unwrap();
+    // What pg_dump holds until it ends.
+    for table in ["node", "value", "modified", "annotation", "event"] {
+        dump.batch_execute(&format!("LOCK TABLE taktwerk_{table} IN ACCESS SHARE MODE")).unwrap();
+    }
+    let (done, is_done) = std::sync::mpsc::channel();
+    let url = server.database.url();
+    std::thread::spawn(move || {
+        let second = PostgresStore::open(&url, "urn:second", Duration::ZERO).unwrap();
+        second.append(&[("nsu=urn:second;s=a".into(), value(1, 1.0))]).unwrap();
+        done.send(all(&second, &"nsu=urn:test;s=a".into()).len()).unwrap();
+    });
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok(1));
+    assert_eq!(all(&first, &"nsu=urn:second;s=a".into()).len(), 1);
+    dump.rollback().unwrap();
+}
+
+/// With the extension, where it is installed: it is in no package of Debian.
+#[test]
+#[allow(clippy::print_stderr)] // a test that is skipped says why
+fn compressed_values_are_read_changed_and_expire() {
+    let Some(server) = Server::start() else { return };
+    let mut client = server.database.url().parse::<Config>().unwrap().connect(NoTls).unwrap();
+    if let Err(error) = client.batch_execute("CREATE EXTENSION timescaledb") {
+        eprintln!("skipped: {}", explained(&error));
+        return;
+    }
+    let store = server.open();
+    let compress = |client: &mut Client| {
+        let chunks = "SELECT count(compress_chunk(chunk, if_not_compressed => true)) FROM show_chunks('taktwerk_value') chunk";
+        client.query_one(chunks, &[]).unwrap().get::<_, i64>(0)
+    };
+    let policy = "SELECT count(*) FROM timescaledb_information.jobs WHERE proc_name = 'policy_compression'";
+    assert_eq!(client.query_one(policy, &[]).unwrap().get::<_, i64>(0), 1);
+    let key: NodeKey = "nsu=urn:test;s=many".into();
+    // More than the extension decompresses by itself for one change.
+    let many = 150_000;
+    let other: NodeKey = "nsu=urn:other;s=many".into();
+    let others = PostgresStore::open(&server.database.url(), "urn:other", Duration::ZERO).unwrap();
+    for (store, key) in [(&store, &key), (&others, &other)] {
+        for from in (0..many).step_by(10_000) {
+            let batch: Vec<_> =
+                (from..from + 10_000).map(|at| (Arc::clone(key), value(at, at as f64))).collect();
+            store.append(&batch).unwrap();
+        }
+    }
+    assert_eq!(compress(&mut client), 1);
+    let size = "SELECT before_compression_total_bytes, after_compression_total_bytes FROM \
+                hypertable_compression_stats('taktwerk_value')";
+    let row = client.query_one(size, &[]).unwrap();
+    let (before, after): (i64, i64) = (row.get(0), row.get(1));
+    assert!(after * 4 < before, "{before} bytes before, {after} after");
+    assert_eq!(all(&store, &key).len(), many as usize);
+    drop(store);
+    // A new start finds the settings, and the same batch again is stored once.
+    let day = 24 * 3_600 * 10_000_000 / 3;
+    let store = PostgresStore::open(&server.database.url(), "urn:test", Duration::from_hours(24)).unwrap();
+    store.append(&[(Arc::clone(&key), value(7, 7.0)), (Arc::clone(&key), value(day, 7.0))]).unwrap();
+    assert_eq!(all(&store, &key).len(), many as usize + 2, "one for the gap, one of the next day");
+    // Neither changes nor expiry decompress what belongs to others.
+    let chunk: String = client
+        .query_one("SELECT show_chunks('taktwerk_value')::text ORDER BY 1 LIMIT 1", &[])
+        .unwrap()
+        .get(0);
+    let decompressed = format!(
+        "SELECT count(*) FROM ONLY {chunk} WHERE node = (SELECT id FROM taktwerk_node WHERE key = '{other}')"
+    );
+    store.delete(&key, Span { first: time(0), last: time(50_000) }, &by()).unwrap();
+    store.maintain(time(day + day / 2)).unwrap();
+    assert!(all(&store, &key).len() > many as usize / 2, "only whole days expire");
+    store.maintain(time(2 * day)).unwrap();
+    assert_eq!(all(&store, &key).len(), 1);
+    assert_eq!(client.query_one(&decompressed, &[]).unwrap().get::<_, i64>(0), 0);
+    assert_eq!(all(&others, &other).len(), many as usize);
+    drop(store);
+    let store = server.open();
+    let other = std::cell::RefCell::new(client);
+    agrees_with_the_model(&store, &|| {
+        compress(&mut other.borrow_mut());
+    });
 }

@@ -1,4 +1,4 @@
-//! Chunks of a Variable: they do not overlap, and each holds up to [`CHUNK_LEN`] values in the order of their times.
+//! Chunks of a Variable. Chunks do not overlap; each holds up to [`CHUNK_LEN`] values in order of time.
 
 use super::{CHUNK_BYTES, CHUNK_LEN, lost};
 use crate::chunk;
@@ -7,12 +7,12 @@ use taktwerk_server::account::HeapSize;
 use taktwerk_server::history::{HistoryValue, Order, ReadLimit, Span};
 use taktwerk_types::UtcTime;
 
-/// A row.
+/// A chunk as a database row.
 pub(super) struct Found {
     pub(super) id: i64,
     pub(super) first: i64,
     pub(super) last: i64,
-    /// How many values.
+    /// The number of values.
     pub(super) count: u32,
     data: Vec<u8>,
 }
@@ -28,7 +28,7 @@ impl Found {
         })
     }
 
-    /// Appends its values. A damaged chunk is a place where values are lost.
+    /// Appends the values of the chunk. For a damaged chunk, appends one Bad_DataLost value instead.
     pub(super) fn decode(&self, node: u32, out: &mut Vec<HistoryValue>) {
         if let Err(error) = chunk::decode(&self.data, out) {
             tracing::error!(node, chunk = self.id, values = self.count, %error, "history: values are lost");
@@ -101,7 +101,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Sorts values by time; of several with one time the last stays.
+/// Sorts values by time. Of several values with the same time the last is kept.
 pub(super) fn sort(values: &mut Vec<HistoryValue>) {
     if values.windows(2).all(|pair| matches!(pair, [one, other] if one.source < other.source)) {
         return;
@@ -111,7 +111,7 @@ pub(super) fn sort(values: &mut Vec<HistoryValue>) {
     values.dedup_by_key(|value| value.source);
 }
 
-/// Joins two sorted lists and appends values until `limit` is reached; at the same time `newer` counts.
+/// Merges two sorted lists and appends values until `limit` is reached. For equal times, `newer` wins.
 pub(super) fn merge(
     older: Vec<HistoryValue>,
     newer: Vec<HistoryValue>,
@@ -139,8 +139,8 @@ pub(super) fn merge(
     out.extend(limit.of(next));
 }
 
-/// Adds values of a Variable, in any order. They go into one chunk after the other: times can lie as far apart as a client
-/// likes, and with them all chunks of the Variable in between.
+/// Adds values of a Variable, in any order, one chunk at a time. Clients choose source times, so one request can span all chunks
+/// of the Variable; opening all of them at once would need unbounded memory.
 pub(super) fn add(
     connection: &Connection,
     node: u32,
@@ -151,7 +151,7 @@ pub(super) fn add(
         let end = next_first(connection, node, time)?;
         let here = values.partition_point(|value| end.is_none_or(|end| value.source.ticks() < end));
         let behind = values.split_off(here);
-        // The chunk that they fall into, or the one before them if there is room in it.
+        // The chunk that covers the values, or the previous one if it has free space.
         let has_room =
             |found: &Found| found.count as usize + here <= CHUNK_LEN && found.data.len() <= CHUNK_BYTES / 2;
         match before(connection, node, time)?.filter(|found| time <= found.last || has_room(found)) {
@@ -169,7 +169,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// The chunk that a time falls into, or the last one that begins before it.
+/// The chunk that covers a time, or the last one that begins before it.
 pub(super) fn before(
     connection: &Connection,
     node: u32,
@@ -179,7 +179,7 @@ pub(super) fn before(
     connection.prepare_cached(&query)?.query_row(params![node, time], Found::of).optional()
 }
 
-/// Where the next chunk behind a time begins.
+/// The start of the next chunk after a time.
 pub(super) fn next_first(
     connection: &Connection,
     node: u32,
@@ -213,7 +213,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Cuts a list into pieces that end with the one with which they have so many bytes.
+/// Splits a list into pieces; each ends with the value that reaches the byte limit.
 pub(super) fn small<T>(
     list: &[T],
     bytes: impl Fn(&T) -> usize + Clone,

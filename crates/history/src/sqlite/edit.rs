@@ -5,20 +5,22 @@ use crate::chunk;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use std::collections::BTreeMap;
 use taktwerk_schema::{Annotation, HistoryUpdateType};
-use taktwerk_server::history::{HistoryValue, Modification, ModifiedValue, Order, Perform, ReadLimit, Span};
+use taktwerk_server::history::{
+    AnnotationKey, HistoryValue, Modification, ModifiedValue, Order, Perform, ReadLimit, Span,
+};
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// A Variable whose history is being changed. All its values are in chunks.
+/// A change of one Variable's history. All its values are in chunks.
 pub(super) struct Edit<'a> {
     pub(super) transaction: &'a Transaction<'a>,
     pub(super) node: u32,
 }
 
-/// The values of a chunk, and the times that belong into it.
+/// The values of an open chunk, and the times that belong to it.
 struct Open {
     id: Option<i64>,
     values: BTreeMap<UtcTime, HistoryValue>,
-    /// The next chunk begins here.
+    /// The start of the next chunk.
     end: Option<i64>,
     is_changed: bool,
 }
@@ -31,7 +33,7 @@ impl Edit<'_> {
         by: &Modification,
     ) -> Result<Vec<StatusCode>, rusqlite::Error> {
         let mut results = vec![StatusCode::GOOD; values.len()];
-        // In the order of time, so that each chunk is opened once; those of one time stay in theirs.
+        // In order of time, so that each chunk is opened once. The sort is stable for equal times.
         let mut sorted: Vec<(usize, HistoryValue)> = values.into_iter().enumerate().collect();
         sorted.sort_by_key(|(_, value)| value.source);
         let mut open: Option<Open> = None;
@@ -74,7 +76,7 @@ impl Edit<'_> {
         Ok(results)
     }
 
-    /// The chunk that a time belongs into: the last one that begins before it, or the first one.
+    /// The chunk that a time belongs to: the last one that begins before it, or the first one.
     fn open(&self, time: i64) -> Result<Open, rusqlite::Error> {
         let found = chunks::before(self.transaction, self.node, time)?;
         let end = chunks::next_first(self.transaction, self.node, time)?;
@@ -220,16 +222,32 @@ pub(super) fn read_modified(
     Ok(out)
 }
 
+/// The annotations of a span, after `after` in reading order, until the limit is reached.
 pub(super) fn annotations(
     connection: &Connection,
     node: u32,
     span: Span,
+    order: Order,
+    after: Option<&AnnotationKey>,
     limit: ReadLimit,
 ) -> Result<Vec<(UtcTime, Annotation)>, rusqlite::Error> {
-    let query = "SELECT time, user, at, message FROM annotation WHERE node = ? AND time BETWEEN ? AND ? \
-                 ORDER BY time LIMIT ?";
-    let mut statement = connection.prepare_cached(query)?;
-    let parameters = params![node, span.first.ticks(), span.last.ticks(), limited(limit.count)];
+    let (sign, direction) = if order == Order::Forward { (">", "ASC") } else { ("<", "DESC") };
+    let query = format!(
+        "SELECT time, user, at, message FROM annotation WHERE node = ?1 AND time BETWEEN ?2 AND ?3 \
+         AND (?4 OR (time, user, at) {sign} (?5, ?6, ?7)) \
+         ORDER BY time {direction}, user {direction}, at {direction} LIMIT ?8"
+    );
+    let mut statement = connection.prepare_cached(&query)?;
+    let parameters = params![
+        node,
+        span.first.ticks(),
+        span.last.ticks(),
+        after.is_none(),
+        after.map_or(0, |after| after.time.ticks()),
+        after.map_or("", |after| &after.user),
+        after.map_or(0, |after| after.annotation_time.ticks()),
+        limited(limit.count),
+    ];
     let rows = statement.query_map(parameters, |row| {
         let annotation = Annotation {
             user_name: row.get::<_, String>(1)?.as_str().into(),
@@ -251,7 +269,7 @@ pub(super) fn annotations(
     Ok(out)
 }
 
-/// A number of rows for SQLite.
+/// A row limit as SQLite's integer.
 fn limited(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

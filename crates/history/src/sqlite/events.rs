@@ -6,7 +6,7 @@ use taktwerk_server::history::{
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime};
 
-/// Files that were made before there were events get the table when they are opened.
+/// Opening an older file without this table creates it.
 pub(super) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS event (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -68,7 +68,7 @@ pub(super) fn read(
     let rows = statement.query_map(params![node, first, last, after.time.ticks(), after.number], row)?;
     let mut found = Vec::new();
     for one in rows {
-        // Rows are read one by one. If the limit is not reached there are no more, whether some were damaged or not.
+        // Below the limit there are no more rows, whether or not some were damaged.
         if limit.is_reached() {
             break;
         }
@@ -84,7 +84,7 @@ pub(super) fn read(
     Ok(found)
 }
 
-/// The event of an id.
+/// The event with an EventId.
 fn known(
     transaction: &Transaction<'_>,
     node: &str,

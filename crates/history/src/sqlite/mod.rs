@@ -1,8 +1,8 @@
 //! History in a SQLite file.
 //!
-//! New values are written in batches, one row for the values of all Variables that came together: after a crash everything
-//! that was appended is there. They are also held in memory until a Variable has enough of them for a chunk, a row of
-//! compressed values in which they are found. Batches whose values are all in chunks are deleted.
+//! New values are written in batches: one row holds the values of all Variables that arrived together. So all appended values
+//! survive a crash. Values also stay in memory until a Variable has enough of them for a chunk, an indexed row of compressed
+//! values. Batches are deleted when all their values are in chunks.
 //!
 //! - `events`: events; `schema`: the tables; `chunks`: finding, reading and changing chunks; `edit`: updates, deletions and annotations.
 
@@ -14,7 +14,7 @@ mod schema;
 mod tests;
 
 use crate::chunk;
-use crate::lock::FileLock;
+use crate::lock::{lock, make_private};
 use core::fmt;
 use core::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -25,42 +25,42 @@ use std::thread::yield_now;
 use taktwerk_schema::Annotation;
 use taktwerk_server::account::HeapSize;
 use taktwerk_server::history::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, ReadLimit,
-    Sees, Span, StoreError, StoredEvent,
+    AnnotationKey, EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order,
+    Perform, ReadLimit, Sees, Span, StoreCapabilities, StoreError, StoredEvent,
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
 /// Values of a full chunk.
 const CHUNK_LEN: usize = 1_024;
-/// Bytes of the values of a full chunk, beside the values themselves: arrays and texts. Those of a chunk are read together.
+/// Bytes of the arrays and texts in a full chunk, in addition to the values themselves. A chunk is read as a whole.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Bytes that arrays and texts take in memory before all values are put into chunks.
+/// Bytes of arrays and texts in memory at which all values are moved into chunks.
 const PENDING_BYTES_MAX: usize = 64 << 20;
 /// Bytes of arrays and texts in a row of a batch.
 const BATCH_BYTES: usize = 8 << 20;
-/// Values that are held in memory before all of them are put into chunks.
+/// Values in memory at which all of them are moved into chunks.
 const PENDING_MAX: usize = 4 << 20;
-/// Batches after which all values are put into chunks: at one batch per half second, ten minutes.
+/// Batches after which all values are moved into chunks: ten minutes at two batches per second.
 const BATCHES_MAX: i64 = 1_200;
-/// From this part of both limits on, each batch puts some of the oldest values into chunks, so that it is never many at once.
+/// From this fraction of both limits on, each batch moves some of the oldest values into chunks, to spread the work.
 const EARLY: (u32, u32) = (3, 4);
-/// Values that a batch puts into chunks at least, if so many are due; else twice as many as it has.
+/// Due values that each batch moves into chunks; twice the batch's length if that is more.
 const PORTION_MIN: usize = 1 << 15;
-/// Values of a row: while it is made, others that share the processor wait.
+/// Values per row. Encoding a row blocks other threads on the same processor, so rows are short.
 const BATCH_LEN: usize = 4_096;
-/// Variables that are written together have not all full chunks at once: some chunks are shorter by up to so many values.
+/// Shortens some chunks by up to so many values, so that Variables written together do not fill their chunks at the same time.
 const STAGGER: usize = 128;
-/// Connections that are kept for reading.
+/// Idle connections that are kept for reading.
 const READERS_MAX: usize = 4;
 /// How long a statement waits for another program that uses the file.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// How long values are kept. Zero is no limit.
+/// How long values are kept. Zero means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Values that are older are deleted.
+    /// Older values are deleted.
     pub age: Duration,
-    /// When the file is larger, the oldest values are deleted. Bytes.
+    /// Maximum size of the file in bytes; beyond it the oldest values are deleted.
     pub size: u64,
 }
 
@@ -70,9 +70,9 @@ pub struct SqliteStore {
     inner: Mutex<Inner>,
     readers: Mutex<Vec<Connection>>,
     retention: Retention,
-    /// Released behind the connections.
+    /// Released after the connections.
     #[cfg_attr(not(test), expect(dead_code, reason = "it is held"))]
-    file_lock: FileLock,
+    file_lock: taktwerk_files::FileLock,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -81,23 +81,23 @@ impl fmt::Debug for SqliteStore {
     }
 }
 
-/// The one who writes.
+/// The connection that writes, and its state.
 struct Inner {
     connection: Connection,
     nodes: BTreeMap<NodeKey, u32>,
-    /// Values that are in batches but not in chunks, by Variable.
+    /// Values that are not yet in chunks, by Variable.
     pending: BTreeMap<u32, Pending>,
     pending_len: usize,
     pending_bytes: usize,
-    /// Variables that have enough of them for a chunk.
+    /// Variables with enough pending values for a chunk.
     full: VecDeque<u32>,
-    /// The keys by number as the recorder has them, and the number that was found last: values come in the same order again
-    /// and again, and a comparison of two addresses is cheaper than one of two texts.
+    /// The keys by number, as shared with the recorder, and the number found last. Values arrive in the same order again and
+    /// again, and comparing two addresses is cheaper than comparing two texts.
     keys: Vec<Option<NodeKey>>,
     last_node: u32,
-    /// Variables of which the file says that they are recorded.
+    /// Variables that the file marks as recorded.
     marked: BTreeSet<u32>,
-    /// The number of the newest batch, and of the oldest one that is kept.
+    /// The numbers of the newest batch and of the oldest one that is kept.
     last_batch: i64,
     first_batch: i64,
 }
@@ -105,7 +105,7 @@ struct Inner {
 #[derive(Default)]
 struct Pending {
     values: Vec<HistoryValue>,
-    /// What they own.
+    /// Bytes of the arrays and texts.
     bytes: usize,
     first_batch: i64,
 }
@@ -116,7 +116,7 @@ impl Pending {
     }
 }
 
-/// Values of a Variable that are put into a chunk.
+/// The number of values at which a Variable's chunk is full.
 const fn full_len(node: u32) -> usize {
     CHUNK_LEN - (node as usize).wrapping_mul(7) % STAGGER
 }
@@ -127,18 +127,19 @@ fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
 }
 
 impl SqliteStore {
-    /// Opens a file, or makes it. If the process that used it last did not end in order, the history of every Variable that
-    /// it recorded says Bad_DataLost from the last value on.
+    /// Opens a file, or creates it. If the process that used it last was not shut down properly, the history of every Variable
+    /// that it recorded has Bad_DataLost after its last value.
     ///
     /// # Errors
-    /// The file cannot be opened, is damaged, is used by another process, or was made by a later version.
+    /// The file cannot be opened, is damaged, is used by another process, or was created by a later version.
     pub fn open(path: impl Into<PathBuf>, retention: Retention) -> Result<Self, StoreError> {
         let path = path.into();
         let error = |error: rusqlite::Error| failed(&path, &error);
+        make_private(&path)?;
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
         schema::KIND.prepare(&connection, &path)?;
-        let file_lock = FileLock::of(&path)?;
+        let file_lock = lock(&path)?;
         connection.execute_batch(events::TABLE).map_err(error)?;
         let mut inner = Inner {
             connection,
@@ -163,10 +164,10 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Puts all values into chunks and notes that nothing is missing: the end of an orderly process.
+    /// Moves all values into chunks and records that none are missing: the end of a proper shutdown.
     ///
     /// # Errors
-    /// The database cannot be written. Everything that was appended is there nevertheless.
+    /// The database cannot be written. All appended values are stored nevertheless.
     pub fn close(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
         let all: Vec<u32> = inner.pending.keys().copied().collect();
@@ -176,7 +177,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Deletes what the retention does not keep; `now` is the wall time. Gives the number of values.
+    /// Deletes values beyond the retention; `now` is the wall-clock time. Returns the number of deleted values.
     ///
     /// # Errors
     /// The database cannot be written.
@@ -185,7 +186,7 @@ impl SqliteStore {
         inner.retain(self.retention, now).map_err(|error| self.failed(&error))
     }
 
-    /// Bytes that the file has in use.
+    /// Bytes in use within the file.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -201,7 +202,7 @@ impl SqliteStore {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs something in a transaction.
+    /// Runs `run` in a transaction.
     fn changing<T>(
         &self,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error>,
@@ -216,7 +217,7 @@ impl SqliteStore {
         change().map_err(|error| self.failed(&error))
     }
 
-    /// Runs something with a connection of its own, so that readers and the writer do not wait for each other.
+    /// Runs `run` with a separate connection, so that readers and the writer do not wait for each other.
     fn reading<T>(
         &self,
         run: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
@@ -258,7 +259,7 @@ fn size(connection: &Connection) -> Result<u64, rusqlite::Error> {
 }
 
 impl Inner {
-    /// Reads the Variables and the values that are not in chunks, and marks what may be missing.
+    /// Reads the Variables and the values that are not in chunks, and marks gaps after an improper shutdown.
     fn load(&mut self, path: &Path) -> Result<(), StoreError> {
         let error = |error: rusqlite::Error| failed(path, &error);
         let mut recorded: BTreeMap<u32, i64> = BTreeMap::new();
@@ -328,7 +329,7 @@ impl Inner {
         }
         tracing::warn!(
             variables = recorded.len(),
-            "history: the process that recorded last did not end in order; up to its last second of values is missing \
+            "history: the process that recorded last was not shut down properly; up to its last second of values is missing \
              and marked Bad_DataLost"
         );
         let lost: Vec<(u32, HistoryValue)> = recorded
@@ -343,7 +344,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The number of a Variable that is known.
+    /// The number of a known Variable.
     fn number(&mut self, key: &NodeKey) -> Option<u32> {
         let next = if (self.last_node as usize) < self.keys.len() { self.last_node + 1 } else { 1 };
         let expected = self.keys.get(next as usize - 1).and_then(Option::as_ref);
@@ -364,7 +365,7 @@ impl Inner {
         Some(number)
     }
 
-    /// Stores values of known Variables and of `new` ones: all of them or nothing.
+    /// Stores values of known and of `new` Variables: all of them or none.
     fn append(
         &mut self,
         values: &[(u32, &HistoryValue)],
@@ -400,7 +401,7 @@ impl Inner {
             yield_now();
         }
         let due = self.due(values.len());
-        // Everything is stored by now: if this fails, it is tried again with a later batch.
+        // The values are stored by now. If this fails, a later batch tries again.
         if !due.is_empty()
             && let Err(error) = self.seal(&due)
         {
@@ -410,7 +411,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Holds the values of a batch in memory, until they are put into chunks.
+    /// Holds the values of a batch in memory until they are moved into chunks.
     fn hold(&mut self, id: i64, values: &[(u32, &HistoryValue)]) {
         self.last_batch = id;
         let mut full = Vec::new();
@@ -432,7 +433,7 @@ impl Inner {
         self.pending_len += values.len();
     }
 
-    /// The Variables whose values are put into chunks behind a batch of so many values.
+    /// The Variables whose values are moved into chunks after a batch of `added` values.
     fn due(&mut self, added: usize) -> Vec<u32> {
         let batches = self.last_batch - self.first_batch;
         let is_much = self.pending_len > PENDING_MAX || self.pending_bytes > PENDING_BYTES_MAX;
@@ -452,7 +453,7 @@ impl Inner {
             has_room
         };
         while let Some(node) = self.full.front().copied() {
-            // It may have been put into chunks meanwhile, because its values were old.
+            // Its values may be in chunks already, because they were old.
             let full = self.pending.get(&node).filter(|pending| pending.is_full(node));
             if full.is_some_and(|pending| !take(node, pending.values.len())) {
                 break;
@@ -477,8 +478,7 @@ impl Inner {
         due
     }
 
-    /// Puts the pending values of some Variables, in the order of their numbers, into chunks, and deletes the batches that
-    /// nobody needs any more.
+    /// Moves the pending values of some Variables, sorted by number, into chunks, and deletes batches that are no longer needed.
     fn seal(&mut self, nodes: &[u32]) -> Result<(), rusqlite::Error> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for node in nodes {
@@ -501,7 +501,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The values of a Variable are in chunks.
+    /// Drops the pending values of a Variable, which are in chunks now.
     fn forget(&mut self, node: u32) {
         if let Some(pending) = self.pending.remove(&node) {
             self.pending_len -= pending.values.len();
@@ -533,7 +533,7 @@ impl Inner {
                 .optional()?
                 .flatten();
             let Some(oldest) = oldest else {
-                // Without values, the oldest events go.
+                // If there are no values, delete the oldest events.
                 let query =
                     "DELETE FROM event WHERE id IN (SELECT id FROM event ORDER BY time, id LIMIT 4096)";
                 let count = transaction.execute(query, [])?;
@@ -546,6 +546,7 @@ impl Inner {
             deleted += count(&transaction, "SELECT total(count) FROM chunk WHERE last <= ?", oldest)?;
             transaction.execute("DELETE FROM chunk WHERE last <= ?", [oldest])?;
             transaction.execute("DELETE FROM modified WHERE time <= ?", [oldest])?;
+            transaction.execute("DELETE FROM annotation WHERE time <= ?", [oldest])?;
             transaction.execute("DELETE FROM event WHERE time <= ?", [oldest])?;
             transaction.commit()?;
         }
@@ -557,7 +558,7 @@ fn count(transaction: &Transaction<'_>, query: &str, than: i64) -> Result<u64, r
     transaction.query_row(query, [than], |row| row.get::<_, f64>(0)).map(|count| count as u64)
 }
 
-/// Notes that the values of a Variable up to a batch are in chunks.
+/// Records that the values of a Variable up to a batch are in chunks.
 fn note_sealed(
     transaction: &Transaction<'_>,
     node: u32,
@@ -571,12 +572,16 @@ fn note_sealed(
     Ok(())
 }
 
-/// From here on values are missing.
+/// The mark for values that are missing from this time on.
 fn lost(time: UtcTime) -> HistoryValue {
     HistoryValue { source: time, server: time, status: StatusCode::BAD_DATA_LOST, value: Variant::Empty }
 }
 
 impl HistoryStore for SqliteStore {
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities { time_max: self.retention.age, ..StoreCapabilities::ALL }
+    }
+
     fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
         if values.is_empty() {
             return Ok(());
@@ -611,7 +616,7 @@ impl HistoryStore for SqliteStore {
         limit: ReadLimit,
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError> {
-        // First what is in memory: what goes into a chunk meanwhile is found twice, and not missed.
+        // Read the memory first: a value that moves into a chunk in between is found twice, which is harmless, and never missed.
         let (id, mut pending) = {
             let inner = self.lock();
             let Some(id) = inner.nodes.get(node).copied() else { return Ok(()) };
@@ -627,7 +632,7 @@ impl HistoryStore for SqliteStore {
         loop {
             let mut found = Vec::new();
             self.reading(|connection| chunks::read(connection, id, span, order, limit, &mut found))?;
-            // Behind the last one there may be more in chunks.
+            // Chunks may hold more values after the last one found.
             let edge = found.last().map(|last| last.source).filter(|_| limit.behind(&found).is_reached());
             let is_before = |value: &HistoryValue| match (edge, order) {
                 (None, _) => true,
@@ -637,7 +642,7 @@ impl HistoryStore for SqliteStore {
             let behind = pending.split_off(pending.partition_point(is_before));
             let before = out.len();
             chunks::merge(found, core::mem::replace(&mut pending, behind), order, limit, out);
-            // It is not reached yet if smaller values in memory have replaced some in chunks.
+            // The limit is not reached if values in memory replaced larger ones in chunks.
             limit = limit.behind(out.iter().skip(before));
             let Some(edge) = edge.filter(|_| !limit.is_reached()) else { return Ok(()) };
             match order {
@@ -722,10 +727,12 @@ impl HistoryStore for SqliteStore {
         &self,
         node: &NodeKey,
         span: Span,
+        order: Order,
+        after: Option<&AnnotationKey>,
         limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
         let Some(id) = self.lock().nodes.get(node).copied() else { return Ok(Vec::new()) };
-        self.reading(|connection| edit::annotations(connection, id, span, limit))
+        self.reading(|connection| edit::annotations(connection, id, span, order, after, limit))
     }
 
     fn annotate(

@@ -1,4 +1,4 @@
-//! The store against the one in memory, crashes, damage and full disks.
+//! Tests of the SQLite store: comparison with the store in memory, crashes, damage, full disks.
 
 use super::*;
 use proptest::prelude::*;
@@ -36,10 +36,10 @@ fn open(folder: &tempfile::TempDir) -> SqliteStore {
     SqliteStore::open(folder.path().join("history.db"), Retention::default()).unwrap()
 }
 
-/// A store whose process ends without a word: what Drop does is left out.
+/// Simulates a crash: nothing is written on drop.
 fn crash(store: SqliteStore) {
-    // The system does this when a process ends.
-    store.file_lock.release();
+    // The system releases the lock when a process ends.
+    store.file_lock.release().unwrap();
     core::mem::forget(store);
 }
 
@@ -70,7 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn it_does_what_the_one_in_memory_does(steps in prop::collection::vec(step(), 1..40)) {
+    fn agrees_with_the_memory_store(steps in prop::collection::vec(step(), 1..40)) {
         let folder = tempfile::tempdir().unwrap();
         let mut store = open(&folder);
         let model = MemoryStore::new(100_000);
@@ -122,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn many_values_are_cut_into_chunks_and_batches_go() {
+fn values_are_split_into_chunks_and_old_batches_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     for batch in 0..50i64 {
@@ -145,7 +145,7 @@ fn many_values_are_cut_into_chunks_and_batches_go() {
 }
 
 #[test]
-fn after_a_crash_everything_is_there_and_the_gap_is_marked() {
+fn values_survive_a_crash_and_the_gap_is_marked() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     append(&store, 1, (0..10).map(|at| value(at, at as f64)));
@@ -160,12 +160,12 @@ fn after_a_crash_everything_is_there_and_the_gap_is_marked() {
     append(&store, 1, [value(20, 1.0)]);
     drop(store);
     let store = open(&folder);
-    assert_eq!(all(&store, &key(1)).len(), 12, "an orderly end leaves no mark");
+    assert_eq!(all(&store, &key(1)).len(), 12, "a proper shutdown leaves no mark");
     assert_eq!(all(&store, &key(2)).len(), 2);
 }
 
 #[test]
-fn a_damaged_chunk_is_a_gap_and_the_rest_is_read() {
+fn a_damaged_chunk_reads_as_a_gap_between_the_other_values() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     append(&store, 1, (0..3_000).map(|at| value(at, at as f64)));
@@ -182,7 +182,7 @@ fn a_damaged_chunk_is_a_gap_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_nothing_else_is_lost() {
+fn a_full_disk_is_an_error_and_stored_values_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     append(&store, 1, [value(0, 1.0)]);
@@ -220,7 +220,7 @@ fn retention_by_age_and_size_deletes_the_oldest() {
 }
 
 #[test]
-fn files_of_others_are_left_alone() {
+fn files_of_other_programs_are_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
@@ -245,22 +245,27 @@ fn annotations_are_kept() {
     assert_eq!(annotate(Perform::Insert, "a"), StatusCode::GOOD_ENTRY_INSERTED);
     assert_eq!(annotate(Perform::Insert, "a"), StatusCode::BAD_ENTRY_EXISTS);
     assert_eq!(annotate(Perform::Update, "b"), StatusCode::GOOD_ENTRY_REPLACED);
-    assert_eq!(store.annotations(&key(1), Span::ALL, ReadLimit::count(10)).unwrap(), [annotation("b")]);
+    assert_eq!(
+        store.annotations(&key(1), Span::ALL, Order::Forward, None, ReadLimit::count(10)).unwrap(),
+        [annotation("b")]
+    );
     assert_eq!(annotate(Perform::Remove, "b"), StatusCode::GOOD);
-    assert!(store.annotations(&key(1), Span::ALL, ReadLimit::count(10)).unwrap().is_empty());
+    assert!(
+        store.annotations(&key(1), Span::ALL, Order::Forward, None, ReadLimit::count(10)).unwrap().is_empty()
+    );
 }
 
 #[test]
-fn events_are_what_the_store_in_memory_has() {
+fn events_agree_with_the_memory_store() {
     use crate::event_tests::{agrees_with_memory, events_between, read_page};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.db");
     agrees_with_memory(&SqliteStore::open(&path, Retention::default()).unwrap());
-    // They are there again, and go with their age.
+    // Events survive a reopening, and expire.
     let age = std::time::Duration::from_nanos(500);
     let file = SqliteStore::open(&path, Retention { age, size: 0 }).unwrap();
     assert_eq!(events_between(&file, (2, 15), Order::Forward, 10).len(), 42);
-    // Damaged ones are left out, and a page is full all the same: those behind them are found.
+    // Damaged events are skipped, and the page is filled with the ones after them.
     let raw = rusqlite::Connection::open(&path).unwrap();
     let damaged = "UPDATE event SET data = x'00' WHERE time IN (4, 5)";
     let count = raw.execute(damaged, []).unwrap();
@@ -272,9 +277,9 @@ fn events_are_what_the_store_in_memory_has() {
     assert_eq!(events_between(&file, (2, 15), Order::Forward, 10).len(), 18);
 }
 
-/// Many variables that are written together: what is held in memory stays bounded, and no batch pays for all of them.
+/// Many Variables written together: memory stays bounded, and the chunk work is spread over batches.
 #[test]
-fn chunks_of_variables_that_are_written_together_are_not_all_made_at_once() {
+fn chunks_of_variables_written_together_are_spread_over_batches() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("h.db"), Retention::default()).unwrap();
     let keys: Vec<NodeKey> = (0..300).map(|number| format!("nsu=urn:test;i={number}").into()).collect();
@@ -301,9 +306,9 @@ fn text(at: i64, len: usize) -> HistoryValue {
     HistoryValue { value: format!("{at}{}", "x".repeat(len)).as_str().into(), ..value(at, 0.0) }
 }
 
-/// Chunks and batches are read and written as a whole, and what is not in chunks is held in memory.
+/// Chunks and batches are read and written as a whole, and pending values are held in memory. So large values must be limited.
 #[test]
-fn large_values_make_short_chunks_and_are_not_held_in_memory() {
+fn large_values_make_short_chunks_and_leave_memory() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let written: Vec<HistoryValue> = (0..400).map(|at| text(at, 100_000)).collect();
@@ -318,7 +323,7 @@ fn large_values_make_short_chunks_and_are_not_held_in_memory() {
     assert!(row("SELECT max(length(data)) FROM chunk") < 2 * CHUNK_BYTES as i64);
     assert!(row("SELECT coalesce(max(length(data)), 0) FROM batch") < 2 * BATCH_BYTES as i64);
     assert_eq!(all(&store, &key(1)), written);
-    // Values in chunks, and those of the same time in memory, which replace them and are small.
+    // Large values in chunks, and small pending values with the same times that replace them.
     append(&store, 1, (100..110).map(|at| value(at, 1.0)));
     let expected: Vec<HistoryValue> = written
         .iter()
@@ -351,9 +356,9 @@ fn large_values_make_short_chunks_and_are_not_held_in_memory() {
     }
 }
 
-/// A client chooses the source times of what it writes.
+/// A client chooses the source times of its updates.
 #[test]
-fn values_that_lie_far_apart_do_not_open_what_lies_between() {
+fn values_far_apart_do_not_open_the_chunks_in_between() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let seal = || {
@@ -379,4 +384,56 @@ fn values_that_lie_far_apart_do_not_open_what_lies_between() {
     assert_eq!(found.len(), 10_002);
     assert!(found.windows(2).all(|pair| pair[0].source < pair[1].source));
     assert_eq!((&found[0], &found[5_501]), (&value(-5, 1.0), &value(5_500, -1.0)));
+}
+
+/// Recorded data are confidential, whatever the umask is.
+#[test]
+fn only_the_owner_can_read_a_new_database() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let [history, subscriptions] = ["history.db", "subscriptions.db"].map(|name| folder.path().join(name));
+    let _history = SqliteStore::open(&history, Retention::default()).unwrap();
+    let _subscriptions = crate::SubscriptionStore::open(&subscriptions).unwrap();
+    let mut count = 0;
+    for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?}", file.file_name());
+        count += 1;
+    }
+    assert!(count >= 4, "databases and locks");
+}
+
+/// SQLite creates the missing target of a link.
+#[test]
+fn only_the_owner_can_read_a_new_database_behind_a_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let (folder, links) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [history, subscriptions] = ["history.db", "subscriptions.db"].map(|name| {
+        symlink(folder.path().join(name), links.path().join(name)).unwrap();
+        links.path().join(name)
+    });
+    let _history = SqliteStore::open(&history, Retention::default()).unwrap();
+    let _subscriptions = crate::SubscriptionStore::open(&subscriptions).unwrap();
+    let modes = std::fs::read_dir(folder.path()).unwrap().map(|file| {
+        let file = file.unwrap();
+        (file.file_name(), file.metadata().unwrap().permissions().mode() & 0o777)
+    });
+    let modes: Vec<_> = modes.collect();
+    assert!(modes.len() >= 4 && modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
+    assert_eq!(std::fs::read_dir(links.path()).unwrap().count(), 2, "everything is beside the database");
+}
+
+#[test]
+fn annotations_are_kept_through_the_services() {
+    use crate::annotation_tests::{are_kept_through_the_services, pages_are_complete};
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(&folder));
+    pages_are_complete(&*store);
+    are_kept_through_the_services(Arc::clone(&store) as _);
+    crash(Arc::into_inner(store).unwrap());
+    let node: NodeKey = "nsu=urn:test:annotations;s=Level".into();
+    let limit = ReadLimit::count(10);
+    let found = open(&folder).annotations(&node, Span::ALL, Order::Backward, None, limit).unwrap();
+    assert_eq!(found.len(), 4);
+    assert_eq!(found[0].1.message.as_str(), "a\0b");
 }

@@ -1,19 +1,19 @@
-//! From values to places, and the ticks between them.
+//! Maps values to positions on an axis, and chooses ticks.
 
 use super::Axis;
 use serde::Serialize;
 
-/// How values become places.
+/// Mapping from values to positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Equal differences take equal room.
+    /// Equal differences have equal length.
     Linear,
-    /// Equal ratios take equal room. Values must be positive.
+    /// Equal ratios have equal length. Values must be positive.
     Log,
 }
 
-/// An axis with its ends.
+/// An axis with its limits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
     scale: Scale,
@@ -22,7 +22,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// Ends that hold all values, rounded to ticks.
+    /// Limits that contain all values, rounded to ticks.
     pub(super) fn around(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let usable = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
         let (mut low, mut high) =
@@ -46,7 +46,7 @@ impl Range {
                 }
             }
             Scale::Log => {
-                // At least a factor of two, so that a constant is a line and not a corner.
+                // At least a factor of two, so that a constant appears as a line.
                 if high < low * 2.0 {
                     (low, high) = (low / 1.5, high * 1.5);
                 }
@@ -55,7 +55,7 @@ impl Range {
         }
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// Position of a value, from 0 to 1.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -64,7 +64,7 @@ impl Range {
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Values with a line and a label.
+    /// Values at which the axis has a grid line and a label.
     pub(super) fn ticks(&self) -> Vec<f64> {
         match self.scale {
             Scale::Linear => {
@@ -90,7 +90,7 @@ impl Range {
     }
 }
 
-/// A round distance between ticks so that there are five to ten.
+/// A round distance that gives five to ten ticks.
 fn step(span: f64) -> f64 {
     let raw = span / 6.0;
     let decade = 10f64.powf(raw.log10().floor());
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_hold_all_values() {
+    fn ticks_are_round_and_cover_all_values() {
         let range = Range::around(&Axis::linear("x"), [3.0, 97.0].into_iter());
         assert_eq!(range.ticks(), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!((range.place(0.0), range.place(50.0), range.place(100.0)), (0.0, 0.5, 1.0));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_constants_have_an_axis_too() {
+    fn empty_and_constant_data_have_an_axis() {
         for axis in [Axis::linear("x"), Axis::around("x"), Axis::log("x")] {
             for values in [vec![], vec![7.0], vec![0.0, -1.0], vec![f64::NAN, f64::INFINITY]] {
                 let range = Range::around(&axis, values.iter().copied());

@@ -1,6 +1,6 @@
-//! Charts as SVG text: drawn here, so that a report needs no script, no font and no network.
+//! Draws charts as SVG text, so that a report needs no scripts, fonts or network access.
 //!
-//! Colours are classes (`s0` … `s7`) that the page's style sheet fills, so that light, dark and print each get their own.
+//! Colours are classes (`s0` … `s7`). The page's style sheet defines them for light mode, dark mode and print.
 
 mod axis;
 mod svg;
@@ -11,10 +11,10 @@ pub use axis::Scale;
 use crate::latency::Times;
 use serde::Serialize;
 
-/// Curves in one chart that can be told apart: as many as there are colours.
+/// Maximum number of curves per chart: the number of colours.
 const CURVES: usize = svg::STYLES;
 
-/// The style of charts in files of their own: the colours of light pages.
+/// Style for charts in separate files: the colours of light pages.
 const FILE_STYLE: &str = "svg text,text{font:13px system-ui,\"DejaVu Sans\",sans-serif;fill:#1b1f24}.tick{font-size:12.5px;\
     fill:#5b6570}.grid{stroke:#e6eaee;stroke-width:1}.line,.bar{fill:none;stroke-width:2.2;stroke-linejoin:round}.dot{stroke:none}\
     .line.s0,.bar.s0{stroke:#0072b2}.dot.s0{fill:#0072b2}.line.s1,.bar.s1{stroke:#d55e00}.dot.s1{fill:#d55e00}\
@@ -22,17 +22,17 @@ const FILE_STYLE: &str = "svg text,text{font:13px system-ui,\"DejaVu Sans\",sans
     .line.s4,.bar.s4{stroke:#8a7400}.dot.s4{fill:#8a7400}.line.s5,.bar.s5{stroke:#1b1f24}.dot.s5{fill:#1b1f24}\
     .line.s6,.bar.s6{stroke:#6b4fbb}.dot.s6{fill:#6b4fbb}.line.s7,.bar.s7{stroke:#888}.dot.s7{fill:#888}";
 
-/// Columns side by side whose names can be read.
+/// Maximum number of columns with readable names.
 const COLUMNS: usize = 10;
 
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it shows, with the unit.
+    /// Quantity and unit.
     pub label: String,
-    /// How values become places.
+    /// Mapping from values to positions.
     pub scale: Scale,
-    /// Whether it begins at zero although no value is there.
+    /// Whether the axis starts at zero even if no value is near zero.
     pub from_zero: bool,
 }
 
@@ -43,7 +43,7 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Linear, from_zero: true }
     }
 
-    /// A linear axis around the values.
+    /// A linear axis around the values, not from zero.
     #[must_use]
     pub fn around(label: &str) -> Self {
         Self { label: label.to_owned(), scale: Scale::Linear, from_zero: false }
@@ -56,14 +56,14 @@ impl Axis {
     }
 }
 
-/// A value with its interval, at a place on the horizontal axis.
+/// A value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
-    /// Horizontally.
+    /// Horizontal value.
     pub x: f64,
-    /// Vertically.
+    /// Vertical value.
     pub y: f64,
-    /// The interval around it.
+    /// Interval of the vertical value.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -78,7 +78,7 @@ impl Point {
 /// The numbers of a box plot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quartiles {
-    /// What it is of.
+    /// Name below the box.
     pub label: String,
     /// 5th percentile.
     pub low: f64,
@@ -90,12 +90,12 @@ pub struct Quartiles {
     pub third: f64,
     /// 95th percentile.
     pub high: f64,
-    /// The largest.
+    /// Largest value.
     pub max: f64,
 }
 
 impl Quartiles {
-    /// Of a histogram, in milliseconds.
+    /// From a histogram, in milliseconds.
     #[must_use]
     pub fn of(label: &str, times: &Times) -> Self {
         let ms = |percent: f64| times.percentile(percent) as f64 / 1e6;
@@ -110,8 +110,8 @@ impl Quartiles {
         }
     }
 
-    /// Of a paper that prints mean, median, standard deviation, largest and smallest in milliseconds: the box is that of a normal
-    /// distribution.
+    /// From a paper that prints mean, median, standard deviation, maximum and minimum in milliseconds. The quartiles
+    /// assume a normal distribution.
     #[must_use]
     pub fn published(label: &str, [_, median, deviation, max, min]: [f64; 5]) -> Self {
         let [first, third] = [-0.674, 0.674].map(|z| (median + z * deviation).clamp(min, max.max(min)));
@@ -128,16 +128,16 @@ pub enum Mark {
     Line(Vec<Point>),
     /// Points alone, with error bars where there is an interval.
     Dots(Vec<Point>),
-    /// A staircase, as distribution functions have.
+    /// A step line, as for distribution functions.
     Steps(Vec<Point>),
     /// The area between the ends of each point's interval.
     Band(Vec<Point>),
-    /// A vertical line at a place on the horizontal axis.
+    /// A vertical line at a horizontal value.
     Vertical(f64),
 }
 
 impl Mark {
-    /// What it is made of; nothing of a vertical line.
+    /// The points; empty for a vertical line.
     #[must_use]
     pub fn points(&self) -> &[Point] {
         match self {
@@ -147,28 +147,28 @@ impl Mark {
     }
 }
 
-/// Some of the data, with a name in the legend.
+/// A named part of the data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// What is drawn.
+    /// Shape and data.
     pub mark: Mark,
-    /// Which colour; series with the same number belong together.
+    /// Colour number; series with the same number belong together.
     pub colour: usize,
 }
 
-/// What stands in a chart.
+/// The content of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// Two numeric axes.
     Plane {
-        /// The horizontal one.
+        /// Horizontal axis.
         x: Axis,
-        /// The vertical one.
+        /// Vertical axis.
         y: Axis,
-        /// What is drawn, the last on top.
+        /// Series; the last one is drawn on top.
         series: Vec<Series>,
     },
     /// Box plots side by side.
@@ -178,7 +178,7 @@ pub enum Content {
         /// The boxes.
         boxes: Vec<Quartiles>,
     },
-    /// Bars made of parts.
+    /// Stacked bars.
     Stack {
         /// The vertical axis.
         y: Axis,
@@ -192,11 +192,11 @@ pub enum Content {
 /// A chart with its explanation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// One sentence: how to read it.
+    /// Caption: how to read the chart.
     pub reading: String,
-    /// What is drawn.
+    /// Content.
     pub content: Content,
 }
 
@@ -211,7 +211,8 @@ impl Chart {
         }
     }
 
-    /// Lines with two numeric axes: in one chart, or in several as with [`Self::apart`] where there are more than colours.
+    /// Lines with two numeric axes. Splits into several charts as [`Self::apart`] does if there are more lines than
+    /// colours.
     #[must_use]
     pub fn lines_apart(
         title: &str,
@@ -229,13 +230,13 @@ impl Chart {
         parts(title, lines, CURVES).into_iter().map(draw).collect()
     }
 
-    /// Box plots of times in milliseconds: in one chart, or in several as with [`Self::apart`] where their names would not fit below
-    /// them. The axis is logarithmic where a linear one would flatten the boxes.
+    /// Box plots of times in milliseconds. Splits into several charts as [`Self::apart`] does if the names do not fit.
+    /// The axis is logarithmic if a linear axis would flatten the boxes.
     #[must_use]
     pub fn boxes_apart(title: &str, boxes: Vec<Quartiles>) -> Vec<Self> {
         const FLAT: f64 = 20.0;
-        let reading = "The box holds the middle half, the line in it is the median. Whiskers reach from the 5th to the 95th \
-                       percentile, the dot is the slowest.";
+        let reading = "The box shows the middle 50 %, the line in it the median. Whiskers show the 5th and the 95th \
+                       percentile, the dot the maximum.";
         let named = boxes.into_iter().map(|one| (one.label.clone(), one)).collect();
         let draw = |(title, part): (String, Vec<(String, Quartiles)>)| {
             let boxes: Vec<Quartiles> =
@@ -250,7 +251,7 @@ impl Chart {
         parts(title, named, COLUMNS).into_iter().map(draw).collect()
     }
 
-    /// Bars made of parts: in one chart, or in several as with [`Self::apart`] where their names would not fit below them.
+    /// Stacked bars. Splits into several charts as [`Self::apart`] does if the names do not fit.
     #[must_use]
     pub fn stacks_apart(
         title: &str,
@@ -287,8 +288,8 @@ impl Chart {
         }
     }
 
-    /// Charts of curves that are called `stack, network, …`: one, if its curves can be told apart, or else one for each of the
-    /// last words of their names, and so on.
+    /// Charts of curves named `stack, network, …`. A single chart if it has enough colours. Otherwise one chart for
+    /// each last part of the names, and so on recursively.
     #[must_use]
     pub fn apart(
         draw: fn(&str, &[(String, Times)]) -> Self,
@@ -300,7 +301,7 @@ impl Chart {
         parts(title, times, CURVES).iter().map(|(title, part)| draw(title, part)).collect()
     }
 
-    /// Whether nothing would be drawn but axes: what it is of could not be measured.
+    /// Whether the chart has no data, because nothing could be measured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.content {
@@ -310,13 +311,14 @@ impl Chart {
         }
     }
 
-    /// The chart as an SVG element, without the explanation.
+    /// The chart as an SVG element, without the caption.
     #[must_use]
     pub fn svg(&self) -> String {
         svg::draw(self)
     }
 
-    /// A file of its own: with the style of light pages and a legend, which the report has outside of its charts.
+    /// The chart as a separate file, with the style of light pages and a legend. In a report, the legend is outside of
+    /// the SVG.
     #[must_use]
     pub fn file(&self) -> String {
         let drawn = self.svg();
@@ -349,7 +351,7 @@ impl Chart {
         text
     }
 
-    /// Whether all that has a name is drawn as dots, without a line.
+    /// Whether all series with this name are drawn as dots, without a line.
     #[must_use]
     pub fn is_dotted(&self, name: &str) -> bool {
         let Content::Plane { series, .. } = &self.content else { return false };
@@ -362,7 +364,7 @@ impl Chart {
         let mut names: Vec<(String, usize)> = Vec::new();
         match &self.content {
             Content::Plane { series, .. } => {
-                // Vertical lines have their names beside them.
+                // Vertical lines are labelled in the chart.
                 let named = |one: &&Series| !one.name.is_empty() && !matches!(one.mark, Mark::Vertical(_));
                 for series in series.iter().filter(named) {
                     if !names.iter().any(|(name, _)| *name == series.name) {
@@ -379,8 +381,8 @@ impl Chart {
     }
 }
 
-/// What is called `stack, network, …` in parts of at most so many, each with its title: all of it if it fits, or else what has
-/// the same last word together, and so on.
+/// Splits items named `stack, network, …` into parts of at most `most`, each with a title: all items if they fit,
+/// otherwise grouped by the last part of the name, and so on recursively.
 fn parts<T>(title: &str, all: Vec<(String, T)>, most: usize) -> Vec<(String, Vec<(String, T)>)> {
     if all.len() <= most {
         return vec![(title.to_owned(), all)];
@@ -398,7 +400,7 @@ fn parts<T>(title: &str, all: Vec<(String, T)>, most: usize) -> Vec<(String, Vec
             parts.into_iter().map(|(last, part)| self::parts(&format!("{title}: {last}"), part, most));
         return deeper.flatten().collect();
     }
-    // Names that say nothing of what belongs together.
+    // The names do not show how to group the items.
     let count = all.len().div_ceil(most);
     let mut rest = all.into_iter();
     (1..=count).map(|at| (format!("{title}, {at} of {count}"), rest.by_ref().take(most).collect())).collect()
@@ -434,7 +436,7 @@ mod tests {
         let split = of(&all(5, &["near", "far"]));
         assert_eq!(split.len(), 2);
         assert_eq!(split[1], ((0..5).map(|stack| format!("s{stack}")).collect(), "t: far".to_owned()));
-        // One that is called otherwise: then in their order.
+        // One item has a different name, so the items are split in their order.
         let mut odd = all(5, &["near", "far"]);
         odd[7] = "odd".into();
         let split = of(&odd);
@@ -445,7 +447,7 @@ mod tests {
             Chart::boxes_apart("t", (0..count).map(one).collect()).len()
         };
         assert_eq!((boxes(9), boxes(12)), (1, 3));
-        // Three levels.
+        // Three levels of names.
         let three: Vec<String> = all(5, &["near, A", "near, B", "far, A", "far, B"]);
         assert_eq!(
             of(&three).iter().map(|(_, title)| title.as_str()).collect::<Vec<_>>(),
@@ -454,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_lines_of_a_chart_have_one_colour() {
+    fn lines_of_a_chart_have_different_colours() {
         let of = |stack: usize| ["1 client", "30 clients"].map(|clients| format!("s{stack}, {clients}"));
         let line = |name: String| (name, vec![Point::new(1.0, 1.0), Point::new(2.0, 3.0)]);
         let axes = (Axis::linear("x"), Axis::linear("y"));

@@ -1,4 +1,4 @@
-//! Charts to SVG.
+//! Renders charts as SVG.
 
 use super::axis::Range;
 use super::{Chart, Content, Mark, Point, Quartiles, Series};
@@ -10,12 +10,12 @@ const LEFT: f64 = 68.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 52.0;
-/// Where the legend of a file begins.
+/// Horizontal start of the legend in chart files.
 pub(super) const LEGEND_X: f64 = 330.0;
-/// Colours and dashes that the style sheet has.
+/// Number of colours and dash patterns in the style sheet.
 pub(super) const STYLES: usize = 8;
 
-/// Text within XML.
+/// Escapes text for XML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -26,7 +26,7 @@ struct Canvas {
     y: Range,
 }
 
-/// A number on an axis: no more digits than a tick needs.
+/// Formats a number on an axis with no more digits than a tick needs.
 fn label(value: f64) -> String {
     let size = value.abs();
     let rounded = |value: f64, unit: &str| {
@@ -91,7 +91,7 @@ impl Canvas {
             self.put(format_args!(
                 r#"<line class="grid" x1="{x:.1}" y1="{TOP}" x2="{x:.1}" y2="{bottom}"/>"#
             ));
-            // Labels that would touch are left out; their lines stay.
+            // Overlapping labels are left out; their grid lines stay.
             if x - last >= 44.0 {
                 let anchor = if x > WIDTH - RIGHT - 12.0 { "end" } else { "middle" };
                 let text = label(tick);
@@ -184,7 +184,7 @@ impl Canvas {
         }
     }
 
-    /// The name of a column, in two lines if it has a space in the middle.
+    /// The name of a column; split into two lines at a space near the middle.
     fn column(&mut self, x: f64, width: f64, name: &str) {
         let most = (width / 6.5).max(3.0) as usize;
         let cut = |text: &str| -> String {
@@ -253,7 +253,7 @@ impl Canvas {
     }
 }
 
-/// A range that nothing is placed on: the horizontal one of charts with columns.
+/// An unused range, for the horizontal axis of charts with columns.
 fn columns() -> Range {
     Range::around(&super::Axis::linear(""), std::iter::empty())
 }

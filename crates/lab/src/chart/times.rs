@@ -1,10 +1,10 @@
-//! Charts of times: distributions, densities, percentiles.
+//! Charts of times: distribution, density, percentiles.
 
 use super::{Axis, Chart, Content, Mark, Point, Scale, Series, svg};
 use crate::latency::Times;
 
 impl Chart {
-    /// The empirical distribution functions of some times: how large a share came at least so soon.
+    /// Empirical distribution functions: the share of samples up to each time.
     #[must_use]
     pub fn distribution(title: &str, times: &[(String, Times)]) -> Self {
         let (divisor, unit) = unit(times);
@@ -20,16 +20,16 @@ impl Chart {
         });
         Self::plane(
             title,
-            "Each curve shows the share of samples that were at most as long as the time below it. Further left is faster, \
-             steeper is steadier.",
+            "Each curve shows the share of samples that took at most the time below it. Further left is faster; \
+             steeper is more regular.",
             Axis::log(&format!("time, {unit}")),
             Axis::linear("share of the samples, %"),
             series.collect(),
         )
     }
 
-    /// How often each time was seen: the empirical density that the papers print. All curves have the same classes. Where a curve
-    /// reaches many times further right than the quickest has its middle, classes and axis are logarithmic.
+    /// Empirical densities, as printed in the papers. All curves share the same bins. Bins and axis are logarithmic if
+    /// a curve extends much further right than the median of the fastest one.
     #[must_use]
     pub fn density(title: &str, times: &[(String, Times)]) -> Self {
         const FAR_APART: f64 = 20.0;
@@ -39,7 +39,7 @@ impl Chart {
             times.iter().enumerate().filter(|(_, (_, times))| times.count() > 0).collect();
         let of = |percent: f64| seen.iter().map(move |(_, (_, times))| times.percentile(percent) as f64);
         let least = of(50.0).filter(|time| *time > 0.0).fold(f64::MAX, f64::min);
-        // Beyond the 99th percentile there is nothing to see but emptiness.
+        // Beyond the 99th percentile, densities are too small to see.
         let (first, last) = (of(0.0).fold(f64::MAX, f64::min), of(99.0).fold(0.0, f64::max));
         let is_log = last > least * FAR_APART;
         let scaled = |value: f64| if is_log { value.max(1.0).ln() } else { value };
@@ -50,7 +50,7 @@ impl Chart {
             for (value, count) in times.values() {
                 let place = scaled(value as f64);
                 let class = ((place - low) / width).max(0.0) as usize;
-                // The last class holds its upper edge.
+                // The last bin includes its upper edge.
                 let class = if place <= high { class.min(CLASSES - 1) } else { class };
                 if let Some(cell) = counts.get_mut(class) {
                     *cell += count;
@@ -59,7 +59,7 @@ impl Chart {
             let total = times.count() as f64;
             let shares: Vec<f64> = counts.iter().map(|count| *count as f64 / total * 100.0).collect();
             let smooth = smoothed(&shares, times.count());
-            // Nothing is drawn where a curve has no samples, but for a class on either side.
+            // Draws only bins with samples and one neighbour on each side.
             let used = |share: &f64| *share > 0.01;
             let begin = smooth.iter().position(used).unwrap_or(0).saturating_sub(1);
             let end = smooth.iter().rposition(used).map_or(0, |at| at + 2);
@@ -74,17 +74,17 @@ impl Chart {
         Self::plane(
             title,
             &format!(
-                "Each curve estimates how often a time was seen (a Gaussian kernel over {CLASSES} classes that all curves share, up to \
-                 the 99th percentile). A narrow peak is a steady system."
+                "Estimated density of each time (Gaussian kernel over {CLASSES} bins shared by all curves, up to the \
+                 99th percentile). A narrow peak means regular times."
             ),
             axis(&format!("time, {unit}")),
-            Axis::linear("share of the samples in a class, %"),
+            Axis::linear("share of the samples in a bin, %"),
             series.collect(),
         )
     }
 
-    /// Adds times that a paper published to a chart of times, as vertical lines. Each has a name and nanoseconds. Where they lie far
-    /// from what was measured, the axis becomes logarithmic.
+    /// Adds published times as vertical lines to a chart of times. Each has a name and nanoseconds. If they are far
+    /// from the measured times, the axis becomes logarithmic.
     #[must_use]
     pub fn with_published(mut self, published: &[(String, f64)]) -> Self {
         const FAR: f64 = 3.0;
@@ -104,7 +104,7 @@ impl Chart {
         self
     }
 
-    /// Percentiles on a scale that gives each further nine the same room.
+    /// Percentiles on a scale on which each additional nine has the same length.
     #[must_use]
     pub fn percentiles(title: &str, times: &[(String, Times)]) -> Self {
         let (divisor, unit) = unit(times);
@@ -116,7 +116,7 @@ impl Chart {
             let points = (0..=steps).map(|step| {
                 let rarity = 10f64.powf(last * step as f64 / steps as f64);
                 let percent = 100.0 * (1.0 - 1.0 / rarity);
-                // One in all of them is the slowest.
+                // At the last step, one sample in `count` is the maximum.
                 let time = if step == steps { times.max() } else { times.percentile(percent) };
                 Point::new(rarity, time as f64 / divisor)
             });
@@ -124,16 +124,16 @@ impl Chart {
         });
         Self::plane(
             title,
-            "One sample in so many (below) took at least so long (left): 100 is the 99th percentile, 1 000 the 99.9th. The last \
-             point is the slowest sample. A flat curve has no tail.",
-            Axis::log("one in so many samples"),
+            "One sample in N (horizontal) took at least the time shown (vertical): N = 100 is the 99th percentile, N = \
+             1 000 the 99.9th. The last point is the maximum. A flat curve has no tail.",
+            Axis::log("one in N samples"),
             Axis::log(&format!("time, {unit}")),
             series.collect(),
         )
     }
 }
 
-/// A density from the shares of classes, by a Gaussian kernel with Silverman's bandwidth. Nothing gets lost at the ends.
+/// Density from the shares of bins, by a Gaussian kernel with Silverman's bandwidth. The sum is preserved at the ends.
 fn smoothed(shares: &[f64], samples: u64) -> Vec<f64> {
     let total: f64 = shares.iter().sum();
     let at = |wanted: f64| {
@@ -147,7 +147,7 @@ fn smoothed(shares: &[f64], samples: u64) -> Vec<f64> {
     let variance =
         shares.iter().enumerate().map(|(at, share)| (at as f64 - mean).powi(2) * share).sum::<f64>();
     let quartiles = at(0.75).zip(at(0.25)).map_or(0.0, |(third, first)| (third - first) as f64 / 1.34);
-    // Quartiles in one class say nothing of the spread within it.
+    // Quartiles within one bin do not show the spread inside the bin.
     let spread = (variance / total.max(1e-9)).sqrt().min(quartiles.max(0.3));
     let bandwidth = 0.9 * spread * (samples.max(1) as f64).powf(-0.2);
     if bandwidth < 0.2 {
@@ -162,13 +162,13 @@ fn smoothed(shares: &[f64], samples: u64) -> Vec<f64> {
     smooth
 }
 
-/// Nanoseconds per unit, and the unit, in which most of the times are read best.
+/// Nanoseconds per unit, and the unit that suits most of the times.
 fn unit(times: &[(String, Times)]) -> (f64, &'static str) {
     let largest = times.iter().map(|(_, times)| times.percentile(50.0)).max().unwrap_or(0);
     if largest >= 10_000_000 { (1e6, "ms") } else { (1e3, "µs") }
 }
 
-/// At most 400 points: more than a screen can show, few enough for a small file. First and last stay.
+/// Thins to at most 400 points, which is more than a screen resolves. First and last point stay.
 fn thin(points: Vec<Point>) -> Vec<Point> {
     const MOST: usize = 400;
     if points.len() <= MOST {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_sample_is_seen() {
+    fn the_maximum_is_shown() {
         let line = |chart: Chart| -> Vec<Point> {
             let Content::Plane { mut series, .. } = chart.content else { panic!() };
             let Mark::Line(points) = series.remove(0).mark else { panic!() };
@@ -225,7 +225,7 @@ mod tests {
         (1..=10u64).for_each(|value| few.record(value * 30_000_000));
         let sum: f64 = line(Chart::density("t", &[("a".into(), few)])).iter().map(|point| point.y).sum();
         assert!((sum - 100.0).abs() < 0.5, "{sum}");
-        // One of ten thousand is what a tail is about.
+        // One slow sample in ten thousand must be visible in the tail.
         let mut tail = Times::new();
         (0..9_999).for_each(|_| tail.record(100_000));
         tail.record(3_000_000_000);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn densities_that_lie_far_apart_share_a_logarithmic_axis() {
+    fn distant_densities_share_a_logarithmic_axis() {
         let slow = {
             let mut slow = Times::new();
             (1..=10_000u64).for_each(|value| slow.record(value * 50_000));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_samples_are_one_curve_and_not_a_comb() {
+    fn few_samples_give_a_smooth_curve() {
         let mut few = Times::new();
         (0..10u64).for_each(|at| few.record(1_000_000 + at * 90_000));
         let Content::Plane { series, .. } = Chart::density("t", &[("a".into(), few)]).content else {
@@ -278,14 +278,14 @@ mod tests {
         let all = [("wide".to_owned(), times()), ("narrow".to_owned(), narrow)];
         let Content::Plane { series, .. } = Chart::density("t", &all).content else { panic!() };
         let most = |at: usize| series[at].mark.points().iter().map(|point| point.y).fold(0.0, f64::max);
-        // Ten milliseconds against a tenth of one: in classes of its own, the narrow one would look as wide.
+        // 10 ms and 0.1 ms: with separate bins, the narrow distribution would look as wide as the other.
         assert!(most(0) < 3.0 && most(1) > 40.0, "{} {}", most(0), most(1));
         let step = |at: usize| series[at].mark.points()[1].x - series[at].mark.points()[0].x;
         assert!((step(0) - step(1)).abs() < 1e-6);
     }
 
     #[test]
-    fn published_times_are_lines_and_far_ones_make_the_axis_logarithmic() {
+    fn distant_published_times_make_the_axis_logarithmic() {
         let chart =
             |us: f64| Chart::density("t", &[("a".into(), times())]).with_published(&[("b".into(), us * 1e3)]);
         let axis = |chart: &Chart| match &chart.content {

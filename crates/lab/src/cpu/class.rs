@@ -6,24 +6,24 @@ use std::fmt;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-/// How the kernel chooses who runs.
+/// How the kernel schedules a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Everybody gets a share (`SCHED_OTHER`).
+    /// Fair shares for all threads (`SCHED_OTHER`).
     #[default]
     Other,
-    /// Real-time: runs until it sleeps (`SCHED_FIFO`), priority 1 to 99.
+    /// Real-time: runs until it blocks (`SCHED_FIFO`), priority 1 to 99.
     Fifo(u8),
-    /// Real-time: takes turns with those of its priority (`SCHED_RR`), priority 1 to 99.
+    /// Real-time: round-robin among threads of the same priority (`SCHED_RR`), priority 1 to 99.
     RoundRobin(u8),
 }
 
 impl Class {
-    /// Puts all threads of a process into this class; those that it starts later inherit it.
+    /// Sets the class of all threads of a process; threads that it starts later inherit it.
     ///
     /// # Errors
-    /// If this process may not, or `chrt` is missing.
+    /// If this process lacks the right, or `chrt` is missing.
     pub fn apply(self, pid: u32) -> Result<(), NotPermitted> {
         let (flag, priority) = match self {
             Self::Other => ("--other", 0),
@@ -48,7 +48,7 @@ impl Class {
         )))
     }
 
-    /// The class and priority of a process, as the fields 40 and 41 of its `stat` say.
+    /// Class and priority of a process, from fields 40 and 41 of its `stat`.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
@@ -89,7 +89,7 @@ impl FromStr for Class {
         };
         class.ok_or_else(|| {
             NotPermitted(format!(
-                "{text:?} is no scheduling class; write other, fifo:PRIORITY or rr:PRIORITY (1 to 99)"
+                "{text:?} is not a scheduling class: write other, fifo:PRIORITY or rr:PRIORITY (1 to 99)"
             ))
         })
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn is_set_or_refused_with_a_sentence() {
+    fn classes_are_set_or_refused_with_a_reason() {
         let sleeper = Program::new("/bin/sh").args(["-c", "echo READY here; exec sleep 60"]);
         let running = sleeper.serve(Duration::from_secs(10)).unwrap();
         assert_eq!(Class::of(running.pid()), Some(Class::Other));

@@ -1,4 +1,4 @@
-//! Who sets the frequency of the CPUs.
+//! Sets CPU frequency governors and restores them.
 
 use super::{NotPermitted, owned, owner_is_gone};
 use crate::pin::CpuList;
@@ -8,17 +8,18 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the kernel keeps the CPUs.
+/// The kernel's directory of CPUs.
 const CPUS: &str = "/sys/devices/system/cpu";
-/// Files with what was there before, one per process and CPU.
+/// Prefix of files that record the previous governor, one per process and CPU.
 const PREFIX: &str = "taktwerk-governor-";
 
-/// The folder of these files. Nobody else may write there: what stands in them is done with the rights of who cleans.
+/// Directory of these records. Only the owner may write there, because records are applied with the rights of the user
+/// who cleans up.
 fn notes() -> PathBuf {
     let user = rustix::process::geteuid();
     let runtime =
         || std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    // Root's own, not that of the user who became root.
+    // Root has its own directory, not that of the user who became root.
     let place = if user.is_root() { Some(PathBuf::from("/run")) } else { runtime() };
     match place.filter(|place| place.is_dir()) {
         Some(place) => place.join("taktwerk-lab"),
@@ -26,28 +27,28 @@ fn notes() -> PathBuf {
     }
 }
 
-/// Whether a folder is one, not a link to one, and this user's alone.
+/// Whether a path is a directory, not a link, and accessible to this user only.
 fn is_private(folder: &Path) -> io::Result<bool> {
     let found = fs::symlink_metadata(folder)?;
     let is_ours = found.uid() == rustix::process::geteuid().as_raw();
     Ok(found.is_dir() && is_ours && found.mode() & 0o077 == 0)
 }
 
-/// Makes the folder of the notes, or looks whether the one that is there can be trusted.
+/// Creates the directory of records, or checks that the existing one is private.
 fn prepare(folder: &Path) -> Result<(), NotPermitted> {
-    let failed = |why: String| NotPermitted(format!("cannot keep notes in {}: {why}", folder.display()));
+    let failed = |why: String| NotPermitted(format!("cannot store records in {}: {why}", folder.display()));
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error.to_string())),
         _ => {}
     }
     match is_private(folder) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(failed("it is not a folder of this user alone: remove it".to_owned())),
+        Ok(false) => Err(failed("it is not a directory of this user alone: remove it".to_owned())),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
-/// Writes a note that is not there yet, through no link.
+/// Creates a new record without following links.
 fn write(note: &Path, text: &str) -> io::Result<()> {
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let mut file =
@@ -55,7 +56,7 @@ fn write(note: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Reads a note, through no link.
+/// Reads a record without following links.
 fn read(note: &Path) -> io::Result<String> {
     let mut text = String::new();
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
@@ -63,7 +64,7 @@ fn read(note: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// A governor that was set, until it is dropped.
+/// A governor that is set until it is dropped.
 #[derive(Debug)]
 pub struct Governor {
     saved: Vec<PathBuf>,
@@ -74,8 +75,8 @@ impl Governor {
     /// Sets the governor of these CPUs.
     ///
     /// # Errors
-    /// If the machine has no frequency scaling (most virtual machines), does not know the governor, or this process may
-    /// not set it.
+    /// If the machine has no frequency scaling (most virtual machines), does not support the governor, or this process
+    /// lacks the right.
     pub fn set(name: &str, cpus: &CpuList) -> Result<Self, NotPermitted> {
         Self::set_in(Path::new(CPUS), &notes(), name, cpus)
     }
@@ -98,12 +99,13 @@ impl Governor {
                     known.trim()
                 )));
             }
-            // First the note, so that a process killed in between leaves what is needed to undo it.
+            // Write the record first: if the process is killed between both steps, clean-up can still restore the
+            // governor.
             prepare(notes)?;
             let note = notes.join(format!("{}-{cpu}", owned(PREFIX)?));
             match write(&note, before.trim()) {
                 Ok(()) => guard.saved.push(note),
-                // Set by this process already: who did it first knows what was there before.
+                // This process has already set it. The first record has the original governor.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(NotPermitted(format!("cannot write {}: {error}", note.display())));
@@ -125,7 +127,7 @@ impl Drop for Governor {
     }
 }
 
-/// Puts back what stands in a note.
+/// Restores the governor from a record.
 fn restore(root: &Path, note: &Path) -> bool {
     let cpu = note.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit('-').next());
     let cpu = cpu.and_then(|cpu| cpu.parse::<usize>().ok());
@@ -135,14 +137,14 @@ fn restore(root: &Path, note: &Path) -> bool {
     done
 }
 
-/// Puts back what killed processes have set.
+/// Restores the governors that killed processes have set.
 pub(super) fn clean() -> Vec<String> {
     clean_in(Path::new(CPUS), &notes())
 }
 
 fn clean_in(root: &Path, notes: &Path) -> Vec<String> {
     if !is_private(notes).unwrap_or(false) {
-        // None was made here, or it is somebody else's.
+        // The directory is missing or belongs to another user.
         return Vec::new();
     }
     let entries = fs::read_dir(notes).into_iter().flatten().flatten();
@@ -152,14 +154,14 @@ fn clean_in(root: &Path, notes: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The governors that a CPU knows.
+/// The governors that a CPU supports.
 #[must_use]
 pub fn known(cpu: usize) -> Vec<String> {
     let text = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_available_governors"));
     text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-/// The governor of a CPU.
+/// The current governor of a CPU.
 #[must_use]
 pub fn of(cpu: usize) -> Option<String> {
     let text = fs::read_to_string(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor")).ok()?;
@@ -170,7 +172,7 @@ pub fn of(cpu: usize) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A machine with one CPU whose governor can be set, and a folder for notes that is not there yet.
+    /// A machine with one CPU that has a governor, and a missing directory for records.
     struct Machine {
         root: tempfile::TempDir,
         file: PathBuf,
@@ -201,11 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn is_put_back() {
+    fn governors_are_restored() {
         let machine = machine();
         let guard = machine.set("performance", 0).unwrap();
         assert_eq!(machine.present(), "performance");
-        // Once more meanwhile: only the first knows what was there before.
+        // A second change: only the first record has the original governor.
         drop(machine.set("performance", 0).unwrap());
         assert_eq!(machine.present(), "performance");
         assert_eq!(machine.clean(), 0, "its process is there");
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_put_back() {
+    fn governors_of_killed_processes_are_restored() {
         let machine = machine();
         fs::write(&machine.file, "performance").unwrap();
         prepare(&machine.notes).unwrap();
@@ -229,11 +231,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_put_notes_there_or_lead_them_elsewhere() {
+    fn records_of_other_users_and_links_are_refused() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let machine = machine();
         let note = format!("{PREFIX}{}-0", crate::orphans::tests::nobody().short());
-        // A folder that others may write to.
+        // A directory that other users may write to.
         fs::create_dir(&machine.notes).unwrap();
         fs::set_permissions(&machine.notes, fs::Permissions::from_mode(0o777)).unwrap();
         fs::write(machine.notes.join(&note), "performance").unwrap();
@@ -241,13 +243,13 @@ mod tests {
         let refused = machine.set("performance", 0).unwrap_err().to_string();
         assert!(refused.contains("of this user alone"), "{refused}");
         fs::remove_dir_all(&machine.notes).unwrap();
-        // A link to a folder that would do.
+        // A link to a suitable directory.
         let other = machine.root.path().join("other");
         prepare(&other).unwrap();
         symlink(&other, &machine.notes).unwrap();
         assert!(machine.set("performance", 0).is_err());
         fs::remove_file(&machine.notes).unwrap();
-        // A link in the place of a note is neither written through nor read.
+        // A link in place of a record is neither written through nor read.
         prepare(&machine.notes).unwrap();
         let target = machine.root.path().join("target");
         fs::write(&target, "performance").unwrap();

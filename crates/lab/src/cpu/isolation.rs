@@ -1,7 +1,7 @@
-//! A core with nothing else on it.
+//! Keeps other programs off a CPU.
 //!
-//! In order of preference: CPUs that were isolated at boot (`isolcpus`), an isolated partition of cgroup version 2, and
-//! two cpusets of cgroup version 1, one of which takes everything else.
+//! In order of preference: CPUs isolated at boot (`isolcpus`), an isolated partition of cgroup version 2, and two
+//! cpusets of cgroup version 1, one of which takes all other programs.
 
 use super::{NotPermitted, owned, owner_is_gone};
 use crate::pin::CpuList;
@@ -10,14 +10,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Control groups of ours begin with this and with whose they are.
+/// Prefix of our control groups, followed by their owner.
 const PREFIX: &str = "taktwerk-lab-";
-/// Where control groups are.
+/// Directory of control groups.
 const CGROUPS: &str = "/sys/fs/cgroup";
-/// Where version 1 keeps its cpusets.
+/// Directory of cpusets in version 1.
 const CPUSETS: &str = "/sys/fs/cgroup/cpuset";
 
-/// By what a core is kept free.
+/// Method of isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -33,16 +33,16 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Isolation {
     kind: Kind,
-    /// The group of the measured program, and the group of everything else.
+    /// The control groups of the measured program and of all other programs.
     own: Option<PathBuf>,
     rest: Option<PathBuf>,
 }
 
 impl Isolation {
-    /// Frees these CPUs of everything that can be moved.
+    /// Moves everything that can be moved off these CPUs.
     ///
     /// # Errors
-    /// If the machine has no means for it, this process may not, or no CPU would be left for the rest.
+    /// If the machine has no such mechanism, this process lacks the right, or no CPU would be left for other programs.
     pub fn of(cpus: &CpuList) -> Result<Self, NotPermitted> {
         if at_boot().is_some_and(|isolated| cpus.cpus().iter().all(|cpu| isolated.cpus().contains(cpu))) {
             return Ok(Self { kind: Kind::Boot, own: None, rest: None });
@@ -67,7 +67,7 @@ impl Isolation {
         )))
     }
 
-    /// By what.
+    /// The method used.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
@@ -76,7 +76,7 @@ impl Isolation {
     /// Moves a process onto the isolated CPUs.
     ///
     /// # Errors
-    /// If it is gone or may not be moved.
+    /// If the process has ended or may not be moved.
     pub fn admit(&self, pid: u32) -> io::Result<()> {
         match &self.own {
             Some(group) => fs::write(group.join("cgroup.procs"), pid.to_string()),
@@ -93,12 +93,12 @@ impl Drop for Isolation {
     }
 }
 
-/// CPUs that the kernel was told to leave alone.
+/// CPUs that the kernel was told to isolate at boot.
 fn at_boot() -> Option<CpuList> {
     fs::read_to_string("/sys/devices/system/cpu/isolated").ok()?.trim().parse().ok()
 }
 
-/// The CPUs that are left for everything else.
+/// The CPUs that remain for all other programs.
 fn others(cpus: &CpuList) -> Result<CpuList, NotPermitted> {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let online: CpuList = online.trim().parse().unwrap_or_else(|_| CpuList::allowed());
@@ -108,12 +108,13 @@ fn others(cpus: &CpuList) -> Result<CpuList, NotPermitted> {
     let left: Vec<String> =
         online.cpus().iter().filter(|cpu| !cpus.cpus().contains(cpu)).map(ToString::to_string).collect();
     left.join(",").parse().map_err(|_| {
-        NotPermitted(format!("CPU {cpus} is all that this machine has: leave one for everything else"))
+        NotPermitted(format!("CPU {cpus} is all that this machine has: leave one for other programs"))
     })
 }
 
 fn partition(root: &Path, cpus: &CpuList) -> io::Result<Isolation> {
-    // Refused if it is on already in a way that cannot be changed; what counts is whether the group gets its files.
+    // This write fails if the controller is already enabled and fixed. The check below is whether the group has its
+    // files.
     let _ = fs::write(root.join("cgroup.subtree_control"), "+cpuset");
     let own = group(root, "own")?;
     fs::create_dir(&own)?;
@@ -130,7 +131,7 @@ fn partition(root: &Path, cpus: &CpuList) -> io::Result<Isolation> {
     Ok(isolation)
 }
 
-/// Where a control group of this process is.
+/// Path of a control group of this process.
 fn group(root: &Path, name: &str) -> io::Result<PathBuf> {
     let owned = owned(PREFIX).map_err(io::Error::other)?;
     Ok(root.join(format!("{owned}-{name}")))
@@ -145,8 +146,8 @@ fn cpusets(root: &Path, cpus: &CpuList, others: &CpuList) -> io::Result<Isolatio
         fs::write(group.join("cpuset.cpus"), cpus.to_string())?;
         fs::write(group.join("cpuset.mems"), memory.trim())?;
     }
-    // Kernel threads that belong to a CPU refuse; they are the machine itself. A task that was moved while it made
-    // another one has left that behind: look again.
+    // Per-CPU kernel threads cannot be moved. A task that was moved while it started another one left the new task
+    // behind, so look again.
     let mut before = String::new();
     for _ in 0..ROUNDS {
         let there = fs::read_to_string(root.join("tasks"))?;
@@ -161,11 +162,11 @@ fn cpusets(root: &Path, cpus: &CpuList, others: &CpuList) -> io::Result<Isolatio
     Ok(isolation)
 }
 
-/// How often tasks are looked for that were made while others were moved.
+/// How often to look for tasks started while others were moved.
 const ROUNDS: u32 = 50;
 
-/// Gives what is in a group back to its parent and removes it. A machine that starts programs meanwhile, or has not quite
-/// ended one, needs more than one attempt.
+/// Moves the tasks of a group back to its parent and removes the group. Tasks that are starting or ending at the same
+/// time can make several attempts necessary.
 fn dissolve(group: &Path) -> bool {
     let Some(parent) = group.parent() else { return false };
     for _ in 0..ROUNDS {
@@ -183,13 +184,13 @@ fn dissolve(group: &Path) -> bool {
     false
 }
 
-/// Dissolves the groups of killed processes.
+/// Removes the groups of killed processes.
 pub(super) fn clean() -> Vec<String> {
     let left =
         [CGROUPS, CPUSETS].into_iter().flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten());
     left.filter(|entry| owner_is_gone(&entry.file_name().to_string_lossy(), PREFIX))
         .filter(|entry| dissolve(&entry.path()))
-        .map(|entry| format!("control group dissolved: {}", entry.file_name().to_string_lossy()))
+        .map(|entry| format!("control group removed: {}", entry.file_name().to_string_lossy()))
         .collect()
 }
 
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn something_has_to_be_left() {
+    fn one_cpu_must_remain() {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
         let all: CpuList = online.trim().parse().unwrap();
         assert!(Isolation::of(&all).unwrap_err().to_string().contains("leave one"));
@@ -220,7 +221,7 @@ mod tests {
         isolation.admit(99).unwrap();
         assert_eq!(fs::read_to_string(own.join("cgroup.procs")).unwrap(), "99");
         drop(isolation);
-        // Who was in the groups is in their parent again.
+        // The tasks of the groups are in the parent group again.
         assert_eq!(fs::read_to_string(root.join("tasks")).unwrap(), "12");
         fs::remove_dir_all(root).unwrap();
     }

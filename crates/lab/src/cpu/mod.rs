@@ -1,14 +1,14 @@
-//! CPU conditions of a measurement: where a program runs, what else runs there, in which class, at which frequency.
+//! CPU conditions of a measurement: CPU assignment, isolation, scheduling class and frequency.
 //!
-//! - [`crate::pin`]: on which CPUs;
-//! - [`isolation`]: a core with nothing else on it;
-//! - [`class`]: ordinary or real-time;
-//! - [`governor`]: who sets the frequency;
+//! - [`crate::pin`]: CPU affinity;
+//! - [`isolation`]: keeps other programs off a CPU;
+//! - [`class`]: ordinary or real-time scheduling;
+//! - [`governor`]: frequency governors;
 //! - [`wanted`]: all of these for one measurement;
-//! - [`mod@observe`]: what it really is, which stands beside every result.
+//! - [`mod@observe`]: the actual conditions, which are part of every result.
 //!
-//! Everything that is changed is changed back when its guard is dropped. What a killed process leaves behind has a name
-//! with its process id and start time in it, and [`clean`] takes it away.
+//! Changes are undone when their guard is dropped. Changes of killed processes are marked with the process id and start
+//! time, and [`clean`] undoes them.
 
 pub mod class;
 pub mod governor;
@@ -30,7 +30,7 @@ use crate::orphans::Owner;
 #[error("{0}")]
 pub struct NotPermitted(pub(crate) String);
 
-/// Takes away what processes that were killed have left behind, and says what that was.
+/// Undoes the changes of killed processes and describes them.
 #[must_use]
 pub fn clean() -> Vec<String> {
     let mut cleaned = isolation::clean();
@@ -38,17 +38,15 @@ pub fn clean() -> Vec<String> {
     cleaned
 }
 
-/// What stands behind `prefix` in the names of files and control groups of this process.
+/// Name with `prefix` and the mark of this process, for files and control groups.
 fn owned(prefix: &str) -> Result<String, NotPermitted> {
     let owner = Owner::this().ok_or_else(|| {
-        NotPermitted(
-            "this process cannot be told from others, as there is no /proc here: mount it".to_owned(),
-        )
+        NotPermitted("cannot identify this process because /proc is missing: mount it".to_owned())
     })?;
     Ok(format!("{prefix}{}", owner.short()))
 }
 
-/// Whether the process is gone that has made what is called `name`: [`owned`], a hyphen, and anything.
+/// Whether the process that created `name` has ended. `name` is [`owned`], a hyphen, and any text.
 fn owner_is_gone(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).and_then(Owner::from_short).is_some_and(|owner| owner.is_gone())
 }
@@ -63,12 +61,12 @@ mod tests {
         let ours = owned("x-").unwrap();
         assert!(!owner_is_gone(&format!("{ours}-rest"), "x-"));
         assert!(owner_is_gone(&format!("x-{}-rest", nobody().short()), "x-"));
-        // A process that has the same id later is another one.
+        // A later process with the same id is a different process.
         let [pid, _, namespace] = ours.strip_prefix("x-").unwrap().split('-').collect::<Vec<_>>()[..] else {
             panic!("{ours}")
         };
         assert!(owner_is_gone(&format!("x-{pid}-1-{namespace}-rest"), "x-"));
-        // One of a container cannot be seen from here.
+        // Processes of another container are not visible here.
         assert!(!owner_is_gone(&format!("x-{pid}-1-1-rest"), "x-"));
         for name in ["y-4194999-1-1", "x-", "x-4194999-rest", "x-4194999-77-rest"] {
             assert!(!owner_is_gone(name, "x-"), "{name}");

@@ -1,4 +1,4 @@
-//! The CPU conditions that a program really has.
+//! Reads the actual CPU conditions of a program.
 
 use super::class::Class;
 use super::governor;
@@ -6,7 +6,7 @@ use crate::pin::CpuList;
 use std::fs;
 use taktwerk_load::observed::Observed;
 
-/// Looks at a process.
+/// Observes a process.
 #[must_use]
 pub fn observe(pid: u32) -> Option<Observed> {
     let cpus = allowed(pid)?;
@@ -27,13 +27,13 @@ fn allowed(pid: u32) -> Option<CpuList> {
     line.trim().parse().ok()
 }
 
-/// Programs beside `pid` that may use one of the CPUs.
+/// Number of other programs that may use one of the CPUs.
 fn others(pid: u32, cpus: &CpuList) -> usize {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|other| *other != pid)
-        // Kernel threads have no command line, and neither have those that have ended.
+        // Kernel threads and ended processes have no command line.
         .filter(|other| fs::read(format!("/proc/{other}/cmdline")).is_ok_and(|line| !line.is_empty()))
         .filter(|other| {
             allowed(*other).is_some_and(|list| list.cpus().iter().any(|cpu| cpus.cpus().contains(cpu)))
@@ -41,7 +41,7 @@ fn others(pid: u32, cpus: &CpuList) -> usize {
         .count()
 }
 
-/// How many CPUs are in the same core.
+/// Number of hardware threads in the same core.
 fn siblings(cpu: usize) -> usize {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     let list = fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<CpuList>().ok());
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(seen.cpus, allowed(std::process::id()).unwrap().to_string());
         assert!(!seen.class.is_empty());
         assert!(observe(u32::MAX).is_none());
-        // Whatever runs this test may use the same CPUs.
+        // The test runner may use the same CPUs.
         assert!(seen.others >= 1, "{seen:?}");
     }
 }

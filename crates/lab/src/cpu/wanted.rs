@@ -1,23 +1,23 @@
-//! The CPU conditions that a measurement asks for: set all of them or none, and undo them together.
+//! The CPU conditions requested for a measurement. Sets all or none, and undoes them together.
 
 use super::isolation::{Isolation, Kind};
 use super::{Class, Governor, NotPermitted};
 use crate::pin::CpuList;
 
-/// What is asked for.
+/// The requested conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The CPUs of the program.
     pub cpus: CpuList,
-    /// Whether everything else has to leave them.
+    /// Whether all other programs must leave these CPUs.
     pub isolate: bool,
-    /// Scheduling class; whatever it inherits without one.
+    /// Scheduling class; inherited if `None`.
     pub class: Option<Class>,
-    /// Frequency governor; the machine's own without one.
+    /// Frequency governor; unchanged if `None`.
     pub governor: Option<String>,
 }
 
-/// Conditions that stand, until this is dropped.
+/// Conditions that are set until this is dropped.
 #[derive(Debug)]
 pub struct Set {
     wanted: Wanted,
@@ -26,22 +26,23 @@ pub struct Set {
 }
 
 impl Wanted {
-    /// These CPUs, and nothing else.
+    /// Only CPU affinity.
     #[must_use]
     pub fn pinned(cpus: CpuList) -> Self {
         Self { cpus, isolate: false, class: None, governor: None }
     }
 
-    /// Whether more is asked for than CPUs.
+    /// Whether more than CPU affinity is requested.
     #[must_use]
     pub fn is_special(&self) -> bool {
         self.isolate || self.class.is_some() || self.governor.is_some()
     }
 
-    /// Sets what concerns the machine. The program comes in by [`Set::admit`].
+    /// Sets the conditions of the machine. Call [`Set::admit`] for the program.
     ///
     /// # Errors
-    /// If this machine or this user cannot have it; the sentence says what is missing. Nothing stays changed then.
+    /// If the machine or the user cannot have them; the message says what is missing. In this case nothing stays
+    /// changed.
     pub fn set(self) -> Result<Set, NotPermitted> {
         let governor = self.governor.as_deref().map(|name| Governor::set(name, &self.cpus)).transpose()?;
         let isolation = self.isolate.then(|| Isolation::of(&self.cpus)).transpose()?;
@@ -50,18 +51,18 @@ impl Wanted {
 }
 
 impl Set {
-    /// The CPUs to start the program on. None where a control group confines it, which it enters afterwards: until then
-    /// nobody may run there.
+    /// CPUs to start the program on. `None` if a control group will confine it: until the program is in that group, it
+    /// may not run on the isolated CPUs.
     #[must_use]
     pub fn start_on(&self) -> Option<&CpuList> {
         let is_confined = self.isolation.as_ref().is_some_and(|isolation| isolation.kind() != Kind::Boot);
         (!is_confined).then_some(&self.wanted.cpus)
     }
 
-    /// Lets a program in: onto isolated CPUs, and into its class.
+    /// Moves a program onto the isolated CPUs and sets its class.
     ///
     /// # Errors
-    /// If it has ended or this user may not.
+    /// If the program has ended or this user lacks the right.
     pub fn admit(&self, pid: u32) -> Result<(), NotPermitted> {
         if let Some(isolation) = &self.isolation {
             isolation.admit(pid).map_err(|error| {
@@ -71,7 +72,7 @@ impl Set {
         self.wanted.class.map_or(Ok(()), |class| class.apply(pid))
     }
 
-    /// By what CPUs are isolated, if they are.
+    /// Method of isolation, if any.
     #[must_use]
     pub fn isolation(&self) -> Option<Kind> {
         self.isolation.as_ref().map(Isolation::kind)
@@ -86,7 +87,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn pinned_only_changes_nothing_but_the_cpus() {
+    fn pinning_changes_only_the_cpus() {
         let first = CpuList::single(CpuList::allowed().cpus()[0]);
         let wanted = Wanted::pinned(first.clone());
         assert!(!wanted.is_special());
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_the_programs_or_refused_with_a_sentence() {
+    fn classes_are_set_or_refused_with_a_reason() {
         let first = CpuList::single(CpuList::allowed().cpus()[0]);
         let class = Class::Fifo(2);
         let wanted = Wanted { class: Some(class), ..Wanted::pinned(first.clone()) };
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_does_not_have_is_refused() {
+    fn unavailable_conditions_are_refused() {
         let all: CpuList =
             std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim().parse().unwrap();
         let everything = Wanted { isolate: true, ..Wanted::pinned(all) };

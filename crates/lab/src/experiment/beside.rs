@@ -1,4 +1,4 @@
-//! Burger et al. 2019 and Rocha et al. 2019, Figure 12: what their texts say in numbers, beside what was measured here.
+//! Burger et al. 2019 and Rocha et al. 2019, Figure 12: the figures in their text next to our measurements.
 
 use super::published::{burger, rocha_fanin};
 use super::{stack_name, times_as, valid_groups};
@@ -8,7 +8,7 @@ use crate::measurement::{Group, Measurement};
 use crate::outcome::{Grid, maybe};
 use taktwerk_load::result::Figure;
 
-/// A table of figures that a paper gives, each beside ours.
+/// A table with one row per published figure: the paper's value and ours.
 pub(super) struct Beside {
     grid: Grid,
 }
@@ -16,7 +16,11 @@ pub(super) struct Beside {
 impl Beside {
     pub(super) fn new() -> Self {
         Self {
-            grid: Grid::new("Published beside measured", 2, &["figure", "stack", "published", "measured"]),
+            grid: Grid::new(
+                "Published and measured figures",
+                2,
+                &["figure", "measured stack", "published", "measured"],
+            ),
         }
     }
 
@@ -33,19 +37,19 @@ fn with(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{} {unit}", figures::number(value)))
 }
 
-/// Signals per second that a group asked for at 100 ms.
+/// Signals per second that the load requested, at an interval of 100 ms.
 fn asked(group: &Group<'_>) -> f64 {
     f64::from(group.condition.items.unwrap_or(0)) * 10.0
 }
 
-/// Whether the cycle of 100 ms was kept.
+/// Whether every cycle of 100 ms was kept.
 pub(super) fn is_kept(group: &Group<'_>) -> bool {
     let is_late = group.mean(Figure::MESSAGE_INTERVAL_MEAN_US).is_some_and(|us| us > 110_000.0);
     let is_behind = group.mean(Figure::PROGRESS_WORST_ITEM_RATIO).is_some_and(|ratio| ratio < 0.9);
     !is_late && !is_behind
 }
 
-/// The same as a verdict: yes if every repetition kept it, no if none did, open otherwise.
+/// Same as a verdict: true if every repetition kept its cycles, false if none did, otherwise undecided.
 pub(super) fn kept(group: &Group<'_>) -> Option<bool> {
     let is_kept = |one: &&&Measurement| {
         !one.get(Figure::MESSAGE_INTERVAL_MEAN_US).is_some_and(|us| us > 110_000.0)
@@ -58,14 +62,14 @@ pub(super) fn kept(group: &Group<'_>) -> Option<bool> {
     }
 }
 
-/// The group of so many clients whose rate is nearest to this one.
+/// The group with this number of clients whose rate is nearest to `rate`.
 fn nearest<'a, 'm>(groups: &'a [&'a Group<'m>], clients: u32, rate: f64) -> Option<&'a Group<'m>> {
     let of = groups.iter().filter(|group| group.condition.clients == clients);
     let distance = |group: &&&Group<'_>| (asked(group) / rate).ln().abs();
     of.min_by(|a, b| distance(a).total_cmp(&distance(b))).copied()
 }
 
-/// RQ1: CPU, sessions, the rates that are sustained, and where cycles are missed.
+/// RQ1: CPU, sessions, sustained rates, and from which load on cycles are missed.
 pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurement]) -> Option<Grid> {
     let mut beside = Beside::new();
     for stack in stacks {
@@ -93,10 +97,10 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
         );
         let times = |pair: Option<(f64, f64)>| pair.map_or_else(|| "–".to_owned(), |(a, b)| times_as(b / a));
         let ours = cpu(1).zip(cpu(30));
-        beside.row("30 clients against 1", stack, times(paper[0].zip(paper[1])), times(ours));
+        beside.row("CPU of 30 clients relative to 1", stack, times(paper[0].zip(paper[1])), times(ours));
         let more = ours.map(|(one, thirty)| thirty - one);
         beside.row(
-            "30 clients against 1",
+            "CPU of 30 clients minus 1",
             stack,
             with(burger("session overhead of 30 clients"), "points"),
             with(more, "points"),
@@ -117,18 +121,18 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
         let kept = own.iter().filter(|group| is_kept(group));
         let kept = kept.filter_map(|group| group.mean(Figure::SERVER_CPU_PERCENT)).fold(f64::NAN, f64::max);
         beside.row(
-            "CPU above which the cycle of 100 ms is missed",
+            "CPU above which the 100 ms cycle is missed",
             stack,
             with(burger("server cpu above which the 100 ms cycle is missed"), "%"),
             if missed.is_finite() {
                 format!("{} % missed it", figures::number(missed))
             } else {
-                format!("kept at up to {} %", figures::number(kept))
+                format!("kept up to {} %", figures::number(kept))
             },
         );
         if let Some(group) = nearest(&own, 10, 25_000.0) {
             beside.row(
-                &format!("cycle at a client, 10 clients, {} signals/s", figures::number(asked(group))),
+                &format!("client cycle, 10 clients, {} signals/s", figures::number(asked(group))),
                 stack,
                 with(burger("client cycle time with 10 clients at 25000 signals/s"), "ms"),
                 with(group.mean(Figure::MESSAGE_INTERVAL_MEAN_US).map(|us| us / 1e3), "ms"),
@@ -139,7 +143,7 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
             "sessions without an error",
             stack,
             maybe(burger("max sessions before server errors")),
-            most.map_or_else(|| "–".to_owned(), |most| format!("{most}, no more were tried")),
+            most.map_or_else(|| "–".to_owned(), |most| format!("{most} (highest number tried)")),
         );
     }
     let publishers = valid_groups(published);
@@ -156,7 +160,7 @@ pub(super) fn cpu(groups: &[Group<'_>], stacks: &[String], published: &[Measurem
     beside.grid()
 }
 
-/// The highest rate whose cycle was kept, and whether a higher one was not.
+/// The highest rate up to which all cycles were kept, and the lowest rate that missed cycles.
 fn sustained<'a, 'm: 'a>(groups: impl Iterator<Item = &'a Group<'m>>) -> String {
     let groups: Vec<&Group<'_>> = groups.collect();
     let missed =
@@ -171,7 +175,7 @@ fn sustained<'a, 'm: 'a>(groups: impl Iterator<Item = &'a Group<'m>>) -> String 
     }
 }
 
-/// The paper's figures for CPU against signals per second, on a Raspberry Pi Zero.
+/// The paper's CPU against signals per second on a Raspberry Pi Zero.
 pub(super) fn published_cpu(colour: usize) -> Series {
     let figure = |clients: &str| burger(&format!("cpu at 10000 signals/s with {clients}"));
     let dots = ["1 client", "30 clients"].into_iter().filter_map(figure).map(|cpu| Point::new(10_000.0, cpu));
@@ -182,7 +186,7 @@ pub(super) fn published_cpu(colour: usize) -> Series {
     }
 }
 
-/// The paper's memory of all loads, as a band up to a rate.
+/// The paper's memory range for all loads, as a band up to a rate.
 pub(super) fn published_memory(most: f64, colour: usize) -> Series {
     let between = burger("server memory low").zip(burger("server memory high"));
     let point = |x: f64| between.map(|(low, high)| Point { x, y: high, interval: Some((low, high)) });
@@ -199,7 +203,7 @@ pub(super) fn memory(stack: &str, low: f64, high: f64, beside: &mut Beside) {
     }
 }
 
-/// RQ3: bandwidth, at the paper's rates.
+/// RQ3: bandwidth at the paper's rates.
 pub(super) fn network(stack: &str, most: f64, beside: &mut Beside) {
     let bound = burger("network load upper bound");
     beside.row(
@@ -210,15 +214,15 @@ pub(super) fn network(stack: &str, most: f64, beside: &mut Beside) {
     );
 }
 
-/// RQ5: encryption at the lowest rate that was measured.
+/// RQ5: encryption at the lowest measured rate.
 pub(super) fn security(stack: &str, rate: f64, without: f64, with_it: f64, beside: &mut Beside) {
     let [plain, secret] =
         ["unencrypted", "encrypted"].map(|how| burger(&format!("cpu at 10000 signals/s 10 clients {how}")));
     let at = format!("10 clients, {} signals/s", figures::number(rate));
-    beside.row(&format!("CPU without, {at}"), stack, with(plain, "%"), with(Some(without), "%"));
+    beside.row(&format!("CPU without encryption, {at}"), stack, with(plain, "%"), with(Some(without), "%"));
     beside.row(&format!("CPU with encryption, {at}"), stack, with(secret, "%"), with(Some(with_it), "%"));
     let published = plain.zip(secret).map_or_else(|| "–".to_owned(), |(a, b)| times_as(b / a));
-    beside.row("with against without", stack, published, times_as(with_it / without));
+    beside.row("CPU with encryption relative to without", stack, published, times_as(with_it / without));
 }
 
 /// RQ6: more threads, as a change of the run span in percent.
@@ -226,27 +230,27 @@ pub(super) fn threads(signals: u32, best: f64, worst: f64, beside: &mut Beside) 
     let signed = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:+.0} %"));
     let of = figures::thousands(i64::from(signals));
     beside.row(
-        &format!("run span with 2 to 4 threads at best, {of} signals"),
+        &format!("best run span with 2 to 4 threads, {of} signals"),
         "own",
         signed(burger("server run span change with 2-3 extra threads on 4 cores")),
         signed(Some(best)),
     );
     beside.row(
-        &format!("run span with 2 to 4 threads at worst, {of} signals"),
+        &format!("worst run span with 2 to 4 threads, {of} signals"),
         "own",
         signed(burger("server run span change with extra threads on 1 core")),
         signed(Some(worst)),
     );
 }
 
-/// Rocha, Figure 12, in the words of its text.
+/// Rocha, Figure 12, quoted from its text.
 pub(super) fn clients(groups: &[Group<'_>]) -> Option<Grid> {
     let mut beside = Beside::new();
     for group in groups {
         let (clients, stack) = (group.condition.clients, group.condition.stack.as_str());
         let is_mqtt = crate::scenario::broker(stack).is_some();
         let said = rocha_fanin(clients, is_mqtt);
-        // The paper's OPC UA had servers.
+        // The paper has no figures for OPC UA without a server.
         if said.is_empty() || stack == crate::scenario::BROKERLESS || crate::scenario::is_uadp(stack) {
             continue;
         }
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn each_published_figure_stands_beside_ours() {
+    fn published_and_measured_figures_share_a_row() {
         let all = [
             measured(1, 1_000, 2.0, 100_000.0),
             measured(1, 5_000, 20.0, 130_000.0),
@@ -296,11 +300,11 @@ mod tests {
             (row[2].as_str(), row[3].as_str())
         };
         assert_eq!(row("CPU at 10\u{202f}000 signals/s, 1 client", 0), ("35.0 %", "2.00 %"));
-        assert_eq!(row("30 clients against 1", 0), ("2.29 times", "3.00 times"));
-        assert_eq!(row("30 clients against 1", 1), ("45.0 points", "4.00 points"));
+        assert_eq!(row("CPU of 30 clients relative", 0), ("2.29 times", "3.00 times"));
+        assert_eq!(row("CPU of 30 clients minus", 0), ("45.0 points", "4.00 points"));
         assert_eq!(row("most signals/s, 1 client", 0), ("25\u{202f}000", "10\u{202f}000, not 50\u{202f}000"));
         assert_eq!(row("CPU above which", 0), ("75.0 %", "20.0 % missed it"));
-        assert_eq!(row("cycle at a client", 0), ("160 ms", "100 ms"));
+        assert_eq!(row("client cycle", 0), ("160 ms", "100 ms"));
         assert!(grid.rows.iter().all(|row| row[2] != "–"), "{:?}", grid.rows);
     }
 }

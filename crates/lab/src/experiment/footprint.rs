@@ -23,7 +23,7 @@ impl Experiment for Memory {
         "How much memory does the server need for these loads?"
     }
     fn source(&self) -> &'static str {
-        "Burger et al. 2019, Figure 8 (RQ2): 11 to 15 MB in all of them"
+        "Burger et al. 2019, Figure 8 (RQ2): 11 to 15 MB for all loads"
     }
     fn data(&self) -> &'static str {
         "burger-cpu"
@@ -36,7 +36,7 @@ impl Experiment for Memory {
         let mut grid = Grid::new(
             "Resident memory at the end of the window",
             1,
-            &["stack", "clients", "items", "RSS MB", "grew in the window kB"],
+            &["stack", "clients", "items", "RSS MB", "growth in the window kB"],
         );
         for group in &groups {
             grid.row([
@@ -70,8 +70,8 @@ impl Experiment for Memory {
         }
         outcome.grids.extend(beside.grid());
         outcome.remark(
-            "Comparable: the order of magnitude and that memory hardly depends on the rate. Not comparable: megabytes, which hold \
-             another machine's pages and libraries, and rates that the paper's server did not reach.",
+            "Comparable: the order of magnitude, and that memory hardly depends on the rate. Not comparable: \
+             megabytes, because page size and libraries differ, and rates that the paper's server did not reach.",
         );
     }
 }
@@ -84,7 +84,7 @@ impl Experiment for Network {
         "How much bandwidth do these loads need?"
     }
     fn source(&self) -> &'static str {
-        "Burger et al. 2019, Figure 9 (RQ3): less than 6 Mbit/s in all of them, up to 40 000 signals/s"
+        "Burger et al. 2019, Figure 9 (RQ3): less than 6 Mbit/s for all loads, up to 40 000 signals/s"
     }
     fn data(&self) -> &'static str {
         "burger-cpu"
@@ -138,7 +138,7 @@ impl Experiment for Network {
         for stack in stacks(measurements) {
             let own: Vec<&Group<'_>> = of_stack(&groups, &stack).collect();
             let name = stack_name(&stack);
-            // Above that no server of the paper came.
+            // The paper's server did not reach higher rates.
             let published = own.iter().filter(|group| group.condition.items.unwrap_or(0) <= PUBLISHED_ITEMS);
             let most = published.filter_map(|group| mbit_per_s(group)).fold(f64::NAN, f64::max);
             if most.is_finite() {
@@ -148,10 +148,10 @@ impl Experiment for Network {
         }
         outcome.grids.extend(beside.grid());
         outcome.remark(
-            "Payload, acknowledgements and retransmissions are the kernel's own counts per connection; frames and headers are \
-             computed for Ethernet from them. Comparable: bytes per signal (the paper's 6 Mbit/s at 25 000 to 40 000 float \
-             signals/s are 19 to 30 bytes each; a Double with both timestamps has 26 bytes before any header). Not comparable: Mbit/s \
-             at rates that the paper's server did not reach.",
+            "Payload, acknowledgements and retransmissions are the kernel's counts per connection; Ethernet frames and \
+             headers are computed from them. Comparable: bytes per signal. (The paper's 6 Mbit/s at 25 000 to 40 000 \
+             float signals/s are 19 to 30 bytes each; a Double with both timestamps has 26 bytes without any header.) \
+             Not comparable: Mbit/s at rates that the paper's server did not reach.",
         );
     }
 }
@@ -161,12 +161,12 @@ fn of_stack<'a, 'm>(groups: &'a [Group<'m>], stack: &'a str) -> impl Iterator<It
     groups.iter().filter(move |group| group.condition.stack == stack)
 }
 
-/// What a load puts on the wire, as Ethernet carries it.
+/// Bandwidth of a load as carried by Ethernet, in Mbit/s.
 fn mbit_per_s(group: &Group<'_>) -> Option<f64> {
     Some(group.mean(Figure::WIRE_TOTAL_BYTES)? * 8.0 / group.mean(Figure::WINDOW_S)? / 1e6)
 }
 
-/// Bandwidth against signals, for the fewest and the most clients of each stack.
+/// Bandwidth against signals for the smallest and the largest number of clients of each stack.
 fn bandwidth_lines(groups: &[Group<'_>], stacks: &[String]) -> Vec<(String, Vec<Point>)> {
     let mut lines = Vec::new();
     for stack in stacks {
@@ -182,7 +182,7 @@ fn bandwidth_lines(groups: &[Group<'_>], stacks: &[String]) -> Vec<(String, Vec<
     lines
 }
 
-/// What would be used up first if the heaviest load grew: a core or a network.
+/// The first limit reached if the heaviest load grew: a core or a network.
 fn first_to_fill(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let heaviest = groups.iter().filter_map(|group| {
         let (signals, mbit) = (group.mean(Figure::PER_SECOND)?, mbit_per_s(group)?);
@@ -194,13 +194,13 @@ fn first_to_fill(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let full = |link: f64| signals * link / mbit.max(1e-9);
     let thousands = |value: f64| figures::thousands((value / 1e3).round() as i64 * 1_000);
     let first = match (core < full(100.0), core < full(1_000.0)) {
-        (true, _) => "the CPU is the first limit on both",
-        (false, true) => "Fast Ethernet is full before the CPU, a gigabit after it",
-        (false, false) => "the network is the first limit on both",
+        (true, _) => "the limit is the CPU on both",
+        (false, true) => "the limit is the network on Fast Ethernet and the CPU on Gigabit Ethernet",
+        (false, false) => "the limit is the network on both",
     };
     outcome.remark(format!(
-        "{name}, by its heaviest load: a core would be busy at {} signals/s, Fast Ethernet full at {}, a gigabit at {}: {first} \
-         (the paper's server ran out of CPU first).",
+        "{name}, extrapolated from its heaviest load: one core is saturated at {} signals/s, Fast Ethernet at {}, \
+         Gigabit Ethernet at {}: {first} (on the paper's server, the CPU).",
         thousands(core),
         thousands(full(100.0)),
         thousands(full(1_000.0)),

@@ -1,7 +1,7 @@
-//! The published experiments: their protocols, their figures, and what must come out.
+//! The published experiments: their protocols, their figures, and the expected results.
 //!
-//! Each makes a plan of conditions, and afterwards makes an [`Outcome`] from the measurements alone, so that a report can
-//! be written again from the store at any time.
+//! Each makes a plan of conditions and later an [`Outcome`] from the measurements only, so that a report can be rebuilt
+//! from the store at any time.
 
 mod beside;
 mod burger;
@@ -33,36 +33,36 @@ pub struct Wish<'a> {
     pub quick: bool,
     /// Stacks to measure.
     pub stacks: Vec<String>,
-    /// Where.
+    /// The machine and programs to measure with.
     pub place: &'a Place,
 }
 
-/// What an experiment wants to be measured.
+/// The measurements that an experiment requests.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// All of it.
+    /// The conditions to measure.
     pub conditions: Vec<Condition>,
-    /// What is left out, and why.
+    /// Parts that are left out, each with the reason.
     pub skipped: Vec<String>,
 }
 
 /// A published experiment.
 pub trait Experiment: Sync {
-    /// As in the register of experiments.
+    /// Its id in the register of experiments.
     fn id(&self) -> &'static str;
-    /// What it asks.
+    /// The question that it answers.
     fn question(&self) -> &'static str;
-    /// Where the published figures stand.
+    /// The source of the published figures.
     fn source(&self) -> &'static str;
-    /// The experiment whose measurements it uses: its own, or another one's.
+    /// The experiment whose measurements it uses: its own or another one.
     fn data(&self) -> &'static str {
         self.id()
     }
-    /// Whether it looks at measurements of a kind: those of publishers only if it knows them.
+    /// Whether it uses measurements of this kind of load. Most experiments ignore those of publishers.
     fn uses(&self, kind: Kind) -> bool {
         kind != Kind::PubSub
     }
-    /// Why it cannot be run yet, if so.
+    /// Why it cannot be run, or `None`.
     fn missing(&self) -> Option<&'static str> {
         None
     }
@@ -70,13 +70,13 @@ pub trait Experiment: Sync {
     fn is_simulated(&self) -> bool {
         false
     }
-    /// What the simulation says. The same on every machine, but for how long it takes.
+    /// Runs the simulation. Its results are the same on every machine, except its duration.
     fn simulate(&self, quick: bool, outcome: &mut Outcome) {
         let _ = (quick, outcome);
     }
-    /// What to measure.
+    /// The measurements to make.
     fn plan(&self, wish: &Wish<'_>) -> Plan;
-    /// What the measurements say. Nothing but valid and invalid measurements of [`Self::data`] is in `measurements`.
+    /// Evaluates measurements. `measurements` contains only those of [`Self::data`], valid and invalid.
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome);
 }
 
@@ -100,7 +100,7 @@ pub fn find(id: &str) -> Option<&'static dyn Experiment> {
     all().into_iter().find(|experiment| experiment.id() == id)
 }
 
-/// An outcome that says nothing yet.
+/// An outcome without results.
 fn empty(experiment: &dyn Experiment) -> Outcome {
     Outcome {
         id: experiment.id().to_owned(),
@@ -134,13 +134,13 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
     let prefix = format!("{}: ", experiment.data());
     outcome.skipped.extend(notes.iter().filter_map(|note| note.strip_prefix(&prefix)).map(str::to_owned));
     if own.is_empty() {
-        outcome.skipped.push("nothing was measured in this run".to_owned());
+        outcome.skipped.push("no measurements in this run".to_owned());
         return outcome;
     }
     outcome.errors = lacking(&own);
     experiment.evaluate(&own, &mut outcome);
     outcome.grids.extend(networks::grid(&own));
-    // Where nothing valid was measured, titles of columns say nothing.
+    // Tables without valid measurements are removed.
     outcome.grids.retain(|grid| !grid.rows.is_empty());
     outcome.remarks.extend(cpu_conditions(&own));
     let groups = group(&own);
@@ -149,7 +149,7 @@ pub fn evaluate(experiment: &dyn Experiment, measurements: &[Measurement], notes
     outcome
 }
 
-/// Loads that did not become steady before they were measured.
+/// Loads that were not steady before the window.
 #[must_use]
 pub fn unsteady(groups: &[Group<'_>]) -> Vec<String> {
     let labels = Labels::of(groups.iter().map(|group| group.condition));
@@ -157,13 +157,13 @@ pub fn unsteady(groups: &[Group<'_>]) -> Vec<String> {
         let count = group.unsteady();
         let all = group.valid.len();
         (count > 0).then(|| {
-            format!("Not steady: {label}: {count} of {all} measurements. Their figures include the server's settling.")
+            format!("Not steady: {label}: {count} of {all} measurements. Their figures include the start-up phase.")
         })
     };
     groups.iter().zip(labels.iter()).filter_map(one).collect()
 }
 
-/// What was measured and is worth nothing, and why, by load.
+/// Invalid measurements by load, each with the reason.
 #[must_use]
 pub fn invalid(groups: &[Group<'_>]) -> Vec<String> {
     let labels = Labels::of(groups.iter().map(|group| group.condition));
@@ -175,14 +175,14 @@ pub fn invalid(groups: &[Group<'_>]) -> Vec<String> {
     groups.iter().zip(labels.iter()).filter_map(one).collect()
 }
 
-// ---- what experiments share
+// ---- shared by experiments
 
 /// Warm-up, window and repetitions.
 fn time(warmup_s: f64, duration_s: f64, repetitions: u32) -> TimeSpec {
     TimeSpec { warmup_s, duration_s, steady: false, repetitions }
 }
 
-/// The conditions of scenarios on all stacks that are wished for.
+/// The conditions of scenarios for all requested stacks.
 fn conditions(wish: &Wish<'_>, scenarios: Vec<Scenario>) -> Vec<Condition> {
     let with_stacks = |mut scenario: Scenario| {
         scenario.stacks.clone_from(&wish.stacks);
@@ -191,7 +191,7 @@ fn conditions(wish: &Wish<'_>, scenarios: Vec<Scenario>) -> Vec<Condition> {
     scenarios.into_iter().flat_map(with_stacks).collect()
 }
 
-/// The stacks in measurements, in the order of their appearance.
+/// The stacks in measurements, in the order of their appearance, ours first.
 fn stacks(measurements: &[Measurement]) -> Vec<String> {
     let mut stacks: Vec<String> = Vec::new();
     for measurement in measurements {
@@ -199,7 +199,6 @@ fn stacks(measurements: &[Measurement]) -> Vec<String> {
             stacks.push(measurement.condition.stack.clone());
         }
     }
-    // Ours first, whichever was measured first.
     stacks.sort_by_key(|stack| stack != "own");
     stacks
 }
@@ -218,7 +217,7 @@ fn valid_groups(measurements: &[Measurement]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Samples that have to lie beyond a percentile that is shown.
+/// Number of samples that must lie beyond a percentile for it to be shown.
 const BEYOND: f64 = 3.0;
 
 /// Percentiles of distributions as a table, in microseconds or milliseconds.
@@ -243,7 +242,7 @@ fn times_grid(title: &str, first: &[&str], rows: &[(Vec<String>, Times)], is_ms:
             summary.p999_us,
             summary.max_us,
         ];
-        // A percentile needs samples beyond it.
+        // Hide percentiles with too few samples beyond them.
         let shares = [0.0, 0.0, 0.0, 0.5, 0.99, 0.999, 0.0];
         let shown = |(us, share): (f64, f64)| {
             let is_carried = summary.count > 0 && summary.count as f64 * (1.0 - share) >= BEYOND;
@@ -260,7 +259,7 @@ fn shown(group: &Group<'_>, figure: Figure) -> String {
     interval(group.metric(figure).as_ref())
 }
 
-/// The largest ratio of two windows of the same load within a quarter of an hour (docs/lab/figures.md, "What the noise is").
+/// The largest ratio of two windows of the same load within a quarter of an hour (docs/lab/notes/figures.md, "Noise").
 const ONE_WINDOW: f64 = 1.5;
 
 /// Whether one figure is below another one, by the 95 % interval of their ratio; `None` if the interval contains 1. With a single
@@ -284,14 +283,14 @@ fn is_below(one: Option<&Repeated>, other: Option<&Repeated>) -> Option<bool> {
     is_less(one?, other?)
 }
 
-/// Whether a figure is within a limit, by the 95 % interval of its mean. A single sample has none: it says something from
-/// [`ONE_WINDOW`] times the limit on.
+/// Whether a figure is within a limit, by the 95 % interval of its mean. A single sample has no interval: it counts
+/// only if it differs from the limit by a factor of [`ONE_WINDOW`] or more.
 fn is_under(one: &Repeated, limit: f64) -> Option<bool> {
     let single = [one.median / ONE_WINDOW, one.median * ONE_WINDOW];
     within(one.mean_ci95.unwrap_or((single[0].min(single[1]), single[0].max(single[1]))), limit)
 }
 
-/// Whether all of these hold: not if one does not, and open if one is.
+/// Whether all of these hold: false if one fails, undecided if one is undecided.
 fn all_hold(verdicts: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     let mut all = Some(true);
     for verdict in verdicts {
@@ -304,7 +303,7 @@ fn all_hold(verdicts: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
     all
 }
 
-/// A percentile of each repetition, in microseconds: what it varies by is what a verdict about it needs.
+/// A percentile of each repetition, in microseconds. Verdicts need the variation between repetitions.
 fn percentile(group: &Group<'_>, name: &str, percent: f64) -> Option<Repeated> {
     let each = group.valid.iter().filter_map(|one| one.histograms.get(name));
     let of = |times: &Times| times.percentile(percent) as f64 / 1e3;
@@ -316,7 +315,7 @@ fn scaled(figure: &Repeated, factor: f64) -> Option<Repeated> {
     Repeated::new(figure.values.iter().map(|value| value * factor).collect())
 }
 
-/// The claim that an isolated CPU shortens the tail of a stack's round trips, against a shared or a loaded one.
+/// The claim that an isolated CPU shortens the tail of a stack's round trips compared with a shared or loaded one.
 fn isolation_shortens(
     outcome: &mut Outcome,
     what: &str,
@@ -336,7 +335,7 @@ fn isolation_shortens(
     );
 }
 
-/// Whether a stack's program is machine code before it starts; `None` where it becomes that while it runs.
+/// Whether a stack's program is compiled ahead of time; `None` for just-in-time compilation.
 fn is_compiled(stack: &str) -> Option<bool> {
     match (stack, peers::find(stack).map(|peer| peer.language)) {
         ("own", _) | (_, Some("C" | "Rust" | "Go")) => Some(true),
@@ -345,7 +344,7 @@ fn is_compiled(stack: &str) -> Option<bool> {
     }
 }
 
-/// That each compiled stack stays below each interpreted one, if there are both.
+/// The finding that each compiled stack is below each interpreted one, if there are both.
 fn compiled_before_interpreted(outcome: &mut Outcome, what: &str, figures: &[(&str, Option<Repeated>)]) {
     let of = |wanted: bool| {
         let those = figures.iter().filter(move |(stack, _)| is_compiled(stack) == Some(wanted));
@@ -355,10 +354,10 @@ fn compiled_before_interpreted(outcome: &mut Outcome, what: &str, figures: &[(&s
     let quickest = of(false).min_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let (Some(compiled), Some(interpreted)) = (slowest, quickest) else { return };
     outcome.finding(
-        &format!("compiled stacks come before interpreted ones ({what})"),
+        &format!("compiled stacks are faster than interpreted ones ({what})"),
         is_less(compiled.1, interpreted.1),
         format!(
-            "{} of {} at most, {} of {} at least",
+            "slowest compiled: {} ({}), fastest interpreted: {} ({})",
             crate::figures::number(compiled.1.median),
             compiled.0,
             crate::figures::number(interpreted.1.median),
@@ -367,7 +366,7 @@ fn compiled_before_interpreted(outcome: &mut Outcome, what: &str, figures: &[(&s
     );
 }
 
-/// What a network is called in charts.
+/// Label of a network in charts.
 fn network_name(link: Option<&str>) -> &str {
     match link {
         None => "loopback",
@@ -384,7 +383,7 @@ fn network_name(link: Option<&str>) -> &str {
     }
 }
 
-/// So many clients, in words.
+/// A number of clients in words.
 fn clients(count: u32) -> String {
     if count == 1 { "1 client".to_owned() } else { format!("{count} clients") }
 }
@@ -401,25 +400,25 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    /// With the broker that the program has: what a first run measures.
+    /// A place with only the built-in broker, as in a first run.
     fn place() -> Place {
         Place::new("/bin/true".into(), "/none".into()).with_embedded_broker(true)
     }
 
     #[test]
-    fn orderings_are_open_where_repetitions_overlap() {
+    fn orderings_are_undecided_if_repetitions_overlap() {
         let of = |values: &[f64]| Repeated::new(values.to_vec());
         let (low, high, wide) = (of(&[1.0, 1.1, 1.2]), of(&[2.0, 2.1, 2.2]), of(&[0.9, 1.1, 3.0]));
         assert_eq!(is_below(low.as_ref(), high.as_ref()), Some(true));
         assert_eq!(is_below(high.as_ref(), low.as_ref()), Some(false));
         assert_eq!(is_below(low.as_ref(), wide.as_ref()), None);
         assert_eq!(is_below(low.as_ref(), None), None);
-        // One measurement has no interval, and has to be further away.
+        // A single measurement has no interval and must differ by more.
         assert_eq!(is_less(&of(&[1.0]).unwrap(), high.as_ref().unwrap()), Some(true));
         assert_eq!(is_less(high.as_ref().unwrap(), &of(&[1.0]).unwrap()), Some(false));
         assert_eq!(is_less(&of(&[1.7]).unwrap(), high.as_ref().unwrap()), None);
         assert_eq!(is_less(low.as_ref().unwrap(), wide.as_ref().unwrap()), None);
-        // Two repetitions each that do not overlap, and differ by no more than they vary.
+        // Two repetitions each that do not overlap but differ no more than they vary.
         let (one, two) = (of(&[1.0, 1.2]).unwrap(), of(&[1.25, 1.4]).unwrap());
         assert_eq!(is_less(&one, &two), None);
         let limits = [9.0, 1.1, 0.1].map(|limit| is_under(low.as_ref().unwrap(), limit));
@@ -444,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_unique_and_all_of_the_register_are_there() {
+    fn ids_are_unique_and_match_the_register() {
         let ids: BTreeSet<&str> = all().iter().map(|one| one.id()).collect();
         assert_eq!(ids.len(), all().len());
         for id in [
@@ -478,20 +477,20 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_of_everything_fits_into_its_time() {
+    fn the_short_form_of_all_experiments_fits_its_time() {
         let place = place();
         let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
         let measured = all().into_iter().filter(|one| one.data() == one.id() && one.missing().is_none());
         let mut conditions: Vec<Condition> = measured.flat_map(|one| one.plan(&wish).conditions).collect();
-        // This machine may have a broker that is quicker than the one in the program.
+        // Use the built-in broker: this machine may have a faster one installed.
         for condition in &mut conditions {
             condition.stack = condition.stack.replace("mosquitto", EMBEDDED);
         }
         assert!(conditions.iter().any(|one| one.stack == "embedded-qos0"));
         let seconds = crate::scenario::seconds(&conditions);
-        // It may take 690 s: repetitions that do not fit are left out.
+        // The limit is 690 s: repetitions that do not fit are left out.
         assert!(seconds < 680.0, "{seconds} s");
-        // What a machine that is busy or slow leaves out are repetitions: once has to fit well.
+        // On a busy or slow machine only repetitions may be left out, so one pass must fit with a margin.
         let once = conditions.into_iter().map(|mut condition| {
             condition.time.repetitions = 1;
             condition
@@ -526,13 +525,13 @@ mod tests {
     }
 
     #[test]
-    fn each_says_what_can_be_compared_with_its_paper() {
+    fn each_experiment_states_what_is_comparable() {
         let place = place();
         let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
         for experiment in all().into_iter().filter(|one| one.missing().is_none()) {
             let fine = |condition| Measurement::from_document(experiment.data(), condition, 0, json!({}));
             let measured: Vec<_> = experiment.plan(&wish).conditions.into_iter().map(fine).collect();
-            // Of the switch there is no measurement where no switch can be made.
+            // The switch cannot be measured if none can be created here.
             if measured.is_empty() {
                 continue;
             }
@@ -544,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn without_measurements_everything_says_so() {
+    fn experiments_without_measurements_are_skipped() {
         for experiment in all() {
             let outcome = evaluate(experiment, &[], &[]);
             assert!(!outcome.skipped.is_empty() && outcome.findings.is_empty(), "{}", experiment.id());

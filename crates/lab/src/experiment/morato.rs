@@ -18,10 +18,10 @@ pub(super) static ALL: [&dyn Experiment; 4] = [&Cpu, &Read, &Subscription, &PubS
 
 const SOURCE: &str = "Morato, Vitturi, Tramarin, Cenedese 2021, on a Raspberry Pi 3B+";
 
-/// The CPU conditions of the services that deliver: the paper's two, and a CPU with a competing program.
+/// CPU conditions for the delivery experiments: the paper's two, and a CPU with a competing program.
 const CPUS: [CpuCondition; 3] = CpuCondition::PLACED;
 
-/// The link of the paper's quickest network.
+/// The link for the fastest network in the paper.
 const QUICKEST: &str = "ethernet-100m";
 
 struct Cpu;
@@ -57,7 +57,7 @@ impl Experiment for Cpu {
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
         let mut grid = Grid::new(
-            "Server while it is read from, per 100 000 reads",
+            "Server under reads, per 100 000 reads",
             1,
             &["stack", "CPU %", "kernel %", "user %", "CPU µs/read", "switches", "migrations", "cycles"],
         );
@@ -108,7 +108,8 @@ impl Experiment for Cpu {
         });
         outcome.charts.push(Chart::stack(
             "Server CPU per read",
-            "The lower part is the stack itself, the upper part the kernel's network code. Stacks differ mostly in the lower part.",
+            "Lower part: the stack itself. Upper part: the kernel's network code. Stacks differ mostly in the lower \
+             part.",
             crate::chart::Axis::linear("CPU per read, µs"),
             vec!["user".into(), "kernel".into()],
             bars.collect(),
@@ -121,17 +122,19 @@ impl Experiment for Cpu {
         let claim = "Taktwerk needs less CPU per read than the peer";
         compare(outcome, groups.iter(), Figure::SERVER_CPU_US_PER_REQUEST, claim);
         if groups.iter().all(|group| group.mean(Figure::SERVER_CYCLES).is_none()) {
-            outcome.remark("CPU cycles: this machine offers no hardware counters to this process.");
+            outcome
+                .remark("CPU cycles: hardware counters are not available to this process on this machine.");
         }
         outcome.remark(
-            "Comparable: the order of the stacks, the share of the kernel, and that a read costs one to two context \
-             switches. Not comparable: absolute CPU percent, since a read here takes a fraction of the time it took on \
-             the Raspberry Pi, so more of them are answered per second.",
+            "Comparable: the order of the stacks, the kernel's share, and one to two context switches per read. Not \
+             comparable: absolute CPU percent. A read takes a fraction of the time it took on the Raspberry Pi, so \
+             more reads are answered per second.",
         );
     }
 }
 
-/// Our figure against each peer's: less is better, and open where repetitions differ by more.
+/// Compares our figure with each peer's; lower is better. Undecided if the repetitions vary by more than the
+/// difference.
 fn compare<'a>(
     outcome: &mut Outcome,
     groups: impl Iterator<Item = &'a Group<'a>> + Clone,
@@ -143,7 +146,7 @@ fn compare<'a>(
     for group in groups.filter(|group| !is_own(group)) {
         let Some(peer) = group.metric(figure) else { continue };
         let evidence = format!(
-            "{} against {} of {}: {}",
+            "{}, {} for {}: {}",
             figures::number(own.median),
             figures::number(peer.median),
             group.condition.stack,
@@ -170,7 +173,7 @@ impl Experiment for Read {
         for link in [QUICKEST, "wifi-802.11g"] {
             match wish.place.know_link(link) {
                 Ok(()) => {
-                    // Both columns of the paper; the short form has both of its quickest network.
+                    // Both columns of the paper. The short form measures both only over the fastest network.
                     let kinds: &[CpuCondition] = if wish.quick && link != QUICKEST {
                         &[CpuCondition::Isolated]
                     } else {
@@ -188,7 +191,8 @@ impl Experiment for Read {
             }
         }
         if !wish.place.has_two_cpus() {
-            plan.skipped.push("this process may use one CPU only: isolated and same are the same".to_owned());
+            plan.skipped
+                .push("this process may use only one CPU, so 'isolated' and 'same' are identical".to_owned());
         }
         plan
     }
@@ -243,9 +247,9 @@ impl Experiment for Read {
                 Some((format!("open62541, {name}, isolated"), mean * 1e3))
             })
             .collect();
-        let densities = Chart::apart(Chart::density, "How often each round trip was seen", &curves);
+        let densities = Chart::apart(Chart::density, "Distribution density of the round trip", &curves);
         outcome.charts.extend(densities.into_iter().map(|chart| chart.with_published(&marks)));
-        outcome.charts.extend(Chart::apart(Chart::percentiles, "The tail of the round trip", &curves));
+        outcome.charts.extend(Chart::apart(Chart::percentiles, "Tail of the round trip", &curves));
         let mut networks: Vec<Option<&String>> = Vec::new();
         for link in groups.iter().map(|group| group.condition.link.as_ref()) {
             if !networks.contains(&link) {
@@ -284,14 +288,15 @@ impl Experiment for Read {
             "with both ends on one CPU, the round trip is shorter than the peer's (p50 µs)",
         );
         outcome.remark(
-            "Comparable: the order of the stacks, compiled before interpreted, and the effect of a CPU that is shared. Not \
-             comparable: absolute times. Here both ends run on one machine. On a virtual machine, waking a sleeping CPU takes longer \
-             than the whole protocol, so 'same' (both ends on one CPU) is the figure of the stack. CPU conditions: 'isolated' pins \
-             server and load to a CPU each, 'shared' pins nothing (the paper's second column), 'loaded' adds a program that competes \
-             for the server's CPU.",
+            "Comparable: the order of the stacks, compiled stacks before interpreted ones, and the effect of a shared \
+             CPU. Not comparable: absolute times. Here both ends run on one machine. On a virtual machine, waking a \
+             sleeping CPU takes longer than the whole protocol, so 'same' (both ends on one CPU) is the figure for the \
+             stack itself. CPU conditions: 'isolated' pins server and load to one CPU each, 'shared' pins nothing (the \
+             paper's second column), 'loaded' adds a program that competes for the server's CPU.",
         );
         outcome.remark(format!(
-            "{SOURCE}, with a generic and with a real-time kernel. This machine has a {kernel} kernel: its rows are shown."
+            "{SOURCE}, with a generic and a real-time kernel. The rows shown are for a {kernel} kernel, as on this \
+             machine."
         ));
     }
 }
@@ -301,7 +306,7 @@ impl Experiment for Subscription {
         "morato-subscription"
     }
     fn question(&self) -> &'static str {
-        "How long is a published value on its way from the server to the client's application?"
+        "How long does a published value take from the server to the client's application?"
     }
     fn source(&self) -> &'static str {
         "Morato et al. 2021, Tables VII and VIII, Figures 9 and 10, Raspberry Pi 3B+"
@@ -316,7 +321,7 @@ impl Experiment for Subscription {
             scenario.server.update_ms = 30.0;
             scenario.server.signals = 1;
             scenario.cpu.condition = kind;
-            // 6 000 samples are ten minutes, over all repetitions.
+            // 6 000 samples take ten minutes over all repetitions.
             scenario.time = if wish.quick { time(0.3, 3.0, 2) } else { time(2.0, 120.0, 5) };
             scenario
         });
@@ -331,14 +336,14 @@ impl Experiment for Subscription {
             let stack = stack_name(&group.condition.stack);
             let times = group.times("transfer");
             if times.count() == 0 {
-                outcome.skipped.push(format!("{stack}, {cpu}: its messages have no PublishTime (null)"));
+                outcome.skipped.push(format!("{stack}, {cpu}: PublishTime is null in its messages"));
                 continue;
             }
             rows.push((vec![stack.to_owned(), cpu.to_owned()], times.clone()));
             curves.push((format!("{stack}, {cpu}"), times));
         }
         outcome.grids.push(times_grid(
-            "Publish time in the message to the client's application, measured",
+            "From the PublishTime of the message to the client's application, measured",
             &["stack", "CPU"],
             &rows,
             false,
@@ -359,18 +364,13 @@ impl Experiment for Subscription {
                 Some((format!("{name}, isolated"), published::morato_delivery(name, true)?.0 * 1e3))
             })
             .collect();
-        let densities = Chart::apart(Chart::density, "How often each delivery time was seen", &curves);
+        let densities = Chart::apart(Chart::density, "Distribution density of the delivery time", &curves);
         outcome.charts.extend(densities.into_iter().map(|chart| chart.with_published(&marks)));
         outcome.charts.extend(Chart::apart(Chart::distribution, "Delivery time", &curves));
         let alone = groups.iter().filter(|group| group.condition.cpu.condition == CpuCondition::Isolated);
-        compare(
-            outcome,
-            alone,
-            Figure::TRANSFER_P50_US,
-            "the delivery is not slower than the peer's (p50 µs)",
-        );
+        compare(outcome, alone, Figure::TRANSFER_P50_US, "delivery is not slower than the peer's (p50 µs)");
         outcome.remark(
-            "The delay begins at the PublishTime of the message, which is when the response is ready; server and client share a \
+            "The delay starts at the PublishTime of the message, when the response is ready. Server and client share a \
              clock. Comparable: order and shape. Not comparable: absolute times.",
         );
     }
@@ -381,7 +381,7 @@ impl Experiment for PubSub {
         "morato-pubsub"
     }
     fn question(&self) -> &'static str {
-        "The same over PubSub: does it come out below the subscription's delay, as it should?"
+        "The same for PubSub: is its delay below that of a subscription, as expected?"
     }
     fn source(&self) -> &'static str {
         "Morato et al. 2021, Table IX, Figure 11"
@@ -390,7 +390,8 @@ impl Experiment for PubSub {
         true
     }
     fn plan(&self, wish: &Wish<'_>) -> Plan {
-        // The client of a subscription sleeps until a message arrives, so a subscriber that sleeps is what it is compared with.
+        // The baseline for PubSub is a subscription whose client sleeps until a message arrives. So the subscriber must
+        // sleep as well.
         let services = [(Kind::PubSub, true), (Kind::PubSub, false), (Kind::Subscribe, false)];
         let scenarios = CPUS.into_iter().flat_map(|kind| {
             services.map(|(load, asleep)| {
@@ -400,8 +401,8 @@ impl Experiment for PubSub {
                 load.publishing_ms = Some(100.0.into());
                 load.sampling_ms = (load.kind == Kind::Subscribe).then_some(100.0);
                 let mut scenario = Scenario::new("morato-pubsub", load);
-                // In the paper 30 ms: then a cycle of 100 ms meets the changes at three phases, which chance chooses at
-                // the start of each run. These go through all phases, so that both services wait alike.
+                // The paper uses 30 ms. Then a cycle of 100 ms samples the changes at only three phases, chosen by
+                // chance at the start of each run. 31 ms covers all phases, so that both services wait equally long.
                 scenario.server.update_ms = 31.0;
                 scenario.server.signals = 1;
                 scenario.cpu.condition = kind;
@@ -409,7 +410,7 @@ impl Experiment for PubSub {
                 scenario
             })
         });
-        // A subscription alone says nothing here.
+        // Without a publisher, measuring a subscription alone is pointless here.
         let (mut stacks, mut skipped) = (Vec::new(), Vec::new());
         for stack in &wish.stacks {
             match wish.place.check_publisher(stack) {
@@ -425,13 +426,13 @@ impl Experiment for PubSub {
         let stacks = super::stacks(measurements);
         let (mut whole, mut added) = (Vec::new(), Vec::new());
         let mut shares = Grid::new(
-            "What the delivery is made of, medians: the whole, until the message is ready, making it, and from then to the receipt",
+            "Parts of the delivery time (medians): total, waiting for the cycle, building the message, and from then to the receipt",
             3,
-            &["stack", "service", "CPU", "whole µs", "until ready µs", "making it µs", "to receipt µs"],
+            &["stack", "service", "CPU", "total µs", "until ready µs", "building µs", "to receipt µs"],
         );
         let services = [
             ("PubSub", Kind::PubSub, true),
-            ("PubSub, awake receiver", Kind::PubSub, false),
+            ("PubSub, early wake-up", Kind::PubSub, false),
             ("subscription", Kind::Subscribe, false),
         ];
         for (service, kind, asleep) in services {
@@ -486,7 +487,7 @@ impl Experiment for PubSub {
             false,
         ));
         outcome.grids.push(times_grid(
-            "Delivery time as the paper means it: from the message ready to be sent to the receipt, measured",
+            "Delivery time as defined in the paper, from the message being ready to its receipt, measured",
             &columns,
             &added,
             false,
@@ -515,17 +516,18 @@ impl Experiment for PubSub {
             compare(outcome, pubsub, Figure::TRANSFER_P50_US, &claim);
         }
         outcome.remark(
-            "Both services are measured alike. The source stamps the change of the value. A message is ready when it is handed to \
-             the kernel, which is the PublishTime of a subscription. The rest is the paper's delivery time: the kernel, the wire, \
-             waking the receiver. The verdict compares receivers that sleep until a message arrives. Our subscriber can also be \
-             awake when a message is due; that row stands beside. The value changes every 31 ms (30 in the paper) and is published \
-             every 100, so all phases occur. Comparable: the order of the two services. Not comparable: absolute times.",
+            "Both services are measured in the same way. The source timestamps the change of the value. A message is \
+             ready when it is passed to the kernel; for a subscription, this is its PublishTime. The rest is the \
+             paper's delivery time: the kernel, the wire, and waking the receiver. The verdict compares receivers that \
+             sleep until a message arrives. Our subscriber can also wake shortly before a message is due; that result has \
+             its own row. The value changes every 31 ms (30 ms in the paper) and is published every 100 ms, so all \
+             phases occur. Comparable: the order of the two services. Not comparable: absolute times.",
         );
         if stacks.iter().any(|stack| stack != "own") {
             outcome.remark(
-                "The publisher of a peer is a program around its library, on the server's CPU. Subscriber and client are ours for \
-                 all stacks, so only the sender differs. open62541 leaves the Timestamp of its NetworkMessages at zero: the program \
-                 fills it in when the library hands the message over.",
+                "The publisher of a peer is a small program that uses its library, on the server's CPU. Subscriber and \
+                 client are ours for all stacks, so only the sender differs. open62541 leaves the Timestamp of its \
+                 NetworkMessages at zero; the program fills it in when the library hands over the message.",
             );
         }
     }
@@ -546,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_a_publish_time_are_no_hour_old() {
+    fn messages_without_publish_time_are_skipped() {
         let mut scenario = Scenario::new("morato-subscription", LoadSpec::new(Kind::Subscribe));
         scenario.stacks = vec!["own".into(), "node-opcua".into()];
         let measured = |condition: crate::scenario::Condition| {
@@ -567,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_measured_with_a_cpu_that_is_shared_too() {
+    fn links_are_measured_with_a_shared_cpu_too() {
         let has = |quick: bool, link: &str, cpu: CpuCondition| {
             plan(quick).iter().any(|(name, kind)| name.as_deref() == Some(link) && *kind == cpu)
         };
@@ -579,7 +581,7 @@ mod tests {
         );
     }
 
-    /// A repetition whose samples lie evenly between zero and twice the middle.
+    /// A repetition whose samples are spread evenly from zero to twice the median.
     fn measured(
         condition: &crate::scenario::Condition,
         repetition: u32,
@@ -609,12 +611,12 @@ mod tests {
         };
         assert_eq!(holds([100, 101, 99], [300, 310, 290]), Some(true));
         assert_eq!(holds([300, 310, 290], [100, 101, 99]), Some(false));
-        // The merged tails differ, but one slow repetition is what makes them.
+        // The merged tails differ only because of one slow repetition.
         assert_eq!(holds([100, 101, 99], [90, 102, 400]), None);
     }
 
     #[test]
-    fn pubsub_is_measured_where_somebody_publishes() {
+    fn pubsub_is_measured_for_stacks_with_a_publisher() {
         let peers = tempfile::tempdir().unwrap();
         let place = Place::new("/bin/true".into(), peers.path().into());
         let plan = || {
@@ -635,7 +637,7 @@ mod tests {
         assert!(theirs.iter().all(|one| one.server.update_ms == 31.0 && one.signals() == 1));
     }
 
-    /// Both services of both stacks, with what they take to deliver in the middle, microseconds: PubSub and subscription.
+    /// Both services of both stacks, with their median delivery times in microseconds: PubSub and subscription.
     fn services(own: [u64; 2], theirs: [u64; 2]) -> Outcome {
         let mut all = Vec::new();
         for (stack, [pubsub, subscription]) in [("own", own), ("open62541", theirs)] {
@@ -663,16 +665,16 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_fault_is_shown_for_each_stack_and_must_not_be_ours() {
+    fn the_papers_fault_is_shown_per_stack_and_judged_for_ours_only() {
         let holds = |outcome: &Outcome, claim: &str| -> Vec<Option<bool>> {
             let those = outcome.findings.iter().filter(|one| one.claim.contains(claim));
             those.map(|one| one.holds).collect()
         };
         let fine = services([70, 160], [300, 250]);
-        // A peer that has the fault is shown; it is not our claim that it has it not.
+        // The peer's fault is shown in the table; only our own result is a finding.
         assert_eq!(holds(&fine, "sooner than a subscription"), [Some(true); 3]);
         assert_eq!(holds(&fine, "PubSub is not slower"), [Some(true); 3]);
-        let grid = fine.grids.iter().find(|grid| grid.title.starts_with("PubSub against")).unwrap();
+        let grid = fine.grids.iter().find(|grid| grid.title.starts_with("PubSub compared with")).unwrap();
         let of = |name: &str| -> Vec<&str> {
             let rows = grid.rows.iter().filter(|row| row[0] == name);
             rows.map(|row| row[4].as_str()).collect()
@@ -680,7 +682,7 @@ mod tests {
         assert_eq!(of("open62541, p50"), ["1.20"; 3]);
         assert_eq!(of("open62541, mean, published"), ["1.47", "1.44"]);
         assert_eq!((of("taktwerk, p50").len(), grid.rows.len()), (3, 8));
-        for title in ["From the change", "Delivery time", "What the delivery"] {
+        for title in ["From the change", "Delivery time", "Parts of the delivery"] {
             let grid = fine.grids.iter().find(|grid| grid.title.starts_with(title)).unwrap();
             assert_eq!((grid.rows.len(), grid.columns[0].as_str()), (12, "stack"));
         }

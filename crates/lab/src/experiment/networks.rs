@@ -1,14 +1,15 @@
-//! The emulated networks of an experiment: what was asked of each, and what was seen of it before anything was measured.
+//! The emulated networks of an experiment: the requested properties and the results of the probe before the
+//! measurements.
 
 use crate::figures;
 use crate::measurement::Measurement;
 use crate::outcome::{Grid, maybe};
 use taktwerk_load::result::{Laid, Trips};
 
-/// A row for each link, from the probe that stands in the first result over it; `None` without links.
+/// One row per link, from the probe in its first result; `None` without links.
 pub(super) fn grid(measurements: &[Measurement]) -> Option<Grid> {
     let mut grid = Grid::new(
-        "Networks: what was asked for, and what the probe saw",
+        "Networks: requested properties and probe results",
         2,
         &[
             "network",
@@ -36,7 +37,7 @@ pub(super) fn grid(measurements: &[Measurement]) -> Option<Grid> {
         let megabits = |rate: Option<f64>| maybe(rate.map(|rate| rate / 1e6));
         let sent = link.up.sent.filter(|sent| *sent > 0.0);
         let lost = sent.zip(link.up.lost).map(|(sent, lost)| lost / sent * 100.0);
-        // Where each packet is lost for itself.
+        // For losses that are independent of each other.
         let asked = link.asked.up.loss.probability.filter(|share| *share > 0.0);
         grid.row([
             name.to_owned(),
@@ -61,7 +62,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn each_network_stands_there_once_with_what_was_seen_of_it() {
+    fn each_network_has_one_row_with_its_probe_results() {
         let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
         let near = scenario.conditions().remove(0);
         scenario.link = Some("rate=10mbit,loss=1%".to_owned());
@@ -94,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_was_stored_is_understood() {
-        // The names are those of the probe's own document.
+    fn stored_probes_are_read() {
+        // The names are those in the probe's own JSON document.
         let link =
             crate::links::Link::by(crate::links::Method::Proxy, &"delay=1ms,rate=50mbit".parse().unwrap(), 1);
         let probed = crate::links::probe(&link.unwrap(), &crate::links::Effort::BRIEF).unwrap();

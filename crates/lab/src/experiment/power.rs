@@ -29,7 +29,7 @@ fn scenario(quick: bool, governor: Option<String>) -> Scenario {
     scenario
 }
 
-/// The same machine and server without reads but for one a second: what it needs when idle.
+/// The same machine and server with only one read per second: the idle baseline.
 fn idle(quick: bool, governor: Option<String>) -> Scenario {
     let mut scenario = scenario(quick, governor);
     scenario.load.count = None;
@@ -43,13 +43,13 @@ fn is_idle(group: &Group<'_>) -> bool {
     group.condition.pause_ms.is_some()
 }
 
-/// A figure of a group for the paper's session of 100 000 reads.
+/// A figure of a group, scaled to the paper's session of 100 000 reads.
 fn per_session(group: &Group<'_>, figure: Figure) -> Option<f64> {
     let reads = group.mean(Figure::LATENCY_UNCORRECTED_COUNT).filter(|reads| *reads > 0.0)?;
     Some(group.mean(figure)? / reads * SESSION)
 }
 
-/// The time of such a session in each repetition, seconds.
+/// The time of such a session in each repetition, in seconds.
 fn completion(group: &Group<'_>) -> Option<Repeated> {
     let each = group.valid.iter().filter_map(|one| {
         let reads = one.get(Figure::LATENCY_UNCORRECTED_COUNT).filter(|reads| *reads > 0.0)?;
@@ -71,12 +71,12 @@ impl Experiment for Power {
     fn plan(&self, wish: &Wish<'_>) -> Plan {
         let mut plan = Plan::default();
         let governors = wish.place.governors();
-        // Whatever it is here, and off; the machine's own where nothing can be set.
+        // The governors of this machine, including the one without power saving. If none can be set, the machine's own.
         let mut wanted: Vec<Option<String>> = governors.into_iter().map(Some).collect();
         if wanted.is_empty() {
             plan.skipped.push(
-                "the governor cannot be set on this machine (virtual machines usually have none, and it takes root): \
-                 measured as it is"
+                "the governor cannot be set on this machine (it needs root, and virtual machines usually have none): \
+                 measured without changing it"
                     .to_owned(),
             );
             wanted.push(None);
@@ -121,7 +121,7 @@ impl Experiment for Power {
             let session = |figure: Figure| maybe(per_session(group, figure).filter(|_| !is_idle(group)));
             grid.row([
                 stack_name(&group.condition.stack).to_owned(),
-                group.condition.cpu.governor.clone().unwrap_or_else(|| "as it is".to_owned()),
+                group.condition.cpu.governor.clone().unwrap_or_else(|| "unchanged".to_owned()),
                 if is_idle(group) { "idle" } else { "reads" }.to_owned(),
                 session(Figure::WINDOW_S),
                 shown(group, Figure::SERVER_CPU_PERCENT),
@@ -171,19 +171,20 @@ impl Experiment for Power {
         };
         if let (Some(with), Some(without)) = (of(false), of(true)) {
             outcome.finding(
-                "without the governor's savings, the same reads are done sooner",
+                "without the governor's power saving, the same reads take less time",
                 is_less(&without, &with),
                 format!(
-                    "{} s against {} s (published: 215 s against 236 s)",
+                    "{} s without, {} s with (published: 215 s and 236 s)",
                     figures::number(without.median),
                     figures::number(with.median)
                 ),
             );
         }
         outcome.remark(
-            "Processor: RAPL, the whole package with everything that runs on it. Supply: from a record of the current \
-             (lab report --current FILE --volts V; lines of seconds since 1970 and amperes). Comparable: the ratio of both \
-             governors in time and in energy. Not comparable: joules of a server's processor and of a whole Raspberry Pi.",
+            "Processor: RAPL, for the whole package with everything that runs on it. Supply: from a record of the \
+             current (lab report --current FILE --volts V; each line has seconds since 1970 and amperes). Comparable: \
+             the ratio between both governors in time and energy. Not comparable: joules of a server processor and of \
+             a whole Raspberry Pi.",
         );
     }
 }

@@ -1,6 +1,6 @@
-//! Figures that the papers print, as they were transcribed. They are compared with, never computed with.
+//! Figures printed in the papers. They are only compared with measurements, never used in computations.
 
-/// The rows of a table whose columns have the given values; each row as its cells.
+/// The rows of a table in which the given columns have the given values, as cells.
 fn rows<'a>(csv: &'a str, wanted: &[(&str, &str)]) -> Vec<Vec<&'a str>> {
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -13,7 +13,7 @@ fn rows<'a>(csv: &'a str, wanted: &[(&str, &str)]) -> Vec<Vec<&'a str>> {
         .collect()
 }
 
-/// One figure of a table; `None` if it is not there.
+/// One figure of a table; `None` if it is missing.
 fn figure(csv: &str, wanted: &[(&str, &str)], name: &str) -> Option<f64> {
     let at = csv.lines().next()?.split(',').position(|title| title == name)?;
     rows(csv, wanted).first()?.get(at)?.parse().ok()
@@ -46,7 +46,7 @@ pub(super) fn cavalieri_session(scenario: u32, is_soap: bool) -> Option<f64> {
     figure(CAVALIERI_SESSION, &[("scenario", &scenario)], if is_soap { "soap_s" } else { "ua_tcp_s" })
 }
 
-/// Cavalieri, Table 3: seconds that reading so many bytes takes over UA TCP without security.
+/// Cavalieri, Table 3: seconds to read this number of bytes over UA TCP without security.
 pub(super) fn cavalieri_rtt(bytes: u32) -> Option<f64> {
     let bytes = bytes.to_string();
     figure(CAVALIERI_RTT, &[("bytes", &bytes)], "rtt_s")
@@ -57,7 +57,7 @@ pub(super) fn burger(finding: &str) -> Option<f64> {
     figure(BURGER, &[("finding", finding)], "value")
 }
 
-/// Rocha, Figure 12: what the text says of so many clients.
+/// Rocha, Figure 12: statements in the text about this number of clients.
 pub(super) fn rocha_fanin(clients: u32, is_mqtt: bool) -> Vec<String> {
     let clients = clients.to_string();
     let protocol = if is_mqtt { "mqtt" } else { "opcua" };
@@ -66,7 +66,7 @@ pub(super) fn rocha_fanin(clients: u32, is_mqtt: bool) -> Vec<String> {
     };
     let said = |cells: Vec<&'static str>| {
         let (whom, what) = (cells.get(2)?, cells.get(3)?);
-        // What is said of both does not tell either's time.
+        // A statement about both protocols does not give the time of either one.
         Some(if whom.contains("and") { format!("MQTT and OPC UA {what}") } else { (*what).to_owned() })
     };
     rows(ROCHA_FANIN, &[]).into_iter().filter(of).filter_map(said).collect()

@@ -1,4 +1,4 @@
-//! Burger et al. 2019, RQ1, for PubSub: what a publisher needs, and whether its period stretches with the rate.
+//! Burger et al. 2019, RQ1, for PubSub: CPU of a publisher, and whether its period grows with the rate.
 
 use super::burger::INTERVAL_MS;
 use super::removed;
@@ -11,7 +11,7 @@ use crate::statistics::{Repeated, mean, median};
 use std::fmt::Write;
 use taktwerk_load::result::Figure;
 
-/// PubSub as one more line of CPU against the signals that were published.
+/// PubSub as an additional line in the chart of CPU against published signals.
 pub(super) fn line(published: &[Measurement], colour: usize) -> Option<Series> {
     let groups = valid_groups(published);
     let points = groups.iter().filter_map(|group| {
@@ -24,7 +24,7 @@ pub(super) fn line(published: &[Measurement], colour: usize) -> Option<Series> {
     (!points.is_empty()).then(|| Series { name: "PubSub".to_owned(), mark: Mark::Line(points), colour })
 }
 
-/// The curve of PubSub, and whether its period stretches with the rate as the paper's did.
+/// The results of PubSub, and whether the period grows with the rate as in the paper.
 pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: &mut Outcome) {
     let groups = valid_groups(published);
     if groups.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
         &[
             "signals/s",
             "CPU %",
-            "its thread %",
+            "publishing thread %",
             "ns/signal",
             "period ms",
             "std µs",
@@ -81,7 +81,7 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
         compared.extend(pair.map(ratio));
     }
     outcome.grids.push(grid);
-    let title = "Time between two cycles at a subscriber of PubSub";
+    let title = "Time between two cycles at a PubSub subscriber";
     outcome.charts.extend(Chart::apart(Chart::distribution, title, &curves));
     let (ratios, verdicts): (Vec<f64>, Vec<Option<bool>>) = compared.into_iter().unzip();
     if let Some(middle) = median(&ratios) {
@@ -93,7 +93,7 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
     }
     let (holds, evidence) = judge_periods(&periods);
     outcome.finding(
-        "the publisher's period does not stretch with the rate (the paper's did, with an idle CPU)",
+        "the publisher's period does not grow with the rate (in the paper it did, on an idle CPU)",
         holds,
         evidence,
     );
@@ -103,15 +103,15 @@ pub(super) fn curve(sessions: &[Group<'_>], published: &[Measurement], outcome: 
 /// The mean period of a publisher at one rate.
 struct Period {
     rate: String,
-    /// By how much it is too long, in each repetition.
+    /// Deviation from the configured period in each repetition; positive if the period is too long.
     errors_ns: Vec<f64>,
-    /// Cycles that were run and that were skipped, in a repetition.
+    /// Cycles per repetition: run and skipped.
     cycles: Option<(f64, f64)>,
 }
 
-/// Whether the mean period at the higher half of the rates is off by less than 0.1 %. Their repetitions are pooled, because a
-/// period that stretches with the rate is longest there. A cycle that was skipped is not a longer period: it has its number in
-/// the plan.
+/// Whether the mean period at the higher half of the rates deviates by less than 0.1 %. Their repetitions are pooled,
+/// because a period that grows with the rate is longest there. Skipped cycles do not count as a longer period: cycles
+/// are numbered by their schedule.
 fn judge_periods(periods: &[Period]) -> (Option<bool>, String) {
     const ALLOWED: f64 = 0.001;
     let relative = |nanos: &f64| nanos / (INTERVAL_MS * 1e6);
@@ -128,7 +128,7 @@ fn judge_periods(periods: &[Period]) -> (Option<bool>, String) {
         format!(" (95 % interval {} to {})", percent(low), percent(high))
     });
     let mut evidence = format!(
-        "from {} signals/s on, it is off by {}{between} in {} windows",
+        "at {} signals/s and above, it is off by {}{between} in {} windows",
         first.rate,
         percent(mean(&errors.values).unwrap_or(errors.median)),
         errors.values.len()
@@ -138,7 +138,7 @@ fn judge_periods(periods: &[Period]) -> (Option<bool>, String) {
         let run: f64 = periods.iter().filter_map(|period| period.cycles).map(|(run, _)| run).sum();
         let _ = write!(
             evidence,
-            "; {} of {} cycles were skipped, which does not make the period longer",
+            "; {} of {} cycles were skipped, which does not count as a longer period",
             figures::count(skipped),
             figures::count(run + skipped)
         );
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_period_that_stretches_is_told_from_a_machine_that_was_busy() {
+    fn a_growing_period_is_distinguished_from_a_busy_machine() {
         let of = |errors_ns: &[f64], skipped: f64| Period {
             rate: "10 000".into(),
             errors_ns: errors_ns.to_vec(),
@@ -164,7 +164,7 @@ mod tests {
         // 102.2 ms instead of 100 ms each time, and 97.8 ms.
         assert_eq!(holds(&[fine(), of(&[2_200_000.0, 2_300_000.0, 2_100_000.0], 0.0)]), Some(false));
         assert_eq!(holds(&[fine(), of(&[-2_200_000.0, -2_300_000.0, -2_100_000.0], 0.0)]), Some(false));
-        // One window of three: the machine, or not.
+        // One window of three is off: perhaps the machine was busy.
         let (open, why) = judge_periods(&[fine(), of(&[2_200_000.0, 9_000.0, -8_000.0], 1.0)]);
         assert!(open.is_none() && why.contains("1 of 21 cycles"), "{open:?} {why}");
         assert_eq!(holds(&[of(&[99_000.0], 0.0)]), None);

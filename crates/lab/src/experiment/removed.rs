@@ -1,5 +1,5 @@
-//! Faults that the papers found and could not explain: costly sessions, a publisher whose period drifts, cycles with a tail,
-//! PubSub that delivers later than a subscription. Our figures, the peers' and the published ones side by side.
+//! Faults that the papers found but did not explain: expensive sessions, drifting publisher periods, cycles with a long
+//! tail, and PubSub that is slower than a subscription. Compares our figures, the peers' and the published ones.
 
 use super::beside::is_kept;
 use super::published::{burger, morato_delivery, morato_pubsub};
@@ -11,26 +11,27 @@ use crate::scenario::{CpuCondition, Kind};
 use crate::statistics::{Repeated, difference_ci95, median};
 use taktwerk_load::result::Figure;
 
-/// Clients of the paper's least and largest load.
+/// Clients of the paper's smallest and largest load.
 const FEW: u32 = 1;
 const MANY: u32 = 30;
 /// Points of CPU percent as microseconds per second.
 const POINT_US: f64 = 1e4;
-/// What a publisher may drift, parts per million: more than quartzes do, and 360 ms in an hour.
+/// Limit for the publisher's drift, in parts per million: above the drift of a quartz, and 360 ms per hour.
 const DRIFT_PPM: f64 = 100.0;
 
-/// What each session beyond the first costs a server.
+/// Cost of each session beyond the first for a server.
 struct Session {
-    /// Points of CPU percent in each repetition.
+    /// Percentage points of CPU in each repetition.
     points: Repeated,
-    /// Messages of a session in a second.
+    /// Messages per second and session.
     messages: f64,
-    /// All of them against one client.
+    /// CPU of all clients relative to one client.
     times: Option<f64>,
 }
 
 impl Session {
-    /// From the same load with one client and with many, repetition by repetition: those were measured one after the other.
+    /// Computed from the same load with one client and with many, per repetition, because these were measured one after
+    /// the other.
     fn of(groups: &[Group<'_>], stack: &str, items: u32) -> Option<Self> {
         let at = |clients: u32| {
             groups.iter().find(|group| {
@@ -66,7 +67,7 @@ impl Session {
     }
 }
 
-/// What each further session costs, ours beside the peers' and the paper's.
+/// Cost of each further session: ours, the peers' and the paper's.
 pub(super) fn sessions(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outcome) {
     let Some(items) = groups.iter().filter_map(|group| group.condition.items).min() else { return };
     let of = |stack: &String| Some((stack.clone(), Session::of(groups, stack, items)?));
@@ -76,11 +77,11 @@ pub(super) fn sessions(groups: &[Group<'_>], stacks: &[String], outcome: &mut Ou
     }
     let mut grid = Grid::new(
         &format!(
-            "What each session beyond the first costs, {MANY} clients against {FEW} at {} signals/s",
+            "Cost of each session beyond the first, {MANY} clients compared with {FEW} at {} signals/s",
             figures::thousands(i64::from(items) * 10)
         ),
         1,
-        &["stack", "points of CPU %", "µs per message", "against 1 client"],
+        &["stack", "CPU percentage points", "µs per message", "relative to 1 client"],
     );
     for (stack, cost) in &costs {
         grid.row([
@@ -90,7 +91,7 @@ pub(super) fn sessions(groups: &[Group<'_>], stacks: &[String], outcome: &mut Ou
             maybe(cost.times),
         ]);
     }
-    // Ten messages in a second, as in all of these loads.
+    // Ten messages per second, as in all of these loads.
     let published = burger("session overhead of 30 clients").map(|points| points / f64::from(MANY - FEW));
     let [one, many] =
         ["1 client", "30 clients"].map(|clients| burger(&format!("cpu at 10000 signals/s with {clients}")));
@@ -106,13 +107,13 @@ pub(super) fn sessions(groups: &[Group<'_>], stacks: &[String], outcome: &mut Ou
         outcome.finding(
             "a further session costs less CPU than the peer's",
             is_smaller(&own.points, &peer.points),
-            format!("{} against {} of {stack}", own.text(), peer.text()),
+            format!("{}; {stack}: {}", own.text(), peer.text()),
         );
     }
 }
 
-/// Whether one difference, which may be negative, is smaller than another. A single negative sample is noise: no session costs less
-/// than nothing.
+/// Whether one difference is smaller than another. Differences may be negative; a single negative sample is noise,
+/// because no session can have a negative cost.
 fn is_smaller(one: &Repeated, other: &Repeated) -> Option<bool> {
     match difference_ci95(&one.values, &other.values) {
         None if one.median <= 0.0 || other.median <= 0.0 => None,
@@ -123,7 +124,7 @@ fn is_smaller(one: &Repeated, other: &Repeated) -> Option<bool> {
     }
 }
 
-/// The tail of a client's cycle in one load: its 99th percentile over its median, of each repetition.
+/// The tail of a client's cycle under one load: p99 divided by p50, per repetition.
 fn tail(group: &Group<'_>) -> Option<Repeated> {
     let of = |figure: Figure| -> Vec<f64> {
         group.valid.iter().filter_map(|one| one.get(figure)).filter(|ms| *ms > 0.0).collect()
@@ -135,16 +136,16 @@ fn tail(group: &Group<'_>) -> Option<Repeated> {
     Repeated::new(p99.iter().zip(&p50).map(|(p99, p50)| p99 / p50).collect())
 }
 
-/// How steady a client's cycle is, ours beside the peers' in loads that both kept up with.
+/// Regularity of a client's cycle: ours and the peers', for loads that both sustained.
 pub(super) fn tails(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outcome) {
     let kept = |stack: &str| -> Vec<(&Group<'_>, Repeated)> {
         let own = groups.iter().filter(|group| group.condition.stack == stack && is_kept(group));
         own.filter_map(|group| Some((group, tail(group)?))).collect()
     };
     let mut grid = Grid::new(
-        "How steady a client's cycle is, p99 over p50, in the loads that were kept up with",
+        "Regularity of a client's cycle (p99 ÷ p50), for loads that were sustained",
         1,
-        &["stack", "loads", "middle", "worst", "clients", "signals/s"],
+        &["stack", "loads", "median", "worst", "clients", "signals/s"],
     );
     for stack in stacks {
         let tails = kept(stack);
@@ -174,14 +175,14 @@ pub(super) fn tails(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outco
                 Some((*ours, tail, &theirs.iter().find(is_same)?.1))
             })
             .collect();
-        // The verdict rests on how much the ratios of the loads differ.
+        // The verdict depends on how much the ratios differ between loads.
         let logarithms = pairs.iter().map(|(_, ours, theirs)| (ours.median / theirs.median).ln());
         let Some(ratio) = Repeated::new(logarithms.collect()) else { continue };
         let longest =
             pairs.iter().max_by(|a, b| (a.1.median / a.2.median).total_cmp(&(b.1.median / b.2.median)));
         let worst = longest.map_or_else(String::new, |(group, ours, theirs)| {
             format!(
-                "; worst ratio with {} and {} signals/s: {} against {}",
+                "; worst ratio with {} and {} signals/s: {} and {}",
                 clients(group.condition.clients),
                 figures::thousands(i64::from(group.condition.items.unwrap_or(0)) * 10),
                 figures::number(ours.median),
@@ -200,15 +201,15 @@ pub(super) fn tails(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outco
     }
 }
 
-/// What a publisher whose period is off by so many parts per million is behind its plan after an hour, milliseconds.
+/// Delay of a publisher against its schedule after one hour, in milliseconds, for a drift in parts per million.
 fn behind_ms(ppm: f64) -> f64 {
     3.6e6 * ppm / (1e6 + ppm)
 }
 
-/// By how much the publisher's period is off, beside the paper's.
+/// Drift of the publisher's period: ours and the paper's.
 pub(super) fn drift(publishers: &[Group<'_>], outcome: &mut Outcome) {
     let mut grid = Grid::new(
-        "Drift of the publisher: its mean period against the one that was asked for",
+        "Drift of the publisher: mean period compared with the configured one",
         1,
         &["publisher", "signals/s", "ppm", "ms behind after an hour"],
     );
@@ -224,7 +225,7 @@ pub(super) fn drift(publishers: &[Group<'_>], outcome: &mut Outcome) {
         all.extend(ppm.values);
     }
     let Some(all) = Repeated::new(all) else { return };
-    // "Up to more than 150 ms" where 100 were configured.
+    // The paper's text: "up to more than 150 ms", where 100 ms were configured.
     let published =
         burger("pubsub cycle time at the subscriber at high rates").map(|ms| (ms / 100.0 - 1.0) * 1e6);
     if let Some(ppm) = published {
@@ -251,13 +252,13 @@ pub(super) fn drift(publishers: &[Group<'_>], outcome: &mut Outcome) {
     );
 }
 
-/// From the message ready to be sent to the receipt: PubSub against a subscription of the same stack. Both receivers sleep until
-/// a message arrives; the receiver that is awake when a message is due stands beside them.
+/// From the message being ready to its receipt: PubSub compared with a subscription of the same stack. Both receivers
+/// sleep until a message arrives. The receiver that wakes shortly before a message is due has its own column.
 pub(super) fn services(groups: &[Group<'_>], stacks: &[String], outcome: &mut Outcome) {
     let mut grid = Grid::new(
-        "PubSub against a subscription of the same stack: from the message ready to be sent to the receipt",
+        "PubSub compared with a subscription of the same stack: from the message being ready to its receipt",
         2,
-        &["stack", "CPU", "PubSub µs", "subscription µs", "times", "PubSub, awake receiver µs"],
+        &["stack", "CPU", "PubSub µs", "subscription µs", "ratio", "PubSub, early wake-up µs"],
     );
     for stack in stacks {
         for cpu in CpuCondition::PLACED {
@@ -286,7 +287,7 @@ pub(super) fn services(groups: &[Group<'_>], stacks: &[String], outcome: &mut Ou
             ]);
             if stack == "own" {
                 outcome.finding(
-                    "PubSub delivers sooner than a subscription, both receivers asleep (the paper found the contrary)",
+                    "PubSub delivers sooner than a subscription, with sleeping receivers (the paper found the opposite)",
                     is_below(Some(&pubsub), Some(&subscription)),
                     format!(
                         "{}: p50 {} over PubSub, {} over a subscription: {}{}",
@@ -295,7 +296,7 @@ pub(super) fn services(groups: &[Group<'_>], stacks: &[String], outcome: &mut Ou
                         figures::micros(subscription.median),
                         times_as(ratio),
                         awake.map_or_else(String::new, |us| {
-                            format!("; {} with a receiver that is awake", figures::micros(us))
+                            format!("; {} if the receiver wakes shortly before", figures::micros(us))
                         })
                     ),
                 );
@@ -320,7 +321,7 @@ pub(super) fn services(groups: &[Group<'_>], stacks: &[String], outcome: &mut Ou
     outcome.grids.push(grid);
 }
 
-/// Whether a figure lies within a limit on both sides of zero.
+/// Whether a figure lies between `-limit` and `limit`.
 fn is_within(figure: &Repeated, limit: f64) -> Option<bool> {
     let negative = Repeated::new(figure.values.iter().map(|value| -value).collect())?;
     match (is_under(figure, limit), is_under(&negative, limit)) {
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_cost_more_than_a_peers_are_told() {
+    fn sessions_more_expensive_than_the_peers_fail() {
         let judge = |ours: f64, theirs: f64| {
             let all: Vec<Measurement> = [
                 measured("own", 1, 1.0, 101.0),
@@ -383,7 +384,7 @@ mod tests {
         };
         let fine = judge(3.9, 31.0);
         assert_eq!(holds(&fine, "the peer's"), [Some(true)]);
-        // 2.9 points over 29 sessions with ten messages a second each.
+        // 2.9 percentage points over 29 sessions with ten messages per second each.
         let row = &fine.grids[0].rows[0];
         assert_eq!((row[2].as_str(), row[3].as_str()), ("101", "3.90"), "{row:?}");
         let published = &fine.grids[0].rows[2];
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn tails_are_held_against_the_peers() {
+    fn tails_are_compared_with_the_peers() {
         let judge = |ours: [f64; 2], theirs: [f64; 2]| {
             let mut all = Vec::new();
             for (clients, ours, theirs) in [(1, ours[0], theirs[0]), (30, ours[1], theirs[1])] {
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_that_drifts_is_told() {
+    fn drifting_publishers_fail() {
         let judge = |ppm: [f64; 3]| {
             let mut load = LoadSpec::new(Kind::PubSub);
             load.items = Some(Sweep::One(1_000));
@@ -434,7 +435,7 @@ mod tests {
         assert_eq!(judge([22_000.0, 21_000.0, 23_000.0]), [Some(false)]);
         assert_eq!(judge([-22_000.0, -21_000.0, -23_000.0]), [Some(false)]);
         assert_eq!(judge([22_000.0, 3.0, -5.0]), [None]);
-        // 150 ms instead of 100: after an hour, 20 minutes behind.
+        // 150 ms instead of 100 ms: 20 minutes behind after one hour.
         assert!((behind_ms(500_000.0) - 1.2e6).abs() < 1e-6 && (behind_ms(10.0) - 36.0).abs() < 0.01);
     }
 }

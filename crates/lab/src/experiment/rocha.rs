@@ -1,4 +1,4 @@
-//! Rocha et al. 2019: OPC UA and MQTT, bytes on the wire and round trips of a value that comes back to its sender.
+//! Rocha et al. 2019: OPC UA and MQTT: bytes on the wire, and round trips of a value back to its sender.
 
 use super::beside;
 use super::{
@@ -22,10 +22,10 @@ struct Location;
 struct Clients;
 
 const NO_BROKER: &str =
-    "MQTT: no broker is installed, and none is built in; `taktwerk lab peers install mosquitto` gets one";
-const NO_FAR_PUBSUB: &str = "PubSub over UDP: its messages to itself go through no server that could be far away; over a broker they \
-     take the way of MQTT";
-/// The paper's places with the link that stands for each here.
+    "MQTT: no broker is installed, and none is built in; run `taktwerk lab peers install mosquitto`";
+const NO_FAR_PUBSUB: &str = "PubSub over UDP: there is no remote server, so it has no distant location; PubSub over a \
+     broker takes the same path as MQTT";
+/// The paper's locations with the emulated link used for each.
 const PLACES: [(&str, &str); 4] = [
     ("Sao Paulo", "wan-sao-paulo"),
     ("Oregon", "wan-oregon"),
@@ -33,12 +33,12 @@ const PLACES: [(&str, &str); 4] = [
     ("Tokyo", "wan-tokyo"),
 ];
 
-/// The paper's protocols whose figures stand in the charts, and what they are called there.
+/// The paper's protocols shown in the charts, with their labels.
 const PUBLISHED: [(&str, &str); 2] = [("opcua", "OPC UA"), ("mqtt-qos0", "MQTT QoS 0")];
 
 /// The largest payload, bytes.
 const MEGABYTE: f64 = 1e6;
-/// The publishing interval that values of a round trip are asked for with, milliseconds.
+/// Publishing interval requested for the values of a round trip, in milliseconds.
 const CYCLE_MS: f64 = 1.0;
 
 fn echo(name: &str, payloads: &[u32], count: u64) -> Scenario {
@@ -53,12 +53,12 @@ fn echo(name: &str, payloads: &[u32], count: u64) -> Scenario {
     scenario
 }
 
-/// The scenarios with OPC UA client/server, with PubSub over UDP, and the same with MQTT through the first broker that is
-/// installed, or the one that is built in; `has_uadp` says whether also with PubSub through that broker.
+/// The scenarios for OPC UA client/server, for PubSub over UDP, and for MQTT through the first installed broker or the
+/// built-in one; with `has_uadp` also for PubSub through that broker.
 fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>, has_uadp: bool) -> Plan {
     let mut skipped = Vec::new();
     let mut plan = conditions(wish, scenarios.clone());
-    // A station has no server to be far away from.
+    // PubSub over UDP has no remote server.
     let near: Vec<Scenario> = scenarios.iter().filter(|scenario| scenario.link.is_none()).cloned().collect();
     if wish.stacks.iter().any(|stack| stack == "own") {
         let wish = Wish { quick: wish.quick, stacks: vec![BROKERLESS.to_owned()], place: wish.place };
@@ -75,7 +75,7 @@ fn plan(wish: &Wish<'_>, scenarios: Vec<Scenario>, has_uadp: bool) -> Plan {
     Plan { conditions: plan, skipped }
 }
 
-/// The stacks of a broker, up to a quality of service.
+/// The stacks of a broker, up to a QoS level.
 fn through(broker: &str, highest: u8, has_uadp: bool) -> Vec<String> {
     let messages: &[&str] = if has_uadp { &["", "-uadp"] } else { &[""] };
     let of = |message: &&str| {
@@ -85,13 +85,13 @@ fn through(broker: &str, highest: u8, has_uadp: bool) -> Vec<String> {
     messages.iter().flat_map(of).collect()
 }
 
-/// The stacks that speak OPC UA with servers.
+/// The OPC UA stacks with a server.
 fn opc_ua(measurements: &[Measurement]) -> Vec<String> {
     let is_server = |stack: &String| broker(stack).is_none() && stack != BROKERLESS;
     stacks(measurements).into_iter().filter(is_server).collect()
 }
 
-/// How often a value crosses the wire on its way back to whoever sent it: through a server twice, without one once.
+/// How often a value crosses the wire on its way back to its sender: twice through a server, otherwise once.
 fn ways(stack: &str) -> f64 {
     if stack == BROKERLESS { 1.0 } else { 2.0 }
 }
@@ -108,18 +108,20 @@ fn uadp_over_mqtt(measurements: &[Measurement]) -> Option<String> {
     stacks(measurements).into_iter().find(is)
 }
 
-/// Whether a broker waits for delayed acknowledgements where many answer, as rumqttd does: it does not set TCP_NODELAY.
+/// Whether a broker waits for delayed acknowledgements when many clients answer. rumqttd does, because it does not set
+/// TCP_NODELAY.
 fn waits(stack: &str) -> bool {
     broker(stack).is_some_and(|(name, _)| matches!(name, EMBEDDED | "rumqttd"))
 }
 
-/// Whose broker it was, where nobody would guess.
+/// Adds a remark if the broker was the built-in one.
 fn whose_broker(measurements: &[Measurement], outcome: &mut Outcome) {
     let is_embedded = |stack: &String| broker(stack).is_some_and(|(name, _)| name == EMBEDDED);
     if stacks(measurements).iter().any(is_embedded) {
         outcome.remark(
-            "No broker is installed, so the messages of MQTT go through the one in this program (rumqttd, in a process of its own): \
-             embedded-qos0 and so on. `taktwerk lab peers install mosquitto` gets the one that is best known.",
+            "No broker is installed, so MQTT messages go through the built-in one (rumqttd, in its own process), shown \
+             as embedded-qos0 and so on. Run `taktwerk lab peers install mosquitto` to install the most widely used \
+             one.",
         );
     }
 }
@@ -129,7 +131,7 @@ impl Experiment for Overhead {
         "rocha-overhead"
     }
     fn question(&self) -> &'static str {
-        "How many bytes on the wire does a byte of payload take?"
+        "How many bytes on the wire does each byte of payload cost?"
     }
     fn source(&self) -> &'static str {
         "Rocha et al. 2019, Figure 3 (M1: bytes on the wire over payload bytes)"
@@ -146,7 +148,7 @@ impl Experiment for Overhead {
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let groups = valid_groups(measurements);
         let mut grid = Grid::new(
-            "Bytes per value written and brought back, both directions, as Ethernet carries them",
+            "Bytes on Ethernet per value written and returned, both directions",
             1,
             &["stack", "payload B", "message bytes", "headers", "Ethernet", "total", "M1", "M1 per way"],
         );
@@ -179,7 +181,7 @@ impl Experiment for Overhead {
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
             if let (Some(first), Some(last)) = (points.first(), points.last().filter(|_| points.len() > 1)) {
                 let falls = points.windows(2).all(|pair| matches!(pair, [a, b] if a.y > b.y));
-                // Where the largest could not be measured, nothing is known of it.
+                // If the largest payload was not measured, this is undecided.
                 let is_small = (last.x >= MEGABYTE).then_some(last.y < 1.1);
                 outcome.finding(
                     "overhead falls with the size of the payload, down to less than 10 % at 1 MB",
@@ -198,24 +200,26 @@ impl Experiment for Overhead {
         }
         outcome.grids.push(grid);
         outcome.charts.extend(Chart::lines_apart(
-            "Bytes on the wire over payload bytes, per way",
-            "One would be no overhead at all: the further above it, the more of the traffic is headers, identifiers and \
+            "Bytes on the wire over payload bytes, per transfer",
+            "1 means no overhead. The further above 1, the larger is the share of headers, identifiers and \
              acknowledgements.",
             (Axis::log("payload, bytes"), Axis::log("M1")),
             lines,
         ));
         compare_overhead(measurements, &groups, outcome);
         outcome.remark(
-            "Besides the value, Write and Publish with their answers are counted, and all acknowledgements. Through a server or \
-             broker the value crosses the wire twice, with PubSub over UDP (uadp-udp) once. NAME-uadp-qos0 is PubSub over MQTT: a \
-             NetworkMessage of UADP in each message. Comparable: the shape of M1 against the payload and that it comes close to 1. \
-             Not comparable: single figures, of which the paper's diagram prints none.",
+            "In addition to the value, this counts Write and Publish requests with their responses, and all \
+             acknowledgements. The value crosses the wire twice through a server or broker, and once with PubSub over \
+             UDP (uadp-udp). NAME-uadp-qos0 is PubSub over MQTT: each message contains a UADP NetworkMessage. \
+             Comparable: the shape of M1 against the payload, and that it approaches 1. Not comparable: single \
+             figures, because the paper's diagram prints none.",
         );
         whose_broker(measurements, outcome);
     }
 }
 
-/// UA client/server writes and is notified, MQTT publishes and receives: the same way there and back.
+/// Compares overhead. An OPC UA client writes and is notified, an MQTT client publishes and receives: both transfer the
+/// value there and back.
 fn compare_overhead(measurements: &[Measurement], groups: &[Group<'_>], outcome: &mut Outcome) {
     let Some(mqtt) = mqtt(measurements) else { return };
     let each = |stack: &str, payload: u32| {
@@ -229,10 +233,10 @@ fn compare_overhead(measurements: &[Measurement], groups: &[Group<'_>], outcome:
         let (Some(ours), Some(theirs)) = (each(BROKERLESS, payload), each(&mqtt, payload)) else { continue };
         let (ours, theirs) = (ours / ways(BROKERLESS), theirs / ways(&mqtt));
         outcome.finding(
-            "UADP over UDP takes no more bytes per way than MQTT QoS 0",
+            "UADP over UDP takes no more bytes per transfer than MQTT QoS 0",
             Some(ours <= theirs),
             format!(
-                "{} B: {} B against {} B of {mqtt}: {}",
+                "{} B payload: {} B; {mqtt} {} B: {}",
                 figures::thousands(i64::from(payload)),
                 figures::number(ours),
                 figures::number(theirs),
@@ -244,14 +248,14 @@ fn compare_overhead(measurements: &[Measurement], groups: &[Group<'_>], outcome:
         for payload in [10, 1_000, 1_000_000] {
             let (Some(with), Some(bare)) = (each(&uadp, payload), each(&mqtt, payload)) else { continue };
             outcome.finding(
-                "PubSub over MQTT takes a header more than MQTT alone, at most 64 B per way",
-                // Of twenty megabytes, one that is on its way when the window begins is a twentieth.
+                "PubSub over MQTT adds at most a 64 B header per transfer to plain MQTT",
+                // One message that is in flight when the window begins is a twentieth of the 20 MB in the window.
                 Some(match payload {
                     1_000_000 => (with / bare - 1.0).abs() < 0.1,
                     _ => with > bare && with - bare <= 64.0 * ways(&uadp),
                 }),
                 format!(
-                    "{} B: {uadp} takes {} B, {mqtt} {} B",
+                    "{} B payload: {uadp} takes {} B, {mqtt} {} B",
                     figures::thousands(i64::from(payload)),
                     figures::number(with),
                     figures::number(bare)
@@ -264,13 +268,13 @@ fn compare_overhead(measurements: &[Measurement], groups: &[Group<'_>], outcome:
             let (Some(ours), Some(theirs)) = (each(&stack, payload), each(&mqtt, payload)) else { continue };
             outcome.finding(
                 "MQTT QoS 0 takes fewer bytes than Write and Publish, and the difference vanishes with size",
-                // Of a megabyte, acknowledgements decide: a few per cent either way.
+                // With 1 MB, acknowledgements dominate the difference: a few per cent either way.
                 Some(match payload {
                     1_000_000 => (ours / theirs - 1.0).abs() < 0.05,
                     _ => ours > theirs,
                 }),
                 format!(
-                    "{} B: {} takes {} B, {mqtt} {} B",
+                    "{} B payload: {} takes {} B, {mqtt} {} B",
                     figures::thousands(i64::from(payload)),
                     stack_name(&stack),
                     figures::number(ours),
@@ -286,7 +290,7 @@ impl Experiment for Payload {
         "rocha-payload"
     }
     fn question(&self) -> &'static str {
-        "How long is a value on its way to the server and back to its sender, by its size?"
+        "How long does a value take to the server and back to its sender, by payload size?"
     }
     fn source(&self) -> &'static str {
         "Rocha et al. 2019, Table 1, Figures 4 to 6, Python on both ends"
@@ -311,7 +315,7 @@ impl Experiment for Payload {
             rows.push((vec![stack.to_owned(), payload], times));
         }
         outcome.grids.push(times_grid(
-            "Write to own notification (publish to own receipt with MQTT and PubSub), measured",
+            "From a Write to its own notification (MQTT and PubSub: from publishing to own receipt), measured",
             &["stack", "payload"],
             &rows,
             true,
@@ -322,7 +326,11 @@ impl Experiment for Payload {
             &["100 B", "10 kB", "100 kB"],
             published::rocha_payload,
         ));
-        outcome.charts.extend(Chart::apart(Chart::density, "How often each round trip was seen", &curves));
+        outcome.charts.extend(Chart::apart(
+            Chart::density,
+            "Distribution density of the round trip",
+            &curves,
+        ));
         for (payload, ours) in [("100 B", "100 B"), ("10 kB", "10.0 kB"), ("100 kB", "100 kB")] {
             for (protocol, name) in PUBLISHED {
                 boxes.extend(
@@ -352,7 +360,8 @@ impl Experiment for Payload {
                     };
                     groups.iter().find(of).and_then(|group| group.metric(Figure::ROUNDTRIP_P50_US))
                 };
-                // How long a write waits for the next cycle depends on when it begins, and that on how long the last one took.
+                // The wait for the next cycle depends on when the write begins, and so on the duration of the previous
+                // one.
                 let is_within_a_cycle = (large.1 - small.1).abs() < CYCLE_MS;
                 let is_longer = is_below(p50(small.0).as_ref(), p50(large.0).as_ref());
                 outcome.finding(
@@ -371,9 +380,10 @@ impl Experiment for Payload {
             }
         }
         outcome.remark(
-            "In the paper 100 B take longer than 10 kB with everything but MQTT QoS 0; that is the delayed acknowledgement of TCP \
-             with Nagle's algorithm, which no stack here has. The publishing interval asked for is 1 ms: writes begin in \
-             all its phases, so it adds 0 to 1 ms to a round trip, half of it on average. Comparable: order and shape. Not comparable: absolute times of Python over a network.",
+            "In the paper, 100 B take longer than 10 kB except with MQTT QoS 0. The cause is TCP's delayed \
+             acknowledgement with Nagle's algorithm, which no stack here uses. The requested publishing interval is 1 \
+             ms. Writes begin at all phases of it, so it adds 0 to 1 ms to a round trip, 0.5 ms on average. \
+             Comparable: order and shape. Not comparable: absolute times of Python over a network.",
         );
         whose_broker(measurements, outcome);
     }
@@ -402,7 +412,7 @@ impl Experiment for Location {
         "rocha-location"
     }
     fn question(&self) -> &'static str {
-        "How long is a value of 16 bytes on its way to a server far away and back?"
+        "How long does a value of 16 bytes take to a remote server and back?"
     }
     fn source(&self) -> &'static str {
         "Rocha et al. 2019, Table 2, Figures 7 to 11, servers in São Paulo, Oregon, Frankfurt and Tokyo"
@@ -417,7 +427,7 @@ impl Experiment for Location {
                 Ok(()) => {
                     let mut far = near.clone();
                     far.link = Some(link.to_owned());
-                    // Distance is what takes the time, and the link is the same each time it is repeated.
+                    // Distance dominates the time, and the link is the same in each repetition.
                     far.load.count = Some(if wish.quick { 10 } else { 1_000 });
                     far.time.repetitions = if wish.quick { 1 } else { 5 };
                     plan.conditions.extend(self::plan(wish, vec![far], !wish.quick).conditions);
@@ -445,7 +455,7 @@ impl Experiment for Location {
             rows.push((vec![stack.to_owned(), place], times));
         }
         outcome.grids.push(times_grid(
-            "Write to own notification of 16 B (publish to own receipt with MQTT and PubSub), measured",
+            "From a 16 B Write to its own notification (MQTT and PubSub: from publishing to own receipt), measured",
             &["stack", "server"],
             &rows,
             true,
@@ -456,7 +466,11 @@ impl Experiment for Location {
             &["LAN", "Sao Paulo", "Oregon", "Frankfurt", "Tokyo"],
             published::rocha_location,
         ));
-        outcome.charts.extend(Chart::apart(Chart::density, "How often each round trip was seen", &curves));
+        outcome.charts.extend(Chart::apart(
+            Chart::density,
+            "Distribution density of the round trip",
+            &curves,
+        ));
         for (place, link) in PLACES {
             for (protocol, name) in PUBLISHED {
                 let link = network_name(Some(link));
@@ -467,7 +481,7 @@ impl Experiment for Location {
                 );
             }
         }
-        outcome.charts.extend(Chart::boxes_apart("Round trip by place", boxes));
+        outcome.charts.extend(Chart::boxes_apart("Round trip by location", boxes));
         for stack in opc_ua(measurements) {
             for (name, link) in PLACES {
                 let group = groups.iter().find(|group| {
@@ -483,7 +497,7 @@ impl Experiment for Location {
                 let times = group.times("roundtrip");
                 let summary = times.summary();
                 let interval = summary_ci95(summary.mean_us / 1e3, summary.std_us / 1e3, summary.count);
-                // Half-way between one round trip and two.
+                // The limit is halfway between one round trip and two.
                 outcome.finding(
                     "a value needs one round trip of the link",
                     interval.and_then(|interval| within(interval, mqtt * 1.5)),
@@ -498,9 +512,9 @@ impl Experiment for Location {
             }
         }
         outcome.remark(
-            "Links are made from the paper's MQTT QoS 0 rows. Comparable: the rows of OPC UA with those of the paper, and what each \
-             further round trip of a protocol costs. Not comparable: the row of this machine with the paper's LAN; extremes, which \
-             were the Internet's of those days.",
+            "The links are derived from the paper's MQTT QoS 0 rows. Comparable: the OPC UA rows with those of the \
+             paper, and the cost of each further round trip of a protocol. Not comparable: the row of this machine \
+             with the paper's LAN, and extremes, which depended on the Internet at that time.",
         );
         whose_broker(measurements, outcome);
     }
@@ -511,7 +525,7 @@ impl Experiment for Clients {
         "rocha-clients"
     }
     fn question(&self) -> &'static str {
-        "How long until one client has the answers of all others to its write?"
+        "How long does it take until one client has the answers of all others to its write?"
     }
     fn source(&self) -> &'static str {
         "Rocha et al. 2019, Figure 12: OPC UA up to 1 200 ms with 1 000 clients, MQTT below 500 ms"
@@ -545,7 +559,7 @@ impl Experiment for Clients {
             rows.push((vec![stack.to_owned(), group.condition.clients.to_string()], times));
         }
         outcome.grids.push(times_grid(
-            "Write or publish to the last answer, measured",
+            "From the write or publish to the last answer, measured",
             &["stack", "clients"],
             &rows,
             true,
@@ -565,27 +579,28 @@ impl Experiment for Clients {
             {
                 outcome.finding(
                     "with 1 000 clients OPC UA is not slower than MQTT QoS 0 (published: at least three times slower)",
-                    // Being quicker than a broker that waits says nothing of MQTT.
+                    // Being faster than a broker that waits for acknowledgements proves nothing about MQTT.
                     is_less(&ours, &theirs).filter(|is_quicker| !is_quicker || !waits(&name)),
                     format!(
                         "{}: p50 {} ms, {name}: {} ms{}",
                         stack_name(&stack),
                         ms(&ours),
                         ms(&theirs),
-                        if waits(&name) { "; this broker waits for acknowledgements, mosquitto does not" } else { "" }
+                        if waits(&name) { "; this broker waits for delayed acknowledgements, mosquitto does not" } else { "" }
                     ),
                 );
             }
         }
         outcome.remark(
-            "Each client answers on a variable of its own, and the first monitors them all: with one variable for all, a \
-             subscription would show only the last answer of each interval. Values are Doubles with a timestamp, 16 bytes. All \
-             clients are on one core here, so the load's own cost is in the figures: an upper bound. Stations of PubSub \
-             (uadp-udp) are on that core with everything, as there is no server.",
+            "Each client answers on its own variable, and the first client monitors all of them. With a single \
+             variable, a subscription would show only the last answer of each interval. Values are Doubles with a \
+             timestamp, 16 bytes. All clients share one core, so the figures include the cost of the load generator \
+             and are an upper bound. With PubSub (uadp-udp), all stations share that core, because there is no server.",
         );
         outcome.remark(
-            "Comparable: how the time grows with the clients, and the order of the protocols. Not comparable: milliseconds; the \
-             paper's clients ran on several computers and were written in Python, where the clients themselves take their time.",
+            "Comparable: how the time grows with the number of clients, and the order of the protocols. Not \
+             comparable: milliseconds. The paper's clients ran on several computers and were written in Python, so the \
+             clients themselves take time.",
         );
         whose_broker(measurements, outcome);
     }
@@ -620,10 +635,10 @@ mod tests {
     }
 
     #[test]
-    fn with_the_broker_that_is_built_in_every_experiment_has_rows_of_mqtt() {
+    fn every_experiment_has_mqtt_rows_with_the_built_in_broker() {
         let place = place();
         assert_eq!(place.brokers().last(), Some(&EMBEDDED));
-        // A machine may have mosquitto, which comes first.
+        // An installed mosquitto has priority.
         let broker = place.brokers()[0];
         let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
         for experiment in ALL {
@@ -643,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn pubsub_over_mqtt_is_a_row_that_is_held_against_mqtt() {
+    fn pubsub_over_mqtt_is_compared_with_mqtt() {
         let judge = |header: f64| {
             let all = measured(&Overhead, |stack, payload| {
                 2.0 * f64::from(payload) + 300.0 + if is_uadp(stack) { 2.0 * header } else { 0.0 }
@@ -659,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_measured_is_judged_by_nothing_else() {
+    fn missing_measurements_leave_findings_undecided() {
         let claims = |keep: fn(u32) -> bool| {
             let verdicts = |experiment: &dyn Experiment, claim: &str| {
                 let mut all = measured(experiment, |_, payload| 2.0 * f64::from(payload) + 300.0);
@@ -674,14 +689,14 @@ mod tests {
         let (falls, longer) = claims(|_| true);
         assert_eq!(falls[0].0, Some(true), "{falls:?}");
         assert!(longer[0].1.contains("100 B") && longer[0].1.contains("100 kB"), "{longer:?}");
-        // A stack that cannot send a megabyte has not shown that it takes more for it.
+        // A stack that cannot send 1 MB has not been shown to have more overhead.
         assert_eq!(claims(|payload| payload < 1_000_000).0[0].0, None);
         let (falls, longer) = claims(|payload| payload == 100);
         assert!(falls.is_empty() && longer.is_empty(), "{falls:?} {longer:?}");
     }
 
     #[test]
-    fn whose_broker_it_was_is_told_where_it_is_ours() {
+    fn use_of_the_built_in_broker_is_remarked() {
         let told = |name: &str| {
             let mut all = measured(&Payload, |_, _| 400.0);
             for one in all.iter_mut().filter(|one| broker(&one.condition.stack).is_some()) {
@@ -695,7 +710,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_that_waits_does_not_stand_for_mqtt() {
+    fn a_waiting_broker_does_not_decide_about_mqtt() {
         let judge = |name: &str, theirs_ms: u64| {
             let place = place();
             let wish = Wish { quick: true, stacks: vec!["own".into()], place: &place };
@@ -720,15 +735,15 @@ mod tests {
     }
 
     #[test]
-    fn places_have_a_density() {
+    fn locations_have_density_charts() {
         let mut outcome = Outcome::default();
         Location.evaluate(&measured(&Location, |_, _| 400.0), &mut outcome);
-        let densities = outcome.charts.iter().filter(|chart| chart.title.starts_with("How often"));
+        let densities = outcome.charts.iter().filter(|chart| chart.title.starts_with("Distribution density"));
         let curves = densities.map(|chart| match &chart.content {
             Content::Plane { series, .. } => series.len(),
             _ => 0,
         });
-        // OPC UA and MQTT at five places each, stations at one.
+        // OPC UA and MQTT at five locations each, PubSub over UDP at one.
         assert_eq!(curves.sum::<usize>(), 11);
     }
 }

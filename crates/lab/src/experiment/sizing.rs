@@ -1,4 +1,4 @@
-//! Burger et al. 2019, §6: a model of the CPU from the application's profile, and two plants that it sizes.
+//! Burger et al. 2019, §6: a CPU model from the application's profile, and sizing of two plants.
 
 use super::{Experiment, Plan, Wish, stack_name, stacks};
 use crate::chart::{Axis, Chart, Mark, Point, Series};
@@ -17,7 +17,7 @@ fn observations(measurements: &[Measurement], stack: &str) -> Vec<Observation> {
     measurements.iter().filter(|one| one.condition.stack == stack).filter_map(observation).collect()
 }
 
-/// The same, load by load.
+/// The same, grouped by load.
 fn by_load(measurements: &[Measurement], stack: &str) -> Vec<Vec<Observation>> {
     let own = measurements.iter().filter(|one| one.condition.stack == stack);
     let valid = |load: &Group<'_>| load.valid.iter().filter_map(|one| observation(one)).collect();
@@ -32,7 +32,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{} %", figures::number(share * 100.0)))
 }
 
-/// The result of a trial in words.
+/// Describes the result of a trial.
 fn told(trial: &Trial) -> String {
     let Trial { form, loads, error, interval, floor } = trial;
     let between = match (interval, floor) {
@@ -46,7 +46,7 @@ fn told(trial: &Trial) -> String {
     format!("{} over {loads} loads with the form '{form}' ({between}{floor})", percent(Some(*error)))
 }
 
-/// The weights with their units, for CPU in percent of a core.
+/// The weights with their units, for CPU as a percentage of one core.
 fn weights(fit: &Fit) -> String {
     let terms = fit.form.terms().iter().zip(&fit.weights);
     let shown =
@@ -110,11 +110,11 @@ impl Experiment for Modelling {
                 ]);
             }
             let chosen = &model.fit;
-            // Each split chooses its form without looking at the loads that it predicts.
+            // For each split, the form is chosen without the loads to be predicted.
             let splits = [
                 ("5 and 20 clients are", "10 clients, as in the paper", &from_ten[..]),
                 ("5 and 20 clients are", "1, 10 and 30 clients", &from_others[..]),
-                ("each fifth of the loads is", "the other four", &fifths[..]),
+                ("each fifth of the loads is", "the other four fifths", &fifths[..]),
             ];
             for (what, from, splits) in splits {
                 let Some(trial) = Trial::of(&stack, &by_load, splits) else {
@@ -132,16 +132,16 @@ impl Experiment for Modelling {
             if let Some(noise) = Noise::of(&by_load) {
                 let most = by_load.iter().map(Vec::len).max().unwrap_or(0);
                 outcome.remark(format!(
-                    "{name}: one more measurement of the same load differs by {} (median) from the earlier ones. This is the \
-                     machine's noise, and no model can predict a single window better. The noise floor for medians over the \
-                     repetitions (up to {most}) is {}. Four times as many repetitions halve it.",
+                    "{name}: a further measurement of the same load differs by {} (median) from the earlier ones. This \
+                     is the machine's noise; no model can predict a single window more precisely. The noise floor for \
+                     medians over the repetitions (up to {most}) is {}. Four times as many repetitions halve it.",
                     percent(Some(noise.again)),
                     percent(Some(noise.floor))
                 ));
             }
             outcome.remark(format!(
-                "{name}: the simplest form within one standard error of the best is '{}': CPU % = {}; R² {:.4}. Nine of ten \
-                 measurements lie between {} and {} of the prediction (cross-validation).",
+                "{name}: the simplest form within one standard error of the best is '{}': CPU % = {}; R² {:.4}. 90 % \
+                 of the measurements lie between {} and {} of the prediction (cross-validation).",
                 chosen.form,
                 weights(chosen),
                 chosen.r2,
@@ -150,8 +150,8 @@ impl Experiment for Modelling {
             ));
             if let Some(paper) = model.candidates.iter().find(|one| one.fit.form == Form::Paper) {
                 outcome.remark(format!(
-                    "{name}: the paper's form: CPU % = {}; R² {:.4}. Trained on 10 clients alone, it cannot verify its exponent \
-                     of 0.3.",
+                    "{name}: the paper's form: CPU % = {}; R² {:.4}. Data with 10 clients only cannot confirm its \
+                     exponent of 0.3.",
                     weights(&paper.fit),
                     paper.fit.r2
                 ));
@@ -160,13 +160,14 @@ impl Experiment for Modelling {
         }
         outcome.grids.insert(0, grid);
         outcome.remark(
-            "Errors refer to the median over the repetitions of each load; the fit uses single measurements. Loads that the server \
-             did not keep up with are excluded, because its CPU is saturated then. The verdict is symmetric: it holds if the whole \
-             95 % interval of the error is within 10 %, and fails if the whole interval is beyond. Comparable: the method, R² and \
-             the relative errors (the paper shows curves and calls them close). Not comparable: weights, which are the prices of a \
-             stack on a machine. With 10 clients alone, idle cost and per-message cost cannot be separated: our forms divide them \
-             by how often the server is woken per message. Nor can they show whether the price of a signal grows with the clients: \
-             the simplest form assumes that it does not, and the paper's form assumes its exponent of 0.3.",
+            "Errors refer to the median over the repetitions of each load; the fit uses single measurements. Loads \
+             that the server did not sustain are excluded, because its CPU is saturated. The verdict is symmetric: it \
+             holds if the whole 95 % interval of the error is within 10 %, and fails if the whole interval is beyond. \
+             Comparable: the method, R² and the relative errors (the paper shows curves and calls them close). Not \
+             comparable: the weights, which are the costs of one stack on one machine. With 10 clients only, idle cost \
+             and per-message cost cannot be separated; our forms split them by the number of wake-ups per message. Nor \
+             can these data show whether the cost of a signal grows with the number of clients: the simplest form \
+             assumes that it does not, the paper's form assumes an exponent of 0.3.",
         );
     }
 }
@@ -204,7 +205,7 @@ fn charts(name: &str, data: &[Observation], model: &Model, outcome: &mut Outcome
     }
     outcome.charts.push(Chart::plane(
         &format!("Measured and fitted: {name}"),
-        "Dots are measurements, lines the fitted model. Nine of ten measurements should lie in the shaded area.",
+        "Dots are measurements, lines the fitted model. 90 % of the measurements should lie in the shaded area.",
         Axis::linear("signals/s"),
         Axis::linear("CPU, % of one core"),
         series,
@@ -213,7 +214,7 @@ fn charts(name: &str, data: &[Observation], model: &Model, outcome: &mut Outcome
     outcome.charts.extend(from_ten(name, data));
 }
 
-/// The paper's Figures 13, 14 and 15: measured CPU and the models that were fitted to the loads with 10 clients.
+/// The paper's Figures 13, 14 and 15: measured CPU, and models fitted to the loads with 10 clients.
 fn from_ten(name: &str, data: &[Observation]) -> Vec<Chart> {
     let train = with_clients(data, &[10.0]);
     let Some(model) = Model::new(name, &train) else { return Vec::new() };
@@ -245,7 +246,7 @@ fn from_ten(name: &str, data: &[Observation]) -> Vec<Chart> {
             } else {
                 format!("As Figure {figure}: {} predicted from 10: {name}", super::clients(clients as u32))
             },
-            &format!("Dots are measurements ({role}), lines the models that were fitted to 10 clients."),
+            &format!("Dots are measurements ({role}), lines the models fitted to 10 clients."),
             Axis::linear("signals/s"),
             Axis::linear("CPU, % of one core"),
             series,
@@ -254,7 +255,7 @@ fn from_ten(name: &str, data: &[Observation]) -> Vec<Chart> {
     [(13, 5.0), (14, 20.0), (15, 10.0)].into_iter().map(chart).filter(|chart| !chart.is_empty()).collect()
 }
 
-/// A node of the paper's plants: name, IO points, clients, publishing interval, and what the paper says.
+/// A node of the paper's plants: name, IO points, clients, publishing interval, and the paper's statement.
 type Node = (&'static str, f64, f64, f64, &'static str);
 
 /// The paper's Figure 16: CPU against IO points for each kind of node, with the planned one.
@@ -278,18 +279,18 @@ fn nodes_chart(name: &str, model: &Model, nodes: &[Node]) -> Chart {
     }
     Chart::plane(
         &format!("As Figure 16: predicted CPU of the nodes of two plants: {name}"),
-        "Each line is a kind of node, its dot the planned number of IO points. Nine of ten measurements should lie in the shaded area.",
+        "Each line is a kind of node, its dot the planned number of IO points. 90 % of the measurements should lie in the shaded area.",
         Axis::linear("IO points"),
         Axis::linear("CPU, % of one core"),
         series,
     )
 }
 
-/// Predictions for numbers of clients that the fit has not seen.
+/// Predictions for numbers of clients that were not used for the fit.
 fn unseen(name: &str, data: &[Observation]) -> Chart {
     let train = with_clients(data, &[1.0, 10.0, 30.0]);
     let test = with_clients(data, &[5.0, 20.0]);
-    // Which form it is must not be known from what is predicted either.
+    // The loads to be predicted must not influence the choice of the form either.
     let chosen = Model::new(name, &train).map(|model| model.fit.form);
     let forms = [(Some(Form::Paper).filter(|paper| chosen != Some(*paper)), 1), (chosen, 0)];
     let mut without_place = 0;
@@ -330,7 +331,7 @@ impl Experiment for Sizing {
         "burger-sizing"
     }
     fn question(&self) -> &'static str {
-        "Will two plants with 6 000 IO points fit on their nodes?"
+        "Can the nodes of two plants with 6 000 IO points carry their load?"
     }
     fn source(&self) -> &'static str {
         "Burger et al. 2019, §6.2, Figure 16, for a Raspberry Pi Zero with 1 GHz"
@@ -388,9 +389,9 @@ impl Experiment for Sizing {
             outcome.charts.push(nodes_chart(name, &model, &nodes));
         }
         outcome.remark(
-            "Headroom is how many times the CPU fits into 75 % of one core, above which the paper saw cycles missed. Comparable: the \
-             order of the nodes. Not comparable: percent, because headroom is that of one core of this machine. For another machine, \
-             run `taktwerk lab calibrate` there.",
+            "Headroom is how many times the CPU demand fits into 75 % of one core; above that, the paper saw missed \
+             cycles. Comparable: the order of the nodes. Not comparable: percent, because headroom refers to one core \
+             of this machine. For another machine, run `taktwerk lab calibrate` there.",
         );
     }
 }
@@ -400,12 +401,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_predicted_has_no_part_in_choosing_the_form() {
+    fn predicted_loads_do_not_influence_the_form() {
         let measured = |clients: f64, items: f64, cpu: f64| Observation {
             cpu_percent: cpu,
             ..Observation::planned(items, clients, 100.0, false)
         };
-        // A CPU that grows faster than the signals: a straight line through it begins below zero.
+        // CPU that grows faster than the signals, so that a straight line predicts values below zero for small loads.
         let loads = [1.0, 5.0, 10.0, 20.0, 30.0].into_iter().flat_map(|clients| {
             [100.0, 300.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0]
                 .map(|items: f64| measured(clients, items, 0.05 + items * items * 1e-7))
@@ -424,7 +425,7 @@ mod tests {
                 .reading
                 .ends_with(&format!("{} predictions of zero or less cannot be shown.", 12 - dots[0].1))
         );
-        // With 5 and 20 clients everything costs something else: the form stays that of the others.
+        // With 5 and 20 clients all costs differ, but the chosen form does not change.
         let chosen = dots[1].0.clone();
         let odd = data.iter().map(|one| Observation {
             cpu_percent: if [5.0, 20.0].contains(&one.clients) { 50.0 } else { one.cpu_percent },
@@ -437,7 +438,7 @@ mod tests {
         assert!(series.iter().any(|one| one.name == chosen), "{chosen}");
     }
 
-    /// Uniform numbers from 0 to 1, and normal ones, from a fixed seed.
+    /// Uniform numbers from 0 to 1 and normal ones, from a fixed seed.
     struct Random(u64);
 
     impl Random {
@@ -450,15 +451,16 @@ mod tests {
             (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
         }
 
-        /// What a window costs more than it should. The usual noise of virtual machines is 8 %, and one window in twenty is
-        /// disturbed by a neighbour (docs/lab/figures.md, "What the noise is").
+        /// The relative noise of a window. Virtual machines usually have 8 %, and one window in twenty is disturbed by
+        /// a neighbour (docs/lab/notes/figures.md, "Noise").
         fn noise(&mut self) -> f64 {
             let disturbed = if self.uniform() < 0.05 { self.uniform() * 0.7 + 0.2 } else { 0.0 };
             (0.08 * self.normal() + disturbed).exp()
         }
     }
 
-    /// The share of runs of a plan whose trial holds, and that fails, if predictions are off by `error` up and down in turn.
+    /// The shares of runs of a plan whose trial holds and fails, if predictions alternate between too high and too low
+    /// by `error`.
     fn verdicts(conditions: &[crate::scenario::Condition], error: f64) -> (f64, f64) {
         const RUNS: u64 = 50;
         let mut counts = (0.0, 0.0);

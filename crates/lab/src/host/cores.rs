@@ -1,4 +1,4 @@
-//! Client and server cores at work in virtual time, timed with a real clock.
+//! Runs client and server cores in virtual time and times them with a real clock.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -15,40 +15,40 @@ use taktwerk_sim::scenario::{
     Signals, Subscription, run_with,
 };
 
-/// How much is measured.
+/// Amount of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Enough for figures that can be relied on.
+    /// Enough for reliable figures.
     Full,
-    /// So little that only tests are satisfied.
+    /// The minimum, for tests only.
     Smoke,
 }
 
 /// A step of a core.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// The counters, in the order of their names.
+    /// Work counters, in the order of their names.
     pub counts: Vec<u64>,
-    /// It served deadlines.
+    /// Whether the step served deadlines.
     pub is_timer: bool,
-    /// What it took.
+    /// Duration in nanoseconds.
     pub nanos: f64,
 }
 
-/// What was timed.
+/// The timed steps and jobs.
 #[derive(Debug, Default)]
 pub struct Samples {
     /// Steps of servers.
     pub server: Vec<Step>,
     /// Steps of clients.
     pub client: Vec<Step>,
-    /// Steps of servers behind a pause in which the processor slept.
+    /// Steps of servers after a pause in which the processor slept.
     pub server_asleep: Vec<Step>,
-    /// The same of clients.
+    /// The same for clients.
     pub client_asleep: Vec<Step>,
-    /// Steps of servers behind a long pause.
+    /// Steps of servers after a long pause.
     pub server_deep: Vec<Step>,
-    /// The same of clients.
+    /// The same for clients.
     pub client_deep: Vec<Step>,
     /// Slow jobs of servers, in nanoseconds.
     pub jobs: BTreeMap<String, Vec<f64>>,
@@ -56,30 +56,30 @@ pub struct Samples {
     pub client_jobs: BTreeMap<String, Vec<f64>>,
 }
 
-/// Steps of each end in one run that are kept.
+/// Maximum number of steps kept per end and run.
 const STEPS_MAX: usize = 60_000;
-/// One of so many steps has a pause before it, until there are enough of them.
+/// One in this many steps follows a pause, until there are enough samples.
 const PAUSE_EVERY: u64 = 13;
-/// How long it is: processors sleep then.
+/// Length of the pause; long enough that processors sleep.
 pub(super) const PAUSE: Duration = Duration::from_millis(4);
-/// The same where they sleep for long, as between publishing intervals.
+/// Length of a long pause, as between publishing intervals: deeper sleep.
 pub(super) const LONG_PAUSE: Duration = Duration::from_millis(100);
-/// One of so many pauses is a long one.
+/// One in this many pauses is a long one.
 const LONG_EVERY: u32 = 25;
 
 #[derive(Debug)]
 struct Clock {
     began: Instant,
-    /// What looking at the clock takes itself.
+    /// Cost of reading the clock.
     overhead: f64,
     server_left: usize,
     client_left: usize,
-    /// Steps that have begun, and pauses that are still to be made.
+    /// Number of steps begun, and remaining pauses.
     begun: u64,
     pauses_left: u32,
-    /// This step has a pause before it.
+    /// Whether this step follows a pause.
     is_asleep: bool,
-    /// It is a long one.
+    /// Whether that pause is a long one.
     is_deep: bool,
     samples: Arc<Mutex<Samples>>,
 }
@@ -133,7 +133,7 @@ impl Meter for Clock {
                 let steps = if self.is_deep { &mut samples.client_deep } else { &mut samples.client_asleep };
                 steps.push(Step { counts: client_counts(work), is_timer, nanos });
             }
-            // The first of its kind behind a pause tells nothing about the others.
+            // The first job after a pause is not representative.
             Piece::Job(_) | Piece::ClientJob(_) if self.is_asleep => {}
             Piece::Server(work, is_timer) if self.server_left > 0 => {
                 self.server_left -= 1;
@@ -174,7 +174,7 @@ pub(super) fn run(
     Ok(samples)
 }
 
-/// The policies for which both ends have a certificate: RSA, and elliptic curves if there are keys of these kinds.
+/// The policies for which both ends have a certificate: RSA, and elliptic curves if there are such keys.
 fn policies(providers: &Providers) -> Vec<SecurityPolicy> {
     let has = |provider: &dyn Provider, policy| {
         provider.supports(policy) && provider.own_certificate(policy).is_some()
@@ -193,11 +193,11 @@ const NONE: (SecurityPolicy, MessageSecurityMode) = (SecurityPolicy::None, Messa
 const ENCRYPTED: (SecurityPolicy, MessageSecurityMode) =
     (SecurityPolicy::Basic256Sha256, MessageSecurityMode::SignAndEncrypt);
 
-/// Loads in which each counter varies against the others, from single values to thousands.
+/// Loads in which each counter varies independently, from single values to thousands.
 fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
     let mut all = Vec::new();
     let subscribe = |interval| Load::Subscribe(Subscription::new(Duration::from_millis(interval)));
-    // Only the newest value of each interval, as most clients ask for it: no write is queued.
+    // Only the newest value of each interval, as most clients request; no writes are queued.
     let sample = |interval| {
         let interval = Duration::from_millis(interval);
         let newest = Subscription { sampling_interval: interval, ..Subscription::new(interval) };
@@ -215,19 +215,19 @@ fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
     for security in [NONE, ENCRYPTED] {
         for items in items {
             all.push(scenario(*items, 100, 8, 1, sample(100), security, extent));
-            // Ten values of each item in a message, and one.
+            // Ten values of each item per message, and one value.
             all.push(scenario(*items, 10, 8, 1, subscribe(100), security, extent));
             all.push(scenario(*items, 20, 8, 3, subscribe(20), security, extent));
         }
         if extent == Extent::Full {
-            // What is walked does not fit into the nearest caches any more.
+            // Too many items to fit into the nearest caches.
             all.push(scenario(10_000, 100, 8, 1, sample(100), security, extent));
         }
         for batch in batches {
             all.push(scenario(1_000, 0, 8, 2, request(false, *batch), security, extent));
             all.push(scenario(1_000, 0, 8, 2, request(true, *batch), security, extent));
         }
-        // Bytes without more values.
+        // More bytes with the same number of values.
         all.push(scenario(10, 10, 1_000, 1, subscribe(100), security, extent));
         all.push(scenario(100, 0, 1_000, 1, request(false, 50), security, extent));
     }
@@ -268,6 +268,7 @@ fn scenario(
             host: Some(0),
             shards: 1,
             signals: vec![Signals { count, period: Duration::from_millis(period_ms), value_len }],
+            event_period: Duration::ZERO,
         }],
         clients: vec![Clients {
             name: "clients".to_owned(),

@@ -1,4 +1,4 @@
-//! What the system takes for a message over loopback: the part of a turn that is not the core's.
+//! Measures the operating system's cost of a message over loopback: the part of a turn outside of the core.
 
 use super::cores::{Extent, LONG_PAUSE, PAUSE};
 use super::fit::{distribution, quantile};
@@ -10,24 +10,24 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use taktwerk_model::host::Cost;
 
-/// Bytes of a message: a Publish response with a few values.
+/// Size of a message in bytes: a Publish response with a few values.
 const MESSAGE: usize = 256;
 
-/// How long the sender computes between two messages where the receiver only falls asleep: longer than it takes to do so.
+/// Computation of the sender between two messages, long enough for the receiver to fall asleep.
 const BREATH: Duration = Duration::from_micros(50);
 
-/// Nanoseconds of processor time, and of waiting.
+/// Processor time and waiting time, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Drivers {
     pub(super) wake: f64,
     pub(super) turn: f64,
     pub(super) receive: f64,
     pub(super) send: f64,
-    /// By how much a turn takes longer after the processor has slept: its caches are cold, and it has to be brought back.
+    /// Additional time of a turn after the processor has slept: cold caches and wake-up.
     pub(super) cold: f64,
     /// The same after a long sleep.
     pub(super) cold_deep: f64,
-    /// From waking a thread until it runs.
+    /// Time from waking a thread until it runs.
     pub(super) latency: Cost,
     /// The same after the processor has slept.
     pub(super) latency_asleep: Cost,
@@ -55,18 +55,18 @@ fn wait(poller: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Nanoseconds that this thread has had a processor, as the kernel counts them.
+/// Processor time of this thread in nanoseconds, from the kernel.
 fn processor_time() -> io::Result<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
     first.ok_or_else(|| io::Error::other("/proc/thread-self/schedstat has no number"))
 }
 
-/// Measures it, with a processor for each end as in an installation where server and clients do not share one: a message wakes
-/// the other processor.
+/// Measures with one processor per end, as in an installation in which server and clients do not share a processor, so
+/// that a message wakes the other processor.
 pub(super) fn measure(extent: Extent) -> io::Result<Drivers> {
     let cpus = CpuList::allowed().cpus().to_vec();
-    // A thread of its own, because it stays where it is put.
+    // A separate thread, because it stays pinned.
     let thread = std::thread::spawn(move || {
         let other = cpus.get(1).or(cpus.first()).copied();
         place(cpus.first().copied())?;
@@ -103,17 +103,17 @@ fn measure_from_here(extent: Extent, other: Option<usize>) -> io::Result<Drivers
     let awake = echo(rounds, Duration::ZERO, other)?;
     let asleep = echo(paced, PAUSE, other)?;
     let deep = echo(long, LONG_PAUSE, other)?;
-    // The receiver's part of a turn, and the sender's: to wake a processor is work of the one that does it.
+    // The receiver's part of a turn and the sender's part. Waking a processor is work of the sender.
     let listening = listen(rounds / 4, other)?;
     let wake = (listening - turn - receive).max(0.0);
     let send = (awake.per_turn - listening).max(send);
-    // A round trip is a turn of each end, and what is not their work is waiting.
+    // A round trip is one turn of each end; the rest is waiting.
     let trip = quantile(awake.trips.clone(), 0.5).unwrap_or(0.0);
     let latency = |trip: f64| (trip / 2.0 - awake.per_turn).max(0.0);
     let typical = latency(trip);
     let cold = (asleep.per_turn - awake.per_turn).max(0.0);
     let cold_deep = (deep.per_turn - awake.per_turn).max(cold);
-    // Here the first end has slept as well, but nothing has to wake it: its own clock does. The answer finds it awake or nearly
+    // Here the first end has slept as well, but its own timer wakes it. When the answer arrives, it is awake or nearly
     // so.
     let first_send = quantile(asleep.sends, 0.5).unwrap_or(send) - quantile(awake.sends, 0.5).unwrap_or(send);
     let turns = asleep.per_turn + awake.per_turn + first_send.max(0.0);
@@ -131,7 +131,7 @@ fn measure_from_here(extent: Extent, other: Option<usize>) -> io::Result<Drivers
     })
 }
 
-/// Processor time of a thread on another processor for a message that it only receives, and falls asleep again.
+/// Processor time of a thread on another processor per received message; it does not answer and falls asleep again.
 fn listen(rounds: usize, cpu: Option<usize>) -> io::Result<f64> {
     let (mut from, mut to) = pair()?;
     let thread = std::thread::spawn(move || -> io::Result<f64> {
@@ -163,15 +163,15 @@ fn listen(rounds: usize, cpu: Option<usize>) -> io::Result<f64> {
     thread.join().map_err(|_| io::Error::other("the measuring thread panicked"))?
 }
 
-/// What came of messages that are answered.
+/// Results for messages that are answered.
 struct Echo {
-    /// Processor time of a turn of the answering thread.
+    /// Processor time of the answering thread per turn.
     per_turn: f64,
     sends: Vec<f64>,
     trips: Vec<f64>,
 }
 
-/// Messages to a thread on another processor that sleeps in between and answers each.
+/// Sends messages to a thread on another processor that sleeps in between and answers each one.
 fn echo(rounds: usize, pause: Duration, cpu: Option<usize>) -> io::Result<Echo> {
     let (mut asks, mut answers) = pair()?;
     let thread = std::thread::spawn(move || -> io::Result<f64> {

@@ -1,18 +1,19 @@
-//! From times of steps to costs per counter.
+//! Fits costs per counter to the times of steps.
 
 use super::cores::Step;
 use std::collections::BTreeMap;
 use taktwerk_model::host::{Cost, prices};
 
-/// Quantiles of a distribution of jobs: minimum, then every tenth, without the longest hundredth, which is somebody else's.
+/// Quantiles of a distribution of jobs: minimum, every tenth, and 0.99. The longest 1 % are left out as disturbed by
+/// other programs.
 const QUANTILES: [f64; 11] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99];
-/// Distinct kinds of steps without which there is nothing to fit.
+/// Minimum number of distinct kinds of steps for a fit.
 const LEAST: usize = 8;
 
-/// Steps that occur less often are left out if there are enough others.
+/// Steps that occur less often are left out if enough others remain.
 const RARE: f64 = 5.0;
 
-/// Nanoseconds of a short step.
+/// Maximum duration of a short step, in nanoseconds.
 const SHORT: f64 = 20_000.0;
 
 /// Costs, in nanoseconds.
@@ -20,9 +21,9 @@ const SHORT: f64 = 20_000.0;
 pub(super) struct Fitted {
     /// Per counter, in the order of their names.
     pub(super) costs: Vec<f64>,
-    /// Of serving deadlines.
+    /// Serving deadlines.
     pub(super) timer: f64,
-    /// What a step takes longer after the processor has slept.
+    /// Additional time of a step after the processor has slept.
     pub(super) cold: f64,
     /// The same after a long sleep.
     pub(super) cold_deep: f64,
@@ -30,13 +31,14 @@ pub(super) struct Fitted {
     pub(super) error: f64,
 }
 
-/// Fits non-negative costs to relative errors. Equal steps count by their median: what interrupts one of them is no cost.
+/// Fits non-negative costs to relative errors. The median of equal steps counts, so that interruptions are not taken
+/// for costs.
 pub(super) fn fit(steps: &[Step], asleep: &[Step], deep: &[Step]) -> Option<Fitted> {
     let by_counts = medians(steps);
     if by_counts.len() < LEAST {
         return None;
     }
-    // What happens once, such as the creation of items, is not what a server does all day, and its times are noise.
+    // Rare steps, such as the creation of items, are not typical of a server, and their times are noisy.
     let is_common = by_counts.values().filter(|(_, number)| *number as f64 >= RARE).count() >= LEAST;
     let (mut rows, mut targets, mut importance) = (Vec::new(), Vec::new(), Vec::new());
     for ((counts, is_timer), (median, number)) in &by_counts {
@@ -57,7 +59,7 @@ pub(super) fn fit(steps: &[Step], asleep: &[Step], deep: &[Step]) -> Option<Fitt
     Some(Fitted { costs, timer, cold: cold(&by_counts, asleep), cold_deep: cold(&by_counts, deep), error })
 }
 
-/// The median time of equal steps, and how many there are.
+/// Median time of equal steps, and their number.
 type Medians = BTreeMap<(Vec<u64>, bool), (f64, usize)>;
 
 fn medians(steps: &[Step]) -> Medians {
@@ -72,8 +74,8 @@ fn medians(steps: &[Step]) -> Medians {
     by_counts.into_iter().filter_map(median).collect()
 }
 
-/// What steps take longer behind a pause: the median of the differences. Equal steps are compared, those of a few microseconds:
-/// long ones warm the caches by themselves.
+/// Additional time of steps after a pause: the median of the differences between equal steps. Only steps of a few
+/// microseconds are compared, because longer steps warm the caches themselves.
 fn cold(awake: &Medians, asleep: &[Step]) -> f64 {
     let of = |step: &Step| {
         let (before, _) = awake.get(&(step.counts.clone(), step.is_timer))?;
@@ -82,7 +84,7 @@ fn cold(awake: &Medians, asleep: &[Step]) -> f64 {
     quantile(asleep.iter().filter_map(of).collect(), 0.5).unwrap_or(0.0).max(0.0)
 }
 
-/// A distribution for the simulator.
+/// A cost distribution for the simulator.
 pub(super) fn distribution(times: Vec<f64>) -> Cost {
     let mut times = times;
     times.sort_by(f64::total_cmp);

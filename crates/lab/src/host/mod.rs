@@ -1,9 +1,9 @@
-//! What work takes on this machine, measured in about a minute: the host profile for the simulator.
+//! Measures the cost of work on this machine in about a minute: the host profile for the simulator.
 //!
 //! - `cores`: client and server cores, run in virtual time and timed with a real clock;
-//! - `fit`: from times to costs per counter;
-//! - `drivers`: what the system takes for a message over loopback;
-//! - `whole`: the prices of the system's part, corrected by loads of a real server and client.
+//! - `fit`: costs per counter from these times;
+//! - `drivers`: the operating system's cost of a message over loopback;
+//! - `whole`: correction of the system's costs by loads of a real server and client.
 
 mod cores;
 mod drivers;
@@ -30,7 +30,7 @@ pub enum HostError {
     /// A run failed.
     #[error("a calibration run failed: {0}")]
     Run(#[from] RunError),
-    /// The system refuses something.
+    /// A system call failed.
     #[error("cannot measure the system's part: {0}")]
     System(#[from] io::Error),
     /// Too few samples.
@@ -38,7 +38,7 @@ pub enum HostError {
     TooFew(&'static str),
 }
 
-/// A profile and how well it fits.
+/// A profile with its fit errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// The profile.
@@ -47,15 +47,15 @@ pub struct Measured {
     pub server_error: f64,
     /// Median relative error of one step of a client.
     pub client_error: f64,
-    /// Steps that were timed.
+    /// Number of timed steps.
     pub steps: usize,
 }
 
-/// Measures this machine. `providers` are the real cryptography of both ends. `report` gets the share that is done, and says
-/// whether to go on.
+/// Measures this machine. `providers` are the real cryptography of both ends. `report` receives the completed share and
+/// returns whether to continue.
 ///
 /// # Errors
-/// [`HostError`]; [`RunError::Stopped`] if `report` says so.
+/// [`HostError`]; [`RunError::Stopped`] if `report` returns false.
 pub fn measure(
     providers: &Providers,
     extent: Extent,
@@ -82,7 +82,7 @@ pub fn measure(
         costs
     };
     let machine = Machine::this();
-    let build = if machine.optimised { "" } else { "; a debug build: do not compute with it" };
+    let build = if machine.optimised { "" } else { "; a debug build: do not use it for predictions" };
     let profile = HostProfile {
         format: FORMAT,
         name: machine.cpu.clone(),
@@ -122,8 +122,8 @@ pub fn measure(
 }
 
 impl Measured {
-    /// Adds slow jobs of servers that were timed elsewhere, in nanoseconds, by the names that profiles give them. What a run of
-    /// client and server has told stays.
+    /// Adds jobs of servers that were timed elsewhere, in nanoseconds, by their names in profiles. Existing times from
+    /// a run of client and server are kept.
     pub fn add_jobs(&mut self, times: BTreeMap<String, Vec<f64>>) {
         for (name, times) in times.into_iter().filter(|(_, times)| !times.is_empty()) {
             self.profile.jobs.entry(name).or_insert_with(|| fit::distribution(times));
@@ -136,7 +136,7 @@ fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Four significant digits: more would pretend to be known.
+/// Rounds to four significant digits; more would suggest false precision.
 fn rounded(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 0.0;

@@ -5,7 +5,7 @@ use taktwerk_crypto_dummy::DummyProvider;
 use taktwerk_sim::Costs;
 
 #[test]
-fn costs_are_found_again_through_interruptions() {
+fn costs_are_recovered_despite_interruptions() {
     let truth = [50.0, 0.0, 3.0];
     let mut steps = Vec::new();
     for number in 0..2_000u64 {
@@ -13,12 +13,12 @@ fn costs_are_found_again_through_interruptions() {
         let is_timer = number % 2 == 0;
         let mut nanos: f64 = counts.iter().zip(truth).map(|(count, cost)| *count as f64 * cost).sum();
         nanos += if is_timer { 200.0 } else { 0.0 };
-        // One in ten is interrupted.
+        // One step in ten is interrupted.
         nanos += if number % 10 == 3 { 50_000.0 } else { 0.0 };
         steps.push(Step { counts, is_timer, nanos });
     }
     let close = |found: f64, truth: f64| (found - truth).abs() < 0.5;
-    // Behind a pause a step takes a microsecond longer.
+    // After a pause, a step takes a microsecond longer.
     let asleep = |step: &Step| Step { nanos: step.nanos + 1_000.0, ..step.clone() };
     let asleep: Vec<Step> = steps.iter().filter(|step| step.nanos < 50_000.0).map(asleep).collect();
     let fitted = fit::fit(&steps, &asleep, &steps).unwrap();
@@ -35,7 +35,7 @@ fn numbers_have_four_digits() {
 }
 
 #[test]
-fn a_profile_of_this_machine_can_be_computed_with() {
+fn the_profile_of_this_machine_is_usable() {
     let providers = Providers {
         server: Arc::new(DummyProvider::new("server", 2048)),
         server_uri: "urn:dummy:server".to_owned(),

@@ -1,21 +1,21 @@
-//! The prices of a profile, corrected by loads that are measured as a whole.
+//! Corrects the costs of a profile by whole loads.
 //!
-//! What two bare sockets take is not what a server takes whose programs and data do not fit into the same caches. Loads of a
-//! real server and client say by how much:
+//! Two bare sockets cost less than a server, whose programs and data do not fit into the same caches. Loads of a real
+//! server and client show the difference:
 //!
 //! | load | corrects |
 //! | --- | --- |
 //! | few values, without pauses | the system's part of a turn |
-//! | few values, behind pauses in which processors fall asleep | what a cold cache costs |
-//! | few values, behind long pauses | the same after a long sleep |
-//! | many values read, or delivered | what a value costs |
-//! | few and many values read with encryption, behind pauses | what a signature costs, and a byte that is signed and encrypted |
-//! | few values over an emulated link, without pauses and behind them | a turn, and a cold cache, where they are different: a send does not wake the processor of the other end, and the emulator runs right before a turn and takes its part of the caches |
+//! | few values, after pauses in which processors fall asleep | a cold cache |
+//! | few values, after long pauses | a cold cache after deep sleep |
+//! | many values read, or delivered | a value |
+//! | few and many values read with encryption, after pauses | a signature, and a signed and encrypted byte |
+//! | few values over an emulated link, without and after pauses | a turn and a cold cache behind the emulator, where a send does not wake the processor of the other end, and the emulator runs just before a turn and uses part of the caches |
 //!
-//! None of them is a load of `lab truth`, nor is the link. One measurement of a load behind pauses differs by 18 % from the next. So
-//! there are as few prices as explain the loads, and each of them is corrected by as many measurements as can tell: what a
-//! long sleep, a delivered value and a signature cost is the same with the emulator and without it, as far as can be measured, and
-//! loads of both places tell.
+//! None of these loads or their link is used in `lab truth`. Two measurements of a load after pauses differ by 18 %.
+//! Therefore there are as few costs as can explain the loads, and each is corrected by as many measurements as
+//! possible. Deep sleep, a delivered value and a signature cost the same with and without the emulator, within the
+//! error; loads of both kinds correct them.
 
 use crate::measurement::{Group, Measurement};
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
@@ -28,47 +28,47 @@ use taktwerk_model::HostProfile;
 use super::cores::Extent;
 use taktwerk_load::result::Figure;
 
-/// Nodes of a request, and of one with many.
+/// Nodes per request, and per request with many nodes.
 const BATCH: u32 = 3;
 const LARGE_BATCH: u32 = 600;
 /// The pause after which processors have fallen asleep, in milliseconds.
 const ASLEEP_MS: f64 = 4.0;
-/// A link that is slower than loopback, but not so slow that it sets the pace.
+/// A link slower than loopback, but not the bottleneck.
 const LINK: &str = "rate=50mbit,delay=300us";
-/// The interval in which they sleep for long, in milliseconds: that for which profiles say what a long sleep costs.
+/// The interval with deep sleep, in milliseconds; the one that profiles define for deep sleep.
 const DEEP_MS: f64 = 100.0;
-/// Values that are delivered after it, and many of them.
+/// Number of delivered values.
 const ITEMS: u32 = 30;
 const MANY_ITEMS: u32 = 4_000;
-/// Rounds of corrections: each price changes what the others have to be, but not by much.
+/// Rounds of corrections; each correction changes the others slightly.
 const ROUNDS: usize = 3;
-/// The system's part of a turn: wrong by a factor, if at all.
+/// The system's part of a turn; its costs are scaled by one factor.
 const TURN: [&str; 4] = ["wake", "turn", "receive", "send"];
-/// What grows with the values of a read.
+/// Costs that grow with the values of a read.
 const READING: [&str; 4] = ["operations", "units", "bytes_received", "bytes_sent"];
-/// What grows with the values that are delivered.
+/// Costs that grow with the delivered values.
 const DELIVERING: [&str; 3] = ["items_walked", "writes_queued", "notifications"];
-/// What grows with the bytes that are signed and encrypted.
+/// Costs that grow with the signed and encrypted bytes.
 const SEALING: [&str; 2] = ["sealed_bytes_received", "sealed_bytes_sent"];
-/// The factor.
+/// Range of the factor.
 const FACTOR: (f64, f64) = (0.25, 4.0);
-/// What a cold cache costs at most, in nanoseconds.
+/// Maximum cost of a cold cache, in nanoseconds.
 const COLD_MAX: f64 = 1e6;
 
-/// What a load corrects, of a server and of its client.
+/// The costs of server and client that a load corrects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Correction {
-    /// Prices by one factor.
+    /// Scales these costs by one factor.
     Factor(&'static [&'static str]),
-    /// A price, which lies above another one.
+    /// Sets one cost, which is not below the other one.
     Above(&'static str, Option<&'static str>),
 }
 
-/// A load, and what it corrects.
+/// A load and the costs that it corrects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Teller {
     kind: Kind,
-    /// Nodes of a request or monitored items.
+    /// Nodes per request, or monitored items.
     values: u32,
     pause_ms: f64,
     encrypted: bool,
@@ -76,13 +76,13 @@ struct Teller {
     correction: Correction,
 }
 
-/// Where a load tells.
+/// The kind of link for which a load is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Loopback,
-    /// Behind the emulator of links, where there are prices of their own.
+    /// Behind the emulator, which has separate costs.
     Emulated,
-    /// In both, of one price.
+    /// Both kinds, with a single cost.
     Both,
 }
 
@@ -122,7 +122,7 @@ impl Teller {
     }
 }
 
-/// In the order in which they correct.
+/// In the order of correction.
 const TELLERS: [Teller; 9] = [
     Teller::read(BATCH, 0.0, Correction::Factor(&TURN)),
     Teller::read(BATCH, 0.0, Correction::Factor(&TURN)).at(Place::Emulated),
@@ -135,7 +135,7 @@ const TELLERS: [Teller; 9] = [
     Teller::read(LARGE_BATCH, ASLEEP_MS, Correction::Factor(&SEALING)).encrypted(),
 ];
 
-/// Each with the links of its loads.
+/// Each correction with the links of its loads.
 fn loads() -> impl Iterator<Item = (Teller, Option<&'static str>)> {
     TELLERS.into_iter().flat_map(|teller| teller.place.links().iter().map(move |link| (teller, *link)))
 }
@@ -166,14 +166,14 @@ pub fn conditions(extent: Extent) -> Vec<Condition> {
     loads().flat_map(of).collect()
 }
 
-/// Answers of a load in a second; those of a subscription are known: one message in each interval.
+/// Answers per second of a load. For a subscription this is fixed: one message per interval.
 fn rate(condition: &Condition, answers_per_s: f64) -> Option<f64> {
     let of_interval =
         condition.publishing_ms.filter(|_| condition.kind == Kind::Subscribe).map(|ms| 1e3 / ms);
     Some(of_interval.unwrap_or(answers_per_s)).filter(|rate| *rate > 0.0)
 }
 
-/// Processor time of server and client for one answer or message, in nanoseconds.
+/// Processor time of server and client per answer or message, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PerAnswer {
     server: f64,
@@ -181,7 +181,7 @@ struct PerAnswer {
 }
 
 impl PerAnswer {
-    /// The median of the repetitions, as in `lab truth`; `None` if there is no valid one.
+    /// Median of the repetitions, as in `lab truth`; `None` without a valid one.
     fn measured(group: &Group<'_>) -> Option<Self> {
         let of = |percent: fn(&Measurement) -> f64| {
             let each: Vec<f64> = group
@@ -212,7 +212,7 @@ impl PerAnswer {
     }
 }
 
-/// What a load has told: what an answer takes, and by how much its link was late.
+/// Results of a load: the time per answer, and the lateness of its link.
 #[derive(Clone, Copy)]
 struct Told<'a> {
     condition: &'a Condition,
@@ -227,10 +227,10 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Prices of a server and of its client.
+/// Costs of a server and of its client.
 type Prices<'a> = [&'a mut BTreeMap<String, f64>; 2];
 
-/// The prices of a profile that loads correct.
+/// The costs of a profile that loads correct.
 fn prices(profile: &mut HostProfile, place: Place) -> Prices<'_> {
     let HostProfile { server, client, emulated, .. } = profile;
     match place {
@@ -239,13 +239,13 @@ fn prices(profile: &mut HostProfile, place: Place) -> Prices<'_> {
     }
 }
 
-/// Changes prices by a factor.
+/// Scales costs by a factor.
 fn scale(costs: &mut BTreeMap<String, f64>, names: &[&str], factor: f64) {
     names.iter().filter_map(|name| costs.get_mut(*name).map(|cost| *cost *= factor)).for_each(drop);
 }
 
-/// Corrects the prices of a profile by what the loads of [`conditions`] took, in their order. A load without a valid measurement
-/// corrects nothing. Says how many did.
+/// Corrects the costs of a profile by the measurements of the loads of [`conditions`], in their order. Loads without a
+/// valid measurement are skipped. Returns the number of corrections.
 pub fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
     let mut groups = groups.iter();
     let told: Vec<(Teller, Vec<Told<'_>>)> = TELLERS
@@ -275,7 +275,7 @@ pub fn correct(profile: &mut HostProfile, groups: &[Group<'_>]) -> usize {
     told.iter().map(|(_, told)| told.len()).sum()
 }
 
-/// By how much a profile misses the CPU that the server took for each load, as a share: what its corrections could not explain.
+/// Relative error of the profile for the server's CPU under each load, after the corrections.
 #[must_use]
 pub fn misses(profile: &HostProfile, groups: &[Group<'_>]) -> Vec<(String, f64)> {
     let missed = |group: &Group<'_>| {
@@ -286,7 +286,7 @@ pub fn misses(profile: &HostProfile, groups: &[Group<'_>]) -> Vec<(String, f64)>
     groups.iter().filter_map(missed).collect()
 }
 
-/// The prices behind the emulator begin as those of loopback.
+/// The initial costs behind the emulator are those of loopback.
 fn begin_emulated(profile: &mut HostProfile, corrections: impl Iterator<Item = Correction>) {
     let HostProfile { server, client, emulated, .. } = profile;
     for correction in corrections {
@@ -322,8 +322,8 @@ fn correct_by(profile: &mut HostProfile, Teller { place, correction, .. }: Telle
     }
 }
 
-/// Finds the value of one price of the server, and of the same one of the client, with which the simulated loads take what was
-/// measured, on average: time grows in proportion, so two simulations tell.
+/// Finds the value of one cost, for server and client, with which the simulated loads match the measurements on
+/// average. Time grows linearly with a cost, so two simulations suffice.
 fn search(
     profile: &mut HostProfile,
     told: &[Told<'_>],
@@ -333,7 +333,7 @@ fn search(
     above: &dyn Fn(&BTreeMap<String, f64>) -> f64,
     set: &dyn Fn(&mut BTreeMap<String, f64>, f64),
 ) {
-    // A price of both places lies above what it has to in either.
+    // A cost for both kinds of link must not be below the reference of either kind.
     let places: &[Place] = if place == Place::Both {
         &[Place::Loopback, Place::Emulated]
     } else {
@@ -345,7 +345,7 @@ fn search(
         server_above = server_above.max(above(server));
         client_above = client_above.max(above(client));
     }
-    // What is simulated by what was measured, the mean over the loads.
+    // Ratio of simulated to measured time, averaged over the loads.
     let simulated = |value: f64| {
         let mut changed = profile.clone();
         let [server, client] = prices(&mut changed, place);
@@ -379,7 +379,7 @@ mod tests {
     use super::*;
     use crate::measurement::group;
 
-    /// A profile with round prices.
+    /// A profile with round costs.
     fn truth() -> HostProfile {
         let mut profile = HostProfile::free(2);
         for costs in [&mut profile.server, &mut profile.client] {
@@ -405,12 +405,12 @@ mod tests {
         profile
     }
 
-    /// What a machine with these prices would have measured.
+    /// The measurements of a machine with these costs.
     fn measurements(profile: &HostProfile) -> Vec<Measurement> {
         let one = |condition: Condition| {
             let predicted = predict_shortly(&condition, profile, Duration::ZERO).unwrap();
             let mut times = crate::latency::Times::new();
-            // The histogram of deliveries has one sample per message on one side, one per value on the other.
+            // The delivery histogram has one sample per message on one side and one per value on the other.
             let answers = (predicted.answers_per_s * 10.0).round() as u64
                 / if condition.kind == Kind::Subscribe { 7 } else { 1 };
             (0..answers).for_each(|_| times.record(50_000));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_are_found_again_from_whole_loads() {
+    fn costs_are_recovered_from_whole_loads() {
         let truth = truth();
         let measurements = measurements(&truth);
         let groups = group(&measurements);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_corrects_nothing() {
+    fn missing_measurements_correct_nothing() {
         let (mut profile, truth) = (truth(), truth());
         profile.emulated = Default::default();
         let truth = HostProfile { emulated: Default::default(), ..truth };

@@ -1,12 +1,12 @@
-//! Which of a server's addresses a link leads to.
+//! Chooses the address of a server behind a link.
 
 use std::net::SocketAddr;
 
-/// The first of those that a name stands for, IPv4 before IPv6 as servers mostly listen there. Clients do the same, so that
-/// they reach through a link whom they reach without it.
+/// The first address of a name, IPv4 before IPv6, because most servers listen on IPv4. Clients use the same rule, so
+/// that they reach the same server with and without a link.
 #[must_use]
 pub fn first_address(found: impl IntoIterator<Item = SocketAddr>) -> Option<SocketAddr> {
-    // Of those with the same key it is the first.
+    // `min_by_key` returns the first of equal keys.
     found.into_iter().min_by_key(SocketAddr::is_ipv6)
 }
 

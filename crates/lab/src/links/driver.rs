@@ -1,4 +1,4 @@
-//! What the drivers of an emulated link share: waiting precisely, being woken, and a heap of deadlines.
+//! Shared parts of the drivers of emulated links: precise waiting, wake-up, and a heap of deadlines.
 
 use crate::clock;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -14,9 +14,9 @@ use std::net::UdpSocket;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// The key of the waker; drivers use others.
+/// Key of the waker; drivers use other keys.
 const WAKE: u64 = u64::MAX;
-/// Events taken per wait.
+/// Maximum number of events per wait.
 const EVENTS_MAX: usize = 128;
 
 /// Ends the wait of a driver from another thread.
@@ -26,7 +26,7 @@ pub(crate) struct Waker(Arc<OwnedFd>);
 impl Waker {
     /// Wakes it.
     pub(crate) fn wake(&self) {
-        // A counter that is full has a wake-up pending already.
+        // The write fails only if a wake-up is already pending.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }
 }
@@ -50,18 +50,19 @@ impl Waiting {
         self.waker.clone()
     }
 
-    /// Reports a file whenever it becomes readable or writable, once each time.
+    /// Reports a file each time it becomes readable or writable (edge-triggered).
     pub(crate) fn add_edges(&self, file: impl AsFd, key: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.epoll, file, EventData::new_u64(key), flags)?)
     }
 
-    /// Reports a file as long as it is readable.
+    /// Reports a file as long as it is readable (level-triggered).
     pub(crate) fn add_readable(&self, file: impl AsFd, key: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, file, EventData::new_u64(key), EventFlags::IN)?)
     }
 
-    /// Waits until something happens or the monotonic clock reads `deadline`. Gives the keys of what happened.
+    /// Waits for an event, or until the monotonic clock reaches `deadline`. Returns the keys of the events in
+    /// `happened`.
     pub(crate) fn wait(&self, deadline: Option<u64>, happened: &mut Vec<u64>) -> io::Result<()> {
         happened.clear();
         let timeout = deadline.map(|deadline| {
@@ -88,15 +89,16 @@ impl Waiting {
     }
 }
 
-/// Makes this thread's timers as precise as the kernel can: by default it may be 50 µs late to save wake-ups.
+/// Makes the timers of this thread as precise as possible. By default the kernel may delay them by 50 µs to save
+/// wake-ups.
 pub(crate) fn precise_timers() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Room for so many bytes on both sides of a socket, or as many as this user may have: a machine that is busy takes them later,
-/// and what a socket drops no emulated link has dropped.
+/// Sets both buffers of a socket to this size, or to the maximum that this user may set. Datagrams dropped by a full
+/// socket on a busy machine would look like losses of the emulated link.
 pub(crate) fn enlarge(socket: &UdpSocket, bytes: usize) {
-    // Beyond the system's limit only root may.
+    // Only root may exceed the system's limit.
     if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
         let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
     }
@@ -105,7 +107,7 @@ pub(crate) fn enlarge(socket: &UdpSocket, bytes: usize) {
     }
 }
 
-/// What becomes due at some time.
+/// An entry with its due time.
 #[derive(Debug)]
 struct Due<T> {
     at: u64,
@@ -130,7 +132,7 @@ impl<T> Ord for Due<T> {
     }
 }
 
-/// Deadlines, the earliest first, and in the order of insertion where they are the same.
+/// Deadlines in ascending order; equal deadlines in the order of insertion.
 #[derive(Debug)]
 pub(crate) struct Deadlines<T> {
     heap: BinaryHeap<Reverse<Due<T>>>,

@@ -1,5 +1,5 @@
-//! A link by the kernel alone: two namespaces, a pair of virtual Ethernet interfaces, and `tc` on both. Exact and
-//! cheap, where the kernel has what the profile needs.
+//! An emulated link that uses only the kernel: two namespaces, a pair of virtual Ethernet interfaces, and `tc` on both.
+//! Exact and cheap, if the kernel supports the profile.
 
 use super::namespace::Namespace;
 use super::tun::{CLIENT, INTERFACE, PREFIX, SERVER, prepare};
@@ -11,10 +11,10 @@ use taktwerk_netem::emulator::loss::Loss;
 use taktwerk_netem::emulator::{Conditions, Counters, nanos};
 use taktwerk_netem::profile::Profile;
 
-/// Bytes of the Ethernet header that the kernel counts with each packet, on a link that has none as well.
+/// Bytes of the Ethernet header that the kernel counts with each packet, even on links without Ethernet.
 const HEADER: usize = 14;
 
-/// A running link. Dropping the namespaces takes everything away.
+/// A running link. It disappears when its namespaces are dropped.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) client: Namespace,
@@ -35,7 +35,7 @@ impl Kernel {
         Ok(Self { client, server })
     }
 
-    /// What the interfaces sent, client first.
+    /// Packets sent by the interfaces, client first.
     pub(super) fn counters(&self, profile: &Profile) -> [Counters; 2] {
         [(&self.client, &profile.up), (&self.server, &profile.down)].map(|(namespace, conditions)| {
             let text = namespace
@@ -46,8 +46,8 @@ impl Kernel {
     }
 }
 
-/// Packets and bytes of an interface as those of a direction: without the header of Ethernet, and with what was asked for on the
-/// line.
+/// Converts the counters of an interface to those of a direction: without the Ethernet header, and with the overhead of
+/// the profile.
 fn counters((packets, bytes): (u64, u64), conditions: &Conditions) -> Counters {
     let bytes = bytes.saturating_sub(packets * HEADER as u64);
     Counters {
@@ -69,7 +69,7 @@ fn sent(text: &str) -> (u64, u64) {
 
 fn set_up(namespace: &Namespace, address: Ipv4Addr, mtu: u16, conditions: &Conditions) -> io::Result<()> {
     let (address, bytes) = (format!("{address}/{PREFIX}"), mtu.to_string());
-    // Without segmentation in the card: a shaper has to see the packets that a line would carry.
+    // No segmentation offload: the shaper must see packets as the line carries them.
     namespace.tool("ip", &["link", "set", INTERFACE, "mtu", &bytes, "gso_max_segs", "1"])?;
     namespace.tool("ip", &["addr", "add", &address, "dev", INTERFACE])?;
     namespace.tool("ip", &["link", "set", INTERFACE, "up"])?;
@@ -86,7 +86,7 @@ fn set_up(namespace: &Namespace, address: Ipv4Addr, mtu: u16, conditions: &Condi
     Ok(())
 }
 
-/// What the kernel needs for a profile, or why it cannot do it.
+/// Why the kernel cannot emulate a profile, or `None`.
 pub(super) fn requirement(profile: &Profile) -> Option<&'static str> {
     let both = [discipline(&profile.up, profile.mtu)?, discipline(&profile.down, profile.mtu)?];
     let needs = |name: &str| both.iter().flatten().any(|word| word == name);
@@ -99,19 +99,19 @@ pub(super) fn requirement(profile: &Profile) -> Option<&'static str> {
     })
 }
 
-/// Below this rate the time that a packet is on the line matters, which a token bucket does not have: it lets a packet
-/// pass at once that finds it full.
+/// Below this rate, the transmission time of a packet matters. A token bucket has none: it passes a packet at once if
+/// the bucket is full.
 const BUCKET_MIN: f64 = 40e6;
 
-/// Packets that netem holds where there is no rate: none waits for a line, all are on their way.
+/// Packets that netem holds if there is no rate. None waits for the line; all are in flight.
 const UNLIMITED: u64 = 20_000;
 
-/// A queue of fewer full packets than these is none that netem has: it counts packets, and small ones are packets too.
+/// Minimum queue in full packets. Below that netem, which counts packets and not bytes, cannot emulate the queue.
 const QUEUE_MIN: u64 = 4;
 
-/// How many packets netem may hold: those that wait for the line, as long as the queue says, the one on the line, and those
-/// that are on their way. It counts packets, so the queue is that long for full ones, as in a bulk transfer, and shorter for
-/// others. `None` for a queue that is too short to be counted in packets.
+/// Number of packets that netem may hold: those in the queue, one on the line, and those in flight. netem counts
+/// packets, so the queue has the requested length for full packets, as in a bulk transfer, and is shorter for small
+/// ones. `None` if the queue is too short to be counted in packets.
 fn limit(conditions: &Conditions, mtu: u16) -> Option<u64> {
     if conditions.usable_rate().is_none() {
         return Some(UNLIMITED);
@@ -123,20 +123,21 @@ fn limit(conditions: &Conditions, mtu: u16) -> Option<u64> {
     (waiting >= QUEUE_MIN).then_some(waiting + 1 + on_their_way)
 }
 
-/// What the token bucket holds, bytes: two packets, as a line has no credit for bursts, but less would never send one; and what
-/// the line takes while a timer is late, or a fast one would never be full.
+/// Size of the token bucket in bytes. Two packets, because a line has no credit for bursts and a smaller bucket would
+/// never pass a packet. Plus the bytes that a fast line transmits while a timer is late.
 fn bucket(conditions: &Conditions, rate: f64, mtu: u16) -> u64 {
     const LATE_S: f64 = 250e-6;
     let packet = u64::from(mtu) + conditions.overhead.max(HEADER) as u64;
     (2 * packet).max((rate / 8.0 * LATE_S) as u64)
 }
 
-/// The queueing discipline: a token bucket for a high rate alone, netem for the rest; `None` for what it cannot do.
+/// The queueing discipline: a token bucket for a high rate without other properties, otherwise netem. `None` if neither
+/// can do it.
 fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
     let us = |span: Duration| format!("{}us", span.as_micros());
     let percent = |share: f64| format!("{}%", share * 100.0);
     let rate = conditions.usable_rate().map(|rate| format!("{}bit", rate as u64));
-    // Beside the header that it counts anyway. A line whose frames have less around a packet takes something away.
+    // In addition to the header that the kernel counts. Negative for lines with a smaller overhead.
     let extra = conditions.overhead as i64 - HEADER as i64;
     if !conditions.per_packet.is_zero() || conditions.delay.repeats.is_some() {
         return None;
@@ -150,7 +151,7 @@ fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
     let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
     if is_plain {
         if let (Some(rate), Some(bits)) = (&rate, conditions.usable_rate()) {
-            // The bucket itself can only add; a size table takes away as well.
+            // The token bucket can only add bytes; a size table can also subtract them.
             let extra = extra.to_string();
             if extra.starts_with('-') {
                 add(&["stab", "overhead", &extra]);
@@ -170,7 +171,7 @@ fn discipline(conditions: &Conditions, mtu: u16) -> Option<Vec<String>> {
         Jitter::Exponential { .. } | Jitter::LogNormal { .. } | Jitter::Pareto { .. } => return None,
     };
     if jitter.is_some() && rate.is_none() {
-        // Without a rate, netem lets packets overtake each other whenever their delays differ; no such link does.
+        // Without a rate, netem reorders packets whose delays differ, which no such link does.
         return None;
     }
     add(&["netem", "limit", &limit(conditions, mtu)?.to_string(), "delay"]);
@@ -219,7 +220,7 @@ mod tests {
             "tbf rate 100000000bit burst 18076 latency 200000us overhead 24"
         );
         assert!(words("rate=1gbit").unwrap().contains("burst 31250 "));
-        // Less around a packet than the header that the kernel counts: PPP has 8 bytes, a rate alone none.
+        // Overhead below the 14 bytes that the kernel counts: PPP has 8 bytes, a bare rate none.
         assert_eq!(words("ppp-2m").unwrap(), "netem limit 34 delay 0us rate 2000000bit -6");
         assert_eq!(
             words("rate=50mbit").unwrap(),
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_as_long_as_was_asked_for_whatever_the_rate() {
+    fn the_queue_has_the_requested_length_at_any_rate() {
         let seconds = |text: &str| {
             let profile: Profile = text.parse().unwrap();
             let on_their_way = profile.up.delay.mean();
@@ -263,7 +264,7 @@ mod tests {
             let profile: Profile = text.parse().unwrap();
             let packet = profile.up.line_time(usize::from(profile.mtu)) as f64 / 1e9;
             let held = seconds(text).unwrap();
-            // Besides those that wait, one is on the line, and those on their way are whole packets.
+            // In addition to the queue, one packet is on the line, and packets in flight are whole.
             assert!(held > queue && held <= queue + 2.001 * packet, "{text}: {held} s");
         }
         assert_eq!(seconds("ppp-2m,queue=20ms"), None, "three packets");
@@ -276,7 +277,7 @@ mod tests {
             "Inter-|   Receive\n    lo:  1 2 3 4 5 6 7 8 9 10 11\n link0: 100 2 0 0 0 0 0 0 300 4 0 0\n";
         assert_eq!(sent(text), (4, 300));
         assert_eq!(sent(""), (0, 0));
-        // As the emulator counts: IP packets, and what they are on the line.
+        // Same counting as the emulator: IP packets with the overhead of the line.
         let of = |text: &str| {
             let profile: Profile = text.parse().unwrap();
             let counters = counters((4, 300), &profile.up);

@@ -1,4 +1,4 @@
-//! A link that stands: whichever way it was made, and until it is dropped.
+//! A running emulated link, independent of the method.
 
 use super::kernel::{self, Kernel};
 use super::namespace::Namespace;
@@ -11,20 +11,20 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use taktwerk_netem::emulator::Counters;
 use taktwerk_netem::profile::Profile;
 
-/// How a link is made.
+/// Method of emulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Two network namespaces, and the kernel's own tbf or netem between them.
+    /// Two network namespaces with tbf or netem of the kernel between them.
     Kernel,
-    /// Two network namespaces, and an emulator that carries IP packets between them.
+    /// Two network namespaces with an emulator that carries IP packets between them.
     Tun,
     /// A relay in user space on loopback.
     Proxy,
 }
 
 impl Method {
-    /// All, the most exact first.
+    /// All methods, the most exact first.
     pub const ALL: [Self; 3] = [Self::Kernel, Self::Tun, Self::Proxy];
 }
 
@@ -44,13 +44,13 @@ impl std::str::FromStr for Method {
         Self::ALL
             .into_iter()
             .find(|method| method.to_string() == text)
-            .ok_or_else(|| format!("there is no method {text:?}; there are kernel, tun and proxy"))
+            .ok_or_else(|| format!("unknown method {text:?}: use kernel, tun or proxy"))
     }
 }
 
-/// The link cannot be made.
+/// The link cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("the link {profile} cannot be made by {method}: {source}{}", hint(.method, .source))]
+#[error("cannot create the link {profile} with the method {method}: {source}{}", hint(.method, .source))]
 pub struct LinkError {
     profile: String,
     method: Method,
@@ -63,7 +63,7 @@ fn hint(method: &Method, error: &io::Error) -> &'static str {
             "; run as root, or use the method proxy, which needs no rights"
         }
         (Method::Tun, io::ErrorKind::NotFound) => "; is /dev/net/tun there?",
-        (Method::Kernel, _) => "; the method tun needs less of the kernel",
+        (Method::Kernel, _) => "; try the method tun, which needs fewer kernel features",
         _ => "",
     }
 }
@@ -75,7 +75,7 @@ enum Made {
     Proxy(Proxy),
 }
 
-/// A link that stands.
+/// A running link.
 #[derive(Debug)]
 pub struct Link {
     profile: Profile,
@@ -84,10 +84,10 @@ pub struct Link {
 }
 
 impl Link {
-    /// Makes a link in the most exact way that works here. [`Link::notes`] says why others did not.
+    /// Creates a link with the most exact method that works here. [`Link::notes`] says why others failed.
     ///
     /// # Errors
-    /// If none works.
+    /// If no method works.
     pub fn up(profile: &Profile, seed: u64) -> Result<Self, LinkError> {
         let mut notes = Vec::new();
         if kernel::requirement(profile).is_some() {
@@ -106,10 +106,10 @@ impl Link {
         Ok(Self { notes, ..link })
     }
 
-    /// Makes a link in one way.
+    /// Creates a link with the given method.
     ///
     /// # Errors
-    /// If it does not work here; the message says what is missing.
+    /// If the method does not work here; the message says what is missing.
     pub fn by(method: Method, profile: &Profile, seed: u64) -> Result<Self, LinkError> {
         let made = match method {
             Method::Kernel => Kernel::start(profile).map(Made::Kernel),
@@ -120,13 +120,13 @@ impl Link {
         Ok(Self { profile: profile.clone(), made: made.map_err(failed)?, notes: Vec::new() })
     }
 
-    /// What was asked for.
+    /// The requested profile.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// How it was made.
+    /// The method used.
     #[must_use]
     pub fn method(&self) -> Method {
         match self.made {
@@ -136,13 +136,13 @@ impl Link {
         }
     }
 
-    /// Why more exact ways were not taken.
+    /// Why more exact methods were not used.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The network that clients have to be in, if the link is one between networks.
+    /// The network namespace for clients, if the link is between namespaces.
     #[must_use]
     pub fn client_place(&self) -> Option<&Namespace> {
         match &self.made {
@@ -152,7 +152,7 @@ impl Link {
         }
     }
 
-    /// The network that servers have to be in, if the link is one between networks.
+    /// The network namespace for servers, if the link is between namespaces.
     #[must_use]
     pub fn server_place(&self) -> Option<&Namespace> {
         match &self.made {
@@ -162,7 +162,7 @@ impl Link {
         }
     }
 
-    /// The address that servers have to listen on.
+    /// The address for servers to listen on.
     #[must_use]
     pub fn server_address(&self) -> IpAddr {
         match self.made {
@@ -171,18 +171,18 @@ impl Link {
         }
     }
 
-    /// Where clients have to connect to by TCP in order to reach a server behind the link.
+    /// The TCP address at which clients reach a server behind the link.
     ///
     /// # Errors
-    /// If a relay can open no port.
+    /// If the relay cannot open a port.
     pub fn reach(&self, server: SocketAddr) -> io::Result<SocketAddr> {
         self.reach_at(None, server)
     }
 
-    /// The same, with the address on which a relay listens.
+    /// Like [`Self::reach`], with a fixed address for the relay.
     ///
     /// # Errors
-    /// If a relay cannot listen there.
+    /// If the relay cannot listen there.
     pub fn reach_at(&self, listen: Option<SocketAddr>, server: SocketAddr) -> io::Result<SocketAddr> {
         match &self.made {
             Made::Kernel(_) | Made::Tun(_) => Ok(server),
@@ -190,18 +190,18 @@ impl Link {
         }
     }
 
-    /// Where clients have to send datagrams to in order to reach a server behind the link.
+    /// The UDP address at which clients reach a server behind the link.
     ///
     /// # Errors
-    /// If a relay can open no port.
+    /// If the relay cannot open a port.
     pub fn reach_udp(&self, server: SocketAddr) -> io::Result<SocketAddr> {
         self.reach_udp_at(None, server)
     }
 
-    /// The same, with the address on which a relay listens.
+    /// Like [`Self::reach_udp`], with a fixed address for the relay.
     ///
     /// # Errors
-    /// If a relay cannot listen there.
+    /// If the relay cannot listen there.
     pub fn reach_udp_at(&self, listen: Option<SocketAddr>, server: SocketAddr) -> io::Result<SocketAddr> {
         match &self.made {
             Made::Kernel(_) | Made::Tun(_) => Ok(server),
@@ -209,7 +209,7 @@ impl Link {
         }
     }
 
-    /// What the two directions have carried so far, client to server first. The kernel counts packets and bytes only.
+    /// What each direction has carried so far, client to server first. The kernel method counts only packets and bytes.
     #[must_use]
     pub fn counters(&self) -> [Counters; 2] {
         match &self.made {

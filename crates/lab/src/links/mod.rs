@@ -1,18 +1,19 @@
 //! Emulated networks: delay, jitter, loss and rate between a client and a server on one machine.
 //!
-//! - [`address`]: which of a server's addresses it leads to;
+//! - [`address`]: choice of the server's address behind a link;
 //!
-//! The properties of a link and the emulator are in [`taktwerk_netem`]. Here is what needs an operating system:
+//! The properties of a link and the emulator are in [`taktwerk_netem`]. This module has the parts that need an
+//! operating system:
 //!
 //! - [`link`]: a link in use, made by the kernel alone, by IP packets through the emulator ([`tun`]), or by a relay in
 //!   user space ([`proxy`]);
-//! - [`namespace`]: networks of their own, which disappear with the programs in them;
+//! - [`namespace`]: unnamed network namespaces, which disappear with their last program;
 //! - [`switch`]: a switch with hosts, for multicast;
-//! - [`tcp`]: the TCP model beside the kernel's TCP over the same link;
-//! - [`mod@probe`]: whether the link does what was asked for.
+//! - [`tcp`]: the TCP model compared with the kernel's TCP over the same link;
+//! - [`mod@probe`]: verifies that the link has the requested properties.
 //!
-//! Nothing outlives the process, however it ends: namespaces have no names, interfaces are not persistent, and a relay
-//! is a thread.
+//! Nothing outlives the process, even if it is killed: namespaces have no names, interfaces are not persistent, and a
+//! relay is a thread.
 
 pub mod address;
 pub(crate) mod driver;

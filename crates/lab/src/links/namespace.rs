@@ -1,5 +1,5 @@
-//! Network namespaces without names: they are held by this process and by the programs in them, and the kernel takes
-//! them away with the last of these, however it ends. Nothing has to be undone.
+//! Unnamed network namespaces. This process and the programs in a namespace hold it; the kernel removes it with the
+//! last of them, so no clean-up is needed.
 
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
@@ -8,17 +8,17 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-/// A network of its own: no interface but its own loopback.
+/// A network namespace with only a loopback interface.
 #[derive(Debug, Clone)]
 pub struct Namespace(Arc<File>);
 
 impl Namespace {
-    /// A new one.
+    /// Creates a namespace.
     ///
     /// # Errors
-    /// Without the capability `CAP_SYS_ADMIN`, or where the kernel has no network namespaces.
+    /// Without the capability `CAP_SYS_ADMIN`, or if the kernel has no network namespaces.
     pub fn new() -> io::Result<Self> {
-        // A thread has its own network namespace; the short-lived one leaves only the file behind.
+        // Network namespaces belong to threads. The short-lived thread leaves only the file.
         let made = thread::spawn(|| -> io::Result<File> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             File::open("/proc/thread-self/ns/net")
@@ -27,7 +27,7 @@ impl Namespace {
         Ok(Self(Arc::new(file)))
     }
 
-    /// Moves the calling thread, and threads and programs that it starts from now on, into this network.
+    /// Moves the calling thread into this namespace, and all threads and programs that it starts from now on.
     ///
     /// # Errors
     /// Without the capability `CAP_SYS_ADMIN`.
@@ -35,10 +35,10 @@ impl Namespace {
         Ok(setns(&*self.0, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs something in this network; sockets that it opens stay there.
+    /// Runs a function in this namespace; sockets that it opens stay there.
     ///
     /// # Errors
-    /// If the network cannot be entered.
+    /// If the namespace cannot be entered.
     pub fn inside<T: Send>(&self, action: impl FnOnce() -> T + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| -> io::Result<T> {
@@ -49,17 +49,17 @@ impl Namespace {
         })
     }
 
-    /// The path by which programs such as `ip` find this network while this process lives.
+    /// Path of this namespace for programs such as `ip`, valid while this process lives.
     #[must_use]
     pub fn path(&self) -> String {
         use std::os::fd::AsRawFd;
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 
-    /// Runs a tool in this network and gives what it wrote.
+    /// Runs a tool in this namespace and returns its output.
     ///
     /// # Errors
-    /// If it is missing or fails; the message is what it said.
+    /// If the tool is missing or fails; the message contains its output.
     pub fn tool(&self, name: &str, arguments: &[&str]) -> io::Result<String> {
         let output = self.inside(|| {
             Command::new(name).args(arguments).stdin(Stdio::null()).output().map_err(|error| {
@@ -86,10 +86,10 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn is_apart_and_goes_away_by_itself() {
+    fn namespaces_are_separate_and_removed_automatically() {
         let before = std::fs::read_link("/proc/self/ns/net").unwrap();
         let Ok(namespace) = Namespace::new() else {
-            // Without the capability there is nothing to see; that it is refused is what the caller relies on.
+            // Without the capability, the call fails; callers rely on this error.
             assert!(!nix::unistd::geteuid().is_root());
             return;
         };
@@ -101,7 +101,7 @@ mod tests {
             .unwrap();
         assert_ne!(inside, before);
         assert!(interfaces.contains("lo:") && !interfaces.contains("eth"), "{interfaces}");
-        // Nothing is up in it, so nothing can be reached.
+        // No interface is up, so nothing is reachable.
         let sent = namespace
             .inside(|| UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", "127.0.0.1:9"))
             .unwrap();

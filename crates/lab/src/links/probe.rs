@@ -1,6 +1,6 @@
-//! Looks whether a link does what was asked for: a link that was not verified is not reported.
+//! Verifies that a link has the requested properties. Links that fail are not used for measurements.
 //!
-//! `stream` sends datagrams in one direction, `judge` sets what was seen against what the emulator's own model gives.
+//! `stream` sends datagrams in one direction; `judge` compares the observations with the emulator's own model.
 
 mod judge;
 mod stream;
@@ -19,27 +19,27 @@ use taktwerk_netem::profile::Profile;
 
 /// Bytes of the IP and UDP headers.
 const HEADERS: usize = 28;
-/// Bytes of data in a small datagram.
+/// Payload of a small datagram in bytes.
 const SMALL: usize = 32;
-/// Rates above this are not measured: a user-space sender would measure itself.
+/// Rates above this are not measured, because the sender in user space would be the bottleneck.
 const RATE_MAX: f64 = 300e6;
 
-/// How thoroughly to look.
+/// Effort of a probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Time for round trips.
     pub round_trips: Duration,
-    /// The most round trips.
+    /// Maximum number of round trips.
     pub round_trips_max: usize,
-    /// Datagrams for loss, repetition and order in each direction, if there are any; up to four times as many if these are
-    /// rare.
+    /// Datagrams per direction to test loss, duplication and reordering, if the profile has any; up to four times as
+    /// many if these are rare.
     pub datagrams: usize,
-    /// Time for the rate of each direction.
+    /// Time to measure the rate of each direction.
     pub rate: Duration,
 }
 
 impl Effort {
-    /// Enough to see whether a link does what was asked for, before it is measured over.
+    /// Enough to verify a link before a measurement.
     pub const BRIEF: Self = Self {
         round_trips: Duration::from_secs(2),
         round_trips_max: 100,
@@ -47,7 +47,7 @@ impl Effort {
         rate: Duration::from_millis(400),
     };
 
-    /// How long probing a link takes, roughly, in seconds.
+    /// Estimated duration of a probe, in seconds.
     #[must_use]
     pub fn seconds(&self, profile: &Profile) -> f64 {
         let trip = profile.round_trip(SMALL + HEADERS).max(1e-4);
@@ -63,7 +63,7 @@ impl Effort {
         self.trips(trip) as f64 * trip + direction(&profile.up) + direction(&profile.down)
     }
 
-    /// How many round trips of so many seconds there is time for.
+    /// Number of round trips that fit into the time.
     fn trips(&self, seconds: f64) -> usize {
         let count = (self.round_trips.as_secs_f64() / seconds) as usize;
         count.clamp(10, self.round_trips_max.max(10))
@@ -81,10 +81,10 @@ impl Default for Effort {
     }
 }
 
-/// What was seen of the round trips, in milliseconds.
+/// Observed round trips, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct RoundTrips {
-    /// How many were answered.
+    /// Number of answers.
     pub count: usize,
     /// Mean.
     pub mean_ms: f64,
@@ -128,63 +128,63 @@ impl RoundTrips {
     }
 }
 
-/// One direction, as it was seen or as the emulator's own model gives it.
+/// One direction, as observed or as modelled by the emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Direction {
     /// Bits of IP packets per second, if the rate is limited.
     pub rate: Option<f64>,
-    /// How long packets wait for the line when more are sent than it takes, milliseconds; nothing where that was not seen.
+    /// Queueing delay in milliseconds when more is sent than the line takes; `None` if it was not observed.
     pub queue_ms: Option<f64>,
-    /// Datagrams sent in order to see what is lost, doubled or overtaken.
+    /// Datagrams sent to test loss, duplication and reordering.
     pub sent: usize,
-    /// How many of them did not arrive.
+    /// Datagrams that did not arrive.
     pub lost: usize,
-    /// How many arrived twice.
+    /// Datagrams that arrived twice.
     pub doubled: usize,
-    /// How many arrived before one that was sent earlier.
+    /// Datagrams that arrived before one that was sent earlier.
     pub overtook: usize,
-    /// Datagrams as large as they can be, where these were not sent to see the rate.
+    /// Datagrams of full size, if the rate was not measured.
     pub whole: Option<Whole>,
 }
 
-/// Datagrams as large as they can be.
+/// Datagrams of full size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Whole {
-    /// So many were sent.
+    /// Number sent.
     pub sent: usize,
-    /// So many arrived.
+    /// Number arrived.
     pub arrived: usize,
 }
 
-/// What was asked for and what was seen.
+/// Requested and observed properties.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probed {
-    /// How the link was made.
+    /// Method of the link.
     pub method: Method,
-    /// What was asked for.
+    /// The requested profile.
     pub asked: Profile,
-    /// The round trips that the emulator's own model gives for what was asked.
+    /// Round trips that the emulator's model gives for the profile.
     pub expected: RoundTrips,
-    /// The same of client to server.
+    /// The same for client to server.
     pub expected_up: Direction,
-    /// The same of server to client.
+    /// The same for server to client.
     pub expected_down: Direction,
-    /// The round trips that were seen.
+    /// Observed round trips.
     pub round_trips: RoundTrips,
     /// Client to server.
     pub up: Direction,
     /// Server to client.
     pub down: Direction,
-    /// Bytes of the IP packets with which rate and queue were looked at.
+    /// Bytes of the IP packets used to measure rate and queue.
     pub packet_bytes: usize,
-    /// What does not agree. A link with any of them must not be measured over.
+    /// Deviations. A link with any of them must not be used for measurements.
     pub deviations: Vec<String>,
-    /// What was asked for and cannot be told from so short a look, each with the reason.
+    /// Properties that this probe was too short to verify, each with the reason.
     pub not_looked_at: Vec<String>,
 }
 
 impl Probed {
-    /// Whether the link does what was asked for.
+    /// Whether the link has the requested properties.
     #[must_use]
     pub fn is_verified(&self) -> bool {
         self.deviations.is_empty()
@@ -194,7 +194,7 @@ impl Probed {
 /// Probes a link.
 ///
 /// # Errors
-/// If sockets cannot be opened or nothing at all comes back.
+/// If sockets cannot be opened, or no datagram comes back.
 pub fn probe(link: &Link, effort: &Effort) -> io::Result<Probed> {
     let profile = link.profile();
     let far_address: SocketAddr = (link.server_address(), 0).into();
@@ -239,7 +239,7 @@ pub fn probe(link: &Link, effort: &Effort) -> io::Result<Probed> {
     Ok(probed)
 }
 
-/// Ping and pong, one after the other. Also says where the far end sees the near one.
+/// Measures round trips one after the other. Also returns the address at which the far end sees the near end.
 fn round_trips(
     near: &UdpSocket,
     far: &UdpSocket,
@@ -273,7 +273,7 @@ fn round_trips(
             ping[..8].copy_from_slice(&number.to_be_bytes());
             let start = clock::monotonic();
             near.send(&ping)?;
-            // Late and doubled answers belong to earlier numbers.
+            // Late and duplicated answers belong to earlier numbers.
             let answered = loop {
                 match near.recv(&mut buffer) {
                     Ok(_) if buffer.get(..8) == Some(&number.to_be_bytes()[..]) => break true,
@@ -333,13 +333,13 @@ mod tests {
     };
 
     #[test]
-    fn what_was_asked_is_expected() {
+    fn the_model_gives_the_requested_properties() {
         let expected = expected(&"wan-tokyo".parse().unwrap());
         assert!((expected.mean_ms - 327.8).abs() < 0.5, "{expected:?}");
         assert!((expected.std_ms - 7.79).abs() < 0.3 && expected.min_ms > 295.4);
     }
 
-    /// Every way that works on this machine carries packets, and no faster than asked for.
+    /// Every method that works on this machine carries packets, and not faster than requested.
     #[test]
     fn links_carry_and_delay() {
         let profile: Profile = "rate=5mbit,delay=8ms,loss=10%".parse().unwrap();
@@ -370,7 +370,7 @@ mod tests {
         let profile: Profile = "rate=50mbit".parse().unwrap();
         let link = match Link::by(Method::Kernel, &profile, 5) {
             Ok(link) => link,
-            // Without rights or without tc the message says so.
+            // Without rights or `tc`, the message says so.
             Err(error) => {
                 assert!(error.to_string().contains("kernel"), "{error}");
                 return;

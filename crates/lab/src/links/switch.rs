@@ -1,18 +1,18 @@
-//! An Ethernet switch that looks at IGMP, with hosts at its ports: a bridge of the kernel with snooping and a querier in a
-//! network of its own, and a network for each host.
+//! An Ethernet switch with IGMP snooping and hosts at its ports: a kernel bridge with snooping and a querier in a
+//! separate network namespace, and a namespace for each host.
 //!
-//! Nothing outlives the process, however it ends: the networks have no names.
+//! Nothing outlives the process, even if it is killed: the namespaces have no names.
 
 use super::namespace::Namespace;
 use std::io;
 
-/// What a host calls its interface.
+/// Name of the interface in each host.
 pub const INTERFACE: &str = "eth0";
 
-/// Hundredths of a second that hosts may take to answer a query: until then a switch that has just begun to look floods.
+/// Maximum response time for queries, in 1/100 s. A switch that has just enabled snooping floods until then.
 const RESPONSE: &str = "100";
 
-/// A switch and its hosts. They are gone when this is.
+/// A switch and its hosts. They are removed when dropped.
 #[derive(Debug)]
 pub struct Switch {
     switch: Namespace,
@@ -20,17 +20,17 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch with so many hosts, 10.78.0.1 and on, all up.
+    /// A switch with this many hosts, 10.78.0.1 and up, all interfaces up.
     ///
     /// # Errors
-    /// Without the capability `CAP_SYS_ADMIN`, without the tool `ip`, or where the kernel has no bridges.
+    /// Without the capability `CAP_SYS_ADMIN`, without the tool `ip`, or if the kernel has no bridges.
     pub fn new(hosts: u8) -> io::Result<Self> {
         let switch = Namespace::new()?;
         without_ipv6(&switch)?;
         let bridge = ["link", "add", "br0", "type", "bridge", "mcast_snooping", "1"];
         let querier = ["mcast_query_response_interval", RESPONSE, "mcast_startup_query_interval", RESPONSE];
         switch.tool("ip", &[bridge.as_slice(), &querier].concat())?;
-        // Afterwards: how long it floods at first is decided when it becomes the querier.
+        // Must be set last: the initial flooding time is fixed when the bridge becomes the querier.
         switch.tool("ip", &["link", "set", "br0", "type", "bridge", "mcast_querier", "1"])?;
         let mut all = Vec::new();
         for number in 1..=hosts {
@@ -50,25 +50,25 @@ impl Switch {
         Ok(Self { switch, hosts: all })
     }
 
-    /// The network of a host.
+    /// The network namespace of a host.
     #[must_use]
     pub fn host(&self, number: usize) -> Option<&Namespace> {
         self.hosts.get(number)
     }
 
-    /// Whether the switch looks at IGMP, or sends multicast to everybody.
+    /// Enables IGMP snooping, or floods multicast to all hosts.
     ///
     /// # Errors
-    /// The kernel does not do it.
+    /// If the kernel refuses.
     pub fn set_snooping(&self, snooping: bool) -> io::Result<()> {
         let value = if snooping { "1" } else { "0" };
         self.switch.tool("ip", &["link", "set", "br0", "type", "bridge", "mcast_snooping", value]).map(drop)
     }
 
-    /// Packets that a host's interface has received.
+    /// Packets received by a host's interface.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// If the kernel does not provide counters.
     pub fn received(&self, number: usize) -> io::Result<u64> {
         let host = self.hosts.get(number).ok_or_else(|| io::Error::other("there is no such host"))?;
         let text = host.inside(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
@@ -82,7 +82,7 @@ fn packets_received(text: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// IPv6 has multicast of its own all the time, which would be counted.
+/// Disables IPv6, whose constant multicast would be counted.
 fn without_ipv6(namespace: &Namespace) -> io::Result<()> {
     namespace.inside(|| {
         // A kernel without IPv6 has no such file.
@@ -100,7 +100,7 @@ mod tests {
         let switch = match Switch::new(2) {
             Ok(switch) => switch,
             Err(error) => {
-                // What the experiment says when it is skipped.
+                // The experiment shows this message when it is skipped.
                 assert!(!error.to_string().is_empty());
                 return;
             }
@@ -111,7 +111,7 @@ mod tests {
         let (one, two) = (socket(0, "10.78.0.1:7000"), socket(1, "10.78.0.2:7000"));
         let before = switch.received(1).unwrap();
         two.set_read_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
-        // The first ones may be lost while the ports come up.
+        // The first packets may be lost while the ports come up.
         let came = (0..20).any(|_| {
             one.send_to(b"x", "10.78.0.2:7000").unwrap();
             two.recv(&mut [0; 8]).is_ok()

@@ -1,4 +1,5 @@
-//! The TCP model of [`taktwerk_netem`] beside the TCP of this kernel, over the same emulated link with the same losses.
+//! Compares the TCP model of [`taktwerk_netem`] with this kernel's TCP over the same emulated link with the same
+//! losses.
 
 use super::link::{Link, Method};
 use crate::clock;
@@ -12,51 +13,51 @@ use taktwerk_netem::emulator::loss::Loss;
 use taktwerk_netem::profile::Profile;
 use taktwerk_netem::tcp::{Config, Exchange, exchange};
 
-/// A transfer that hangs ends after this time.
+/// Timeout of a transfer.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Socket buffers of the model: as large as the kernel's own become.
+/// Socket buffers of the model, as large as the kernel's buffers grow.
 const BUFFERS: usize = 4 << 20;
 
-/// What the model and the kernel took.
+/// Results of the model and the kernel.
 #[derive(Debug, Clone, Serialize)]
 pub struct Compared {
-    /// Bytes of a request and a response, and how many of both.
+    /// Bytes of a request.
     pub request: usize,
     /// Bytes of a response.
     pub response: usize,
     /// Requests in each repetition.
     pub count: usize,
-    /// Seconds of each repetition, by the kernel.
+    /// Duration of each repetition with the kernel, in seconds.
     pub kernel_s: Vec<f64>,
-    /// Seconds of each repetition, by the model.
+    /// Duration of each repetition with the model, in seconds.
     pub model_s: Vec<f64>,
-    /// Packets that the kernel sent, both ways, in all repetitions.
+    /// Packets that the kernel sent, both directions, all repetitions.
     pub kernel_packets: u64,
-    /// Packets that the model sent.
+    /// The same for the model.
     pub model_packets: u64,
 }
 
 impl Compared {
-    /// Mean seconds of a repetition by the kernel.
+    /// Mean duration of a repetition with the kernel, in seconds.
     #[must_use]
     pub fn kernel_mean(&self) -> f64 {
         self.kernel_s.iter().sum::<f64>() / self.kernel_s.len().max(1) as f64
     }
 
-    /// Mean seconds of a repetition by the model.
+    /// Mean duration of a repetition with the model, in seconds.
     #[must_use]
     pub fn model_mean(&self) -> f64 {
         self.model_s.iter().sum::<f64>() / self.model_s.len().max(1) as f64
     }
 
-    /// By how much the model is off, as a share of the kernel's time.
+    /// Error of the model relative to the kernel's time.
     #[must_use]
     pub fn error(&self) -> f64 {
         self.model_mean() / self.kernel_mean() - 1.0
     }
 }
 
-/// By how much packets of a link that is made here are later than asked for: the emulator is a program among others.
+/// Additional delay of packets on a link created here, because the emulator is an ordinary program.
 ///
 /// # Errors
 /// As [`compare`].
@@ -69,11 +70,11 @@ pub fn lateness(profile: &Profile, seed: u64) -> io::Result<Duration> {
     Ok(Duration::try_from_secs_f64(late).unwrap_or_default())
 }
 
-/// Sends the same over the same link by the kernel and by the model. Every repetition has a link of its own, with losses by
-/// its own seed: the same for both. The model's packets are `late` by so much more than asked for: see [`lateness`].
+/// Sends the same data over the same link with the kernel and with the model. Each repetition has a new link and seed;
+/// both use the same losses. The model delays packets additionally by `late`: see [`lateness`].
 ///
 /// # Errors
-/// The link cannot be made (it takes root), or a transfer fails.
+/// The link cannot be created (it needs root), or a transfer fails.
 pub fn compare(
     profile: &Profile,
     what: &Exchange,
@@ -111,7 +112,7 @@ fn by_kernel(link: &Link, what: &Exchange) -> io::Result<f64> {
     let missing = || io::Error::other("the link has no networks of its own");
     let (near, far) = (link.client_place().ok_or_else(missing)?, link.server_place().ok_or_else(missing)?);
     let listener = far.inside(|| TcpListener::bind((link.server_address(), 0)))??;
-    // What the model is: the default of most systems, but not of all.
+    // The model implements CUBIC, the default of most systems but not all.
     sockopt::set_tcp_congestion(&listener, "cubic")?;
     let address = listener.local_addr()?;
     let what = *what;
@@ -156,11 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_is_close_where_links_can_be_made() {
+    fn the_model_is_close_if_links_can_be_created() {
         let profile = "rate=10mbit,delay=10ms".parse().unwrap();
         let what = Exchange { request: 100, response: 1000, count: 10 };
         match compare(&profile, &what, 1, 1, Duration::ZERO) {
-            // The machine may be busy: this looks for a wrong model, not for its error.
+            // The machine may be busy, so the test only detects a wrong model.
             Ok(compared) => assert!(compared.error().abs() < 0.5, "{compared:?}"),
             Err(error) => assert!(!error.to_string().is_empty()),
         }

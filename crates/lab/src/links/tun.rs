@@ -1,6 +1,6 @@
-//! An emulated link of real IP packets: two namespaces, in each of them one end of a tunnel (TUN), and between them the
-//! emulator. TCP, UDP and multicast run through the kernel's own protocol stacks and see a real network: what is lost
-//! is sent again by TCP itself.
+//! An emulated link for real IP packets: two namespaces, each with one end of a tunnel (TUN), and the emulator between
+//! them. TCP, UDP and multicast use the kernel's own protocol stacks and see a real network; TCP retransmits lost
+//! segments.
 
 use super::driver::{Waiting, Waker, precise_timers};
 use super::namespace::Namespace;
@@ -20,15 +20,15 @@ pub(super) const INTERFACE: &str = "link0";
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 198, 77, 1);
 /// The server's address.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 198, 77, 2);
-/// Bits of the network that both are in.
+/// Prefix length of the network.
 pub(super) const PREFIX: u8 = 30;
 
 /// The largest IP packet.
 const PACKET: usize = 65_536;
-/// Packets taken from one end before the other has its turn.
+/// Packets taken from one end before the other end is served.
 const BATCH: usize = 64;
 
-/// A running link. Dropping it takes everything away.
+/// A running link. It is removed when dropped.
 #[derive(Debug)]
 pub(super) struct Tun {
     pub(super) client: Namespace,
@@ -87,7 +87,7 @@ impl Drop for Tun {
     }
 }
 
-/// One end in its namespace. The interface goes when the device is closed.
+/// Creates one end in its namespace. The interface disappears when the device is closed.
 fn end(namespace: &Namespace, address: Ipv4Addr, mtu: u16) -> io::Result<SyncDevice> {
     let device = namespace.inside(|| -> io::Result<SyncDevice> {
         let device =
@@ -99,7 +99,7 @@ fn end(namespace: &Namespace, address: Ipv4Addr, mtu: u16) -> io::Result<SyncDev
     Ok(device)
 }
 
-/// Loopback for programs that want it, and a way for multicast.
+/// Enables loopback and a multicast route.
 pub(super) fn prepare(namespace: &Namespace) -> io::Result<()> {
     namespace.tool("ip", &["link", "set", "lo", "up"])?;
     namespace.tool("ip", &["route", "add", "default", "dev", INTERFACE])?;
@@ -127,22 +127,22 @@ impl Pump {
     }
 }
 
-/// Takes packets that the kernel wants to send.
+/// Takes the packets that the kernel sends.
 fn take(from: &SyncDevice, way: &mut Emulator<Vec<u8>>, buffer: &mut [u8]) {
     for _ in 0..BATCH {
         let Ok(count) = from.recv(buffer) else { return };
         let packet = buffer.get(..count).unwrap_or_default();
-        // The kernel greets IPv6 neighbours on every interface; there are none.
+        // The kernel sends IPv6 neighbour discovery on every interface; drop it.
         if packet.first().is_some_and(|byte| byte >> 4 == 4) {
             way.send(clock::monotonic(), count, packet.to_vec());
         }
     }
 }
 
-/// Gives the kernel packets that have arrived.
+/// Passes arrived packets to the kernel.
 fn give(way: &mut Emulator<Vec<u8>>, to: &SyncDevice) {
     while let Some(packet) = way.receive(clock::monotonic()) {
-        // A receiver that is full loses packets, as every network card does.
+        // A full receiver drops packets, as network cards do.
         let _ = to.send(&packet);
     }
 }

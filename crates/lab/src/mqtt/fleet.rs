@@ -1,4 +1,4 @@
-//! Many clients on one thread.
+//! Many MQTT clients on one thread.
 
 use super::packet::{MqttError, Qos, Version};
 use super::session::{Event, Session};
@@ -8,19 +8,19 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Bytes received at once.
+/// Size of the receive buffer in bytes.
 const BUFFER: usize = 256 << 10;
-/// How long a broker may take to accept a connection.
+/// Timeout for connecting to a broker.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What happened to one client.
+/// An event of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened<'a> {
-    /// As the session tells it.
+    /// An event of the session.
     Event(Event<'a>),
     /// The connection is lost.
     Lost,
-    /// The broker did what it must not, or refused.
+    /// The broker violated the protocol or refused something.
     Failed(&'a MqttError),
 }
 
@@ -31,7 +31,7 @@ struct Member {
     is_lost: bool,
 }
 
-/// The clients. All are driven by the thread that calls.
+/// The clients. The calling thread drives all of them.
 #[derive(Debug)]
 pub struct Fleet {
     waiting: Waiting,
@@ -43,10 +43,10 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// No clients yet. With `busy_poll` the thread never sleeps.
+    /// No clients. With `busy_poll`, the thread never sleeps.
     ///
     /// # Errors
-    /// If the system has no more files.
+    /// If the system has no free file descriptors.
     pub fn new(busy_poll: bool) -> io::Result<Self> {
         Ok(Self {
             waiting: Waiting::new()?,
@@ -58,10 +58,10 @@ impl Fleet {
         })
     }
 
-    /// Connects another client and gives its number. The broker's answer comes as an event.
+    /// Connects another client and returns its number. The broker's answer arrives as an event.
     ///
     /// # Errors
-    /// If there is no connection.
+    /// If connecting fails.
     pub fn add(&mut self, broker: SocketAddr, version: Version, name: &str) -> io::Result<usize> {
         let stream = TcpStream::connect_timeout(&broker, CONNECT)?;
         stream.set_nodelay(true)?;
@@ -73,19 +73,19 @@ impl Fleet {
         Ok(number)
     }
 
-    /// How many clients there are.
+    /// Number of clients.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no clients.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// About how long busy polling has looked for what had not come yet.
+    /// Approximate time spent busy-polling without events.
     #[must_use]
     pub fn in_vain(&self) -> Duration {
         self.in_vain
@@ -108,7 +108,8 @@ impl Fleet {
         self.flush(member);
     }
 
-    /// Publishes a message and sends it at once. `false` if this client has as many on their way as it may.
+    /// Publishes a message and sends it at once. Returns `false` if the client has the maximum number of messages in
+    /// flight.
     pub fn publish(&mut self, member: usize, topic: &str, payload: &[u8], qos: Qos) -> bool {
         let Some(it) = self.members.get_mut(member) else { return false };
         let is_sent = it.session.publish(topic, payload, qos).is_some();
@@ -116,7 +117,7 @@ impl Fleet {
         is_sent
     }
 
-    /// Says goodbye for all.
+    /// Sends DISCONNECT for all clients.
     pub fn disconnect(&mut self) {
         for number in 0..self.members.len() {
             if let Some(member) = self.members.get_mut(number) {
@@ -126,7 +127,7 @@ impl Fleet {
         }
     }
 
-    /// Sends what can be sent.
+    /// Sends pending bytes.
     fn flush(&mut self, number: usize) {
         let Some(member) = self.members.get_mut(number) else { return };
         while !member.is_lost && !member.session.output().is_empty() {
@@ -134,13 +135,13 @@ impl Fleet {
                 Ok(0) => return,
                 Ok(count) => member.session.sent(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What is left goes when the socket says that it has room again. What broke shows when reading.
+                // The rest is sent when the socket becomes writable. Errors are reported when reading.
                 Err(_) => return,
             }
         }
     }
 
-    /// Waits until something happens or the monotonic clock reads `deadline`, and tells what happened to whom.
+    /// Waits for an event, or until the monotonic clock reaches `deadline`, and reports events to `tell`.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -172,7 +173,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Reads to the end of what is there, as edges demand.
+    /// Reads until nothing is left, as edge-triggered events require.
     fn read(&mut self, number: usize, tell: &mut impl FnMut(usize, Happened<'_>)) {
         let Some(member) = self.members.get_mut(number) else { return };
         while !member.is_lost {
@@ -207,7 +208,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// Accepts one client, accepts everything that it asks for, and sends its messages back to it.
+    /// Accepts one client, acknowledges all of its packets, and sends its messages back.
     fn mirror() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_round() {
+    fn messages_return_to_their_sender() {
         let mut fleet = Fleet::new(false).unwrap();
         let client = fleet.add(mirror(), Version::V311, "x").unwrap();
         let mut heard = Vec::new();
@@ -253,14 +254,14 @@ mod tests {
         assert!(fleet.publish(client, "t", b"hi", Qos::AtMostOnce));
         let last = step(&mut fleet, 3).pop().unwrap();
         assert_eq!(last, "0 Event(Message { topic: \"t\", payload: [104, 105] })");
-        assert_eq!(fleet.in_vain(), Duration::ZERO, "who sleeps does not poll");
+        assert_eq!(fleet.in_vain(), Duration::ZERO, "no polling when sleeping");
         fleet.disconnect();
         assert_eq!(step(&mut fleet, 4).last().unwrap(), "0 Lost");
         assert!(fleet.bytes().0 > 10 && fleet.bytes().1 > 20);
     }
 
     #[test]
-    fn who_polls_knows_what_was_in_vain() {
+    fn idle_polling_is_counted() {
         let mut fleet = Fleet::new(true).unwrap();
         let begin = clock::monotonic();
         fleet.run_once(begin + 1_000_000, |_, what| panic!("{what:?}")).unwrap();

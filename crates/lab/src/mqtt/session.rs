@@ -1,25 +1,25 @@
-//! One client without a socket: bytes in, bytes and events out.
+//! One MQTT client without a socket: bytes in, bytes and events out.
 
 use super::packet::{self, MqttError, Packet, Qos, Version, parse};
 use std::collections::BTreeSet;
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The broker accepted the connection.
     Connected,
     /// The broker accepted a subscription.
     Subscribed,
-    /// A message came. With [`Qos::ExactlyOnce`] it is told when it comes first, and once.
+    /// A message arrived. With [`Qos::ExactlyOnce`], it is reported once, when it first arrives.
     Message {
-        /// Where it was published.
+        /// The topic.
         topic: &'a str,
-        /// What.
+        /// The payload.
         payload: &'a [u8],
     },
-    /// The broker has taken over a message of ours: PUBACK or PUBCOMP.
+    /// The broker acknowledged a message: PUBACK or PUBCOMP.
     Taken {
-        /// Which, as [`Session::publish`] named it.
+        /// Packet identifier returned by [`Session::publish`].
         id: u16,
     },
 }
@@ -31,19 +31,19 @@ pub struct Session {
     input: Vec<u8>,
     output: Vec<u8>,
     last_id: u16,
-    /// Messages of ours that the broker has not taken over yet.
+    /// Our messages that the broker has not acknowledged yet.
     open: BTreeSet<u16>,
-    /// Messages with exactly-once that came and are not released yet.
+    /// Received exactly-once messages that are not released yet.
     held: BTreeSet<u16>,
     received: u64,
     sent: u64,
 }
 
-/// Messages of one client that may be on their way: the default Receive Maximum of MQTT 5 (§3.1.2.11.3).
+/// Maximum number of messages in flight per client: the default Receive Maximum of MQTT 5 (§3.1.2.11.3).
 pub const IN_FLIGHT_MAX: usize = 65_534;
 
 impl Session {
-    /// A client that wants to connect under this name.
+    /// A client that will connect under this name.
     #[must_use]
     pub fn new(version: Version, name: &str) -> Self {
         let mut session = Self {
@@ -74,13 +74,13 @@ impl Session {
 
     /// Subscribes to a filter.
     pub fn subscribe(&mut self, filter: &str, qos: Qos) {
-        // The first thing that a client does; nothing is on its way yet.
+        // A subscription is the first action of a client, so an identifier is always free.
         let id = self.identifier().unwrap_or(1);
         packet::subscribe(&mut self.output, self.version, id, filter, qos);
     }
 
-    /// Publishes a message. `None` if as many as may be are on their way; 0 is the name of those that nobody
-    /// acknowledges.
+    /// Publishes a message. Returns its packet identifier, 0 for messages without acknowledgement, or `None` if the
+    /// maximum number of messages is in flight.
     pub fn publish(&mut self, topic: &str, payload: &[u8], qos: Qos) -> Option<u16> {
         let id = if qos == Qos::AtMostOnce { 0 } else { self.identifier()? };
         if id != 0 {
@@ -90,42 +90,42 @@ impl Session {
         Some(id)
     }
 
-    /// Says goodbye.
+    /// Sends DISCONNECT.
     pub fn disconnect(&mut self) {
         packet::disconnect(&mut self.output);
     }
 
-    /// Bytes to be sent; what was taken of them is told to [`Session::sent`].
+    /// Bytes to send. Report the number of bytes sent with [`Session::sent`].
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.output
     }
 
-    /// So many bytes have been sent.
+    /// Records that bytes were sent.
     pub fn sent(&mut self, count: usize) {
         self.sent += count as u64;
         self.output.drain(..count.min(self.output.len()));
     }
 
-    /// Bytes of MQTT received and sent so far.
+    /// MQTT bytes received and sent so far.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         (self.received, self.sent)
     }
 
-    /// Messages of ours that the broker has not taken over yet.
+    /// Number of our messages that the broker has not acknowledged yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.open.len()
     }
 
-    /// Takes bytes from the broker.
+    /// Processes bytes from the broker.
     ///
     /// # Errors
-    /// If they are no MQTT, or a refusal. The connection is worth nothing then.
+    /// If they are not MQTT, or the broker refused something. The connection is unusable afterwards.
     pub fn receive(&mut self, bytes: &[u8], mut tell: impl FnMut(Event<'_>)) -> Result<(), MqttError> {
         self.received += bytes.len() as u64;
-        // Most reads hold whole packets: then nothing is copied.
+        // Most reads contain whole packets, so usually nothing is copied.
         let mut kept = std::mem::take(&mut self.input);
         let input: &[u8] = if kept.is_empty() {
             bytes
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(drained(&mut session), [0x62, 2, 0, 1]);
         assert_eq!(told(&mut session, &[0x70, 2, 0, 1]), ["Taken { id: 1 }"]);
         assert_eq!(session.in_flight(), 0);
-        // The same message twice is told once, until it is released.
+        // A repeated message is reported once until it is released.
         let message = [0x34, 6, 0, 1, b't', 0, 9, b'm'];
         assert_eq!(told(&mut session, &message).len(), 1);
         assert_eq!(told(&mut session, &message).len(), 0);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_may_come_one_by_one() {
+    fn packets_may_arrive_byte_by_byte() {
         let mut session = Session::new(Version::V5, "x");
         let mut stream = vec![0x20, 3, 0, 0, 0];
         packet::publish(&mut stream, Version::V5, "a", b"hello", Qos::AtLeastOnce, 3);
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), None);
         assert_eq!(session.publish("t", b"", Qos::AtMostOnce), Some(0));
         assert_eq!(told(&mut session, &[0x40, 2, 0x10, 0]), ["Taken { id: 4096 }"]);
-        // 65535 was never used; the one that has become free comes after it.
+        // 65535 was never used; the identifier that was freed comes after it.
         assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), Some(65_535));
         assert_eq!(session.publish("t", b"", Qos::AtLeastOnce), None);
         told(&mut session, &[0x40, 2, 0x20, 0]);

@@ -1,11 +1,11 @@
-//! The peers that there are.
+//! The catalogue of peers.
 
 use super::start::LIMIT;
 use super::tools::{CARGO, CMAKE, COMPILER, GO, JAVAC, MAKE, MAVEN, NODE, NPM, OPENSSL, PYTHON, Tool};
 use serde::Serialize;
 use std::time::Duration;
 
-/// What a peer is.
+/// Kind of peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -17,64 +17,64 @@ pub enum Role {
     Gateway,
 }
 
-/// How it is installed.
+/// Method of installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recipe {
-    /// By a script of ours that builds the C library.
+    /// Our script, which builds the C library.
     Script { folder: &'static str, script: &'static str },
-    /// A virtual environment of Python.
+    /// A Python virtual environment.
     Python { folder: &'static str },
-    /// Jars of a Maven project, and one class of ours.
+    /// A Maven project with one class of ours.
     Maven { folder: &'static str },
-    /// Packages of npm.
+    /// npm packages.
     Npm { folder: &'static str },
-    /// A Go module of ours.
+    /// Our Go module.
     Go { folder: &'static str, program: &'static str },
-    /// A Rust program of ours.
+    /// Our Rust program.
     Cargo { folder: &'static str, program: &'static str },
-    /// A package of the system.
+    /// A system package.
     Debian { package: &'static str, program: &'static str },
 }
 
-/// What starting takes: numbers of variables, ascending, and the milliseconds until a server with as many listens, beyond what
-/// ours takes. Nothing for those that are as fast.
+/// Additional start time compared with our server: numbers of variables in ascending order, and the milliseconds until
+/// a server with that many variables listens. Empty for peers that start as fast.
 ///
-/// From the measurements of one `lab reproduce all --quick` on two virtual Xeon cores with nothing else running (2026-11-23):
-/// what lies between the windows of two loads that read, less what lies there with our server, as medians; of the 20 000
-/// variables in Python, loads that subscribe. asyncua was not ready with them in two minutes, python-opcua once of three times.
+/// From one `lab reproduce all --quick` on two idle virtual Xeon cores (2026-11-23): median time between the windows of
+/// two reading loads, minus the same for our server. For 20 000 variables in Python, from subscribing loads. asyncua
+/// was not ready with them within two minutes, python-opcua once in three attempts.
 type Starting = &'static [(u32, u32)];
 
 /// A peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// Kind.
     pub role: Role,
-    /// The language that it is written in.
+    /// Implementation language.
     pub language: &'static str,
-    /// The version that is installed.
+    /// Installed version.
     pub version: &'static str,
-    /// Its licence. Peers are programs of their own, so none of these reaches Taktwerk.
+    /// Licence. Peers are separate programs, so their licences do not apply to Taktwerk.
     pub licence: &'static str,
-    /// Where it comes from.
+    /// Source.
     pub registry: &'static str,
     pub(super) needs: &'static [Tool],
     pub(super) recipe: Recipe,
     pub(super) starting: Starting,
-    /// Milliseconds more in a network of its own, from the same measurements: open62541 takes ten seconds longer there, which is
-    /// what two attempts of a resolver that nobody answers take.
+    /// Additional milliseconds in a separate network namespace, from the same measurements. open62541 needs ten seconds
+    /// more, which is the timeout of two resolver attempts.
     pub(super) apart_ms: u64,
 }
 
 impl Peer {
-    /// How much longer than our own server its program takes, roughly, until it listens with so many variables; at most as long
-    /// as it is waited for.
+    /// Estimated additional time until its program listens with this many variables, compared with our server; at most
+    /// the start timeout.
     #[must_use]
     pub fn starts_in(&self, variables: u32) -> Duration {
         let parts = || self.starting.windows(2);
         let holds = |part: &&[(u32, u32)]| part.last().is_some_and(|(end, _)| variables <= *end);
-        // Beyond the last point it goes on as before it.
+        // Extrapolate the last segment.
         let ms = match parts().find(holds).or(parts().last()) {
             Some([(from, early), (to, late)]) => {
                 let [from, to, early, late] = [from, to, early, late].map(|number| f64::from(*number));
@@ -85,7 +85,7 @@ impl Peer {
         Duration::try_from_secs_f64(ms / 1e3).map_or(LIMIT, |span| span.min(LIMIT))
     }
 
-    /// How much longer it takes than that in a network of its own, as over an emulated link.
+    /// Additional time in a separate network namespace, as for an emulated link.
     #[must_use]
     pub fn starts_later_apart(&self) -> Duration {
         Duration::from_millis(self.apart_ms)
@@ -228,7 +228,7 @@ pub const PEERS: [Peer; 11] = [
     },
 ];
 
-/// The peer of this name.
+/// Finds a peer by name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Peer> {
     PEERS.iter().find(|peer| peer.name == name)

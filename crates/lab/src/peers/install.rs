@@ -1,4 +1,4 @@
-//! Getting peers from their registries.
+//! Installs peers from their registries.
 
 use super::catalogue::{Peer, Recipe};
 use super::sources;
@@ -15,35 +15,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long an installer may take to end after being asked to.
+/// Time for an installer to end after a signal.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has ended, or should.
+/// Interval for checking whether it has ended or should be stopped.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether a peer can be used.
+/// Installation state of a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum State {
-    /// It can, in this version.
+    /// Installed in this version.
     Installed {
-        /// Which: for a package of the system what it says itself.
+        /// The version; system packages report it themselves.
         version: String,
     },
-    /// Everything that it needs is there.
+    /// Not installed; all required tools are available.
     NotInstalled {
         /// The command that installs it.
         command: String,
     },
-    /// It was built from other sources than these.
+    /// Built from other sources than the current ones.
     Outdated {
-        /// The command that builds it again.
+        /// The command that rebuilds it.
         command: String,
     },
-    /// Something that it needs is missing.
+    /// Required tools are missing.
     Missing {
-        /// What.
+        /// The tools.
         tools: Vec<String>,
-        /// The command that mends it.
+        /// The command that installs them.
         command: String,
     },
 }
@@ -51,47 +51,47 @@ pub enum State {
 /// A peer could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// Something that it needs is missing.
+    /// Required tools are missing.
     #[error("{peer} needs {}: {command}", tools.join(" and "))]
     Missing {
-        /// Which peer.
+        /// The peer.
         peer: &'static str,
-        /// What.
+        /// The tools.
         tools: Vec<String>,
-        /// The command that mends it.
+        /// The command that installs them.
         command: String,
     },
     /// A step failed.
     #[error("installing {peer} failed at `{step}`; the last lines of {log}:\n{tail}")]
     Step {
-        /// Which peer.
+        /// The peer.
         peer: &'static str,
         /// The command.
         step: String,
-        /// Where everything stands that was said.
+        /// The log file with the complete output.
         log: String,
-        /// What was said last.
+        /// The last lines of the output.
         tail: String,
     },
-    /// It was ended before it was done, because somebody wanted that.
-    #[error("installing {peer} was stopped; the next attempt begins again")]
+    /// It was stopped on request.
+    #[error("installing {peer} was stopped; the next attempt starts from the beginning")]
     Stopped {
-        /// Which peer.
+        /// The peer.
         peer: &'static str,
     },
     /// A file could not be written or read.
     #[error("installing {peer}: {path}: {source}")]
     File {
-        /// Which peer.
+        /// The peer.
         peer: &'static str,
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
-/// Whether the peer can be used.
+/// The installation state of a peer.
 #[must_use]
 pub fn state(peer: &Peer, directory: &Path) -> State {
     if let Recipe::Debian { package, program } = peer.recipe {
@@ -115,7 +115,7 @@ pub fn state(peer: &Peer, directory: &Path) -> State {
     if stamp.is_ok() { State::Outdated { command } } else { State::NotInstalled { command } }
 }
 
-/// The first number with a dot in what a program says of itself.
+/// The first number with a dot in a program's version output.
 fn own_version(program: &Path) -> String {
     let output = Command::new(program).arg("-h").stdin(Stdio::null()).output();
     let said = output.map(|it| String::from_utf8_lossy(&it.stdout).into_owned()).unwrap_or_default();
@@ -145,15 +145,15 @@ fn expected_stamp(peer: &Peer) -> String {
     format!("{} {:016x}\n", peer.version, sources::fingerprint(folder(peer.recipe)))
 }
 
-/// Installs a peer. One that is there already takes no time; one that was interrupted begins again.
+/// Installs a peer. Does nothing if it is installed. Restarts an interrupted installation from the beginning.
 ///
 /// # Errors
-/// If a tool is missing or a step fails; what it said is in the log beside the peer.
+/// If a tool is missing or a step fails; the output is in a log file next to the peer.
 pub fn install(peer: &'static Peer, directory: &Path) -> Result<(), InstallError> {
     install_unless(peer, directory, None)
 }
 
-/// The same, and ends it when `stop` is set.
+/// Like [`install`], but stops when `stop` is set.
 ///
 /// # Errors
 /// As [`install`], and [`InstallError::Stopped`].
@@ -170,7 +170,7 @@ pub fn install_unless(
         }
         State::NotInstalled { .. } | State::Outdated { .. } => {}
     }
-    // An installer whose laboratory was killed may still write to the folder that is about to be emptied.
+    // An installer of a killed laboratory may still write to the directory that is about to be cleared.
     let _ = orphans::clean();
     installing.run()?;
     if matches!(peer.recipe, Recipe::Debian { .. }) {
@@ -184,7 +184,7 @@ struct Installing<'a> {
     peer: &'static Peer,
     directory: &'a Path,
     home: PathBuf,
-    /// Nobody waits for it any more once this is set.
+    /// Stops the installation when set.
     stop: Option<&'a AtomicBool>,
 }
 
@@ -196,7 +196,7 @@ impl Installing<'_> {
         let home = text(&self.home);
         match self.peer.recipe {
             Recipe::Script { folder, script } => {
-                // It keeps a stamp of its own and knows what has to be built again.
+                // npm keeps its own state and rebuilds what has changed.
                 self.create(&self.home)?;
                 self.step("sh", &[&text(&source(folder).join(script)), &home], self.directory)
             }
@@ -246,7 +246,7 @@ impl Installing<'_> {
                 self.step("cargo", &build, self.directory)?;
                 let (built, kept) = (self.home.join("build/release").join(program), self.home.join(program));
                 fs::copy(&built, &kept).map_err(|error| self.file(&kept, error))?;
-                // What was compiled on the way is a hundred times what is needed.
+                // The build directory is a hundred times the size of the result.
                 fs::remove_dir_all(self.home.join("build")).map_err(|error| self.file(&self.home, error))
             }
             Recipe::Debian { package, .. } => {
@@ -269,17 +269,17 @@ impl Installing<'_> {
         }
     }
 
-    /// Writes our programs beside the peers, as they stand in this version.
+    /// Writes our programs next to the peers, as embedded in this version.
     fn write_sources(&self) -> Result<(), InstallError> {
         let folder = folder(self.peer.recipe);
-        // The C peer's script builds the floor too.
+        // The C peer's script also builds the TCP floor.
         let more = if folder == "open62541" { "floor" } else { folder };
         for (path, text) in sources::of(folder).chain(sources::of(more)) {
             let path = source(self.directory, path);
             if let Some(parent) = path.parent() {
                 self.create(parent)?;
             }
-            // Unchanged files keep their time, so that compilers do not start again.
+            // Unchanged files keep their modification time, so that compilers do not rebuild them.
             if fs::read_to_string(&path).is_ok_and(|there| there == *text) {
                 continue;
             }
@@ -288,7 +288,7 @@ impl Installing<'_> {
         Ok(())
     }
 
-    /// An empty folder: what an interrupted attempt left would be taken for whole.
+    /// Creates an empty directory, so that an interrupted attempt is not mistaken for a complete one.
     fn fresh(&self) -> Result<(), InstallError> {
         match fs::remove_dir_all(&self.home) {
             Ok(()) => {}
@@ -306,7 +306,7 @@ impl Installing<'_> {
         InstallError::File { peer: self.peer.name, path: path.display().to_string(), source }
     }
 
-    /// Runs a command and keeps what it says. What outlives a laboratory that is killed is found by the next one.
+    /// Runs a command and logs its output. If the laboratory is killed, the next one ends the command.
     fn step(&self, program: &str, arguments: &[&str], directory: &Path) -> Result<(), InstallError> {
         self.create(self.directory)?;
         let log = self.directory.join(format!("{}.log", self.peer.name));
@@ -321,7 +321,7 @@ impl Installing<'_> {
             .env_remove("CARGO_TARGET_DIR")
             .env("DEBIAN_FRONTEND", "noninteractive")
             .env(orphans::OWNER, orphans::owner())
-            // With all that it starts: installers start compilers, and these others.
+            // A separate process group, because installers start compilers and other programs.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(out)
@@ -353,12 +353,12 @@ impl Installing<'_> {
 }
 
 impl Installing<'_> {
-    /// Waits until a command has ended; `None` if it was stopped, with all that it had started.
+    /// Waits for a command to end; `None` if it was stopped together with all its children.
     fn wait(&self, mut child: Child) -> io::Result<Option<ExitStatus>> {
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let tell = |signal: Signal| {
             if let Some(group) = group {
-                // All of them may have ended by themselves in the meantime.
+                // The group may have ended in the meantime.
                 let _ = kill_process_group(group, signal);
             }
         };
@@ -373,14 +373,14 @@ impl Installing<'_> {
         while child.try_wait()?.is_none() && Instant::now() < end {
             thread::sleep(LOOK);
         }
-        // Also when the first of them has listened: others may not.
+        // Even if the first process has ended, others of the group may ignore the first signal.
         tell(Signal::KILL);
         child.wait()?;
         Ok(None)
     }
 }
 
-/// Where a file of ours is written.
+/// Path at which one of our files is written.
 pub(super) fn source(directory: &Path, path: &str) -> PathBuf {
     directory.join("src").join(path)
 }
@@ -395,7 +395,7 @@ mod tests {
         Installing { peer, directory, home: directory.join(peer.name), stop: Some(stop) }
     }
 
-    /// Processes whose command line contains a text.
+    /// Number of processes whose command line contains a text.
     fn processes(text: &str) -> usize {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_belongs_to_us_and_ends_with_all_that_it_started_when_it_should_stop() {
+    fn stopped_steps_end_with_all_their_children() {
         let place = tempfile::tempdir().unwrap();
         let stop = AtomicBool::new(false);
         let one = installing(place.path(), &stop);
@@ -415,7 +415,7 @@ mod tests {
             matches!(&failed, InstallError::Step { tail, .. } if tail.contains("no network")),
             "{failed}"
         );
-        // A name that no other process has, as the argument of a child that does not listen.
+        // A unique name, as an argument of a child that ignores SIGTERM.
         let mark = place.path().display().to_string();
         let script = format!("sh -c 'trap \"\" TERM; touch here; sleep 300; : {mark}' & wait");
         let stopped = thread::scope(|scope| {
@@ -427,26 +427,26 @@ mod tests {
             step.join().unwrap()
         });
         assert!(matches!(stopped, Err(InstallError::Stopped { peer: "gopcua" })), "{stopped:?}");
-        // What was killed is there until somebody has waited for it; its command line is gone at once, or nearly.
+        // A killed process remains until its parent waits for it, but its command line disappears almost at once.
         let end = Instant::now() + GRACE;
         while processes(&mark) > 0 {
-            assert!(Instant::now() < end, "something goes on");
+            assert!(Instant::now() < end, "a process still runs");
             thread::sleep(LOOK);
         }
     }
 
     #[test]
-    fn an_installer_of_a_killed_laboratory_is_ended_before_its_folder_is_emptied() {
+    fn installers_of_killed_laboratories_end_before_their_directory_is_cleared() {
         let place = tempfile::tempdir().unwrap();
         let gone = orphans::tests::nobody().to_string();
         let mut left = Command::new("/bin/sleep").arg("300").env(orphans::OWNER, gone).spawn().unwrap();
-        // The kernel has written its environment when it has become the other program.
+        // The kernel writes the environment when the process has executed the other program.
         let line = format!("/proc/{}/cmdline", left.id());
         while !fs::read(&line).unwrap().starts_with(b"/bin/sleep") && left.try_wait().unwrap().is_none() {
             thread::sleep(LOOK);
         }
         let stop = AtomicBool::new(true);
-        // Stopped or without its tools, whichever this machine has: nothing is installed by a test.
+        // The result is "stopped" or "missing tools", depending on this machine; tests install nothing.
         let result = install_unless(find("asyncua").unwrap(), place.path(), Some(&stop));
         match result {
             Err(InstallError::Stopped { .. }) => assert!(left.try_wait().unwrap().is_some()),

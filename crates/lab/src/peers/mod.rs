@@ -1,13 +1,13 @@
-//! Other people's stacks and brokers, as programs beside ours: installed at a pinned version from their ordinary
-//! registries, started through one interface.
+//! Other stacks and brokers as programs, installed in a pinned version from their usual registries and started through
+//! one interface.
 //!
-//! - [`catalogue`]: which there are, and what each needs;
-//! - [`install`]: getting them; [`tools`]: what has to be on the machine for that;
-//! - [`start`]: running them: a port, N variables, an update interval, the devices that a gateway reads, `READY` when they
-//!   listen; they end when asked to, and when the process that started them is gone.
+//! - [`catalogue`]: all peers and their requirements;
+//! - [`install`]: installation; [`tools`]: required tools;
+//! - [`start`]: starting them with a port, N variables, an update interval, and the devices that a gateway reads. They
+//!   print `READY` when they listen. They end on request, and when the process that started them has ended.
 //!
-//! Nothing of a peer is linked into Taktwerk. The programs around their libraries are ours and stand in `interop/`; they
-//! are part of this crate as text, so that an installed `taktwerk` needs no checkout.
+//! Nothing of a peer is linked into Taktwerk. The programs around their libraries are ours, in `interop/`. They are
+//! embedded in this crate as text, so that an installed `taktwerk` needs no checkout.
 
 pub mod catalogue;
 pub mod install;
@@ -21,10 +21,10 @@ pub use start::{LIMIT, PeerOptions, StartError, program, start};
 
 use std::path::{Path, PathBuf};
 
-/// The environment variable that names another place for peers.
+/// The environment variable that overrides the directory of peers.
 pub const DIRECTORY: &str = "TAKTWERK_PEERS";
 
-/// Where peers are installed: what the variable `TAKTWERK_PEERS` says, `target/peers` of the checkout around the working
+/// The directory of installed peers: the value of `TAKTWERK_PEERS`, `target/peers` in the checkout around the working
 /// directory, or the user's data directory.
 #[must_use]
 pub fn directory() -> PathBuf {

@@ -1,5 +1,5 @@
-//! The programs around the peers' libraries, as text. The build script packs them: most are lock files, and as they stand
-//! they would be a fiftieth of the command.
+//! The programs around the peers' libraries, as text. The build script packs them, because they are mostly lock files
+//! and would be 2 % of the command's size.
 
 use flate2::read::ZlibDecoder;
 use std::io::Read;
@@ -19,7 +19,7 @@ static TEXT: LazyLock<String> = LazyLock::new(|| {
 
 static ALL: LazyLock<Vec<Source>> = LazyLock::new(|| unpack(&TEXT));
 
-/// Takes the files apart: for each one a line with its length in bytes and its path, then its text.
+/// Unpacks the files: for each file a line with its length in bytes and its path, then its text.
 fn unpack(mut text: &'static str) -> Vec<Source> {
     let mut sources = Vec::new();
     while let Some((header, rest)) = text.split_once('\n') {
@@ -34,18 +34,18 @@ fn unpack(mut text: &'static str) -> Vec<Source> {
     sources
 }
 
-/// All of them.
+/// All files.
 pub(super) fn all() -> &'static [Source] {
     &ALL
 }
 
-/// Those of a folder.
+/// The files of a directory.
 pub(super) fn of(folder: &str) -> impl Iterator<Item = &'static Source> {
     let prefix = format!("{folder}/");
     all().iter().filter(move |(path, _)| path.starts_with(&prefix))
 }
 
-/// A number that changes with any of the files of a folder (FNV-1a).
+/// Hash of the files of a directory (FNV-1a).
 pub(super) fn fingerprint(folder: &str) -> u64 {
     of(folder)
         .flat_map(|(path, text)| path.bytes().chain([0]).chain(text.bytes()))

@@ -1,4 +1,4 @@
-//! Running peers through one interface.
+//! Starts peers through one interface.
 
 use super::catalogue::{Peer, Recipe, Role};
 use super::install::{self, State, source};
@@ -12,27 +12,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a peer may take until it listens: a virtual machine that has to warm up on a busy machine.
+/// Timeout until a peer listens; long enough for a virtual machine that warms up on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// How a peer is run.
+/// How to start a peer.
 #[derive(Debug, Clone)]
 pub struct PeerOptions {
-    /// The port; 0 takes a free one.
+    /// The port; 0 chooses a free one.
     pub port: u16,
     /// The address to listen on.
     pub bind: IpAddr,
-    /// How many Double variables it has; of a gateway: how many registers of each device it reads.
+    /// Number of Double variables; for a gateway, the number of registers per device.
     pub variables: u32,
-    /// How often all of them change; zero is never. Of a gateway: how often it reads each device.
+    /// Interval between changes of all variables; zero means never. For a gateway, its polling interval.
     pub update: Duration,
-    /// The Modbus TCP devices that a gateway reads.
+    /// Modbus TCP devices for a gateway.
     pub devices: Vec<SocketAddr>,
-    /// On which CPUs.
+    /// CPU affinity.
     pub cpus: Option<CpuList>,
-    /// In which network.
+    /// Network namespace.
     pub network: Option<Namespace>,
-    /// Nobody waits for it any more once this is set.
+    /// Stops waiting for it when set.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
@@ -57,24 +57,24 @@ pub enum StartError {
     /// It is not installed.
     #[error("{peer} is not installed: {command}")]
     NotInstalled {
-        /// Which.
+        /// The peer.
         peer: &'static str,
-        /// The command that mends it.
+        /// The command that installs it.
         command: String,
     },
     /// It does not run.
     #[error("{peer}: {source}")]
     Program {
-        /// Which.
+        /// The peer.
         peer: &'static str,
-        /// Why.
+        /// The reason.
         source: ProgramError,
     },
 }
 
-/// Starts an installed peer and waits until it listens. It ends when this is dropped, and when this process ends.
+/// Starts an installed peer and waits until it listens. It ends when dropped, and when this process ends.
 ///
-/// [`Running::first_signal`] is its first variable.
+/// [`Running::first_signal`] returns its first variable.
 ///
 /// # Errors
 /// If it is not installed or does not run.
@@ -83,7 +83,7 @@ pub fn start(peer: &'static Peer, directory: &Path, options: &PeerOptions) -> Re
     program(peer, directory, options)?.serve_unless(LIMIT, options.stop.as_deref()).map_err(failed)
 }
 
-/// The program of an installed peer with its arguments, for those who start it themselves.
+/// The program of an installed peer with its arguments, for callers that start it themselves.
 ///
 /// # Errors
 /// If it is not installed.
@@ -94,7 +94,7 @@ pub fn program(peer: &'static Peer, directory: &Path, options: &PeerOptions) -> 
             return Err(StartError::NotInstalled { peer: peer.name, command });
         }
     }
-    // Our programs are written again: another version of this command may have written others.
+    // Writes our programs again: another version of this command may have written different ones.
     install::install(peer, directory)
         .map_err(|error| StartError::NotInstalled { peer: peer.name, command: error.to_string() })?;
     Ok(arranged(peer, directory, options))
@@ -111,7 +111,7 @@ fn arranged(peer: &Peer, directory: &Path, options: &PeerOptions) -> Program {
         }
         Recipe::Maven { .. } => {
             let path = format!("{0}/classes:{0}/lib/*", home.display());
-            // Netty asks the system for its memory by itself; the heap is what a small server needs.
+            // Netty allocates memory outside of the heap; the heap is sufficient for a small server.
             Program::new(which("java").unwrap_or_else(|| "java".into())).args([
                 "-Xmx1g",
                 "-cp",
@@ -149,7 +149,7 @@ fn arranged(peer: &Peer, directory: &Path, options: &PeerOptions) -> Program {
     program
 }
 
-/// A port that was free a moment ago. In a network of its own every port is.
+/// A port that was free a moment ago. In a separate namespace all ports are free.
 fn free_port(address: IpAddr) -> u16 {
     let any = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     TcpListener::bind((address, 0))

@@ -1,4 +1,4 @@
-//! The catalogue, and installing without anything to install from.
+//! Tests of the catalogue, and of installation without network access.
 
 use super::*;
 use std::fs;
@@ -36,7 +36,7 @@ fn names_are_unique_and_versions_pinned_in_the_sources() {
 }
 
 #[test]
-fn servers_start_later_with_more_variables_and_are_not_waited_for_without_end() {
+fn start_time_grows_with_variables_up_to_the_timeout() {
     for peer in &PEERS {
         let [none, few, many] = [0, 1_000, u32::MAX].map(|variables| peer.starts_in(variables));
         assert!(none <= few && few <= many && many <= LIMIT, "{}", peer.name);
@@ -44,7 +44,7 @@ fn servers_start_later_with_more_variables_and_are_not_waited_for_without_end() 
     }
     let starts = |name: &str, variables| find(name).unwrap().starts_in(variables).as_secs_f64();
     assert!(starts("milo", 100) > starts("open62541", 100));
-    // Points as they were measured, and between them; beyond the last it goes on like that.
+    // Measured points, interpolation between them, and extrapolation of the last segment.
     assert_eq!([0, 5_000].map(|variables| starts("node-opcua", variables)), [3.4, 4.8]);
     assert!(
         (starts("node-opcua", 2_500) - 4.1).abs() < 1e-9 && (starts("node-opcua", 10_000) - 6.2).abs() < 1e-9
@@ -53,7 +53,7 @@ fn servers_start_later_with_more_variables_and_are_not_waited_for_without_end() 
 }
 
 #[test]
-fn what_is_not_there_says_how_to_get_it() {
+fn missing_peers_name_the_command_that_installs_them() {
     let place = place("state");
     for peer in &PEERS {
         match state(peer, &place) {

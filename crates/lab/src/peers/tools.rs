@@ -1,29 +1,29 @@
-//! What has to be on a machine in order to install and run peers.
+//! Tools required to install and run peers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A tool, how to see that it is there, and how to get it.
+/// A tool, how to detect it, and how to install it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
-    /// What shows that it is there; the first word is the program.
+    /// Command that succeeds if the tool is available; the first word is the program.
     check: &'static [&'static str],
     from: Origin,
 }
 
-/// Where a tool comes from.
+/// Source of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Packages of Debian.
+    /// Debian packages.
     Debian(&'static [&'static str]),
-    /// What, and from where: Debian's own is too old.
+    /// Name and website, because Debian's version is too old.
     Site(&'static str),
 }
 
-/// How to get these tools on Debian: one command for the shell, with what it cannot do as a comment behind it.
+/// How to install these tools on Debian: one shell command; other sources follow in a comment.
 #[must_use]
 pub fn mend(tools: &[Tool]) -> String {
     let (mut packages, mut sites) = (BTreeSet::new(), BTreeSet::new());
@@ -43,7 +43,7 @@ pub fn mend(tools: &[Tool]) -> String {
 }
 
 impl Tool {
-    /// Whether it is there.
+    /// Whether the tool is available.
     #[must_use]
     pub fn is_there(&self) -> bool {
         let Some((program, arguments)) = self.check.split_first() else { return false };
@@ -60,7 +60,7 @@ impl Tool {
     }
 }
 
-/// The program of this name on the search path, or where daemons are.
+/// Finds a program on the search path or in the directories of daemons.
 #[must_use]
 pub fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -113,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_takes_one_command() {
+    fn missing_tools_need_one_command() {
         assert_eq!(mend(&[MAVEN, JAVAC]), "apt-get install maven openjdk-17-jdk-headless");
         assert_eq!(mend(&[CARGO]), "Rust from https://rustup.rs");
-        // One line that a shell understands, each package once.
+        // One shell command that names each package once.
         let all = mend(&[CARGO, CMAKE, COMPILER, CMAKE]);
         assert_eq!(all, "apt-get install cmake gcc libc6-dev  # and Rust from https://rustup.rs");
         assert_eq!(mend(&[]), "");

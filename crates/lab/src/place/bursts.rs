@@ -1,4 +1,4 @@
-//! Another program that wants the CPU now and then.
+//! A program that competes for the server's CPU.
 
 use crate::clock;
 use crate::pin::CpuList;
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// A thread that computes in bursts on given CPUs, half of the time, as other programs on a gateway do.
+/// A thread that computes in bursts on given CPUs, half of the time, like other programs on a gateway.
 pub(super) struct Bursts {
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Bursts {
-    /// Begins to compete.
+    /// Starts to compete.
     ///
     /// # Errors
-    /// If there can be no thread, or not on these CPUs.
+    /// If the thread cannot start or cannot use these CPUs.
     pub(super) fn on(cpus: CpuList) -> io::Result<Self> {
         let end = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&end);
@@ -25,12 +25,12 @@ impl Bursts {
         let thread = std::thread::Builder::new().name("bursts".to_owned()).spawn(move || {
             let pinned = cpus.pin();
             let is_there = pinned.is_ok();
-            // Whoever asked is waiting for this.
+            // The caller waits for this result.
             let _ = tell.send(pinned);
             if !is_there {
                 return;
             }
-            // Bursts of 1 to 16 ms, each followed by a rest as long as itself.
+            // Bursts of 1 to 16 ms, each followed by an equally long pause.
             let mut random = 1u64;
             while !ended.load(Ordering::Relaxed) {
                 random =
@@ -69,12 +69,12 @@ mod tests {
         let bursts = Bursts::on(first).unwrap();
         let end = Arc::clone(&bursts.end);
         drop(bursts);
-        // The thread has let go of it.
+        // The thread has dropped its reference.
         assert!(end.load(Ordering::Relaxed) && Arc::strong_count(&end) == 1);
     }
 
     #[test]
-    fn who_cannot_compete_says_so() {
+    fn errors_of_the_competing_thread_are_reported() {
         let nowhere: CpuList = "1000".parse().unwrap();
         assert!(Bursts::on(nowhere).is_err());
     }

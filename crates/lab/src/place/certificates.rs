@@ -1,5 +1,5 @@
-//! Folders with certificates that only measurements use: those of our server and its load, and that of a load in front of
-//! another server. Each laboratory has its own and removes those of laboratories that have ended.
+//! Directories with certificates for measurements: for our server and its load, and for loads of other servers. Each
+//! laboratory has its own, and removes those of laboratories that have ended.
 
 use super::{LONGEST, PlaceError};
 use crate::orphans::{self, Fate};
@@ -13,28 +13,28 @@ use std::time::Duration;
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_crypto::policy::KeyExchange;
 
-/// Longest time to make a key, or to trust a certificate.
+/// Timeout for creating a key or trusting a certificate.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The folder of loads in front of other servers.
+/// Directory for loads of other servers.
 const LOADS: &str = "load-pki";
-/// The folder of our server and its load.
+/// Directory for our server and its load.
 const OWN: &str = "own-pki";
 
 /// A server and a client that trust each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pair {
-    /// The server's folder; its certificate names the address it is reached by.
+    /// The server's directory; its certificate contains the server's address.
     pub(super) server: PathBuf,
-    /// The client's folder.
+    /// The client's directory.
     pub(super) client: PathBuf,
 }
 
-/// The certificates of one laboratory. They are removed with it.
+/// The certificates of one laboratory, which are removed with it.
 #[derive(Debug)]
 pub(super) struct Certificates {
-    /// Where programs are installed, and where the folders are.
+    /// The parent of the certificate directories, where programs are also installed.
     root: PathBuf,
-    /// By address and kind of key: keys take a while to make.
+    /// By address and kind of key, because creating keys is slow.
     pairs: Mutex<BTreeMap<(IpAddr, &'static str), Pair>>,
 }
 
@@ -43,17 +43,17 @@ impl Certificates {
         Self { root, pairs: Mutex::default() }
     }
 
-    /// An empty folder for the certificates of a load: a peer that has just been started has made one that nobody knows, and
-    /// what the user trusts is none of the laboratory's business.
+    /// An empty certificate directory for a load. A newly started peer has a new, unknown certificate, and the user's
+    /// trust lists must not be used.
     pub(super) fn of_load(&self) -> PathBuf {
         let own = self.folder(LOADS);
-        // What is still there has been trusted for one measurement only. If it cannot go, the load says what is wrong.
+        // The old content was trusted for one measurement only. If removing it fails, the load reports the problem.
         let _ = std::fs::remove_dir_all(&own);
         own
     }
 
-    /// Certificates with which a load reaches our server at this address. The server of the demo has one that does not name
-    /// the addresses of emulated links, and clients refuse that (Part 4 §6.1.3, host name).
+    /// Certificates for a load of our server at this address. The demo server's certificate does not contain the
+    /// addresses of emulated links, and clients refuse that (Part 4 §6.1.3, host name).
     pub(super) fn pair(&self, exe: &Path, address: IpAddr, policy: &str) -> Result<Pair, PlaceError> {
         let key = key_of(policy);
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,8 +75,8 @@ impl Certificates {
         Ok(pair)
     }
 
-    /// The folder of this laboratory, without those of laboratories that have ended. One of another container cannot be seen
-    /// from here: its folder goes when no measurement can be so long.
+    /// The directory of this laboratory. Removes those of laboratories that have ended. Those of other containers are
+    /// not visible here and are removed when they are older than any measurement.
     fn folder(&self, name: &str) -> PathBuf {
         let all = self.root.join(name);
         let own = orphans::mark();
@@ -111,7 +111,7 @@ impl Drop for Certificates {
     }
 }
 
-/// The kind of key that a policy needs, as `taktwerk pki init` names it.
+/// The kind of key for a policy, as named by `taktwerk pki init`.
 fn key_of(policy: &str) -> &'static str {
     let exchange = policy.parse::<SecurityPolicy>().ok().map(|policy| policy.info().key_exchange);
     match exchange {
@@ -122,7 +122,7 @@ fn key_of(policy: &str) -> &'static str {
     }
 }
 
-/// Makes a certificate with its key in a folder, and says where the certificate is.
+/// Creates a certificate with its key in a directory. Returns the path of the certificate.
 fn made(exe: &Path, key: &str, folder: &Path, says: &[&str]) -> Result<String, PlaceError> {
     let program = Program::new(exe).args(["--json", "pki", "init", "--key", key, "--pki"]);
     let program = program.arg(folder.display()).args(says);
@@ -148,8 +148,8 @@ mod tests {
         let all = Certificates::new(root.path().to_owned());
         let own = all.of_load();
         let (before, namespace) = own.to_str().unwrap().rsplit_once('-').unwrap();
-        // Ours; the same process in another container, just now and long ago; one that cannot be; and what earlier versions
-        // left, of a process that runs for ever, of one that cannot be, and of nobody.
+        // Ours; the same process in another container, recent and old; one that cannot exist; and the formats of
+        // earlier versions: a running process, one that cannot exist, and no process.
         let (unseen, old) = (PathBuf::from(format!("{before}-1")), PathBuf::from(format!("{before}-2")));
         let gone = root.path().join(format!("load-pki/4194999-77-{namespace}"));
         let earlier = ["1", "4194999", "own"].map(|name| root.path().join("load-pki").join(name));
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(left, kept);
     }
 
-    /// Notes what it is asked for, and answers as `taktwerk pki` does.
+    /// Records its arguments and answers as `taktwerk pki` does.
     const SCRIPT: &str = r#"#!/bin/sh
 echo "$@" >> "$(dirname "$0")/asked"
 for last; do :; done
@@ -175,7 +175,7 @@ case "$3" in init) mkdir -p "$7"; echo "{\"Own\": [{\"Path\": \"$7/own.der\"}]}"
 "#;
 
     #[test]
-    fn a_server_and_its_load_trust_each_other_and_are_made_once() {
+    fn certificate_pairs_trust_each_other_and_are_created_once() {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().unwrap();
         let exe = root.path().join("taktwerk");
@@ -200,7 +200,7 @@ case "$3" in init) mkdir -p "$7"; echo "{\"Own\": [{\"Path\": \"$7/own.der\"}]}"
     }
 
     #[test]
-    fn a_program_that_makes_none_is_told() {
+    fn missing_certificates_are_an_error() {
         let root = tempfile::tempdir().unwrap();
         let all = Certificates::new(root.path().to_owned());
         let error = all.pair(Path::new("/bin/false"), IpAddr::from([127, 0, 0, 1]), "Basic256Sha256");

@@ -1,4 +1,4 @@
-//! A load in a process of its own: pointed at a server, started with its specification.
+//! Runs a load in a separate process, pointed at a server and started with its specification.
 
 use super::{Place, PlaceError, Server, Standing, bind_of, is_url, run};
 use crate::program::Program;
@@ -9,7 +9,7 @@ use taktwerk_load::Specification;
 use taktwerk_load::result::Document;
 
 impl Place {
-    /// Points a load at a server: where it is, as whom, with which security.
+    /// Sets the address, user and security of a load.
     pub(super) fn aim(
         &self,
         load: &mut Specification,
@@ -45,14 +45,14 @@ impl Place {
             security.trust_on_first_use = true;
         }
         if security.policy.is_none() && security.cert.is_none() {
-            // Where the server is, behind a link or on another machine, is not what decides.
+            // Explicit, because the default depends on whether the server is on this machine.
             security.policy = Some("None".to_owned());
         }
         Ok(())
     }
 }
 
-/// Runs a load in a process of its own.
+/// Runs a load in a separate process.
 pub(super) fn generate(
     program: Program,
     load: &Specification,

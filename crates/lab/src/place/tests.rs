@@ -2,7 +2,7 @@ use super::*;
 use crate::scenario::{LoadSpec, Scenario};
 
 #[test]
-fn a_missing_peer_and_a_failing_load_are_told() {
+fn missing_peers_and_failing_loads_are_errors() {
     let place = Place::new("/bin/sh".into(), "/no/such/peers".into());
     assert_eq!(place.stacks(), ["own"]);
     let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
@@ -21,13 +21,13 @@ fn a_missing_peer_and_a_failing_load_are_told() {
     assert!(error.contains("moon") && error.contains("wan-tokyo"), "{error}");
     scenario.link = None;
     scenario.stacks = vec!["opc.tcp://127.0.0.1:1".into()];
-    // A shell knows no program called bench: it fails, and says so.
+    // The shell does not know the command bench, and fails with a message.
     let error = place.measure("", &scenario.conditions()[0], 0).unwrap_err();
     assert!(matches!(error, PlaceError::Load { .. }), "{error}");
 }
 
 #[test]
-fn a_publisher_that_there_is_not_is_told_before_anything_is_measured() {
+fn missing_publishers_are_found_before_measuring() {
     let peers = tempfile::tempdir().unwrap();
     let place = Place::new("/bin/true".into(), peers.path().into());
     let mut load = LoadSpec::new(Kind::PubSub);
@@ -36,7 +36,7 @@ fn a_publisher_that_there_is_not_is_told_before_anything_is_measured() {
     let check = |scenario: &Scenario| {
         let condition = scenario.conditions().remove(0);
         let told = place.check(&condition).map_err(|error| error.to_string());
-        // Who does not ask before is told the same.
+        // Without the check, measuring returns the same error.
         if let Err(told) = &told {
             assert_eq!(place.measure("", &condition, 0).unwrap_err().to_string(), *told);
         }
@@ -47,7 +47,7 @@ fn a_publisher_that_there_is_not_is_told_before_anything_is_measured() {
     assert!(check(&scenario).unwrap_err().contains("no publisher of \"milo\""));
     scenario.stacks = vec!["opc.tcp://127.0.0.1:1".into()];
     assert!(check(&scenario).unwrap_err().contains("no publisher of"));
-    // Installed by a version that had no publisher yet.
+    // Installed by a version without a publisher.
     scenario.stacks = vec!["open62541".into()];
     assert!(check(&scenario).unwrap_err().contains("lab peers install open62541"));
     let programs = peers.path().join("open62541/bin");
@@ -59,7 +59,7 @@ fn a_publisher_that_there_is_not_is_told_before_anything_is_measured() {
 }
 
 #[test]
-fn the_load_is_where_the_condition_says() {
+fn the_load_runs_on_the_requested_cpus() {
     let mut place = Place::new("/bin/true".into(), "/no/such/peers".into());
     place.allowed = vec![0, 1, 2];
     let cpus = |condition, server: Option<&str>, load: Option<&str>| {
@@ -84,7 +84,7 @@ fn the_load_is_where_the_condition_says() {
 }
 
 #[test]
-fn cpu_conditions_are_refused_with_a_reason_or_stand() {
+fn cpu_conditions_are_set_or_refused_with_a_reason() {
     let place = Place::new("/bin/true".into(), "/no/such/peers".into());
     let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
     assert!(place.check_cpu(&scenario.conditions()[0]).is_ok());

@@ -1,28 +1,28 @@
-//! The URL of a server or broker that runs somewhere, as far as a link in front of it has to understand it.
+//! Parses the URL of a running server or broker, as needed for a relay in front of it.
 
 use crate::links::Link;
 use crate::links::address::first_address;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long a server that runs already may take to accept a connection.
+/// Timeout for connecting to a running server.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// `scheme://user@host:port/path`
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url<'a> {
     scheme: &'a str,
-    /// With its `@`, or nothing.
+    /// Including its `@`, or empty.
     user: &'a str,
     host: &'a str,
     port: Option<u16>,
-    /// With its `/`, or nothing.
+    /// Including its `/`, or empty.
     path: &'a str,
 }
 
 impl<'a> Url<'a> {
     pub(super) fn parse(url: &'a str) -> Result<Self, String> {
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url} is no URL"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url} is not a URL"))?;
         let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
         let (user, host) = authority.rfind('@').map_or(("", authority), |at| authority.split_at(at + 1));
         let port = host.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
@@ -30,7 +30,7 @@ impl<'a> Url<'a> {
         Ok(Self { scheme, user, host, port, path })
     }
 
-    /// Its port, or the one that IANA gave to its scheme.
+    /// Its port, or the IANA default of its scheme.
     fn port(&self) -> Option<u16> {
         self.port.or(match self.scheme.split('+').next()? {
             "opc.tcp" => Some(4840),
@@ -40,7 +40,7 @@ impl<'a> Url<'a> {
         })
     }
 
-    /// All addresses of its host, at least one.
+    /// All addresses of its host; at least one.
     fn addresses(&self, port: u16) -> Result<Vec<SocketAddr>, String> {
         let failed = |why: String| format!("{}: {why}", self.host);
         let found =
@@ -49,12 +49,12 @@ impl<'a> Url<'a> {
         if found.is_empty() { Err(failed("the name has no address".to_owned())) } else { Ok(found) }
     }
 
-    /// The same at another address.
+    /// The same URL with another address.
     fn at(&self, address: SocketAddr) -> String {
         format!("{}://{}{address}{}", self.scheme, self.user, self.path)
     }
 
-    /// Whether somebody listens there. Schemes whose port is not known are not looked at.
+    /// Whether the address accepts connections. Skipped if the default port of the scheme is unknown.
     pub(super) fn listens(&self) -> Result<(), String> {
         let Some(port) = self.port() else { return Ok(()) };
         let mut error = String::new();
@@ -67,14 +67,14 @@ impl<'a> Url<'a> {
         Err(error)
     }
 
-    /// The URL of a relay to a server that runs already.
+    /// The URL of a relay to a server that is already running.
     pub(super) fn relayed(&self, link: &Link) -> Result<String, String> {
         let port = self.port().ok_or_else(|| format!("{} needs a port, no default is known", self.scheme))?;
         let server = first_address(self.addresses(port)?).ok_or("no address")?;
         self.reached(link, server)
     }
 
-    /// The URL by which clients reach a server or broker of ours that stands behind a link.
+    /// The URL at which clients reach our server or broker behind a link.
     pub(super) fn behind(&self, link: &Link, server: IpAddr) -> Result<String, String> {
         let port = self.port.ok_or_else(|| format!("{}://{} has no port", self.scheme, self.host))?;
         self.reached(link, SocketAddr::new(server, port))
@@ -103,11 +103,11 @@ mod tests {
         assert_eq!((url.host, url.port(), url.path), ("[fe80::1]", Some(48010), ""));
         assert_eq!(Url::parse("opc.tcp://plc").unwrap().port(), Some(4840));
         assert_eq!(Url::parse("opc.udp://plc").unwrap().port(), None);
-        assert!(Url::parse("plc:4840").unwrap_err().contains("no URL"));
+        assert!(Url::parse("plc:4840").unwrap_err().contains("not a URL"));
     }
 
     #[test]
-    fn who_listens_is_seen_and_who_does_not_is_told() {
+    fn listening_servers_are_detected() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("mqtt://user@{}/x", listener.local_addr().unwrap());
         assert_eq!(Url::parse(&url).unwrap().listens(), Ok(()));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_run_already_are_behind_a_relay() {
+    fn running_servers_are_reached_through_a_relay() {
         let link = Link::by(Method::Proxy, &"delay=1ms".parse().unwrap(), 1).unwrap();
         let relayed = |url: &'static str| Url::parse(url).unwrap().relayed(&link);
         let url = relayed("opc.tcp://127.0.0.1/path").unwrap();

@@ -1,26 +1,26 @@
-//! What a scenario may say: everything else is refused before anything is measured.
+//! Validates scenarios before anything is measured.
 
 use super::{BROKERLESS, Kind, Scenario, ScenarioError, Sweep, broker};
 
 const DAY_S: f64 = 86_400.0;
 const DAY_MS: f64 = DAY_S * 1e3;
-/// Requests per second that no program of today sends.
+/// Rates above this, in requests per second, are mistakes.
 const FASTEST: f64 = 1e8;
-/// Measurements of one scenario.
+/// Maximum number of measurements per scenario.
 const MOST: u64 = 100_000;
 
 impl Scenario {
-    /// Checks what the types do not.
+    /// Checks what the types cannot express.
     ///
     /// # Errors
-    /// What makes no sense.
+    /// The first mistake.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let wrong = |problem: &str| {
             Err(ScenarioError::Nonsense { scenario: self.name.clone(), problem: problem.to_owned() })
         };
         let time = &self.time;
         if self.name.trim().is_empty() {
-            return wrong("it has no name: write name = \"…\"");
+            return wrong("the name is missing: add name = \"…\"");
         }
         if self.stacks.is_empty() {
             return wrong("stacks is empty: write stacks = [\"own\"]");
@@ -41,7 +41,7 @@ impl Scenario {
         let starts_server = !matches!(self.load.kind, Kind::Update | Kind::PubSub);
         if self.cpu.is_special() && !(starts_server && self.stacks.iter().all(is_ours)) {
             return wrong(
-                "cpu.isolate, cpu.class and cpu.governor need a server that the laboratory starts: leave them out for \
+                "cpu.isolate, cpu.class and cpu.governor need a server that the laboratory starts: remove them for \
                  URLs, update and pubsub",
             );
         }
@@ -54,10 +54,10 @@ impl Scenario {
         }
         let has_messages = self.stacks.iter().any(|stack| broker(stack).is_some() || stack == BROKERLESS);
         if has_messages && !matches!(self.load.kind, Kind::Roundtrip | Kind::Fan) {
-            return wrong("MQTT brokers and uadp-udp can be measured with load.kind roundtrip and fan only");
+            return wrong("MQTT brokers and uadp-udp support only load.kind roundtrip and fan");
         }
         if self.link.is_some() && self.stacks.iter().any(|stack| stack == BROKERLESS) {
-            return wrong("uadp-udp has no server that could be behind a link");
+            return wrong("uadp-udp has no server, so it cannot use a link: remove link");
         }
         if self.load.clients.as_ref().is_some_and(|sweep| sweep.values().contains(&0)) {
             return wrong("load.clients must not be 0");
@@ -80,7 +80,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// The first key that this kind of load has no use for: results would be called by what made no difference.
+    /// The first key that has no effect for this kind of load. Otherwise results would differ in name only.
     fn unused(&self, has_messages: bool) -> Option<String> {
         let load = &self.load;
         let mut takes: Vec<&str> = match load.kind {
@@ -95,7 +95,7 @@ impl Scenario {
             Kind::Igmp => vec!["publishing_ms"],
         };
         if has_messages {
-            // A fan of messages has a payload, and one of variables not.
+            // A fan of messages has a payload; a fan of variables does not.
             takes.push("payload");
         }
         let given = [
@@ -113,13 +113,13 @@ impl Scenario {
         ];
         let (key, _) = given.into_iter().find(|(key, is_given)| *is_given && !takes.contains(key))?;
         Some(format!(
-            "load.{key} makes no difference to kind {:?}, which takes {}: leave it out",
+            "load.{key} has no effect for kind {:?}, which takes {}: remove it",
             load.kind.name(),
             takes.join(", ")
         ))
     }
 
-    /// The first number that makes no sense.
+    /// The first number that is out of range.
     fn numbers(&self) -> Option<String> {
         let (load, server) = (&self.load, &self.server);
         let lists = [
@@ -132,7 +132,7 @@ impl Scenario {
             ("threads", length(load.threads.as_ref())),
         ];
         if let Some((key, _)) = lists.iter().find(|(_, length)| *length == 0) {
-            return Some(format!("load.{key} is an empty list: write a value, or leave it out"));
+            return Some(format!("load.{key} is an empty list: write a value, or remove it"));
         }
         let sweep = |of: Option<&Sweep<f64>>| of.map(Sweep::values).unwrap_or_default();
         let one = |of: Option<f64>| of.into_iter().collect::<Vec<f64>>();
@@ -153,17 +153,18 @@ impl Scenario {
         }
         let figures = self.thresholds.iter().flat_map(|threshold| [threshold.below, threshold.above]);
         if let Some(value) = figures.flatten().find(|value| !value.is_finite()) {
-            return Some(format!("a threshold of {value} can never break: write a number"));
+            return Some(format!("a threshold of {value} has no effect: write a number"));
         }
         let loads = lists.iter().map(|(_, length)| *length as u64).fold(1, u64::saturating_mul);
         let all =
             loads.saturating_mul(self.stacks.len() as u64).saturating_mul(u64::from(self.time.repetitions));
-        (all > MOST)
-            .then(|| format!("{all} measurements are too many: {MOST} at most, fewer values or repetitions"))
+        (all > MOST).then(|| {
+            format!("{all} measurements exceed the limit of {MOST}: use fewer values or repetitions")
+        })
     }
 }
 
-/// How many values are measured one by one; one if there is none.
+/// Number of values measured one by one; one if there is none.
 fn length<T: Clone>(sweep: Option<&Sweep<T>>) -> usize {
     sweep.map_or(1, |sweep| sweep.values().len())
 }
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_make_no_sense_are_refused_by_name() {
+    fn invalid_numbers_are_refused_by_name() {
         let check = |text: &str| {
             let table = format!("name = \"x\"\nstacks = [\"own\"]\n[load]\nkind = \"read\"\n{text}");
             Scenario::parse(&table, "x.toml").map_err(|error| error.to_string())
@@ -188,10 +189,7 @@ mod tests {
             ("pause_ms = -1", "load.pause_ms"),
             ("rate = 10\npause_ms = 5", "leave one out"),
             ("count = 0", "load.count"),
-            (
-                "items = 100",
-                "load.items makes no difference to kind \"read\", which takes clients, batch, rate",
-            ),
+            ("items = 100", "load.items has no effect for kind \"read\", which takes clients, batch, rate"),
             ("payload = 100", "load.payload"),
             ("clients = []", "load.clients"),
             ("batch = []", "load.batch"),

@@ -1,4 +1,4 @@
-//! How long measurements take, roughly: for plans, for progress, and for the limit at which a program is given up.
+//! Estimates how long measurements take: for plans, for progress, and for timeouts.
 
 use super::{BROKERLESS, Condition, EMBEDDED, Kind, broker};
 use crate::links::{Effort, Profile};
@@ -7,16 +7,16 @@ use crate::steady;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Starting and ending server and load, and connecting them, on one machine. What a peer's server takes longer than ours
-/// until it listens is known of each of them ([`peers::Peer::starts_in`]).
+/// Seconds to start, connect and stop server and load on one machine. The additional start time of a peer's server is
+/// [`peers::Peer::starts_in`].
 const AROUND_S: f64 = 0.5;
-/// Round trips over a link until a load with a server has begun: a session in which nodes are looked up, and the one that
-/// measures, with connection, channel, session, subscription and items; and until one with a broker has.
+/// Round trips over a link before a load starts. With a server: one session that looks up nodes and one that measures,
+/// each with connection, channel, session, subscription and items. The second figure is for a broker.
 const ROUND_TRIPS: (f64, f64) = (14.0, 3.0);
 /// Bytes of a small message.
 const SMALL: usize = 200;
 
-/// How long all of these take together, each as often as it is repeated, in seconds. Links are made and probed once.
+/// Total duration with all repetitions, in seconds. Links are created and probed once.
 #[must_use]
 pub fn seconds<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> f64 {
     let (mut sum, mut links, mut pace) = (0.0, BTreeSet::new(), Pace::default());
@@ -31,15 +31,15 @@ pub fn seconds<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> f64 {
     sum + links.into_iter().filter_map(probing).sum::<f64>()
 }
 
-/// How long measurements take one after the other: a server that is not ready in time is waited for once, and then not tried
-/// again.
+/// Estimates measurements that run one after the other. A server that is not ready in time costs its timeout once and
+/// is then not tried again.
 #[derive(Debug, Default)]
 pub struct Pace {
     given_up: BTreeSet<String>,
 }
 
 impl Pace {
-    /// How long the next measurement takes, roughly, in seconds.
+    /// Estimated duration of the next measurement, in seconds.
     pub fn seconds(&mut self, condition: &Condition) -> f64 {
         let starting = condition.starting();
         if starting < peers::LIMIT {
@@ -50,7 +50,7 @@ impl Pace {
 }
 
 impl Condition {
-    /// How long one measurement takes, roughly, in seconds.
+    /// Estimated duration of one measurement, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         let is_steady = self.kind == Kind::Subscribe && self.time.steady;
@@ -59,14 +59,14 @@ impl Condition {
         let far = self.far();
         let trips = if self.has_server() { ROUND_TRIPS.0 } else { ROUND_TRIPS.1 };
         let window = self.count.map_or(self.time.duration_s, |count| count as f64 * self.one(far));
-        // Clients of a broker connect one after the other; the one in our program needs longer for each.
+        // Clients of a broker connect one after the other; the built-in broker and rumqttd need longer for each.
         let is_slow = broker(&self.stack).is_some_and(|(name, _)| matches!(name, EMBEDDED | "rumqttd"));
         let connecting = if is_slow { f64::from(self.clients) * 2e-3 } else { 0.0 };
         let starting = self.starting().as_secs_f64();
         starting + self.time.warmup_s + steady + connecting + window + trips * far + AROUND_S
     }
 
-    /// How long the server of a peer takes until it listens, if one is started.
+    /// Time until a peer's server listens, if one is started.
     fn starting(&self) -> Duration {
         if self.stack == BROKERLESS || matches!(self.kind, Kind::Update | Kind::PubSub | Kind::Igmp) {
             return Duration::ZERO;
@@ -77,22 +77,23 @@ impl Condition {
         (peer.starts_in(self.signals()) + apart).min(peers::LIMIT)
     }
 
-    /// Whether it is OPC UA with a server, not messages through a broker or without one.
+    /// Whether the load uses OPC UA with a server, not a broker or PubSub.
     fn has_server(&self) -> bool {
         broker(&self.stack).is_none() && self.stack != BROKERLESS
     }
 
-    /// Seconds of a round trip over the link.
+    /// Round-trip time of the link, in seconds.
     fn far(&self) -> f64 {
         let profile = self.link.as_ref().and_then(|link| link.parse::<Profile>().ok());
         profile.map_or(0.0, |profile| profile.round_trip(SMALL))
     }
 
-    /// Seconds of one request or transaction.
+    /// Duration of one request or transaction, in seconds.
     fn one(&self, far: f64) -> f64 {
-        // A value waits for the cycle of its subscription; a message waits for nothing.
+        // Values wait for the publishing cycle of their subscription; messages do not wait.
         let cycle = match broker(&self.stack) {
-            // Answers of many wait for a delayed acknowledgement there: it does not set TCP_NODELAY.
+            // Here the answers of many clients wait for delayed acknowledgements, because the broker does not set
+            // TCP_NODELAY.
             Some((EMBEDDED | "rumqttd", _)) if self.kind == Kind::Fan => {
                 0.045 + f64::from(self.clients) * 1e-4
             }
@@ -102,7 +103,7 @@ impl Condition {
         match (self.rate, self.pause_ms, self.kind) {
             (_, _, Kind::Update) => self.publishing_ms.unwrap_or(500.0) / 1e3,
             (Some(rate), _, _) => 1.0 / rate,
-            // All rest at the same time.
+            // All clients pause at the same time.
             (None, Some(pause), _) => (pause / 1e3 + far) / f64::from(self.clients.max(1)),
             (None, None, Kind::Roundtrip) => cycle + far,
             (None, None, Kind::Fan) => cycle + f64::from(self.clients) * 3e-5 + far,
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_rest_beside_each_other() {
+    fn clients_pause_in_parallel() {
         let mut paused = condition(Kind::Read, None);
         paused.pause_ms = Some(50.0);
         assert!((paused.seconds() - AROUND_S - 5.0).abs() < 1e-9);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn many_answers_through_the_broker_of_the_program_take_longer() {
+    fn many_answers_through_the_built_in_broker_take_longer() {
         let mut fan = condition(Kind::Fan, None);
         (fan.clients, fan.stack) = (1_000, "mosquitto-qos0".into());
         let theirs = fan.seconds();
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_probed_once_whoever_uses_it() {
+    fn shared_links_are_probed_once() {
         let conditions =
             [condition(Kind::Read, Some("wan-oregon")), condition(Kind::Write, Some("wan-oregon"))];
         let alone: f64 = conditions.iter().map(Condition::seconds).sum();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peers_server_takes_its_time_to_start() {
+    fn start_time_of_peers_is_included() {
         let own = with_signals("own", 1_000).seconds();
         let milo = peers::find("milo").unwrap();
         for signals in [10, 1_000, 10_000] {
@@ -187,24 +188,24 @@ mod tests {
                 "{signals}: {theirs} {own} {starting}"
             );
         }
-        // A plan is the sum of its parts.
+        // The total is the sum of the parts.
         let plan = ["own", "milo", "asyncua", "node-opcua"].map(|stack| with_signals(stack, 100));
         let parts: f64 = plan.iter().map(Condition::seconds).sum();
         assert!((seconds(&plan) - parts).abs() < 1e-9);
-        // Over a link there is nobody who tells open62541 names.
+        // Over a link, no resolver answers open62541's name queries.
         let far = |stack: &str| {
             let over = Condition { link: Some("ethernet-100m".into()), ..with_signals(stack, 10) };
             over.starting() - with_signals(stack, 10).starting()
         };
         assert_eq!([far("milo"), far("open62541")], [Duration::ZERO, Duration::from_secs(10)]);
-        // No server is started for PubSub, whatever the stack is called.
+        // PubSub starts no server, regardless of the stack name.
         let mut without = with_signals("milo", 100);
         without.kind = Kind::PubSub;
         assert_eq!(without.starting(), Duration::ZERO);
     }
 
     #[test]
-    fn a_server_that_is_not_ready_in_time_is_waited_for_once() {
+    fn servers_that_time_out_are_counted_once() {
         let mut many = with_signals("asyncua", 1_000_000);
         many.time.repetitions = 3;
         let few = with_signals("asyncua", 10);

@@ -1,23 +1,23 @@
-//! What a load is called: the stack first, then what tells it apart from the others of a table, and nothing that all of them
-//! share.
+//! Labels of loads: the stack first, then the factors that differ between the rows of a table, without the factors that
+//! all rows share.
 
 use super::{Condition, CpuCondition};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How something was measured, not what: two runs are compared whether or not they differ in it.
+/// Factors that describe how something was measured, not what. Runs are compared even if these differ.
 const HOW: [&str; 5] = ["server_cpu", "load_cpu", "warmup_s", "window_s", "steady"];
 
-/// What a stack is called in tables.
+/// Display name of a stack.
 #[must_use]
 pub fn stack_name(stack: &str) -> &str {
     if stack == "own" { "taktwerk" } else { stack }
 }
 
 impl Condition {
-    /// All that two of them can differ in but the number of repetitions, in the order in which it is read.
+    /// All factors except the number of repetitions, in reading order.
     fn parts(&self) -> Vec<(&'static str, Option<String>)> {
-        // Not one is left out by `..`: who adds something has to say here what it is called.
+        // No `..` here, so that the compiler demands a name for each new field.
         let Self {
             scenario,
             stack,
@@ -81,7 +81,7 @@ impl Condition {
         ]
     }
 
-    /// What it is a load of, by name: for files, and to find the same load in another run.
+    /// The factors by name: for files, and to find the same load in another run.
     #[must_use]
     pub fn factors(&self) -> BTreeMap<String, String> {
         let is_factor = |name: &str| !HOW.contains(&name) && !matches!(name, "scenario" | "kind");
@@ -89,7 +89,7 @@ impl Condition {
         parts.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    /// What it is called where nothing else stands beside it.
+    /// Label for use outside of tables.
     #[must_use]
     pub fn label(&self) -> String {
         const LEFT_OUT: [&str; 5] = ["stack", "scenario", "kind", "update_ms", "server_threads"];
@@ -105,7 +105,7 @@ impl Condition {
         format!("{}: {}", self.scenario, words.join(", "))
     }
 
-    /// The order of rows: our own stack first, then stack by stack, and small loads before large ones.
+    /// Order of rows: our own stack first, then by stack, and small loads before large ones.
     #[must_use]
     pub fn order(&self, other: &Self) -> Ordering {
         let ours = |one: &Self| one.stack != "own";
@@ -122,7 +122,7 @@ impl Condition {
     }
 }
 
-/// Names for the rows of one table.
+/// Labels for the rows of one table.
 #[derive(Debug, Clone)]
 pub struct Labels {
     names: Vec<String>,
@@ -130,13 +130,13 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// For these rows, in their order.
+    /// Labels for these rows, in their order.
     #[must_use]
     pub fn of<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> Self {
         Self::without(conditions, &[])
     }
 
-    /// The same, and some things are neither in the names nor among what is shared.
+    /// Like [`Self::of`], but ignores some factors.
     #[must_use]
     pub fn without<'a>(conditions: impl IntoIterator<Item = &'a Condition>, left_out: &[&str]) -> Self {
         let mut rows: Vec<Vec<(&'static str, Option<String>)>> =
@@ -155,7 +155,7 @@ impl Labels {
         let name = |row: &Vec<(&'static str, Option<String>)>| {
             let those = row.iter().filter(|(name, _)| differing.contains(name));
             let words: Vec<String> = those.map(word).collect();
-            // A row that is alone is called by its stack.
+            // A single row is labelled with its stack.
             let words = if words.is_empty() { row.iter().take(1).map(word).collect() } else { words };
             words.join(", ")
         };
@@ -168,7 +168,7 @@ impl Labels {
         Self { names, shared }
     }
 
-    /// What a row is called.
+    /// The label of a row.
     #[must_use]
     pub fn get(&self, row: usize) -> &str {
         self.names.get(row).map_or("", String::as_str)
@@ -179,7 +179,7 @@ impl Labels {
         self.names.iter().map(String::as_str)
     }
 
-    /// What all rows have in common, and no name says.
+    /// The factors that all rows share; they are not part of the labels.
     #[must_use]
     pub fn shared(&self) -> String {
         self.shared.join(", ")
@@ -195,7 +195,7 @@ mod tests {
         Scenario::new("a name that is rather long", LoadSpec::new(Kind::Read)).conditions().remove(0)
     }
 
-    /// One that differs from [`condition`] in one thing, for each thing there is.
+    /// Variants of [`condition`], each with one factor changed.
     fn others() -> Vec<Condition> {
         let changes: Vec<fn(&mut Condition)> = vec![
             |one| one.scenario = "x".into(),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_two_loads_differ_in_stands_in_their_names() {
+    fn every_difference_between_loads_is_in_their_labels() {
         let base = condition();
         let others = others();
         for other in &others {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_a_condition_was_thought_of() {
+    fn every_field_of_a_condition_is_a_factor() {
         let base = serde_json::to_value(condition()).unwrap();
         let leaves = |value: &serde_json::Value| {
             let mut leaves = BTreeSet::new();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_comes_first_and_what_all_share_is_told_once() {
+    fn stack_comes_first_and_shared_factors_are_separate() {
         let mut load = LoadSpec::new(Kind::Read);
         load.batch = Some(Sweep::Many(vec![1, 10]));
         load.clients = Some(3.into());
@@ -304,7 +304,7 @@ mod tests {
         let shared = labels.shared();
         assert!(shared.starts_with("kind=read, clients=3") && shared.contains("cpu=same"), "{shared}");
         assert!(!shared.contains("batch") && !shared.contains("none"), "{shared}");
-        // One stack alone is no difference, one row alone has nothing else.
+        // A single stack is not a difference; a single row has no other label.
         assert_eq!(Labels::of(&conditions[..2]).get(1), "batch=10");
         assert!(Labels::of(&conditions[..2]).shared().starts_with("taktwerk, "));
         assert_eq!(Labels::of(&conditions[3..]).get(0), "async-opcua");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_in_the_order_of_numbers() {
+    fn numbers_sort_numerically() {
         let mut load = LoadSpec::new(Kind::Read);
         load.batch = Some(Sweep::Many(vec![100, 9, 10]));
         let mut conditions = Scenario::new("x", load).conditions();

@@ -1,4 +1,4 @@
-//! A condition as the specification of a load, without what only a place knows: addresses, processes and CPUs.
+//! Converts a condition to a load specification, without addresses, processes and CPUs, which the place adds.
 
 use super::{BROKERLESS, Condition, Kind, broker, is_uadp};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use taktwerk_load::specification::{
     Subscribe, Update,
 };
 
-/// What a test of the scenario lets through is a time.
+/// Seconds were validated with the scenario.
 fn span(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
@@ -20,7 +20,7 @@ fn millis(ms: f64) -> Duration {
 }
 
 impl Condition {
-    /// What `taktwerk bench` is to do.
+    /// The specification for `taktwerk bench`.
     #[must_use]
     pub fn load(&self) -> Specification {
         if broker(&self.stack).is_some() || self.stack == BROKERLESS {
@@ -125,7 +125,7 @@ impl Condition {
         }
     }
 
-    /// Our own publisher and subscriber, or to a peer's publisher our subscriber alone.
+    /// Our own publisher and subscriber, or only our subscriber for a peer's publisher.
     fn publisher(&self) -> PubSub {
         let (load, update) = (PubSub::default(), self.server.update_ms);
         let load = PubSub {
@@ -146,8 +146,8 @@ impl Condition {
         }
     }
 
-    /// The same load with messages instead of a server: through an MQTT broker, or PubSub without one. A fan's messages are
-    /// the 16 bytes that a Double with its time takes.
+    /// The same load with messages: through an MQTT broker, or PubSub without one. Messages of a fan have 16 bytes,
+    /// like a Double with its timestamp.
     fn messages(&self) -> Specification {
         let is_fan = self.kind == Kind::Fan;
         let payload = self.payload.unwrap_or(16);

@@ -17,7 +17,7 @@ const TEXT: &str = r#"
     below = 150000
 "#;
 
-/// The same as a fan, which has no items.
+/// The same text as a fan, which has no items.
 fn as_fan(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("items"));
     lines.collect::<Vec<_>>().join("\n").replace("\"subscribe\"", "\"fan\"")
@@ -39,7 +39,7 @@ fn lists_are_measured_one_by_one() {
 }
 
 #[test]
-fn servers_of_the_laboratory_can_have_a_cpu_without_anybody_else() {
+fn servers_of_the_laboratory_can_be_isolated() {
     let can = |stack: &str, kind: Kind, condition: CpuCondition| {
         let mut scenario = Scenario::new("x", LoadSpec::new(kind));
         scenario.stacks = vec![stack.to_owned()];
@@ -65,7 +65,7 @@ fn cpu_conditions_distinguish_loads() {
 }
 
 #[test]
-fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
+fn brokers_have_a_qos_and_two_kinds_of_load() {
     assert_eq!(broker("mosquitto-qos2"), Some(("mosquitto", 2)));
     assert_eq!((broker("mosquitto"), broker("mosquitto-qos3"), broker("own")), (None, None, None));
     assert_eq!(broker("embedded-uadp-qos1"), Some((EMBEDDED, 1)));
@@ -89,7 +89,7 @@ fn brokers_have_a_quality_of_service_and_two_kinds_of_load() {
 }
 
 #[test]
-fn the_server_of_a_fan_leaves_the_values_to_the_clients() {
+fn the_server_of_a_fan_does_not_change_values() {
     let scenario = Scenario::parse(TEXT, "x.toml").unwrap();
     assert!(scenario.conditions().iter().all(|one| one.server.update_ms == 100.0));
     let fan = Scenario::parse(&as_fan(TEXT), "x.toml").unwrap();
@@ -110,7 +110,7 @@ fn publishers_have_options_of_their_own() {
         ..PubSub::default()
     };
     assert_eq!(scenario.conditions()[0].load(), Specification::PubSub(cycles));
-    // To a peer's publisher there is only to listen.
+    // With a peer's publisher, the load is only a subscriber.
     scenario.stacks = vec!["open62541".into()];
     let listen = PubSub { pattern: PubSubPattern::Listen, ..PubSub::default() };
     assert_eq!(scenario.conditions()[0].load(), Specification::PubSub(listen));
@@ -134,7 +134,7 @@ fn messages_without_a_broker_have_no_server() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn mistakes_are_reported_with_their_key() {
     let error = Scenario::parse(&TEXT.replace("items", "itmes"), "x.toml").unwrap_err().to_string();
     assert!(error.contains("itmes") && error.contains("items") && error.starts_with("x.toml:7: "), "{error}");
     let error = Scenario::parse(&TEXT.replace("[1, 10]", "0"), "x.toml").unwrap_err().to_string();
@@ -156,7 +156,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn a_scenario_survives_being_written() {
+fn scenarios_round_trip_through_toml() {
     let scenario = Scenario::parse(TEXT, "x.toml").unwrap();
     let text = toml::to_string(&scenario).unwrap();
     assert_eq!(Scenario::parse(&text, "again").unwrap(), scenario);

@@ -1,13 +1,13 @@
-//! What can be told without simulating: a link that cannot carry its load.
+//! Finds links that cannot carry their load, without simulating.
 
 mod pubsub;
 
 use taktwerk_netem::profile::rate_text;
 use taktwerk_sim::scenario::{Lines, Load, Pace, Scenario};
 
-/// Bytes of a notification at least: client handle, mask, type, and two timestamps (Part 6 §5.2.2.17).
+/// Minimum bytes of a notification: client handle, mask, type, and two timestamps (Part 6 §5.2.2.17).
 const NOTIFICATION: f64 = 22.0;
-/// Bytes of a message with its IP and TCP headers at least.
+/// Minimum bytes of a message with its IP and TCP headers.
 const MESSAGE: f64 = 100.0;
 
 /// The key of the first contradiction, and what to do about it.
@@ -28,7 +28,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
             (
                 key,
                 format!(
-                    "link {:?} carries {rate} from the server, and its clients ask for at least {needs}. Raise the rate, \
+                    "link {:?} carries {rate} from the server, but its clients need at least {needs}. Raise the rate, \
                      {times}monitor fewer items, or publish less often with queue = 1",
                     link.name
                 ),
@@ -42,7 +42,7 @@ fn needs_times(scenario: &Scenario) -> &'static str {
     if shared { "write lines = \"per-client\" if each client has a line of its own, " } else { "" }
 }
 
-/// Bits per second at least that all clients of one line ask for.
+/// Minimum bits per second for all clients of one line.
 fn needs(scenario: &Scenario, link: usize, lines: Lines) -> f64 {
     let all = scenario.clients.iter().filter(|clients| clients.link == Some(link)).filter_map(|clients| {
         let server = scenario.servers.get(clients.server)?;
@@ -54,7 +54,7 @@ fn needs(scenario: &Scenario, link: usize, lines: Lines) -> f64 {
                 let values = server.signals.iter().map(|signals| {
                     let changes = 1.0 / signals.period.as_secs_f64();
                     let changes = if changes.is_finite() { changes } else { 0.0 };
-                    // What the server leaves out needs no room on the link.
+                    // Values that the server leaves out need no bandwidth.
                     let sampled = match it.sampling_interval.as_secs_f64() {
                         sampling if sampling > 0.0 => changes.min(1.0 / sampling),
                         _ => changes,

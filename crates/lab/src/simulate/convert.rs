@@ -1,4 +1,4 @@
-//! Files of other commands: scenarios of the laboratory, plants of `size` and of `tune`.
+//! Converts files of other commands: scenarios of the laboratory, and plants of `size` and of `tune`.
 
 use super::study::{Case, Parts, StudyError};
 use super::{figures, spec};
@@ -19,12 +19,12 @@ use taktwerk_sim::scenario::{
     Clients, Host, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals, Subscription,
 };
 
-/// Longest virtual time for late values.
+/// Maximum virtual time to wait for late values.
 pub(super) const SETTLE: Duration = Duration::from_secs(120);
-/// Intervals of a range that are simulated.
+/// Number of simulated intervals in a range.
 const STEPS: i32 = 5;
 
-/// The stack that is simulated.
+/// Name of the simulated stack.
 pub(super) const SIMULATED: &str = "sim";
 
 fn wrong(document: &Document, key: &str, problem: impl Into<String>) -> StudyError {
@@ -32,11 +32,11 @@ fn wrong(document: &Document, key: &str, problem: impl Into<String>) -> StudyErr
 }
 
 pub(super) fn milliseconds(ms: f64) -> Duration {
-    // Files are checked for numbers that make no sense; what is left cannot overflow.
+    // Files are validated before; remaining numbers cannot overflow.
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
 }
 
-/// Policy and mode by their names.
+/// Parses policy and mode.
 pub(super) fn security(
     policy: &str,
     mode: &str,
@@ -60,7 +60,7 @@ pub(super) fn security(
 
 // ---- scenarios of the laboratory
 
-/// A scenario of `taktwerk lab run`: every condition is a case.
+/// Converts a scenario of `taktwerk lab run`; each condition becomes a case.
 pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
     let mut scenario: LabScenario = document.read()?;
     scenario.check().map_err(|error| match error {
@@ -72,10 +72,13 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
     let others: Vec<&String> =
         scenario.stacks.iter().filter(|stack| !["own", SIMULATED].contains(&stack.as_str())).collect();
     if !others.is_empty() {
-        notes.push(format!("only this project's own stack is simulated: {others:?} are left out"));
+        notes.push(format!("only the stack `own` is simulated: {others:?} are left out"));
     }
     if scenario.thresholds.iter().any(|threshold| threshold.of.is_some()) {
-        notes.push("thresholds against other stacks are left out: only measurements have those".to_owned());
+        notes.push(
+            "thresholds relative to other stacks are left out, because those stacks are not simulated"
+                .to_owned(),
+        );
         scenario.thresholds.retain(|threshold| threshold.of.is_none());
     }
     scenario.stacks = vec![SIMULATED.to_owned()];
@@ -90,7 +93,7 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
     if cases.len() > 1 {
         notes.push(format!("all loads: {}", labels.shared()));
     }
-    // A file of the laboratory may ask for more than is simulated; what neither has is a mistake.
+    // Figures that only measurements have are left out; figures that neither has are mistakes.
     let is_simulated =
         |metric: &str| cases.iter().all(|case| figures::unknown(&case.scenario, metric).is_none());
     let is_measured = |metric: &str| unknown_figure(metric).is_none();
@@ -99,12 +102,14 @@ pub(super) fn of_laboratory(document: &Document) -> Result<Parts, StudyError> {
         .partition(|one| is_simulated(&one.metric) || !is_measured(&one.metric));
     scenario.thresholds = judged;
     for Threshold { metric, .. } in others {
-        notes.push(format!("the threshold of {metric} is left out: only measurements have this figure"));
+        notes.push(format!(
+            "the threshold of {metric} is left out, because only measurements have this figure"
+        ));
     }
     Ok(Parts { name: scenario.name.clone(), cases, thresholds: scenario.thresholds, notes })
 }
 
-/// The key that a message begins with, for its line.
+/// The key at the beginning of a message, to find its line.
 fn key_in(problem: &str) -> &str {
     problem.split([' ', ':']).next().filter(|word| word.contains('.')).unwrap_or("load")
 }
@@ -113,13 +118,13 @@ fn key_in(problem: &str) -> &str {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct Unsimulated {
-    /// The key in the scenario's file.
+    /// The key in the scenario file.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The mistake and its correction.
     pub problem: String,
 }
 
-/// What is simulated for one load of the laboratory: no processors yet, see [`place`].
+/// The simulation of one load of the laboratory, without processors; see [`place`].
 ///
 /// # Errors
 /// [`Unsimulated`].
@@ -138,7 +143,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
         Kind::Subscribe => {
             let interval = condition.publishing_ms.filter(|ms| *ms > 0.0).unwrap_or(1_000.0);
             let subscription = Subscription {
-                // As `bench subscribe` has it: sampled once per publishing interval, and only the newest value counts.
+                // Same as `bench subscribe`: sampled once per publishing interval, and only the newest value counts.
                 sampling_interval: milliseconds(condition.sampling_ms.unwrap_or(interval)),
                 queue_size: Some(condition.queue.unwrap_or(1).max(1)),
                 ..Subscription::new(milliseconds(interval))
@@ -180,6 +185,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
                 period: if is_written { Duration::ZERO } else { milliseconds(update) },
                 value_len: 8,
             }],
+            event_period: Duration::ZERO,
         }],
         clients: vec![Clients {
             name: condition.kind.name().to_owned(),
@@ -201,7 +207,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
     })
 }
 
-/// The loopback interface of Linux: packets of 64 KiB, no rate.
+/// The loopback interface of Linux: packets of 64 KiB, unlimited rate.
 fn loopback() -> Profile {
     Profile {
         name: "loopback".to_owned(),
@@ -214,7 +220,8 @@ fn loopback() -> Profile {
     }
 }
 
-/// Places everything that has no machine: each server on one of its own, all clients on another, unless they share a CPU.
+/// Assigns a machine to everything without one: one to each server, and one to all clients together, unless server and
+/// clients share a CPU.
 pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) {
     let host = |name: &str| Host { name: name.to_owned(), profile: profile.clone(), competitors: Vec::new() };
     if cpu == CpuCondition::Same {
@@ -231,7 +238,7 @@ pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) 
     for server in scenario.servers.iter_mut().filter(|server| server.host.is_none()) {
         let mut own = host(&server.name);
         if cpu == CpuCondition::Loaded {
-            // As the laboratory's program that competes: it computes half of the time, on one CPU.
+            // Same as the laboratory's competing program: it computes half of the time, on one CPU.
             own.profile.machine.cores = 1;
             own.competitors.push(Competitor { share: 0.5, burst: Duration::from_millis(5) });
         }
@@ -251,10 +258,10 @@ pub fn place(scenario: &mut Scenario, profile: &HostProfile, cpu: CpuCondition) 
 
 // ---- plants
 
-/// A plant of `taktwerk size`: all its nodes together.
+/// Converts a plant of `taktwerk size`: all its nodes together.
 pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Parts, StudyError> {
     let problem = |error: String| StudyError::Value { place: file.to_owned(), problem: error };
-    // The same checks as `size` makes, then with the values that were set.
+    // Runs the same checks as `size`, then applies `--set` values.
     Plant::parse(text, file).map_err(|error| problem(error.to_string()))?;
     let plant: Plant = document.read()?;
     let mut scenario = empty();
@@ -268,7 +275,7 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             let problem = "interval_ms must lie between 0.1 and 3600000, changing between 0 and 1";
             return Err(wrong(document, &key("interval_ms"), problem));
         }
-        // A value that four clients monitor counts four times.
+        // A value monitored by four clients counts four times.
         let variables = (node.points / count).ceil() as u32;
         let changing = ((f64::from(variables) * node.changing).round() as u32).min(variables);
         let period = milliseconds(node.interval_ms);
@@ -296,6 +303,7 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             host: None,
             shards: 1,
             signals: signals.into_iter().filter(|signals| signals.count > 0).collect(),
+            event_period: Duration::ZERO,
         });
         scenario.clients.push(Clients {
             name: node.name.clone(),
@@ -328,7 +336,7 @@ fn empty() -> Scenario {
     }
 }
 
-/// A plant of `taktwerk tune`: some of the publishing intervals that it could choose.
+/// Converts a plant of `taktwerk tune`: some of the publishing intervals in its search range.
 pub(super) fn of_tune(
     text: &str,
     file: &str,
@@ -377,6 +385,7 @@ pub(super) fn of_tune(
                     value_len: one.bytes,
                 })
                 .collect(),
+            event_period: Duration::ZERO,
         });
         scenario.clients.push(Clients {
             name: "subscribe".to_owned(),
@@ -406,13 +415,13 @@ pub(super) fn of_tune(
     let mut notes = Vec::new();
     if space.is_range {
         notes.push(
-            "some intervals of tune.search.publishing_ms; `--set tune.search.publishing_ms=35` simulates one"
+            "only some intervals of tune.search.publishing_ms are simulated; use `--set tune.search.publishing_ms=35` for a specific one"
                 .to_owned(),
         );
     }
     if space.others.len() > 1 {
         notes.push(format!(
-            "the first of {} combinations of other settings in tune.search",
+            "only the first of {} combinations of other settings in tune.search is simulated",
             space.others.len()
         ));
     }

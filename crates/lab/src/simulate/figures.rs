@@ -1,4 +1,4 @@
-//! Figures over seeds, and how they are shown.
+//! Figures over all seeds, as tables, charts and thresholds.
 
 mod pubsub;
 
@@ -24,14 +24,14 @@ pub type Figures = BTreeMap<String, f64>;
 pub struct Summary {
     /// The median.
     pub median: f64,
-    /// What the median lies between with 95 % confidence; from the least to the greatest if there are fewer than six seeds.
+    /// 95 % confidence interval of the median; minimum and maximum if there are fewer than six seeds.
     pub interval: (f64, f64),
-    /// How many seeds there are.
+    /// Number of seeds.
     pub seeds: usize,
 }
 
 impl Summary {
-    /// Of one value per seed; `None` of nothing.
+    /// From one value per seed; `None` without values.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -43,14 +43,14 @@ impl Summary {
     }
 }
 
-/// How many values at each end lie outside of the interval of the median: the probability that more than this many of `count` fair
-/// coins show heads less than … is at most 2.5 % on each side.
+/// Number of values at each end outside the confidence interval of the median, by the binomial distribution with at
+/// most 2.5 % on each side.
 fn rank(count: usize) -> usize {
-    // Probabilities of a binomial distribution with one half, from the left.
+    // Cumulative probabilities of a binomial distribution with p = 0.5.
     let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let (mut sum, mut rank) = (probability, 0);
     if probability == 0.0 {
-        // More than a thousand: the normal approximation.
+        // Normal approximation for more than a thousand values.
         return ((count as f64 / 2.0) - 0.98 * (count as f64).sqrt()).floor().max(0.0) as usize;
     }
     while sum <= 0.025 {
@@ -112,7 +112,7 @@ pub fn of(scenario: &Scenario, run: &Run) -> Figures {
     all
 }
 
-/// The names of all figures that runs of a scenario can have: thresholds that name others are refused before anything runs.
+/// Names of all figures that runs of a scenario can have. Thresholds with other names are refused before running.
 #[must_use]
 pub fn names(scenario: &Scenario) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
@@ -144,7 +144,7 @@ pub fn names(scenario: &Scenario) -> BTreeSet<String> {
     all
 }
 
-/// What is wrong with the name of a figure, and what would be right; `None` if runs of the scenario can have it.
+/// What is wrong with the name of a figure and how to correct it; `None` if runs of the scenario can have it.
 #[must_use]
 pub fn unknown(scenario: &Scenario, metric: &str) -> Option<String> {
     let names = names(scenario);
@@ -204,7 +204,7 @@ pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
     let seeds = runs.iter().map(|run| run.seed).collect::<std::collections::BTreeSet<_>>().len();
     let over = match seeds {
         1 => "one seed".to_owned(),
-        seeds => format!("medians over {seeds} seeds, in parentheses their interval"),
+        seeds => format!("medians over {seeds} seeds, with intervals in parentheses"),
     };
     for subscribes in [true, false] {
         outcome.grids.extend(loads(study, &all, subscribes, &over));
@@ -214,28 +214,30 @@ pub fn outcome(study: &Study, runs: &[Run]) -> Outcome {
     outcome.grids.extend(hosts(study, &all));
     let curves = curves(study, runs);
     outcome.charts.extend(Chart::apart(Chart::distribution, "Delay of values, or round trip", &curves));
-    outcome.charts.extend(Chart::apart(Chart::percentiles, "The tail", &curves));
+    outcome.charts.extend(Chart::apart(Chart::percentiles, "Tail of the delay or round trip", &curves));
     if study.cases.iter().flat_map(|case| &case.scenario.clients).any(leaves_out) {
         outcome.remark(
-            "clients that sample, or whose queue has one place, get the newest values only: what is missing was replaced",
+            "clients that sample, or that use a queue of size 1, receive only the newest values: newer values replaced \
+             the missing ones",
         );
     }
     if study.cases.iter().any(|case| pubsub::leaves_out(&case.scenario)) {
         outcome.remark(
-            "publishers sample in each cycle: values that change more often than that are missing, because newer ones replaced them",
+            "publishers sample once per cycle: values that change more often are missing, because newer ones replaced \
+             them",
         );
     }
     outcome.remark(speed(runs));
     if study.cases.iter().all(|case| case.scenario.hosts.is_empty()) {
         outcome.remark(
-            "no processor is simulated: what servers and clients do takes no time. Add [[host]] to the file, or use \
-             --host-profile epyc-vm".to_owned(),
+            "no processor is simulated: the work of servers and clients takes no time. Add [[host]] to the file, or \
+             use --host-profile epyc-vm".to_owned(),
         );
     }
     outcome
 }
 
-/// Whether newer values replace older ones on purpose.
+/// Whether newer values replace older ones by configuration.
 fn leaves_out(clients: &Clients) -> bool {
     match &clients.load {
         Load::Subscribe(it) => !it.sampling_interval.is_zero() || it.queue_size == Some(1),
@@ -243,23 +245,22 @@ fn leaves_out(clients: &Clients) -> bool {
     }
 }
 
-/// The most memory that this process has had so far, in bytes; `None` if the system does not say.
+/// Peak memory of this process in bytes; `None` if the system does not provide it.
 #[must_use]
 pub fn memory_peak() -> Option<u64> {
     Process::own().snapshot().ok().map(|account| account.rss_peak).filter(|bytes| *bytes > 0)
 }
 
-/// How fast it was, and how much memory it took.
+/// Speed and memory use of the simulation.
 #[must_use]
 pub fn speed(runs: &[Run]) -> String {
     let sum = |of: fn(&Run) -> f64| runs.iter().map(of).sum::<f64>();
     let (events, simulated) = (sum(|run| run.outcome.events as f64), sum(|run| run.outcome.simulated));
     let took = sum(|run| run.took.as_secs_f64()).max(1e-9);
-    let memory = memory_peak().map_or_else(String::new, |bytes| {
-        format!("; at most {} MB of memory", thousands((bytes >> 20) as i64))
-    });
+    let memory = memory_peak()
+        .map_or_else(String::new, |bytes| format!("; peak memory {} MB", thousands((bytes >> 20) as i64)));
     format!(
-        "{} events, {} per second of one core; {} virtual seconds, {} times as fast as real time{memory}",
+        "{} events, {} per second on one core; {} s of virtual time, {} times real time{memory}",
         thousands(events as i64),
         thousands((events / took) as i64),
         number(simulated),
@@ -354,7 +355,7 @@ fn hosts(study: &Study, all: &[BTreeMap<String, Summary>]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// All times of all seeds, by case and group.
+/// Times over all seeds, by case and group.
 fn curves(study: &Study, runs: &[Run]) -> Vec<(String, Times)> {
     let mut curves = Vec::new();
     for (at, case) in study.cases.iter().enumerate() {
@@ -386,7 +387,7 @@ fn curves(study: &Study, runs: &[Run]) -> Vec<(String, Times)> {
     curves
 }
 
-/// What figures of measurements are called here, and by what they are multiplied: thresholds of laboratory scenarios name those.
+/// Names of laboratory figures in thresholds, with the simulator's name and the factor between them.
 const RENAMED: [(Figure, &str, f64); 8] = [
     (Figure::PER_SECOND, "per_second", 1.0),
     (Figure::SERVER_CPU_PERCENT, "cpu_percent", 1.0),
@@ -398,7 +399,7 @@ const RENAMED: [(Figure, &str, f64); 8] = [
     (Figure::LATENCY_UNCORRECTED_P99_US, "round_trip_p99_ms", 1e3),
 ];
 
-/// Thresholds that do not hold, in words: medians count.
+/// Violated thresholds in words, judged by the medians.
 #[must_use]
 pub fn broken(study: &Study, runs: &[Run]) -> Vec<String> {
     let mut broken = Vec::new();
@@ -437,7 +438,7 @@ fn judge(threshold: &Threshold, value: f64) -> Option<String> {
         (_, Some(above)) if value <= above => ("above", above),
         _ => return None,
     };
-    Some(format!("{} is {} and should be {word} {}", threshold.metric, number(value), number(limit)))
+    Some(format!("{} is {}, but should be {word} {}", threshold.metric, number(value), number(limit)))
 }
 
 #[cfg(test)]
@@ -450,14 +451,14 @@ mod tests {
         let interval = |count: u32| Summary::of(&values(count)).unwrap().interval;
         assert_eq!(Summary::of(&[]), None);
         assert_eq!((interval(1), interval(3), interval(5)), ((0.0, 0.0), (0.0, 2.0), (0.0, 4.0)));
-        // From tables of the binomial distribution: 6 keep all, 9 leave out one, 20 leave out five at each end.
+        // From tables of the binomial distribution: 6 values keep all, 9 leave out one and 20 five at each end.
         assert_eq!((interval(6), interval(9), interval(20)), ((0.0, 5.0), (1.0, 7.0), (5.0, 14.0)));
         let (low, high) = interval(2_000);
         assert!(low > 950.0 && high < 1_050.0, "{low} {high}");
     }
 
     #[test]
-    fn thresholds_of_the_laboratory_are_understood() {
+    fn laboratory_thresholds_are_converted() {
         let summary = Summary { median: 12.0, interval: (1.0, 2.0), seeds: 1 };
         let figures = BTreeMap::from([("subscribe.delay_p99_ms".to_owned(), summary)]);
         assert_eq!(find(&figures, "delivery.p99_us"), Some(12_000.0));

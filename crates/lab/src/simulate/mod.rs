@@ -1,10 +1,10 @@
-//! Plants in virtual time: files that describe them, all seeds on all processors, and what comes of it.
+//! Simulates plants that files describe in virtual time: several cases and seeds, on all processors.
 //!
-//! - [`study`]: a file as cases to simulate; `spec` reads the simulator's own files, [`convert`] those of the laboratory, of `size`
-//!   and of `tune`;
-//! - `capacity`: what can be told without simulating;
+//! - [`study`]: reads a file as cases; `spec` reads the simulator's own files, [`convert`] those of the laboratory, of
+//!   `size` and of `tune`;
+//! - `capacity`: finds overloaded links without simulating;
 //! - [`seeds`]: runs each case with each seed;
-//! - [`figures`]: figures over seeds, as a table, as JSON and as an outcome for reports.
+//! - [`figures`]: figures over seeds, as a table, as JSON, and as an outcome for reports.
 
 mod capacity;
 pub mod convert;

@@ -1,4 +1,4 @@
-//! Each case with each seed, on as many processors as there are. The outcomes do not depend on how many.
+//! Runs each case with each seed on all processors. The outcomes do not depend on the number of threads.
 
 use super::study::Case;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,34 +13,34 @@ pub struct Run {
     pub case: usize,
     /// Its seed.
     pub seed: u64,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// How long it took.
+    /// Its real duration.
     pub took: Duration,
 }
 
-/// A run that gave no outcome.
+/// A run that failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{label}, seed {seed}: {error}")]
 pub struct Failed {
     /// The number of its case.
     pub case: usize,
-    /// What the case is called.
+    /// Label of the case.
     pub label: String,
     /// Its seed.
     pub seed: u64,
-    /// Why.
+    /// The reason.
     pub error: RunError,
 }
 
-/// How often progress is reported.
+/// Interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// Runs all cases with all seeds, the cases innermost. `report` gets done and expected virtual milliseconds, and says whether to
-/// go on. `instruments` are for the first case with the first seed.
+/// Runs all cases with all seeds; cases vary fastest. `report` receives completed and expected virtual milliseconds,
+/// and returns whether to continue. `instruments` apply to the first case with the first seed.
 ///
 /// # Errors
-/// The first run, in the order of cases and seeds, that gave no outcome.
+/// The first failed run, in the order of cases and seeds.
 pub fn run_all(
     cases: &[Case],
     seeds: &[u64],
@@ -58,7 +58,7 @@ pub fn run_all(
     let (next, done, running) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicUsize::new(0));
     let instruments = Mutex::new(instruments);
     let (stop, results) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-    // Jobs in front of one that failed go on: which failure is told does not depend on time.
+    // Jobs before a failed one continue, so that the reported failure does not depend on timing.
     let first_failed = AtomicUsize::new(usize::MAX);
     let work = || {
         loop {
@@ -105,7 +105,7 @@ pub fn run_all(
                 stop.store(true, Ordering::Relaxed);
             }
             std::thread::park_timeout(REPORT_EVERY.min(Duration::from_millis(20)));
-            // A worker that has panicked counts no more; the scope passes its panic on.
+            // A panicked worker counts as finished; the scope propagates its panic.
             if workers.iter().all(|worker| worker.is_finished()) {
                 break;
             }
@@ -114,7 +114,7 @@ pub fn run_all(
     let mut results = results.into_inner().unwrap_or_default();
     results.sort_by_key(|(number, _)| *number);
     let mut results: Vec<Result<Run, Box<Failed>>> = results.into_iter().map(|(_, result)| result).collect();
-    // One that was stopped because another failed says nothing.
+    // Runs that were stopped because another one failed are not reported.
     let is_stopped = |result: &Result<Run, Box<Failed>>| matches!(result, Err(failed) if failed.error == RunError::Stopped);
     if let Some(at) = results.iter().position(|result| result.is_err() && !is_stopped(result)) {
         results.swap(0, at);

@@ -1,4 +1,4 @@
-//! The simulator's own files: hosts, links, servers, clients, publishers, subscribers, brokers, faults.
+//! Reads the simulator's own files: hosts, links, servers, clients, publishers, subscribers, brokers, faults.
 
 pub(super) mod pubsub;
 
@@ -90,6 +90,8 @@ struct ServerSpec {
     threads: u32,
     #[serde(default)]
     signals: Vec<SignalsSpec>,
+    #[serde(default)]
+    event_period_ms: f64,
 }
 
 fn one() -> u32 {
@@ -140,6 +142,8 @@ struct ClientSpec {
     keep_alive_count: Option<u32>,
     lifetime_count: Option<u32>,
     publish_requests: Option<u32>,
+    event_queue: Option<u32>,
+    durable: Option<bool>,
     batch: Option<u32>,
     pause_ms: Option<f64>,
     every_ms: Option<f64>,
@@ -183,12 +187,12 @@ struct FaultSpec {
     publisher: Option<String>,
     subscriber: Option<String>,
     broker: Option<String>,
-    /// Counts from 1.
+    /// Index, starting at 1.
     number: Option<u32>,
     offset: Option<String>,
 }
 
-/// A span such as `2s`, `150ms`, `5min` or `-1h`, in seconds.
+/// Parses a time such as `2s`, `150ms`, `5min` or `-1h` to seconds.
 fn span(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|character: char| character.is_ascii_alphabetic())?;
@@ -218,7 +222,7 @@ impl Reader<'_> {
 
     fn seconds(&self, key: &str, seconds: f64) -> Result<Duration, StudyError> {
         let is_good = (0.0..=7.0 * 86_400.0).contains(&seconds);
-        let problem = || self.wrong(key, format!("{seconds} is no time from 0 to a week"));
+        let problem = || self.wrong(key, format!("{seconds} s is not between 0 and one week"));
         is_good.then(|| Duration::from_secs_f64(seconds)).ok_or_else(problem)
     }
 
@@ -231,7 +235,7 @@ impl Reader<'_> {
         seconds.map(Duration::from_secs_f64).ok_or_else(|| self.wrong(key, format!("{text:?}: {SPAN}")))
     }
 
-    /// The number of what a key names.
+    /// The index of the element that a key names.
     fn find(&self, key: &str, what: &str, name: &str, all: &[&str]) -> Result<usize, StudyError> {
         all.iter().position(|known| *known == name).ok_or_else(|| {
             let known = if all.is_empty() {
@@ -246,7 +250,7 @@ impl Reader<'_> {
     fn host(&self, at: usize, host: &HostSpec, profiles: Profiles<'_>) -> Result<Host, StudyError> {
         let key = |field: &str| format!("host.{at}.{field}");
         let mut profile = match host.profile.as_str() {
-            // Named on purpose: nobody gets figures of a processor by leaving something out.
+            // A free processor must be named explicitly, so that nobody gets such figures by omission.
             "free" => taktwerk_model::HostProfile::free(1),
             file => profiles(file).map_err(|problem| self.wrong(&key("profile"), problem))?,
         };
@@ -264,7 +268,7 @@ impl Reader<'_> {
             }
             let burst = self.ms(&key("load"), load.burst_ms)?;
             if burst.is_zero() {
-                return Err(self.wrong(&key("load"), "burst_ms = 0: write how long it works at a time"));
+                return Err(self.wrong(&key("load"), "burst_ms = 0: write the length of a burst"));
             }
             competitors.push(Competitor { share: load.share, burst });
         }
@@ -337,7 +341,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The first key that makes no difference to this kind of client.
+    /// The first key without effect for this kind of client.
     fn unused(&self, at: usize, client: &ClientSpec) -> Result<(), StudyError> {
         let subscribes = client.kind == KindSpec::Subscribe;
         let given = [
@@ -348,12 +352,14 @@ impl Reader<'_> {
             ("keep_alive_count", client.keep_alive_count.is_some(), true),
             ("lifetime_count", client.lifetime_count.is_some(), true),
             ("publish_requests", client.publish_requests.is_some(), true),
+            ("event_queue", client.event_queue.is_some(), true),
+            ("durable", client.durable.is_some(), true),
             ("batch", client.batch.is_some(), false),
             ("pause_ms", client.pause_ms.is_some(), false),
             ("every_ms", client.every_ms.is_some(), false),
         ];
         if let Some((field, ..)) = given.iter().find(|(_, is_given, of)| *is_given && *of != subscribes) {
-            let problem = format!("{field} makes no difference to this kind of client: leave it out");
+            let problem = format!("{field} has no effect for this kind of client: remove it");
             return Err(self.wrong(&format!("client.{at}.{field}"), problem));
         }
         if client.every_ms.is_some() && client.pause_ms.is_some() {
@@ -378,6 +384,8 @@ impl Reader<'_> {
             keep_alive_count: client.keep_alive_count.unwrap_or(usual.keep_alive_count),
             lifetime_count: client.lifetime_count,
             publish_requests: client.publish_requests,
+            event_queue: client.event_queue,
+            is_durable: client.durable.unwrap_or(false),
             ..usual
         })
     }
@@ -396,15 +404,17 @@ impl Reader<'_> {
             }
             None => Err(self.wrong(
                 &key("kind"),
-                "write server = \"…\": it is about a server, publisher, subscriber or broker",
+                "write server = \"…\": this fault needs a server, publisher, subscriber or broker",
             )),
         };
         let of_client = || match &fault.client {
             Some(name) => {
                 self.find(&key("client"), "client", name, &clients).map(|group| Which { group, number })
             }
-            None => Err(self
-                .wrong(&key("kind"), "write client = \"…\": it is about clients, publishers or subscribers")),
+            None => Err(self.wrong(
+                &key("kind"),
+                "write client = \"…\": this fault needs clients, publishers or subscribers",
+            )),
         };
         let of_node = self.node_fault(at, fault, number, scenario)?;
         if fault.server.is_some() && fault.client.is_some() {
@@ -413,8 +423,7 @@ impl Reader<'_> {
         let offset = || {
             let text = fault.offset.as_deref().unwrap_or_default();
             let seconds = span(text).filter(|seconds| *seconds != 0.0);
-            let problem =
-                || self.wrong(&key("offset"), "write by how much the clock is wrong, such as \"-1h\"");
+            let problem = || self.wrong(&key("offset"), "write the offset of the clock, such as \"-1h\"");
             seconds.map(|seconds| (seconds * 1e9) as i64).ok_or_else(problem)
         };
         let kind = match (of_node, fault.kind) {
@@ -435,15 +444,17 @@ impl Reader<'_> {
         }
         let lasts = match (&fault.lasts, kind.lasts()) {
             (Some(text), true) => self.span(&key("for"), text)?,
-            (None, true) => return Err(self.wrong(&key("kind"), "write for = \"…\": say how long it lasts")),
-            (Some(_), false) => return Err(self.wrong(&key("for"), "it is over at once: leave it out")),
+            (None, true) => {
+                return Err(self.wrong(&key("kind"), "write for = \"…\": this fault needs a duration"));
+            }
+            (Some(_), false) => return Err(self.wrong(&key("for"), "this fault has no duration: remove it")),
             (None, false) => Duration::ZERO,
         };
         Ok(Fault { at: self.span(&key("at"), &fault.at)?, lasts, kind })
     }
 }
 
-/// Reads a file.
+/// Reads a file of the simulator.
 pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts, StudyError> {
     let spec: Spec = document.read()?;
     let reader = Reader { document };
@@ -487,6 +498,7 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
             host,
             shards: server.threads,
             signals,
+            event_period: reader.ms(&key("event_period_ms"), server.event_period_ms)?,
         });
     }
     for (at, client) in spec.clients.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A file as cases to simulate.
+//! Reads a file as cases to simulate.
 
 use super::{capacity, convert, figures, spec};
 use crate::scenario::{CpuCondition, Threshold, key_of_threshold};
@@ -7,73 +7,74 @@ use taktwerk_model::tune::document::{Document, DocumentError};
 use taktwerk_model::tune::problem::ProblemError;
 use taktwerk_sim::scenario::Scenario;
 
-/// The parts of the simulator's own files.
+/// The sections of the simulator's own files.
 const PARTS: [&str; 5] = ["server", "client", "publisher", "subscriber", "broker"];
 
-/// One combination of everything that varies.
+/// One combination of all factors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What tells it from the others.
+    /// Label that distinguishes it from other cases.
     pub label: String,
-    /// What is simulated.
+    /// The simulation.
     pub scenario: Scenario,
-    /// What else runs on the server's CPU, if a profile is given.
+    /// Condition of the server's CPU, if a host profile is given.
     pub cpu: CpuCondition,
 }
 
-/// What a file asks for.
+/// The simulations that a file describes.
 #[derive(Debug, Clone)]
 pub struct Study {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// What is simulated, one by one.
+    /// Cases, simulated one by one.
     pub cases: Vec<Case>,
-    /// What must hold.
+    /// Limits for figures.
     pub thresholds: Vec<Threshold>,
-    /// What the user should know.
+    /// Notes for the user, such as parts that were left out.
     pub notes: Vec<String>,
     document: Document,
 }
 
-/// A file that cannot be simulated. Each error names the place: file, line and key, or the option.
+/// A file that cannot be simulated. Each error names the position: file, line and key, or the option.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StudyError {
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error("{0}")]
     Document(#[from] DocumentError),
-    /// It is a plant of `taktwerk tune` with a mistake.
+    /// A plant of `taktwerk tune` is invalid.
     #[error("{0}")]
     Plant(#[from] ProblemError),
-    /// A value makes no sense.
+    /// A value is invalid.
     #[error("{place}: {problem}")]
     Value {
-        /// Where.
+        /// Position.
         place: String,
-        /// What is wrong and what would be right.
+        /// The mistake and its correction.
         problem: String,
     },
-    /// It is none of the files that are known.
+    /// The kind of file is unknown.
     #[error(
-        "{file} describes no plant: write [[server]] and [[client]], or [[publisher]] and [[subscriber]] (docs/simulator.md), \
-         [load] (a scenario of the laboratory), [[node]] (a plant of `taktwerk size`) or [[signals]] (a plant of `taktwerk tune`)"
+        "{file} does not describe a plant: write [[server]] and [[client]], or [[publisher]] and [[subscriber]] \
+         (docs/simulator.md), [load] (a scenario of the laboratory), [[node]] (a plant of `taktwerk size`) or \
+         [[signals]] (a plant of `taktwerk tune`)"
     )]
     Unknown {
-        /// Which file.
+        /// Name of the file.
         file: String,
     },
 }
 
-/// Where profiles come from: the name that stands in the file to the profile.
+/// Reads a host profile by the name used in the file.
 pub type Profiles<'a> = &'a dyn Fn(&str) -> Result<HostProfile, String>;
 
-/// What the command line adds to a file.
+/// Options of the command line.
 pub struct Options<'a> {
     /// `--set key=value`.
     pub sets: Vec<String>,
-    /// Reads the profiles that a file names.
+    /// Reads the host profiles that the file names.
     pub profiles: Profiles<'a>,
-    /// The machine of all servers and clients that have none.
+    /// Host profile for all servers and clients without a machine.
     pub profile: Option<HostProfile>,
 }
 
@@ -86,7 +87,7 @@ impl core::fmt::Debug for Options<'_> {
     }
 }
 
-/// What a reader makes of a file.
+/// The content of a file.
 pub(super) struct Parts {
     pub(super) name: String,
     pub(super) cases: Vec<Case>,
@@ -95,7 +96,7 @@ pub(super) struct Parts {
 }
 
 impl Study {
-    /// Reads a file. `file` is for messages.
+    /// Parses a file. `file` is used in messages.
     ///
     /// # Errors
     /// [`StudyError`], with file, line and key.

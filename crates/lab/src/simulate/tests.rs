@@ -1,4 +1,4 @@
-//! Files, what is refused in them, and that a study's outcomes do not depend on threads.
+//! Tests of valid and invalid files, and that outcomes do not depend on threads.
 
 mod mistakes;
 
@@ -95,7 +95,7 @@ fn values_can_be_set() {
 }
 
 #[test]
-fn mistakes_are_named_with_line_and_key() {
+fn mistakes_are_reported_with_line_and_key() {
     for (from, to, wanted) in [
         (
             "server = \"plc\"\nlink",
@@ -104,7 +104,7 @@ fn mistakes_are_named_with_line_and_key() {
         ),
         ("link = \"wan\"\npub", "link = \"lan\"\npub", "p.toml:19: client.0.link: there is no link \"lan\""),
         ("delay = \"5ms\"", "delay = 5", "p.toml:9: link.0.delay"),
-        ("publishing_ms = 200", "batch = 7", "p.toml:20: client.0.batch: batch makes no difference"),
+        ("publishing_ms = 200", "batch = 7", "p.toml:20: client.0.batch: batch has no effect"),
         ("publishing_ms = 200", "", "client.0.publishing_ms: missing"),
         ("publishing_ms = 200", "publishing_ms = -1", "p.toml:20: client.0.publishing_ms"),
         ("publishing_ms = 200", "publishing_ms = 200\nmode = \"Sign\"", "client.0.policy: policy and mode"),
@@ -115,10 +115,10 @@ fn mistakes_are_named_with_line_and_key() {
         ),
         ("publishing_ms = 200", "publishing_ms = 200\nhost = \"pi\"", "add [[host]]"),
         ("at = \"500ms\"", "at = \"soon\"", "p.toml:29: fault.0.at: \"soon\""),
-        ("kind = \"cut\"", "kind = \"partition\"", "say how long it lasts"),
-        ("kind = \"cut\"", "kind = \"cut\"\nfor = \"2s\"", "it is over at once"),
-        ("kind = \"cut\"", "kind = \"crash\"", "it is about a server"),
-        ("kind = \"cut\"", "kind = \"clock\"", "by how much the clock is wrong"),
+        ("kind = \"cut\"", "kind = \"partition\"", "needs a duration"),
+        ("kind = \"cut\"", "kind = \"cut\"\nfor = \"2s\"", "has no duration"),
+        ("kind = \"cut\"", "kind = \"crash\"", "this fault needs a server"),
+        ("kind = \"cut\"", "kind = \"clock\"", "the offset of the clock"),
         ("number = 2", "number = 0", "they count from 1"),
         ("name = \"wan\"", "nam = \"wan\"", "a link needs a name"),
         ("count = 2\n", "count = 2\nlines = 7\n", "unknown field `lines`"),
@@ -129,7 +129,7 @@ fn mistakes_are_named_with_line_and_key() {
         let said = refused(&PLANT.replacen(from, to, 1), &[]);
         assert!(said.contains(wanted), "{to}: {said}");
     }
-    assert!(refused("name = \"x\"", &[]).contains("describes no plant"));
+    assert!(refused("name = \"x\"", &[]).contains("does not describe a plant"));
     assert!(refused(PLANT, &["client.0.publishing_ms=fast"]).contains("--set client.0.publishing_ms=fast"));
     let host = PLANT.replacen("[[link]]", "[[host]]\nname = \"pi\"\nprofile = \"x.toml\"\n[[link]]", 1);
     assert!(refused(&host, &[]).contains("p.toml:8: host.0.profile: cannot read x.toml"));
@@ -167,14 +167,14 @@ fn a_plant_with_pubsub_is_read_and_simulated() {
     assert!(text.contains("control-room") && text.contains("Brokers"), "{text}");
     let is_narrow = |line: &str| unicode_width::UnicodeWidthStr::width(line) <= 100;
     assert!(text.lines().all(is_narrow), "{text}");
-    // The file that a campaign would print says the same.
+    // The file that a campaign would print is equivalent.
     let again = taktwerk_sim::scenario::text::to_toml(scenario, "again");
     let again = parse(&again, &[]).unwrap();
     assert_eq!(again.cases[0].scenario, *scenario, "{:?}", again.cases[0].scenario);
 }
 
 #[test]
-fn mistakes_in_pubsub_are_named_with_line_and_key() {
+fn pubsub_mistakes_are_reported_with_line_and_key() {
     for (from, to, wanted) in [
         (
             "publisher = \"machine\"\nlink",
@@ -223,7 +223,7 @@ fn mistakes_in_pubsub_are_named_with_line_and_key() {
         (
             "kind = \"restart\"\npublisher",
             "kind = \"clock\"\nfor = \"1s\"\npublisher",
-            "by how much the clock is wrong",
+            "the offset of the clock",
         ),
     ] {
         assert!(FIELDBUS.contains(from), "{from}");
@@ -236,7 +236,7 @@ fn mistakes_in_pubsub_are_named_with_line_and_key() {
         "{said}"
     );
     let study = parse(FIELDBUS, &["fault.0.kind=storm"]).map(|study| study.name);
-    assert!(study.unwrap_err().to_string().contains("it is over at once"));
+    assert!(study.unwrap_err().to_string().contains("has no duration"));
     let study = parse(FIELDBUS, &["publisher.0.fields=0"]).unwrap();
     let failed = run(&study, &[1], 1).unwrap_err();
     let RunError::Invalid { key, problem } = &failed.error else { panic!("{failed:?}") };
@@ -246,7 +246,7 @@ fn mistakes_in_pubsub_are_named_with_line_and_key() {
 }
 
 #[test]
-fn a_profile_places_publishers_subscribers_and_brokers() {
+fn a_profile_assigns_hosts_to_publishers_subscribers_and_brokers() {
     let mut profile = HostProfile::free(2);
     profile.server.insert("send".into(), 100_000.0);
     profile.client.insert("receive".into(), 100_000.0);
@@ -254,7 +254,7 @@ fn a_profile_places_publishers_subscribers_and_brokers() {
     let options = Options { sets: Vec::new(), profiles: &profiles, profile: Some(profile) };
     let study = Study::parse(FIELDBUS, "p.toml", &options).unwrap();
     let scenario = &study.cases[0].scenario;
-    // One for the broker, two kinds for publishers, one for all subscribers.
+    // One host for the broker, two kinds for publishers, one for all subscribers.
     assert_eq!(scenario.hosts.len(), 4);
     let figures = figures::summaries(0, scenario, &run(&study, &[1], 1).unwrap());
     // Fifty datagrams a second of each machine; four times as many for each of two subscribers.
@@ -264,11 +264,11 @@ fn a_profile_places_publishers_subscribers_and_brokers() {
 }
 
 #[test]
-fn a_link_without_capacity_for_its_load_is_told_before_anything_is_simulated() {
+fn overloaded_links_are_reported_before_simulating() {
     let said = refused(PLANT, &["server.0.signals.0.count=5000"]);
     assert!(said.starts_with("p.toml:6: link.0.rate: link \"wan\" carries 2 Mbit/s"), "{said}");
     assert!(said.contains("at least 24 Mbit/s") && said.contains("Raise the rate"), "{said}");
-    // One value of each per interval is all that is asked for.
+    // Only one value of each item per interval is requested.
     assert!(
         parse(PLANT, &["server.0.signals.0.count=1500", "client.0.queue=1", "client.0.publishing_ms=1000"])
             .is_ok()
@@ -277,7 +277,7 @@ fn a_link_without_capacity_for_its_load_is_told_before_anything_is_simulated() {
 }
 
 #[test]
-fn contradictions_that_the_simulation_finds_have_their_line() {
+fn contradictions_found_by_the_simulation_have_a_line() {
     let study = parse(PLANT, &["client.0.count=0"]).unwrap();
     let failed = run(&study, &[1], 1).unwrap_err();
     let RunError::Invalid { key, problem } = &failed.error else { panic!("{failed:?}") };
@@ -329,7 +329,7 @@ fn scenarios_of_the_laboratory_are_simulated() {
 }
 
 #[test]
-fn a_profile_places_servers_and_clients() {
+fn a_profile_assigns_hosts_to_servers_and_clients() {
     let text = "name = \"r\"\n[load]\nkind = \"read\"\nrate = 50\n[time]\nwarmup_s = 0.1\nduration_s = 2\n[cpu]\ncondition = ";
     let mut profile = HostProfile::free(2);
     profile.server.insert("requests".into(), 200_000.0);

@@ -18,7 +18,7 @@ fn measurement() -> Measurement {
 }
 
 #[test]
-fn many_can_open_a_new_file_at_the_same_moment() {
+fn concurrent_opening_of_a_new_file_succeeds() {
     let directory = tempfile::tempdir().unwrap();
     for round in 0..20 {
         let path = directory.path().join(format!("{round}.sqlite"));
@@ -37,7 +37,7 @@ fn many_can_open_a_new_file_at_the_same_moment() {
 }
 
 #[test]
-fn measurements_without_a_document_come_back() {
+fn measurements_without_a_document_are_read() {
     let path = temporary("none");
     let mut store = Store::open(&path).unwrap();
     let run = store.begin("first", "x", true, &json!({})).unwrap();
@@ -45,7 +45,7 @@ fn measurements_without_a_document_come_back() {
     store.add(run, &Measurement::failed("e", condition, 0, "no server".into())).unwrap();
     let back = store.measurements(run).unwrap().remove(0);
     assert_eq!(back.invalid, ["no server"]);
-    // As earlier versions wrote it.
+    // Format of earlier versions.
     store.connection.execute("UPDATE measurement SET document = 'null'", []).unwrap();
     let old = store.measurements(run).unwrap().remove(0);
     assert_eq!((old.document, old.invalid), (back.document, back.invalid));
@@ -53,7 +53,7 @@ fn measurements_without_a_document_come_back() {
 }
 
 #[test]
-fn runs_are_added_and_come_back_whole() {
+fn stored_runs_are_read_back_completely() {
     let path = temporary("whole");
     let mut store = Store::open(&path).unwrap();
     let run = store.begin("first", "burger-cpu", true, &json!({"cpu": "x"})).unwrap();
@@ -77,7 +77,7 @@ fn runs_are_added_and_come_back_whole() {
 }
 
 #[test]
-fn a_database_of_something_else_is_left_as_it_is() {
+fn databases_of_other_applications_are_not_changed() {
     let path = temporary("foreign");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let connection = Connection::open(&path).unwrap();
@@ -91,7 +91,7 @@ fn a_database_of_something_else_is_left_as_it_is() {
 }
 
 #[test]
-fn who_lost_a_run_writes_nothing_into_it() {
+fn writers_that_lost_a_run_cannot_write_to_it() {
     let path = temporary("lost");
     let mut store = Store::open(&path).unwrap();
     let run = store.begin("x", "x", false, &json!({})).unwrap();
@@ -105,7 +105,7 @@ fn who_lost_a_run_writes_nothing_into_it() {
 }
 
 #[test]
-fn a_name_that_looks_like_a_number_is_no_other_run() {
+fn numeric_names_are_not_confused_with_run_numbers() {
     let path = temporary("number");
     let mut store = Store::open(&path).unwrap();
     let first = store.begin("2", "x", false, &json!({})).unwrap();
@@ -113,14 +113,14 @@ fn a_name_that_looks_like_a_number_is_no_other_run() {
     assert_eq!((first, second), (1, 2));
     assert_eq!(store.choose(Some("2")).unwrap().name, "second");
     assert_eq!(store.choose(Some("2-2")).unwrap().id, first);
-    // As versions before this one named them.
+    // Name as written by earlier versions.
     store.connection.execute("UPDATE run SET name = '2' WHERE id = 1", []).unwrap();
     assert_eq!(store.choose(Some("2")).unwrap().id, second);
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
 #[test]
-fn a_run_without_measurements_is_chosen_only_by_its_name() {
+fn runs_without_measurements_are_chosen_only_by_name() {
     let path = temporary("empty");
     let mut store = Store::open(&path).unwrap();
     let mut begin = |name: &str, has_some: bool| {
@@ -132,7 +132,7 @@ fn a_run_without_measurements_is_chosen_only_by_its_name() {
         (run, store.choose(None).map(|run| run.id))
     };
     let (first, none) = begin("empty", false);
-    assert!(none.unwrap_err().to_string().contains("has measurements"));
+    assert!(none.unwrap_err().to_string().contains("run with measurements"));
     let (whole, chosen) = begin("whole", true);
     assert_eq!(chosen.unwrap(), whole);
     assert_eq!(begin("empty again", false).1.unwrap(), whole);
@@ -141,7 +141,7 @@ fn a_run_without_measurements_is_chosen_only_by_its_name() {
 }
 
 #[test]
-fn two_that_begin_at_the_same_time_get_two_names() {
+fn concurrent_runs_get_different_names() {
     const EACH: usize = 15;
     let path = temporary("names");
     drop(Store::open(&path).unwrap());
@@ -170,7 +170,7 @@ fn a_run_of_a_dead_writer_is_incomplete() {
     let mut store = Store::open(&path).unwrap();
     let run = store.begin("killed", "x", false, &json!({})).unwrap();
     store.add(run, &measurement()).unwrap();
-    // As a version wrote it that noted no namespace.
+    // Written by a version without namespaces.
     let this = writer();
     let [boot, pid, ..] = this.split(' ').collect::<Vec<_>>()[..] else { panic!("{this}") };
     let nobody = format!("{boot} {pid} 1");
@@ -178,7 +178,7 @@ fn a_run_of_a_dead_writer_is_incomplete() {
     assert_eq!(store.runs().unwrap()[0].state, State::Incomplete);
     assert!(store.choose(None).is_err());
     assert_eq!(store.measurements(run).unwrap().len(), 1);
-    // Who goes on with it owns it; nobody else can then.
+    // The process that resumes it owns it; other processes cannot resume it.
     let found = store.choose(Some("killed")).unwrap();
     store.resume(&found, false).unwrap();
     let found = store.choose(Some("killed")).unwrap();
@@ -192,7 +192,7 @@ fn a_run_of_a_dead_writer_is_incomplete() {
 }
 
 #[test]
-fn a_run_of_a_writer_that_cannot_be_seen_is_taken_over_by_request_only() {
+fn runs_of_other_containers_need_take_over() {
     let path = temporary("elsewhere");
     let mut store = Store::open(&path).unwrap();
     let run = store.begin("contained", "x", false, &json!({})).unwrap();
@@ -208,7 +208,7 @@ fn a_run_of_a_writer_that_cannot_be_seen_is_taken_over_by_request_only() {
     assert!(refused.to_string().contains("another container") && refused.to_string().contains("--take-over"));
     store.resume(&found, true).unwrap();
     assert_eq!(store.choose(Some("contained")).unwrap().state, State::Running);
-    // Nobody takes over from a process that can be seen.
+    // A visible process that still runs cannot be taken over.
     assert!(matches!(store.resume(&found, true), Err(StoreError::Running { .. })));
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }

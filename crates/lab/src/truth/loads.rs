@@ -1,4 +1,4 @@
-//! The loads on which the simulator is tried.
+//! The loads for testing the simulator.
 
 use crate::scenario::{Condition, Kind, LoadSpec, Scenario, SecuritySpec, Sweep};
 use taktwerk_netem::Profile;
@@ -10,23 +10,23 @@ pub const LINKS: [Option<&str>; 5] =
 const BATCHES: [u32; 3] = [1, 30, 1_000];
 /// Monitored items.
 const ITEMS: [u32; 4] = [10, 100, 1_000, 10_000];
-/// Publishing intervals in milliseconds: a load gets the shortest at which it takes at most half of its link.
+/// Publishing intervals in milliseconds. A load gets the shortest at which it uses at most half of its link.
 const INTERVALS: [f64; 4] = [100.0, 250.0, 500.0, 1_000.0];
-/// Bytes of a value in a notification, with its share of packet headers.
+/// Bytes of a value in a notification, including its share of the headers.
 const VALUE: f64 = 34.0;
-/// Below this rate, loads are measured for longer: the same number of answers takes more time.
+/// Below this rate, windows are longer, because the same number of answers takes more time.
 const SLOW: f64 = 20e6;
 
-/// How much is measured.
+/// Amount of measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extent {
-    /// Seconds of each measurement; twice as many over slow links.
+    /// Seconds per measurement; doubled over slow links.
     pub window_s: f64,
-    /// How often.
+    /// Repetitions.
     pub repetitions: u32,
 }
 
-/// All loads over these links, and what is left out because the link is too slow for it.
+/// All loads over these links, and the loads that are left out because the link is too slow.
 #[must_use]
 pub fn conditions(links: &[Option<String>], extent: Extent) -> (Vec<Condition>, Vec<String>) {
     let (mut all, mut left_out) = (Vec::new(), Vec::new());
@@ -43,7 +43,8 @@ pub fn conditions(links: &[Option<String>], extent: Extent) -> (Vec<Condition>, 
                 let Some(interval) = interval(items, rate) else {
                     if security.is_none() {
                         let link = link.as_deref().unwrap_or("loopback");
-                        left_out.push(format!("subscription of {items} items: more than {link} can carry"));
+                        left_out
+                            .push(format!("subscription of {items} items: exceeds the capacity of {link}"));
                     }
                     continue;
                 };
@@ -59,7 +60,7 @@ pub fn conditions(links: &[Option<String>], extent: Extent) -> (Vec<Condition>, 
     (all, left_out)
 }
 
-/// The shortest interval at which a subscription takes at most half of the link.
+/// The shortest interval at which a subscription uses at most half of the link.
 fn interval(items: u32, rate: Option<f64>) -> Option<f64> {
     let Some(rate) = rate else { return INTERVALS.first().copied() };
     let bits = f64::from(items) * VALUE * 8.0;
@@ -107,8 +108,8 @@ mod tests {
                 assert!(of(Kind::Subscribe, is_none) >= 3, "{link:?}");
             }
         }
-        assert_eq!(left_out, ["subscription of 10000 items: more than ppp-2m can carry"]);
-        // Without the loads that calibrate.
+        assert_eq!(left_out, ["subscription of 10000 items: exceeds the capacity of ppp-2m"]);
+        // Excluding the loads for calibration.
         let seconds = crate::scenario::seconds(&all);
         assert!(seconds < 210.0, "{seconds}");
         let slow = all.iter().find(|one| one.items == Some(1_000) && one.link.as_deref() == Some("ppp-2m"));

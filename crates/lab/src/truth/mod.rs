@@ -1,7 +1,7 @@
-//! How true the simulator is: the same loads measured and simulated.
+//! Accuracy of the simulator: the same loads measured and simulated.
 //!
-//! [`loads`] says what is measured: none of it had a part in calibrating the host profile. [`predict`] simulates a load as
-//! it was measured, [`outcome`] sets both side by side.
+//! [`loads`] defines the loads, none of which was used to calibrate the host profile. [`predict`] simulates a load as
+//! it was measured; [`outcome`] compares both.
 
 mod loads;
 mod outcome;

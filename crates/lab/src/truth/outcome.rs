@@ -1,4 +1,4 @@
-//! Measured and simulated side by side.
+//! Compares measured with simulated figures.
 
 use super::predict::{Predicted, histogram};
 use crate::figures::number;
@@ -18,7 +18,7 @@ pub struct Pair {
     pub load: String,
     /// The link.
     pub link: String,
-    /// Samples of the measurement.
+    /// Number of samples in the measurement.
     pub samples: u64,
     /// Mean, 99th percentile, CPU of the server and CPU of the load: measured, then simulated. Milliseconds and percent of a
     /// core.
@@ -27,7 +27,7 @@ pub struct Pair {
     pub repetitions: [Vec<f64>; 4],
 }
 
-/// What is compared, and how far the median may be off.
+/// The compared figures, and the maximum median error of each.
 const FIGURES: [(&str, Option<f64>); 4] = [
     ("mean", Some(0.10)),
     ("99th percentile", Some(0.15)),
@@ -38,15 +38,16 @@ const FIGURES: [(&str, Option<f64>); 4] = [
 /// The error of a figure over all loads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Error {
-    /// Which figure.
+    /// The figure.
     pub figure: &'static str,
     /// The median of the absolute relative errors.
     pub median: f64,
-    /// The median of the relative errors with their signs: how far off the simulator is on the whole.
+    /// The median of the signed relative errors: the systematic error.
     pub bias: f64,
-    /// Loads.
+    /// Number of loads.
     pub loads: usize,
-    /// By how much one more measurement of a load differs from the median of its others; `None` if no load was measured twice.
+    /// Median difference between one more measurement of a load and the median of its others; `None` if no load was
+    /// repeated.
     pub again: Option<f64>,
     /// The noise floor: the error of a perfect simulator, given how much repetitions differ.
     pub floor: Option<f64>,
@@ -77,7 +78,7 @@ pub fn evaluate(group: &Group<'_>, predicted: &Predicted) -> Option<Pair> {
     if summary.count == 0 {
         return None;
     }
-    // Other programs disturb single repetitions: the median of several does not follow them.
+    // The median: other programs disturb single repetitions.
     let each = |of: &dyn Fn(&Measurement) -> Option<f64>| -> Vec<f64> {
         group.valid.iter().filter_map(|one| of(one)).collect()
     };
@@ -113,7 +114,7 @@ pub(crate) fn shards_percent(measurement: &Measurement) -> f64 {
     measurement.threads_percent().filter(|(name, _)| is_shard(name)).map(|(_, percent)| percent).sum()
 }
 
-/// What tells a load from the others of its link.
+/// Label that distinguishes a load from others over its link.
 fn label(condition: &Condition) -> String {
     let security = if condition.security.is_none() { "" } else { ", encrypted" };
     match (condition.kind, condition.publishing_ms) {
@@ -124,7 +125,7 @@ fn label(condition: &Condition) -> String {
     }
 }
 
-/// The threads that serve connections are called `taktwerk-0` and so on. The one that writes the values is not simulated.
+/// Threads that serve connections are named `taktwerk-0` and so on. The thread that writes the values is not simulated.
 fn is_shard(thread: &str) -> bool {
     let number = thread.strip_prefix("taktwerk-");
     number.is_some_and(|number| number.parse::<u32>().is_ok())
@@ -158,10 +159,9 @@ impl Summary {
 pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
     let mut outcome = Outcome {
         id: "truth".to_owned(),
-        question: "How far is the simulator off?".to_owned(),
-        source:
-            "measured on this machine, and simulated with a host profile that no load of these had a part in"
-                .to_owned(),
+        question: "How accurate is the simulator?".to_owned(),
+        source: "measured on this machine, and simulated with a host profile calibrated with other loads"
+            .to_owned(),
         skipped,
         ..Outcome::default()
     };
@@ -192,7 +192,7 @@ pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
     }
     outcome.grids.push(grid);
     let summary = Summary::of(pairs);
-    let columns = ["figure", "absolute error %", "error %", "loads", "measured again ± %", "noise floor %"];
+    let columns = ["figure", "absolute error %", "error %", "loads", "repeatability ± %", "noise floor %"];
     let mut medians = Grid::new("Median over the loads", 1, &columns);
     let percent =
         |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0));
@@ -212,7 +212,7 @@ pub fn outcome(pairs: &[Pair], skipped: Vec<String>) -> Outcome {
         let error = summary.errors.iter().find(|error| error.figure == figure);
         outcome.finding(
             &format!("the median error of the {figure} is at most {:.0} %", most * 100.0),
-            // What no load has measured must not pass for a figure that is right.
+            // A figure without measurements must not count as accurate.
             Some(error.is_some_and(|error| error.median <= most)),
             error.map_or_else(
                 || "not measured".to_owned(),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_tell_what_a_perfect_simulator_would_be_off_by() {
+    fn the_noise_floor_follows_from_repetitions() {
         let mut twice = pair((10.0, 10.0));
         twice.repetitions[2] = vec![1.0, 1.0f64.exp()];
         let summary = Summary::of(&[twice, pair((10.0, 10.0))]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_load_has_measured_is_not_right() {
+    fn figures_without_measurements_fail() {
         let mut bare = pair((10.0, 10.0));
         bare.figures[2] = (0.0, 2.0);
         bare.figures[3] = (2.0, 2.0);

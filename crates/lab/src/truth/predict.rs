@@ -1,4 +1,4 @@
-//! A load of the laboratory, simulated as it was measured.
+//! Simulates a load of the laboratory as it was measured.
 
 use crate::measurement::Measurement;
 use crate::scenario::{Condition, CpuCondition, Kind};
@@ -8,35 +8,35 @@ use taktwerk_load::result::Figure;
 use taktwerk_model::HostProfile;
 use taktwerk_sim::scenario::{Progress, RunError, Scenario, run};
 
-/// Virtual time before counting: subscriptions have found their phase.
+/// Virtual time before the window, in publishing intervals, until the phases of subscriptions are distributed.
 const WARMUP_INTERVALS: f64 = 20.0;
-/// Virtual time that is counted, in publishing intervals; and at least, in seconds.
+/// Length of the window in publishing intervals, and its minimum in seconds.
 const COUNTED_INTERVALS: f64 = 40.0;
 const COUNTED_MIN_S: f64 = 4.0;
-/// Virtual time of requests that are only to tell what one costs.
+/// Virtual time of requests that only determine the cost of one answer.
 const SHORT: Duration = Duration::from_millis(200);
 /// The same for subscriptions, in publishing intervals.
 const SHORT_INTERVALS: u32 = 12;
 
-/// What the simulator says.
+/// Prediction of the simulator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Predicted {
     /// Mean of the round trips or delays, in milliseconds.
     pub mean_ms: f64,
     /// Their 99th percentile.
     pub p99_ms: f64,
-    /// The server's threads that serve connections, in percent of a core.
+    /// CPU of the server's threads that serve connections, in percent of a core.
     pub server_cpu_percent: f64,
-    /// The load, in percent of a core.
+    /// CPU of the load, in percent of a core.
     pub client_cpu_percent: f64,
     /// Answers or messages per second.
     pub answers_per_s: f64,
 }
 
-/// A load that gives no prediction.
+/// A load without a prediction.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PredictError {
-    /// The simulator does not know it.
+    /// The simulator does not support it.
     #[error(transparent)]
     Unsimulated(#[from] Unsimulated),
     /// The simulation failed.
@@ -44,8 +44,8 @@ pub enum PredictError {
     Run(#[from] RunError),
 }
 
-/// By how much an emulated link is later than asked for in each direction, as it was seen before the load: the emulator is a
-/// program that has to be woken for each packet. Zero without a link.
+/// Additional delay of an emulated link in each direction, as probed before the load. The emulator is a program that
+/// must be woken for each packet. Zero without a link.
 #[must_use]
 pub fn lateness(measurement: &Measurement) -> Duration {
     let (seen, asked) =
@@ -63,7 +63,7 @@ fn scenario(condition: &Condition, profile: &HostProfile, late: Duration) -> Res
     let interval = condition.publishing_ms.unwrap_or(100.0) / 1e3;
     scenario.warmup = Duration::from_secs_f64(interval * WARMUP_INTERVALS);
     scenario.measured = Duration::from_secs_f64((interval * COUNTED_INTERVALS).max(COUNTED_MIN_S));
-    // Server and load have a CPU each.
+    // Server and load have separate CPUs.
     let mut profile = profile.clone();
     profile.machine.cores = 1;
     if condition.link.is_some() {
@@ -73,18 +73,18 @@ fn scenario(condition: &Condition, profile: &HostProfile, late: Duration) -> Res
     Ok(scenario)
 }
 
-/// The emulator runs on the processor to which it delivers, right before the receiver does: the processor is awake by then. How
-/// long it takes to wake it is in the lateness of the link.
+/// The emulator runs on the receiver's processor just before the receiver, so the processor is already awake. The
+/// wake-up time is part of the link's lateness.
 fn behind_emulator(profile: HostProfile) -> HostProfile {
     let mut profile = profile.behind_emulator();
     profile.scheduler.wake_asleep = None;
     profile
 }
 
-/// Simulates a load. `report` is asked every now and then whether to go on.
+/// Simulates a load. `report` is called regularly and returns whether to continue.
 ///
 /// # Errors
-/// The simulator does not know the load, or the simulation fails.
+/// The simulator does not support the load, or the simulation fails.
 pub fn predict(
     condition: &Condition,
     profile: &HostProfile,
@@ -95,7 +95,7 @@ pub fn predict(
     simulate(&scenario(condition, profile, late)?, seed, report)
 }
 
-/// The same for as long as it takes to know what one answer costs.
+/// Simulates just long enough to determine the cost of one answer.
 pub(crate) fn predict_shortly(
     condition: &Condition,
     profile: &HostProfile,
@@ -129,7 +129,7 @@ fn simulate(
     })
 }
 
-/// The histogram of the measurements that is compared.
+/// Name of the measured histogram to compare with.
 pub(crate) fn histogram(kind: Kind) -> &'static str {
     if kind == Kind::Subscribe { "delivery" } else { "latency" }
 }
@@ -157,7 +157,7 @@ mod tests {
             predict(&find(kind, link), &profile.clone(), late, 1, &mut |_| true).unwrap()
         };
         let slow = predicted(Kind::Read, Some("ppp-2m"), 0);
-        // About 600 bytes there and 900 back at 2 Mbit/s.
+        // About 600 bytes one way and 900 bytes back at 2 Mbit/s.
         assert!((4.0..9.0).contains(&slow.mean_ms), "{slow:?}");
         let late = predicted(Kind::Read, Some("ppp-2m"), 10);
         assert!((late.mean_ms - slow.mean_ms - 20.0).abs() < 1.0, "{late:?}");
@@ -165,13 +165,13 @@ mod tests {
         assert!(values.mean_ms > 10.0 && values.server_cpu_percent == 0.0, "{values:?}");
         profile.server.insert("requests".into(), 1e6);
         let loopback = predict(&find(Kind::Read, None), &profile, Duration::ZERO, 1, &mut |_| true).unwrap();
-        // A millisecond of work, then five of rest.
+        // A millisecond of work, then five milliseconds of pause.
         assert!((1.0..1.2).contains(&loopback.mean_ms), "{loopback:?}");
         assert!((14.0..18.0).contains(&loopback.server_cpu_percent), "{loopback:?}");
     }
 
     #[test]
-    fn a_link_that_is_late_is_simulated_late() {
+    fn the_lateness_of_a_link_is_simulated() {
         let condition = conditions(&[None], Extent { window_s: 1.0, repetitions: 1 }).0.remove(0);
         let of = |document| lateness(&Measurement::from_document("truth", condition.clone(), 0, document));
         let probed = serde_json::json!({

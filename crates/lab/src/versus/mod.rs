@@ -1,10 +1,10 @@
-//! The figures that this project promises, measured against a peer in the same run.
+//! Compares this project's figures with a peer's in the same run.
 //!
 //! The same load generator (`taktwerk bench`) drives both servers; a bare TCP program gives the floor. Repetitions are
-//! interleaved, so that other load on the machine affects all sides alike. Medians are compared, and the interval of their
-//! ratio decides by the laboratory's one rule ([`statistics::within`](crate::statistics::within)).
+//! interleaved, so that other load on the machine affects all sides alike. Medians are compared. The confidence
+//! interval of their ratio decides, by the laboratory's rule ([`statistics::within`](crate::statistics::within)).
 //!
-//! - `figures`: what is measured and what must hold, one file per kind;
+//! - `figures`: the figures and their limits, one file per kind;
 //! - `stand`: the programs, where they run, and one measurement;
 //! - `samples`: repetitions by side and quantity; `row`: verdicts, the table and the JSON document.
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// The rows of PubSub: its peer takes minutes to build, so they are measured only when they are asked for.
+/// Id of the rows of PubSub. They are measured only on request, because their peer takes minutes to build.
 pub const PUBSUB: &str = "pubsub";
 
 /// Above this load average, other programs distort the figures.
@@ -35,11 +35,11 @@ pub const BUSY: f64 = 0.5;
 /// What to compare.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Short windows: does it work, not how good is it.
+    /// Short windows, to test the comparison itself.
     pub quick: bool,
-    /// Ids of the rows to measure; none means all but those of PubSub.
+    /// Ids of the rows to measure; empty means all except PubSub.
     pub rows: Vec<String>,
-    /// How often each side is measured.
+    /// Repetitions per side.
     pub repetitions: usize,
 }
 
@@ -47,16 +47,16 @@ impl Options {
     /// Checks the ids of the rows.
     ///
     /// # Errors
-    /// A sentence that names the first unknown id and the known ones.
+    /// A message with the first unknown id and the known ids.
     pub fn check(&self) -> Result<(), String> {
         let known: Vec<&str> = figures::all(self.quick).iter().map(|figure| figure.id()).collect();
         match self.rows.iter().find(|row| !known.contains(&row.as_str()) && *row != PUBSUB) {
-            Some(unknown) => Err(format!("there is no row {unknown:?}: the rows are {}", known.join(", "))),
+            Some(unknown) => Err(format!("unknown row {unknown:?}: the rows are {}", known.join(", "))),
             None => Ok(()),
         }
     }
 
-    /// Whether a row of PubSub is wanted.
+    /// Whether a row of PubSub is requested.
     #[must_use]
     pub fn wants_pubsub(&self) -> bool {
         self.rows.iter().any(|row| row.starts_with(PUBSUB))
@@ -69,21 +69,21 @@ impl Options {
     }
 }
 
-/// What happens during a comparison.
+/// Progress events.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A repetition begins.
     Repetition {
         /// The row.
         id: &'static str,
-        /// Who is measured.
+        /// The measured side.
         side: Side,
-        /// Which repetition, from 1 on.
+        /// Number of the repetition, starting at 1.
         at: usize,
-        /// How many there are.
+        /// Number of repetitions.
         of: usize,
     },
-    /// A step of a search, or a measurement that is tried again.
+    /// A step of a search, or a measurement that is repeated.
     Note(&'a str),
     /// A figure is complete: its rows, how long it took, and the document with all rows so far.
     Measured {
@@ -91,19 +91,19 @@ pub enum Event<'a> {
         rows: &'a [Row],
         /// The time it took.
         took: Duration,
-        /// Everything so far, to be kept in case the comparison is interrupted.
+        /// All rows so far, to be saved in case the comparison is interrupted.
         document: &'a Value,
     },
     /// A row is left out, with the reason.
     Skipped(&'static str, &'static str),
 }
 
-/// Who is told, and how the comparison is stopped.
+/// Progress callback and stop flag.
 #[derive(Clone)]
 pub struct Watch {
     /// Called for each event.
     pub tell: Arc<dyn Fn(Event<'_>) + Send + Sync>,
-    /// Ends the comparison as soon as it is set; the rows so far are kept.
+    /// Ends the comparison when set; the rows so far are kept.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
@@ -118,24 +118,24 @@ impl fmt::Debug for Watch {
 pub struct Comparison {
     /// In the order of measurement.
     pub rows: Vec<Row>,
-    /// The same for programs.
+    /// The rows as JSON.
     pub document: Value,
     /// Whether it was stopped before all rows were measured.
     pub stopped: bool,
 }
 
-/// The load average of the last minute; 0 if the system does not tell.
+/// The load average of the last minute; 0 if the system does not provide it.
 #[must_use]
 pub fn load_average() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
 }
 
-/// Measures all rows that are asked for.
+/// Measures all requested rows.
 ///
 /// # Errors
-/// If the machine has no two CPUs, the peer is not installed, or no certificates can be made. A row that cannot be measured
-/// is no error: it says so.
+/// If the machine has fewer than two CPUs, the peer is not installed, or creating certificates fails. A row that cannot
+/// be measured is not an error; it contains the reason.
 pub fn compare(programs: Programs, options: &Options, watch: Watch) -> Result<Comparison, VersusError> {
     let load = load_average();
     let stand = Stand::new(programs, watch.clone())?;
@@ -166,7 +166,7 @@ fn repeat(stand: &Stand, figure: &mut dyn Figure, repetitions: usize, watch: &Wa
     let mut samples = Samples::default();
     for repetition in 0..repetitions {
         let mut sides = figure.sides().to_vec();
-        // Alternate who goes first: the first after a pause meets a cooler machine.
+        // Alternate the order of the sides: the first after a pause runs on a cooler machine.
         if repetition % 2 == 1 {
             sides.reverse();
         }
@@ -182,7 +182,7 @@ fn repeat(stand: &Stand, figure: &mut dyn Figure, repetitions: usize, watch: &Wa
     Some(samples)
 }
 
-/// One measurement, tried again if it was invalid: another program may have taken the CPU for a moment.
+/// One measurement, repeated if it was invalid: another program may have used the CPU for a moment.
 fn measure(stand: &Stand, figure: &mut dyn Figure, side: Side, samples: &mut Samples) {
     const ATTEMPTS: usize = 3;
     for attempt in 1..=ATTEMPTS {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_chosen_by_id_and_pubsub_only_when_asked_for() {
+    fn rows_are_chosen_by_id_and_pubsub_only_on_request() {
         let unknown = options(&["nothing"]).check().unwrap_err();
         assert!(unknown.contains("read-rtt") && unknown.contains("pubsub-cpu"), "{unknown}");
         assert!(options(&["pubsub", "idle-rss"]).check().is_ok());
@@ -234,7 +234,7 @@ mod tests {
         };
         let watch = Watch { tell: Arc::new(|_| ()), stop: None };
         match compare(programs, &options(&["read-rtt"]), watch) {
-            // A machine with one CPU says that first.
+            // On a machine with one CPU, that error comes first.
             Err(VersusError::Cpus(_)) => {}
             Err(error) => assert!(error.to_string().contains("lab peers install open62541"), "{error}"),
             Ok(_) => panic!("there is no peer"),

@@ -1,4 +1,4 @@
-//! One figure of a comparison with its verdict, the table for people, and the document for programs.
+//! One figure of a comparison with its verdict, as a table row and as JSON.
 
 use super::samples::Samples;
 use crate::figures;
@@ -46,16 +46,16 @@ pub struct Row {
     floor: Option<f64>,
     ratio: Option<f64>,
     interval: Option<(f64, f64)>,
-    /// What must hold, in words; `None` in rows for information.
+    /// The limit in words; `None` in rows for information.
     required: Option<String>,
-    /// The verdict by the laboratory's one rule; `None` is open.
+    /// The verdict by the laboratory's rule; `None` if undecided.
     holds: Option<bool>,
     problems: Vec<String>,
     doubt: Option<&'static str>,
     samples: Value,
 }
 
-/// What must be true of a ratio.
+/// Limit of a ratio.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Required {
     AtMost(f64),
@@ -80,7 +80,7 @@ impl Required {
 }
 
 impl Row {
-    /// A row; its verdict is open until a requirement is given.
+    /// A row; undecided until a limit is set.
     pub(super) fn new(id: &'static str, what: impl Into<String>, unit: Unit) -> Self {
         Self {
             id,
@@ -105,7 +105,7 @@ impl Row {
         self
     }
 
-    /// Requires the ratio of two series' medians: `of` names what ours is divided by. The interval of the ratio decides.
+    /// Sets a limit for the ratio of two series' medians, judged by the interval of the ratio. `of` names the divisor.
     pub(super) fn ratio(mut self, ours: &[f64], other: &[f64], required: Required, of: &str) -> Self {
         if let Some((ratio, interval)) = median_ratio(ours, other) {
             self.ratio = Some(ratio);
@@ -116,13 +116,13 @@ impl Row {
         self
     }
 
-    /// Requires nothing.
+    /// Sets no limit.
     pub(super) fn for_information(mut self) -> Self {
         self.ratio = self.ours.zip(self.peer).map(|(ours, peer)| ours / peer);
         self
     }
 
-    /// Requires our own figure. The interval of its median decides.
+    /// Sets a limit for our own figure, judged by the interval of its median.
     pub(super) fn absolute(mut self, ours: &[f64], required: Required, shown: &str) -> Self {
         self.ratio = self.ours.zip(self.peer).map(|(ours, peer)| ours / peer);
         self.holds = median_ci95(ours).and_then(|interval| required.judge(interval));
@@ -130,14 +130,14 @@ impl Row {
         self
     }
 
-    /// Requires our own figure of a single measurement that is long enough to stand for itself.
+    /// Sets a limit for our own figure from a single long measurement.
     pub(super) fn once(mut self, required: Required, shown: &str) -> Self {
         self.holds = self.ours.and_then(|value| required.judge((value, value)));
         self.required = Some(shown.to_owned());
         self
     }
 
-    /// Requires that the figures can be believed.
+    /// Makes the row undecided if the figures are not credible.
     pub(super) fn and_only_if(mut self, is_credible: bool, otherwise: &'static str) -> Self {
         if !is_credible {
             self.doubt = Some(otherwise);
@@ -145,7 +145,7 @@ impl Row {
         self
     }
 
-    /// Adds what could not be measured: the verdict of a row with too few repetitions is open.
+    /// Adds failed measurements; a row with too few repetitions is undecided.
     pub(super) fn with_problems(mut self, samples: &Samples) -> Self {
         self.problems = samples.problems().iter().map(|(side, what)| format!("{side}: {what}")).collect();
         self.problems.extend(self.doubt.map(str::to_owned));
@@ -156,19 +156,19 @@ impl Row {
         self
     }
 
-    /// The verdict; `None` if it is open or nothing is required.
+    /// The verdict; `None` if it is undecided or there is no limit.
     #[must_use]
     pub fn holds(&self) -> Option<bool> {
         self.holds
     }
 
-    /// What went wrong while it was measured.
+    /// Problems during the measurement.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// Something is required, and the measurement does not tell whether it holds.
+    /// Whether there is a limit, but the measurement does not decide it.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.required.is_some() && self.holds.is_none()
@@ -201,7 +201,7 @@ impl Row {
     }
 }
 
-/// The interval at 95 % of a median: by bootstrap from four values on, or else of the mean.
+/// 95 % confidence interval of a median: by bootstrap from four values on, otherwise of the mean.
 fn median_ci95(values: &[f64]) -> Option<(f64, f64)> {
     const RESAMPLED: usize = 4;
     if values.len() < RESAMPLED {
@@ -210,10 +210,10 @@ fn median_ci95(values: &[f64]) -> Option<(f64, f64)> {
     bootstrap_ci95(values, &[1.0], |values, _| median(values))
 }
 
-/// The table, with what went wrong below it.
+/// The table, followed by the problems.
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
-    // PubSub is compared with several: the row says with whom.
+    // PubSub is compared with several peers; the row names them.
     let is_pubsub = rows.iter().any(|row| row.id.starts_with("pubsub"));
     let mut table = Table::new(&[
         ("what", Align::Left),
@@ -273,7 +273,7 @@ mod tests {
         let peer = [10.0, 10.1, 10.2, 10.3, 10.4];
         assert_eq!(row(&[1.0, 1.1, 1.0, 1.1, 1.0], &peer).holds(), Some(true));
         assert_eq!(row(&[3.0, 3.1, 3.0, 3.1, 3.0], &peer).holds(), Some(false));
-        // A ratio of about the limit: more repetitions are needed.
+        // The ratio is near the limit, so more repetitions are needed.
         let open = row(&[1.5, 2.5, 2.0, 1.8, 2.3], &peer);
         assert!(open.holds().is_none() && open.is_open());
         assert_eq!(row(&[1.0], &[10.0]).holds(), None, "one measurement decides nothing");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_measured_leaves_a_row_open() {
+    fn failed_measurements_leave_a_row_undecided() {
         let mut samples = Samples::default();
         let good = || row(&[1.0, 1.1, 1.0, 1.1, 1.0], &[10.0; 5]);
         assert_eq!(good().with_problems(&samples).holds(), Some(true));

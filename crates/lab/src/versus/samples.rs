@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Whose measurement it is.
+/// The measured side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// This project's server.
     Ours,
     /// The peer's server.
     Peer,
-    /// The bare program that does the same without a protocol.
+    /// A bare program that does the same without a protocol.
     Floor,
 }
 
@@ -41,7 +41,7 @@ impl Samples {
         self.values.entry((side, name)).or_default().push(value);
     }
 
-    /// Notes a repetition that could not be measured.
+    /// Records a failed repetition.
     pub(super) fn problem(&mut self, side: Side, what: String) {
         self.problems.push((side, what));
     }

@@ -1,4 +1,4 @@
-//! The programs that are compared, where they run, and one measurement with them.
+//! The compared programs, their CPUs, and single measurements with them.
 
 use super::samples::Side;
 use super::{Event, Watch};
@@ -12,27 +12,27 @@ use std::time::Duration;
 
 /// CPU of the servers.
 const SERVER_CPU: usize = 0;
-/// CPU of the load, unless a figure wants both on one.
+/// CPU of the load, unless a figure needs both on one CPU.
 const LOAD_CPU: usize = 1;
-/// A server with 400 000 nodes takes a while to start, the peer's above all.
+/// Start timeout: a server with 400 000 nodes is slow to start, especially the peer's.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Why something could not be measured.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VersusError {
     /// The peer is not installed.
     #[error("{0} does not exist: run `taktwerk lab peers install open62541`")]
     NoPeer(PathBuf),
-    /// A program is missing that only a checkout has.
+    /// A program is missing that can only be built in a checkout.
     #[error("{0} is missing: `cargo xtask versus` builds it")]
     NotHere(&'static str),
-    /// The machine is too small.
+    /// The machine has too few CPUs.
     #[error("server and load each need a CPU of their own, and this process may only use CPU {0}")]
     Cpus(CpuList),
     /// A program failed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A process could not be accounted for.
+    /// The resources of a process could not be read.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// A measurement ended with an error.
@@ -40,31 +40,31 @@ pub enum VersusError {
     Failed {
         /// The command line.
         line: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// What it said.
+        /// Its error output.
         stderr: String,
     },
-    /// The output has not what was looked for.
+    /// The output lacks a number.
     #[error("{line} printed no number at {pointer}")]
     Missing {
         /// The command line.
         line: String,
-        /// Where in the document.
+        /// JSON pointer of the number.
         pointer: String,
     },
-    /// The certificates that were just made cannot be listed.
+    /// The created certificates cannot be listed.
     #[error("cannot read {path}: {source}")]
     Folder {
-        /// Where they should be.
+        /// Their directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// Nothing holds, however little it is.
-    #[error("not even {least} signals hold, for the reasons above: that is no figure")]
+    /// No load is sustained.
+    #[error("no figure: not even {least} signals are sustained, for the reasons above")]
     Nothing {
-        /// What should hold at least.
+        /// The smallest load tried.
         least: usize,
     },
 }
@@ -77,14 +77,14 @@ pub(super) struct Secured {
     pub(super) encrypts: bool,
 }
 
-/// Where the programs lie that are compared.
+/// Paths of the compared programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// The `taktwerk` program: server and load generator.
     pub taktwerk: PathBuf,
-    /// The folder with the peer's programs and the TCP floor, as `interop/open62541/build.sh` makes it.
+    /// The directory with the peer's programs and the TCP floor, as built by `interop/open62541/build.sh`.
     pub peer: PathBuf,
-    /// A server with the library and nothing else.
+    /// A server with only the library.
     pub library: Option<PathBuf>,
     /// The benchmark that counts allocations.
     pub allocations: Option<PathBuf>,
@@ -92,17 +92,17 @@ pub struct Programs {
     pub cipher: Option<PathBuf>,
 }
 
-/// The programs, where they run, and certificates for them.
+/// The programs, their CPUs, and their certificates.
 pub(super) struct Stand {
     programs: Programs,
-    /// Certificates, made for this run.
+    /// Certificates created for this run.
     folder: PathBuf,
     watch: Watch,
 }
 
 impl Drop for Stand {
     fn drop(&mut self) {
-        // It lies among temporary files: what cannot be removed now is removed some day.
+        // The directory is temporary; if removing it fails, the system removes it later.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -121,11 +121,11 @@ impl Outcome {
     }
 }
 
-/// Kinds of keys that policies take.
+/// Kinds of keys for the policies.
 const KEYS: [&str; 4] = ["rsa2048", "p256", "p384", "ed25519"];
 
 impl Stand {
-    /// Checks the machine and makes certificates.
+    /// Checks the machine and creates certificates.
     pub(super) fn new(programs: Programs, watch: Watch) -> Result<Self, VersusError> {
         let allowed = CpuList::allowed();
         if ![SERVER_CPU, LOAD_CPU].iter().all(|cpu| allowed.cpus().contains(cpu)) {
@@ -145,12 +145,12 @@ impl Stand {
         &self.programs
     }
 
-    /// Tells whoever watches how a search goes on.
+    /// Reports progress of a search.
     pub(super) fn note(&self, text: &str) {
         (self.watch.tell)(Event::Note(text));
     }
 
-    /// Whether the measurement is to end.
+    /// Whether the comparison was stopped.
     pub(super) fn is_stopped(&self) -> bool {
         self.watch.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
@@ -164,7 +164,7 @@ impl Stand {
         Program::new(&self.programs.taktwerk)
     }
 
-    /// A program that only a checkout can build.
+    /// A program that can only be built in a checkout.
     fn optional(path: Option<&PathBuf>, what: &'static str) -> Result<Program, VersusError> {
         path.map(Program::new).ok_or(VersusError::NotHere(what))
     }
@@ -210,7 +210,7 @@ impl Stand {
         entries.map(|entry| entry.map(|entry| entry.path().display().to_string()).map_err(failed)).collect()
     }
 
-    /// Certificate and key of the peer as arguments of its programs.
+    /// Certificate and key of the peer, as arguments of its programs.
     fn peer_certificate(&self, store: &str, security: Secured) -> Result<Vec<String>, VersusError> {
         let key = match security.policy {
             policy if policy.starts_with("ECC_nistP384") => "p384",
@@ -226,7 +226,7 @@ impl Stand {
         Ok(arguments)
     }
 
-    /// A server of a side that offers this security and None, on its CPU or on all.
+    /// A server of a side that offers this security and None, on its CPU or on all CPUs.
     pub(super) fn secured_server(
         &self,
         side: Side,
@@ -245,7 +245,7 @@ impl Stand {
             .arg("--exit-with-stdin");
         if side != Side::Peer {
             program = program.arg("--pki").arg(self.folder.join("server").display());
-            // The peer's server offers None besides, too: both modes can be measured on one process.
+            // The peer's server also offers None, so both modes can be measured in one process.
             program = program.args(["--policy", "None"]);
             if let Some(security) = security {
                 program = program.args(["--policy", security.policy]);
@@ -260,7 +260,7 @@ impl Stand {
         self.serve(program)
     }
 
-    /// Our load generator with this security: beside the server on its CPU, or on the other one.
+    /// Our load generator with this security, on the server's CPU or on the other one.
     pub(super) fn secured_bench(
         &self,
         server: &Running,
@@ -325,7 +325,7 @@ impl Stand {
             .on(CpuList::single(SERVER_CPU))
     }
 
-    /// The same with values that tell when they were written.
+    /// Like [`Self::server`], with values that contain the time of their write.
     pub(super) fn server_with_times(
         &self,
         side: Side,
@@ -335,13 +335,13 @@ impl Stand {
         self.serve(self.server_program(side, signals, update_ms).args(["--signal-values", "time"]))
     }
 
-    /// A program that has our library and nothing else in it, as the peer's server has theirs.
+    /// A program with only our library, as the peer's server has only its library.
     pub(super) fn library_server(&self) -> Result<Running, VersusError> {
         let program = Self::optional(self.programs.library.as_ref(), "the example `minimal`")?;
         self.serve(program.on(CpuList::single(SERVER_CPU)))
     }
 
-    /// The load generator on its CPU against a server whose CPU time it accounts for.
+    /// The load generator on its CPU, measuring the CPU time of a server.
     pub(super) fn bench(
         &self,
         server: &Running,
@@ -380,7 +380,7 @@ impl Stand {
         self.measurement(&program, limit)
     }
 
-    /// Our publisher on the servers' CPU, its subscriber on the load's.
+    /// Our publisher on the servers' CPU, and its subscriber on the load's.
     pub(super) fn pubsub(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
         let program = self
             .taktwerk()
@@ -394,13 +394,13 @@ impl Stand {
         self.measurement(&program, limit)
     }
 
-    /// Stations of ours that publish to each other, all on the load's CPU.
+    /// Our stations, which publish to each other, all on the load's CPU.
     pub(super) fn stations(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
         let program = self.taktwerk().args(["bench", "pubsub"]).args(arguments).arg("--json");
         self.measurement(&program.on(CpuList::single(LOAD_CPU)), limit)
     }
 
-    /// The peer's publisher on the servers' CPU, with a socket on the load's that counts what comes.
+    /// The peer's publisher on the servers' CPU, and a socket on the load's CPU that counts datagrams.
     pub(super) fn peer_publisher(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
         let program = self
             .peer("o6-pubsub-bench")
@@ -412,7 +412,7 @@ impl Stand {
         self.measurement(&program, limit)
     }
 
-    /// Messages through mosquitto on the servers' CPU, from our clients on the load's.
+    /// Messages through mosquitto on the servers' CPU, from our clients on the load's CPU.
     pub(super) fn mosquitto(&self, arguments: &[&str], limit: Duration) -> Result<Outcome, VersusError> {
         let program = self
             .taktwerk()
@@ -452,7 +452,7 @@ impl Stand {
     }
 }
 
-/// A server's account once it has settled.
+/// Resource use of a server once it is constant.
 pub(super) fn settled(server: &Running) -> Result<Snapshot, VersusError> {
     std::thread::sleep(Duration::from_secs(1));
     Ok(Process::new(server.pid()).snapshot()?)

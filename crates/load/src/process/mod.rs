@@ -1,9 +1,9 @@
-//! What a process used, from `/proc/<pid>`.
+//! Resources used by a process, from `/proc/<pid>`.
 //!
-//! CPU time is that of the process's own clock, in nanoseconds, which goes on counting what threads have used that ended;
-//! its split into user and kernel time comes from `stat`, whose ticks are too coarse to be the total. Switches, moves and
-//! waiting are known of each thread that is there (`/proc/<pid>/task`): what a thread does between the first snapshot and its
-//! end is not in them, but it takes nothing away from the others either.
+//! CPU time is from the process's own clock in nanoseconds, which includes threads that have ended. Its split into user
+//! and kernel time is from `stat`, whose ticks are too coarse for the total. Context switches, migrations and waiting
+//! time are counted per existing thread (`/proc/<pid>/task`). They do not include what a thread does between the first
+//! snapshot and its end, but its end does not reduce the totals of other threads.
 
 mod parse;
 
@@ -17,12 +17,12 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The account of a process so far.
+/// Counters of a process at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
-    /// When it was taken, monotonic nanoseconds.
+    /// Time of the snapshot in monotonic nanoseconds.
     pub at: u64,
-    /// CPU time of all threads, also of those that have ended, nanoseconds.
+    /// CPU time of all threads, including those that have ended, in nanoseconds.
     pub cpu: u64,
     /// User time in clock ticks.
     pub user_ticks: u64,
@@ -30,30 +30,30 @@ pub struct Snapshot {
     pub system_ticks: u64,
     /// Memory in RAM, bytes.
     pub rss: u64,
-    /// Of that, memory that belongs to no file.
+    /// Part of it that is not backed by files.
     pub rss_anonymous: u64,
     /// The largest [`Self::rss`] so far.
     pub rss_peak: u64,
     /// Threads.
     pub threads: u64,
-    /// The threads that are there, by their ids.
+    /// The existing threads by id.
     each: BTreeMap<u32, Thread>,
 }
 
-/// What is counted for a thread as long as it lives.
+/// Counters of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Thread {
-    /// How often it went to sleep by itself.
+    /// Context switches because it waited.
     voluntary_switches: u64,
-    /// How often it was interrupted by others.
+    /// Context switches because it was preempted.
     involuntary_switches: u64,
-    /// How often it moved to another CPU; zero where the kernel does not tell.
+    /// Migrations to another CPU; zero if the kernel does not provide it.
     migrations: u64,
-    /// Time that it was ready to run and waited for a CPU, nanoseconds.
+    /// Time ready to run without a CPU, in nanoseconds.
     waiting: u64,
 }
 
-/// Nanoseconds that all threads of a process have run, and have been ready to run without a CPU.
+/// Total time of all threads on a CPU, and ready to run without a CPU, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turns {
     /// On a CPU.
@@ -63,7 +63,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// From an earlier look to this one.
+    /// Difference from an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -73,34 +73,34 @@ impl Turns {
     }
 }
 
-/// Why a process cannot be accounted for.
+/// Why the resources of a process cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// There is none with this id.
-    #[error("there is no process {pid}: it has ended or the id is wrong")]
+    /// The process does not exist.
+    #[error("no process {pid}: it has ended, or the id is wrong")]
     Gone {
         /// The id.
         pid: u32,
     },
     /// A file below `/proc` cannot be read.
-    #[error("cannot read {path}: {source}; another user's process needs the same user or root")]
+    #[error("cannot read {path}: {source}; for another user's process, run as that user or as root")]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A file below `/proc` has a form this program does not know.
-    #[error("cannot understand {path}: {source}")]
+    /// A file below `/proc` has an unknown format.
+    #[error("cannot parse {path}: {source}")]
     Parse {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: ParseProcError,
     },
 }
 
-/// A process to account for.
+/// A process to observe.
 #[derive(Debug, Clone, Copy)]
 pub struct Process {
     pid: u32,
@@ -119,16 +119,16 @@ impl Process {
         Self { pid: std::process::id() }
     }
 
-    /// Its id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// What its threads have run and waited so far: cheap enough to be asked for around every request.
+    /// Run and waiting time of its threads so far; cheap enough to read around every request.
     ///
     /// # Errors
-    /// If it has ended or may not be looked at.
+    /// If the process has ended, or reading is not permitted.
     pub fn turns(&self) -> Result<Turns, ProcessError> {
         let tasks = PathBuf::from(format!("/proc/{}/task", self.pid));
         let mut turns = Turns::default();
@@ -151,7 +151,7 @@ impl Process {
         Ok(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// CPU time of its threads so far in nanoseconds, summed up by their names.
+    /// CPU time of its threads so far in nanoseconds, summed by thread name.
     #[must_use]
     pub fn by_thread(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
@@ -172,10 +172,10 @@ impl Process {
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// Its account so far.
+    /// A snapshot of its counters.
     ///
     /// # Errors
-    /// If it has ended or may not be looked at.
+    /// If the process has ended, or reading is not permitted.
     pub fn snapshot(&self) -> Result<Snapshot, ProcessError> {
         let directory = PathBuf::from(format!("/proc/{}", self.pid));
         let stat: Stat = self.read(directory.join("stat"))?;
@@ -193,7 +193,7 @@ impl Process {
         let entries =
             fs::read_dir(&tasks).map_err(|source| self.failed(tasks.clone(), source))?.filter_map(Result::ok);
         for entry in entries {
-            // A thread that ends while the list is read is no error.
+            // A thread that ends while the list is read is not an error.
             let (Ok(times), Ok(status)) = (
                 self.read::<SchedStat>(entry.path().join("schedstat")),
                 self.read::<Status>(entry.path().join("status")),
@@ -228,24 +228,24 @@ impl Process {
     }
 }
 
-/// What a process used between two snapshots.
+/// Resources used by a process between two snapshots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Length of the window, seconds.
     pub seconds: f64,
     /// CPU time, seconds.
     pub cpu_s: f64,
-    /// Of that, outside the kernel. The split is good to about 10 ms.
+    /// Part of it in user mode. The split is accurate to about 10 ms.
     pub user_s: f64,
-    /// Of that, inside the kernel.
+    /// Part of it in kernel mode.
     pub system_s: f64,
     /// CPU use in percent of one core.
     pub cpu_percent: f64,
-    /// Context switches because a thread waited for something.
+    /// Context switches because a thread waited.
     pub voluntary_switches: u64,
-    /// Context switches because another thread was due.
+    /// Context switches because a thread was preempted.
     pub involuntary_switches: u64,
-    /// How often threads moved to another CPU.
+    /// Migrations of threads to another CPU.
     #[serde(default)]
     pub migrations: u64,
     /// Time ready to run but not running, seconds.
@@ -253,10 +253,10 @@ pub struct Usage {
     pub runqueue_wait_s: f64,
     /// Memory at the end, bytes.
     pub rss_bytes: u64,
-    /// How much it grew in the window, bytes.
+    /// Growth within the window in bytes.
     #[serde(default)]
     pub rss_growth_bytes: i64,
-    /// Memory at its highest, bytes.
+    /// Peak memory in bytes.
     #[serde(default)]
     pub rss_peak_bytes: u64,
     /// Threads at the end.
@@ -274,7 +274,7 @@ impl Usage {
         let system = to.system_ticks.saturating_sub(from.system_ticks) as f64;
         let user_share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
         let growth = i128::from(to.rss) - i128::from(from.rss);
-        // A thread that came meanwhile has done all of it meanwhile.
+        // All counters of a thread that started within the window belong to the window.
         let sum = |count: fn(&Thread) -> u64| -> u64 {
             let grown = |(id, thread)| count(thread).saturating_sub(from.each.get(id).map_or(0, count));
             to.each.iter().map(grown).sum()
@@ -323,9 +323,9 @@ mod tests {
         assert!(usage.rss_bytes > 100_000 && usage.voluntary_switches >= 1, "{usage:?}");
     }
 
-    /// Threads that do a server's handshakes end a while after them.
+    /// Threads for a server's handshakes end some time after them.
     #[test]
-    fn what_a_thread_has_used_that_ended_is_neither_lost_nor_taken_off() {
+    fn ended_threads_keep_their_cpu_time() {
         let work = || {
             let mut spent = 0u64;
             while crate::clock::thread_cpu() < 20_000_000 {
@@ -337,7 +337,7 @@ mod tests {
         let worked_before = std::thread::spawn(move || {
             work();
             told.send(()).unwrap();
-            // Until it is let go.
+            // Until the sender is dropped.
             let _ = receiver.recv();
         });
         ready.recv().unwrap();

@@ -1,10 +1,10 @@
-//! The text files of `/proc` (see proc(5)).
+//! Parses the text files of `/proc` (see proc(5)).
 
 use std::str::FromStr;
 
-/// A file of `/proc` is not as proc(5) describes it.
+/// A file of `/proc` differs from its description in proc(5).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is missing or no number")]
+#[error("{0} is missing or not a number")]
 pub struct ParseProcError(pub(super) &'static str);
 
 /// `/proc/<pid>/stat`.
@@ -17,13 +17,13 @@ pub(super) struct Stat {
 impl FromStr for Stat {
     type Err = ParseProcError;
     fn from_str(text: &str) -> Result<Self, ParseProcError> {
-        // The second field is the program's name in parentheses and may contain anything, also parentheses.
+        // The second field is the program's name in parentheses. It may contain any characters, including parentheses.
         let (_, rest) = text.rsplit_once(')').ok_or(ParseProcError("the name"))?;
         let mut fields = rest.split_ascii_whitespace();
         let mut number = |skip: usize, what: &'static str| {
             fields.nth(skip).and_then(|field| field.parse().ok()).ok_or(ParseProcError(what))
         };
-        // Fields 14 and 15; the first one after the name is field 3.
+        // Fields 14 and 15; the first field after the name is field 3.
         Ok(Self { user_ticks: number(11, "utime")?, system_ticks: number(0, "stime")? })
     }
 }
@@ -52,7 +52,7 @@ impl FromStr for SchedStat {
     }
 }
 
-/// `/proc/<pid>/task/<tid>/sched`, which kernels without scheduler debugging do not have.
+/// `/proc/<pid>/task/<tid>/sched`, which is missing in kernels without scheduler debugging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sched {
     pub(super) migrations: u64,

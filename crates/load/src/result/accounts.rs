@@ -1,4 +1,4 @@
-//! What generator, server and network used.
+//! Resources used by generator, server and network.
 
 use super::parts;
 use crate::observed::Observed;
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 
 parts!(Accounts);
 
-/// What was used within the window.
+/// Resources used within the window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Accounts {
     /// Length of the window, seconds.
     pub window_s: f64,
-    /// When it was opened, milliseconds since 1970: to be set beside what others recorded.
+    /// Start of the window in milliseconds since 1970, for comparison with other records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_unix_ms: Option<u64>,
-    /// What the whole processor used, joules by part; empty where it does not count.
+    /// Energy of the whole processor in joules, by part; empty without counters.
     #[serde(default)]
     pub energy_j: BTreeMap<String, f64>,
-    /// What went over the connections, if the kernel tells.
+    /// Bytes on the connections, if the kernel provides them.
     #[serde(default)]
     pub wire: Option<Wire>,
     /// The generator.
@@ -31,7 +31,7 @@ pub struct Accounts {
     pub server: Option<Server>,
 }
 
-/// What the generator used.
+/// Resources used by the generator.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Generator {
@@ -39,39 +39,39 @@ pub struct Generator {
     pub cpu_s: f64,
     /// CPU use in percent of one core.
     pub cpu_percent: f64,
-    /// Of it, what busy polling spent in vain, seconds; `None` if it never slept and did not count.
+    /// Part of it spent on busy polling without events, in seconds; `None` if it polled without counting.
     pub polling_s: Option<f64>,
     /// CPU time outside the kernel, seconds.
     pub user_s: f64,
     /// CPU time inside the kernel, seconds.
     pub system_s: f64,
-    /// Context switches because a thread waited for something.
+    /// Context switches because a thread waited.
     pub voluntary_switches: u64,
-    /// Context switches because another thread was due.
+    /// Context switches because a thread was preempted.
     pub involuntary_switches: u64,
     /// Time ready to run but not running, seconds.
     pub runqueue_wait_s: f64,
-    /// What all programs of the machine used together, percent of one core.
+    /// CPU use of all programs on the machine, in percent of one core.
     pub machine_percent: Option<f64>,
     /// Memory at the end, bytes.
     pub rss_bytes: u64,
-    /// The CPU conditions that it really had.
+    /// Its actual CPU conditions.
     pub conditions: Option<Observed>,
 }
 
-/// What the server used.
+/// Resources used by the server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// CPU time, switches and memory.
+    /// CPU time, context switches and memory.
     #[serde(flatten)]
     pub usage: Usage,
-    /// CPU time per unit of work, microseconds, under the name of the unit (`cpu_us_per_request`).
+    /// CPU time per unit of work in microseconds, named after the unit (`cpu_us_per_request`).
     #[serde(flatten)]
     pub per: Per,
-    /// CPU cycles, where the machine counts them.
+    /// CPU cycles, if the machine counts them.
     #[serde(default)]
     pub cycles: Option<u64>,
-    /// The CPU conditions that it really had.
+    /// Its actual CPU conditions.
     #[serde(default)]
     pub conditions: Option<Observed>,
     /// CPU use of its threads by name, percent of one core.
@@ -79,17 +79,17 @@ pub struct Server {
     pub threads_percent: BTreeMap<String, f64>,
 }
 
-/// Units of work and the cost of one.
+/// Declares units of work and the cost of one.
 macro_rules! units {
     ($($unit:ident $member:ident $name:literal),+ $(,)?) => {
-        /// What a server's CPU time is divided by.
+        /// The divisor of a server's CPU time.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Unit {
             $(#[doc = concat!("A ", $name, ".")] $unit,)+
         }
 
         impl Unit {
-            /// In words.
+            /// The name of the unit.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$unit => $name,)+ }
@@ -108,7 +108,7 @@ macro_rules! units {
         }
 
         impl Per {
-            /// Of all units.
+            /// The same cost for all units.
             pub(super) fn of_all(micros: f64) -> Self {
                 Self { $($member: Some(micros),)+ }
             }

@@ -1,14 +1,14 @@
-//! Figures by name: what reports, findings and comparisons take from documents.
+//! Names of figures that reports, findings and comparisons take from documents.
 
-/// A figure of a document, by its place in it.
+/// A figure of a document, identified by its path.
 ///
-/// Code names figures by these constants, so that a member of a part that is renamed is an error of a test here instead of a
-/// finding that vanishes. Names that users write (thresholds, `--metric`) are texts.
+/// Code uses these constants, so that renaming a member fails a test here instead of silently removing findings. Names
+/// given by users (thresholds, `--metric`) are text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Figure(&'static str);
 
 impl Figure {
-    /// Its place, such as `server.cpu_percent`.
+    /// Its path, such as `server.cpu_percent`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
@@ -21,16 +21,16 @@ impl core::fmt::Display for Figure {
     }
 }
 
-/// Declares the figures. Those of a sampler of the supply stand in no document: the report adds them.
+/// Declares the figures. Those of a current sensor are not in documents; the report adds them.
 macro_rules! figures {
     ($($name:ident $place:literal),+ $(,)?) => {
         impl Figure {
             $(#[doc = concat!("`", $place, "`")] pub const $name: Self = Self($place);)+
 
-            /// All of them.
+            /// All figures.
             pub(super) const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// All of them.
+            /// All figures.
             pub fn all() -> impl Iterator<Item = Self> + Clone {
                 Self::ALL.iter().copied()
             }

@@ -1,4 +1,4 @@
-//! Gateways: what they cost, and how late the values are that go through them.
+//! Loads of gateways: their cost, and the delay of values through them.
 
 use super::parts;
 use crate::latency::Summary;
@@ -10,10 +10,10 @@ parts!(Compared, Hanging, Polled, Relayed, Aggregated, Reconfigured);
 /// `bench gateway`: values of field devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Polled {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: PolledRequested,
-    /// Values that came.
+    /// Received values.
     pub values: u64,
     /// The same per second.
     pub values_per_s: f64,
@@ -21,13 +21,13 @@ pub struct Polled {
     pub read_per_s: f64,
     /// From the change of a register to the client.
     pub delay: Summary,
-    /// What the delay may be, microseconds: both intervals and an allowance.
+    /// Limit of the delay in microseconds: both intervals and an allowance.
     pub delay_limit_us: f64,
-    /// Whether the 99th percentile of the delay is within it.
+    /// Whether the 99th percentile of the delay is within the limit.
     pub p99_within_limit: bool,
 }
 
-/// What `bench gateway` was asked for.
+/// Parameters of `bench gateway`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolledRequested {
@@ -35,57 +35,57 @@ pub struct PolledRequested {
     pub devices: u32,
     /// Registers of each.
     pub registers: u16,
-    /// How often they are read, milliseconds.
+    /// Polling interval in milliseconds.
     pub poll_ms: f64,
     /// Publishing interval of the client, milliseconds.
     pub publishing_ms: f64,
-    /// Devices that do not answer the second time.
+    /// Devices that stop answering in the second measurement.
     pub hang: u32,
 }
 
-/// `bench gateway --hang`: the devices that answer, beside others that do not.
+/// `bench gateway --hang`: the answering devices, while others hang.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hanging {
     /// From the change of a register to the client.
     pub delay_while_others_hang: Summary,
 }
 
-/// `bench gateway --against`: gateways side by side.
+/// `bench gateway --against`: comparison of gateways.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: ComparedRequested,
     /// Each gateway with each number of devices.
     pub comparison: Vec<Contest>,
-    /// The largest load that each of the others holds.
+    /// The largest load that each other gateway sustains.
     #[serde(default)]
     pub alternatives: Vec<Alternative>,
-    /// What a value costs this program with all devices, divided by what it costs the best alternative.
+    /// Cost per value of this program with all devices, divided by that of the best alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ratio_to_best: Option<f64>,
-    /// Whether that is as little as was promised.
+    /// Whether the ratio is within its limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ratio_within_limit: Option<bool>,
 }
 
-/// What `bench gateway --against` was asked for.
+/// Parameters of `bench gateway --against`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ComparedRequested {
-    /// Most devices.
+    /// Maximum number of devices.
     pub devices: u32,
     /// Registers of each.
     pub registers: u16,
-    /// How often they are read, milliseconds.
+    /// Polling interval in milliseconds.
     pub poll_ms: f64,
     /// Publishing interval of the client, milliseconds.
     pub publishing_ms: f64,
     /// The other gateways.
     pub against: Vec<String>,
-    /// What a value may take to be in time, microseconds.
+    /// Limit of the delay for a value to be in time, in microseconds.
     pub delay_limit_us: f64,
-    /// The share of all changes that has to come in time.
+    /// Minimum share of changes that must arrive in time.
     pub share_in_time: f64,
 }
 
@@ -96,61 +96,61 @@ pub struct Contest {
     pub gateway: String,
     /// Its version.
     pub version: String,
-    /// How many devices it read.
+    /// Number of devices.
     pub devices: u32,
-    /// Whether it held the load.
+    /// Whether it sustained the load.
     pub holds: bool,
-    /// What was measured.
+    /// The measurement.
     #[serde(flatten)]
     pub measured: Option<Load>,
-    /// Why nothing was.
+    /// Why there is no measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a gateway did in a window.
+/// Results of a gateway in a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// Values that came per second.
+    /// Received values per second.
     pub values_per_s: f64,
-    /// Values that changed per second.
+    /// Changed values per second.
     pub changes_per_s: f64,
-    /// The share of the changes that came in time.
+    /// Share of changes that arrived in time.
     pub in_time: f64,
     /// From the change of a register to the client.
     pub delay: Summary,
     /// CPU use of the gateway in percent of one core.
     pub cpu_percent: Option<f64>,
-    /// Its CPU time for one value that came.
+    /// CPU time per received value.
     pub cpu_us_per_value: Option<f64>,
     /// Its memory at the end, bytes.
     pub rss_bytes: u64,
-    /// What a value costs it, divided by what one costs this program with as many devices.
+    /// Cost per value, divided by that of this program with the same number of devices.
     pub ratio: Option<f64>,
     /// Why the measurement is invalid, if it is.
     pub invalid: Option<Invalid>,
 }
 
-/// The largest load that a gateway holds.
+/// The largest load that a gateway sustains.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Alternative {
     /// Its name.
     pub gateway: String,
-    /// How many devices; 0 if it holds no load.
+    /// Number of devices; 0 if it sustains no load.
     pub devices: u32,
-    /// What it costs with these.
+    /// Its cost with that load.
     #[serde(flatten)]
     pub cost: Option<Cost>,
 }
 
-/// What a gateway costs at the largest load that it holds.
+/// Cost of a gateway at the largest load that it sustains.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Its version.
     pub version: String,
-    /// CPU time for one value.
+    /// CPU time per value.
     pub cpu_us_per_value: f64,
-    /// Divided by that of this program with as many devices.
+    /// Divided by that of this program with the same number of devices.
     pub ratio_same_load: Option<f64>,
     /// Divided by that of this program with all devices.
     pub ratio_all_devices: Option<f64>,
@@ -159,30 +159,30 @@ pub struct Cost {
 /// `bench gateway-mqtt`: messages of a broker.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Relayed {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: RelayedRequested,
-    /// Messages per second that the gateway took.
+    /// Messages per second that the gateway received.
     pub messages_per_s: f64,
     /// Messages per second that were published.
     pub published_per_s: f64,
-    /// Messages that the gateway did not take.
+    /// Messages that the gateway did not receive.
     pub lost: u64,
     /// CPU use of the broker in percent of one core, if it is known.
     pub broker_cpu_percent: Option<f64>,
-    /// Who took no more.
+    /// The bottleneck.
     pub limit_of_messages: LimitedBy,
     /// From the publisher to a plain subscriber of the broker.
     pub plain: Summary,
     /// From the publisher to a client of the gateway.
     pub delay: Summary,
-    /// By how much the 99th percentile of the second is longer, microseconds.
+    /// Increase of the 99th percentile by the gateway, in microseconds.
     pub added_p99_us: f64,
-    /// Whether that is as little as was promised.
+    /// Whether the increase is within its limit.
     pub p99_within_limit: bool,
 }
 
-/// What `bench gateway-mqtt` was asked for.
+/// Parameters of `bench gateway-mqtt`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RelayedRequested {
@@ -196,11 +196,11 @@ pub struct RelayedRequested {
     pub publishing_ms: f64,
 }
 
-/// Who sets the limit of messages.
+/// The bottleneck for messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// The broker and its publisher: the gateway took all, or enough.
+    /// Broker or publisher: the gateway received all messages, or enough.
     Broker,
     /// The gateway: messages are missing.
     #[default]
@@ -210,32 +210,32 @@ pub enum LimitedBy {
 /// `bench gateway-opcua`: values of other OPC UA servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Aggregated {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: AggregatedRequested,
-    /// Values that came to the clients.
+    /// Values received by the clients.
     pub values: u64,
     /// The same per second.
     pub values_per_s: f64,
     /// Values that change per second.
     pub changes_per_s: f64,
-    /// CPU use of one of the servers in percent of one core, with one client and no gateway.
+    /// CPU use of a server with one client and without the gateway in percent of one core, while the gateway is measured.
     pub source_cpu_percent_one_client: f64,
-    /// The same with the gateway.
+    /// Mean of the servers behind the gateway.
     pub source_cpu_percent_gateway: f64,
-    /// The second divided by the first.
+    /// Ratio of the two, with gateway to without.
     pub source_cpu_ratio: Option<f64>,
     /// From the write to the client, without a gateway.
     pub direct: Summary,
     /// From the write to the clients of the gateway.
     pub delay: Summary,
-    /// By how much the 99th percentile of the second is longer, microseconds.
+    /// Increase of the 99th percentile by the gateway, in microseconds.
     pub added_p99_us: f64,
-    /// Whether that is at most one publishing interval and an allowance.
+    /// Whether the increase is at most one publishing interval and an allowance.
     pub p99_within_limit: bool,
 }
 
-/// What `bench gateway-opcua` was asked for.
+/// Parameters of `bench gateway-opcua`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AggregatedRequested {
@@ -249,41 +249,41 @@ pub struct AggregatedRequested {
     pub publishing_ms: f64,
 }
 
-/// `bench gateway-apply`: a configuration that changes.
+/// `bench gateway-apply`: configuration changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reconfigured {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: ReconfiguredRequested,
-    /// How long it took to apply a configuration.
+    /// Time to apply a configuration.
     pub apply: Summary,
-    /// From the change of a register to the client, of tags that do not change, before a configuration is applied.
+    /// Delay from the change of a register to the client, for unchanged tags, before a configuration is applied.
     pub calm: Summary,
     /// The same while configurations are applied.
     pub during: Summary,
-    /// Values that came per second, before.
+    /// Received values per second before.
     pub calm_values_per_s: f64,
     /// The same while configurations are applied.
     pub during_values_per_s: f64,
     /// The 99th percentile of the delay while configurations are applied, divided by the one before.
     pub p99_ratio: f64,
-    /// Whether that is at most 2.
+    /// Whether the ratio is at most 2.
     pub p99_within_limit: bool,
 }
 
-/// What `bench gateway-apply` was asked for.
+/// Parameters of `bench gateway-apply`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReconfiguredRequested {
     /// Tags that each configuration changes.
     pub changed: u32,
-    /// How often one is applied.
+    /// Number of applied configurations.
     pub applies: u32,
     /// Devices whose tags do not change.
     pub devices: u32,
     /// Registers of each.
     pub registers: u16,
-    /// How often they are read, milliseconds.
+    /// Polling interval in milliseconds.
     pub poll_ms: f64,
     /// Publishing interval of the client, milliseconds.
     pub publishing_ms: f64,

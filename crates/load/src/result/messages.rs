@@ -1,4 +1,4 @@
-//! Messages without a server: PubSub, multicast and MQTT.
+//! Loads of messages without an OPC UA server: PubSub, multicast and MQTT.
 
 use super::parts;
 use crate::latency::Summary;
@@ -8,39 +8,39 @@ use serde::{Deserialize, Serialize};
 
 parts!(Brokered, Delivered, Drift, FanOut, Heard, Igmp, Published, Stations);
 
-/// Messages of a publisher as a subscriber had them.
+/// A subscriber's statistics of a publisher's messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delivered {
-    /// Change of a value to its arrival.
+    /// Time from the change of a value to its arrival.
     pub delivery: Summary,
-    /// Of it: until the cycle that carries the value.
+    /// Part of it until the cycle that carries the value.
     pub waiting: Summary,
-    /// Of it: until the message was ready.
+    /// Part of it until the message was ready.
     pub making: Summary,
-    /// Of it: until it arrived.
+    /// Part of it until the message arrived.
     pub transfer: Summary,
-    /// From message to message.
+    /// Time between messages.
     pub period_at_subscriber: Summary,
-    /// Messages that came and did not come.
+    /// Received and missing messages.
     pub received: Received,
     /// CPU use of the subscriber in percent of one core, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscriber_cpu_percent: Option<f64>,
 }
 
-/// Messages that came and did not come.
+/// Received and missing messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Received {
-    /// That came.
+    /// Received.
     pub messages: u64,
-    /// That are missing by their numbers.
+    /// Missing, by their sequence numbers.
     pub missing: u64,
-    /// Of writers that were not listened to.
+    /// Of other writers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_other_writers: Option<u64>,
 }
 
-/// How far a publisher's period is from the configured one, at the subscriber.
+/// Deviation of a publisher's period from the configured one, measured at the subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
     /// Parts per million.
@@ -49,12 +49,12 @@ pub struct Drift {
     pub mean_period_error_ns: f64,
 }
 
-/// Cycles that were later than a millisecond, by what made them late.
+/// Cycles that were more than a millisecond late, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Late {
     /// The timer.
     pub timer: u64,
-    /// Making the messages.
+    /// Encoding the messages.
     pub encode: u64,
     /// Sending them.
     pub send: u64,
@@ -63,7 +63,7 @@ pub struct Late {
 /// `bench pubsub`: our publisher, and a bare loop for comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: PublishedRequested,
     /// Length of the window, seconds.
@@ -72,7 +72,7 @@ pub struct Published {
     pub cycles: u64,
     /// Cycles missed.
     pub cycles_missed: u64,
-    /// Of them, because the publisher was busy.
+    /// Part of them because the publisher was busy.
     #[serde(default)]
     pub cycles_missed_busy: u64,
     /// Messages sent.
@@ -91,17 +91,17 @@ pub struct Published {
     pub signals_per_s: f64,
     /// CPU use of the publisher's thread in percent of one core.
     pub publisher_cpu_percent: f64,
-    /// CPU use of the process without the subscriber's thread: what a server's process is measured by.
+    /// CPU use of the process without the subscriber's thread, comparable with a server process.
     pub process_cpu_percent: f64,
     /// CPU time per value, nanoseconds.
     pub publisher_cpu_ns_per_signal: f64,
-    /// Due to sent.
+    /// Time from due to sent.
     pub lateness: Summary,
-    /// Making messages.
+    /// Time for encoding messages.
     pub encode: Summary,
-    /// Sending them.
+    /// Time for sending them.
     pub send: Summary,
-    /// Cycles that were late.
+    /// Late cycles.
     #[serde(default)]
     pub late: Late,
     /// CPU use of the bare loop.
@@ -110,21 +110,21 @@ pub struct Published {
     /// Cycles of the bare loop.
     #[serde(default)]
     pub bare_cycles: u64,
-    /// Cycles that it missed.
+    /// Cycles missed by the bare loop.
     #[serde(default)]
     pub bare_cycles_missed: u64,
-    /// Due to sent of the bare loop.
+    /// Time from due to sent for the bare loop.
     #[serde(default)]
     pub bare_lateness: Summary,
-    /// The publisher's lateness divided by the bare loop's, median.
+    /// The publisher's lateness divided by the bare loop's: median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_p50_ratio: Option<f64>,
-    /// The same of the 99th percentile.
+    /// The same for the 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_p99_ratio: Option<f64>,
 }
 
-/// What `bench pubsub` was asked for.
+/// Parameters of `bench pubsub`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PublishedRequested {
@@ -136,13 +136,13 @@ pub struct PublishedRequested {
     pub layout: Option<Layout>,
     /// Message security.
     pub security: Security,
-    /// Interval at which the value changes, milliseconds; `None` if it is new when it is sampled.
+    /// Interval at which the value changes in milliseconds; `None` if it is new in each cycle.
     pub update_ms: Option<f64>,
     /// Network interface.
     pub interface: String,
     /// How long to measure, seconds.
     pub duration_s: f64,
-    /// Turns of publisher and bare loop.
+    /// Number of turns of publisher and bare loop.
     pub rounds: u32,
     /// Real-time priority.
     pub fifo: Option<u8>,
@@ -180,30 +180,30 @@ impl From<MessageSecurity> for Security {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Receiver {
-    /// It never sleeps.
+    /// Never sleeps.
     Busy,
-    /// It sleeps until a message arrives.
+    /// Sleeps until a message arrives.
     Asleep,
-    /// It sleeps until shortly before a message is expected.
+    /// Sleeps until shortly before a message is expected.
     #[default]
     Expecting,
 }
 
-/// `bench pubsub --pattern listen`: what another publisher sends is in [`Delivered`].
+/// `bench pubsub --pattern listen`; the statistics of the received messages are in [`Delivered`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Heard {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: HeardRequested,
     /// Length of the window, seconds.
     pub window_s: f64,
 }
 
-/// What `bench pubsub --pattern listen` was asked for.
+/// Parameters of `bench pubsub --pattern listen`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeardRequested {
-    /// Who publishes: somebody else.
+    /// The pattern: another program publishes.
     pub pattern: Option<PubSubPattern>,
     /// The publisher's interval, milliseconds.
     pub interval_ms: f64,
@@ -220,26 +220,26 @@ pub struct HeardRequested {
 /// `bench pubsub --pattern round-trip` and `fan`: messages between stations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stations {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: StationsRequested,
     /// Length of the window, seconds.
     pub window_s: f64,
-    /// Messages or transactions begun.
+    /// Messages or transactions started.
     pub asked: u64,
-    /// Messages that did not come.
+    /// Messages that did not arrive.
     pub missing: u64,
-    /// Bytes by the names that they have for TCP.
+    /// Bytes on the wire, with the same names as for TCP.
     pub wire: Datagrams,
     /// CPU time of all stations.
     pub generator: Crew,
 }
 
-/// What `bench pubsub --pattern round-trip` and `fan` were asked for.
+/// Parameters of `bench pubsub --pattern round-trip` and `fan`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StationsRequested {
-    /// Who answers.
+    /// The communication pattern.
     pub pattern: Option<PubSubPattern>,
     /// Stations.
     pub clients: u32,
@@ -253,12 +253,12 @@ pub struct StationsRequested {
     pub warmup_s: f64,
 }
 
-/// Bytes in datagrams, by the names of [`crate::wire::Wire`]. Nothing is measured here but the lengths of the datagrams.
+/// Bytes in datagrams, with the names of [`crate::wire::Wire`]. Only the lengths of the datagrams are measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datagrams {
     /// Bytes of UADP.
     pub payload_out_bytes: u64,
-    /// None: datagrams go one way.
+    /// Always 0: datagrams have one direction.
     pub payload_in_bytes: u64,
     /// Datagrams.
     pub frames: u64,
@@ -266,30 +266,30 @@ pub struct Datagrams {
     pub tcp_ip_bytes: u64,
     /// Bytes of Ethernet.
     pub ethernet_bytes: u64,
-    /// All of them.
+    /// Sum of all bytes.
     pub total_bytes: u64,
 }
 
-/// What the threads of a load used together.
+/// Resources used by the threads of a load together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Crew {
     /// CPU time, seconds.
     pub cpu_s: f64,
 }
 
-/// `bench igmp`: packets at a socket that has joined a group, and at one that has not.
+/// `bench igmp`: packets at a host that joined a group, and at one that did not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Igmp {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: IgmpRequested,
     /// With IGMP snooping.
     pub snooping: Multicast,
-    /// Without.
+    /// Without IGMP snooping.
     pub flooding: Multicast,
 }
 
-/// What `bench igmp` was asked for.
+/// Parameters of `bench igmp`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IgmpRequested {
@@ -302,31 +302,31 @@ pub struct IgmpRequested {
 /// Packets of a multicast group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Multicast {
-    /// Messages that left.
+    /// Messages sent.
     pub messages_sent: u64,
-    /// Messages that the subscriber had.
+    /// Messages received by the subscriber.
     pub messages_heard: u64,
-    /// Packets of any kind at the interface that has joined.
+    /// Packets of any kind at the interface of the joined host.
     pub packets_at_joined: u64,
-    /// Packets of any kind at the other.
+    /// Packets of any kind at the interface of the other host.
     pub packets_at_unjoined: u64,
-    /// Those in percent of the messages.
+    /// The latter in percent of the messages.
     pub unjoined_percent: f64,
 }
 
 /// `bench mqtt`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Brokered {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: BrokeredRequested,
     /// Messages sent.
     pub sent: u64,
     /// Messages that were due.
     pub due: u64,
-    /// Messages or transactions that came back.
+    /// Messages or transactions that returned.
     pub messages: u64,
-    /// Messages that did not.
+    /// Messages that did not return.
     pub missing: u64,
     /// Bytes of MQTT received.
     pub mqtt_bytes_received: u64,
@@ -340,11 +340,11 @@ pub struct Brokered {
     pub per_second: Option<f64>,
 }
 
-/// What `bench mqtt` was asked for.
+/// Parameters of `bench mqtt`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BrokeredRequested {
-    /// Who answers.
+    /// The communication pattern.
     pub pattern: Option<MqttPattern>,
     /// Clients.
     pub clients: u32,
@@ -366,11 +366,11 @@ pub struct BrokeredRequested {
     pub warmup_s: f64,
 }
 
-/// With `--pattern fan` over MQTT: how long until the receivers had a message.
+/// `bench mqtt --pattern fan`: time until the receivers had a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct FanOut {
-    /// Each.
+    /// Each receiver.
     pub fan_out_each: Summary,
-    /// The last.
+    /// The last receiver.
     pub fan_out_last: Summary,
 }

@@ -1,10 +1,10 @@
-//! The result of a load as a document: written by the generators, read by the laboratory, its reports and the comparison with
-//! peers.
+//! The result of a load as a document. Generators write it; the laboratory, its reports, and the comparison with peers
+//! read it.
 //!
-//! A document is one JSON object. Each [`Part`] is a type that owns some of its members: the [`Head`], the [`Accounts`] of the
-//! programs, the [`Ending`], and a part for each kind of load. A part reads only its own members, so that documents with
-//! members of other versions can be read. Members that came later, or that not all documents have, are `Option`s or have a
-//! default; all others must be there: a document without them is an error that names the member, not a figure of zero.
+//! A document is one JSON object. Each [`Part`] is a type that owns some of its members: the [`Head`], the [`Accounts`]
+//! of the programs, the [`Ending`], and a part for each kind of load. A part reads only its own members, so that
+//! documents of other versions can be read. Members that were added later or are not in all documents are `Option`s or
+//! have a default. All others are required: if one is missing, the error names it.
 
 mod accounts;
 mod figure;
@@ -50,7 +50,7 @@ use std::collections::BTreeMap;
 /// Some members of a document.
 pub trait Part: Serialize + DeserializeOwned {}
 
-/// Declares types to be parts.
+/// Declares types as parts.
 macro_rules! parts {
     ($($name:ty),+ $(,)?) => { $(impl $crate::result::Part for $name {})+ };
 }
@@ -58,7 +58,7 @@ use parts;
 
 parts!(Head, Ending, Histograms);
 
-/// Who measured what where.
+/// Program, load, target and machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// The program.
@@ -67,16 +67,16 @@ pub struct Head {
     pub version: String,
     /// The kind of load, as on the command line.
     pub command: String,
-    /// What was measured: a server's endpoint, an address, the name of a broker.
+    /// The target: a server's endpoint, an address, or the name of a broker.
     pub url: String,
     /// The machine of the generator.
     pub machine: Machine,
 }
 
-/// A reason why a measurement is worth nothing, with its figures and in words.
+/// A reason why a measurement is invalid, with its figures and in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The reason with its figures; `None` for one that this version does not know.
+    /// The reason with its figures; `None` if this version does not know it.
     #[serde(flatten)]
     pub reason: Option<Invalid>,
     /// In words.
@@ -90,21 +90,21 @@ impl From<&Invalid> for Reason {
     }
 }
 
-/// How a measurement ended.
+/// Validity of a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ending {
-    /// Whether it counts.
+    /// Whether it is valid.
     #[serde(default)]
     pub valid: bool,
-    /// Why not.
+    /// Why it is invalid.
     #[serde(default)]
     pub invalid: Vec<Reason>,
-    /// Whether somebody ended it.
+    /// Whether a user stopped it.
     #[serde(default)]
     pub interrupted: bool,
 }
 
-/// Whole distributions by name, in HdrHistogram's compressed V2 form and base64: nothing is lost.
+/// Complete distributions by name, in HdrHistogram's lossless compressed V2 form and base64.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histograms {
     /// By name.
@@ -118,7 +118,7 @@ impl Histograms {
         self.histograms.insert(name.to_owned(), BASE64_STANDARD.encode(times.to_bytes()));
     }
 
-    /// All that can be read.
+    /// All distributions that can be decoded.
     #[must_use]
     pub fn times(&self) -> BTreeMap<String, Times> {
         let times = |text: &String| Times::from_bytes(&BASE64_STANDARD.decode(text).ok()?);
@@ -128,7 +128,7 @@ impl Histograms {
 
 /// A part that cannot be read from a document.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the result: {0}. Was it written by another version?")]
+#[error("cannot read the result: {0}. It may have been written by another version")]
 pub struct ResultError(#[from] serde_json::Error);
 
 /// A result.
@@ -137,7 +137,7 @@ pub struct ResultError(#[from] serde_json::Error);
 pub struct Document(Map<String, Value>);
 
 impl Document {
-    /// What a program printed, or a file holds.
+    /// Parses the output of a program or the content of a file.
     ///
     /// # Errors
     /// If it is not a JSON object.
@@ -145,15 +145,15 @@ impl Document {
         Ok(serde_json::from_slice(json)?)
     }
 
-    /// Adds the members of a part, in place of those that have their names.
+    /// Adds the members of a part; replaces existing members with the same names.
     pub fn add(&mut self, part: &impl Part) {
-        // Parts are structures with names for keys, which always serialize to an object.
+        // Parts are structures, which always serialize to an object.
         if let Ok(Value::Object(members)) = serde_json::to_value(part) {
             self.0.extend(members);
         }
     }
 
-    /// Adds one member that no part owns.
+    /// Adds a member that belongs to no part.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }
@@ -161,20 +161,19 @@ impl Document {
     /// Reads a part.
     ///
     /// # Errors
-    /// Names the member that is missing or of another type.
+    /// The member that is missing or has the wrong type.
     pub fn part<P: Part>(&self) -> Result<P, ResultError> {
         Ok(P::deserialize(&self.0)?)
     }
 
-    /// Takes the distributions out of it, which are most of its bytes.
+    /// Removes and returns the distributions, which are most of its bytes.
     pub fn take_histograms(&mut self) -> BTreeMap<String, Times> {
         let histograms = self.part::<Histograms>().unwrap_or_default();
         self.0.remove("histograms");
         histograms.times()
     }
 
-    /// All numbers by their place, such as `server.cpu_percent`; what is true or false is 1 or 0. Without those of the machine,
-    /// which are no figures.
+    /// All numbers by path, such as `server.cpu_percent`; booleans are 1 or 0. Excludes the description of the machine.
     #[must_use]
     pub fn figures(&self) -> BTreeMap<String, f64> {
         let mut figures = BTreeMap::new();
@@ -191,7 +190,7 @@ impl Document {
     }
 }
 
-/// Tests write documents as JSON.
+/// For tests, which write documents as JSON.
 impl From<Value> for Document {
     fn from(value: Value) -> Self {
         match value {

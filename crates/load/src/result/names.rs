@@ -1,15 +1,15 @@
-//! The names of figures that documents can have: what users name is looked at before anything is measured.
+//! The names of all figures in documents, to validate names given by users before measuring.
 
 use super::*;
 use crate::latency::Summary;
 use std::collections::BTreeSet;
 use taktwerk_explain::nearest;
 
-/// Members whose names documents choose themselves, or that say what was asked for.
+/// Members with free names, or with requested parameters.
 const OPEN: [&str; 6] =
     ["requested.", "revised.", "link.", "energy_j.", "server.threads_percent.", "server.conditions."];
 
-/// What is wrong with the name of a figure, and what would be right; `None` if a document can have it.
+/// What is wrong with the name of a figure and how to correct it; `None` if documents can have it.
 #[must_use]
 pub fn unknown_figure(name: &str) -> Option<String> {
     if OPEN.iter().any(|prefix| name.starts_with(prefix)) {
@@ -31,7 +31,7 @@ pub fn unknown_figure(name: &str) -> Option<String> {
     Some(format!("there is no figure {name:?}; {hint}"))
 }
 
-/// A document with all members of the parts that loads of scenarios write.
+/// A document with all members of the parts that scenarios can produce.
 pub(super) fn whole() -> Document {
     let summary = Summary { count: 1, ..Summary::default() };
     let times = Latencies { corrected: Some(summary), uncorrected: summary, lateness: Some(summary) };
@@ -39,7 +39,7 @@ pub(super) fn whole() -> Document {
     let per = Per::of_all(1.0);
     let server = Server { per, cycles: Some(1), ..Server::default() };
     let mut document = Document::default();
-    // Before the accounts, some members of which they have in another form.
+    // Must be added before the accounts, which have some of its members in another form.
     document.add(&Stations::default());
     document.add(&Accounts {
         started_unix_ms: Some(1),

@@ -1,4 +1,4 @@
-//! Requests and answers, sessions, and writes within the server.
+//! Results of requests, sessions, and writes within the server.
 
 use super::parts;
 use crate::latency::{Latency, Summary};
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 parts!(Answered, Requests, Sessions, Probed, Updates);
 
-/// Latencies of a load with a schedule, or of a closed loop without one.
+/// Latencies of a load, with or without a schedule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
     /// From the scheduled send time; `None` without a schedule.
     pub corrected: Option<Summary>,
     /// From the real send time.
     pub uncorrected: Summary,
-    /// How late the generator sent; `None` without a schedule.
+    /// Lateness of the generator; `None` without a schedule.
     #[serde(default)]
     pub lateness: Option<Summary>,
 }
 
 impl Latencies {
-    /// Of samples.
+    /// From samples.
     #[must_use]
     pub fn new(latency: &Latency, is_scheduled: bool) -> Self {
         Self {
@@ -31,10 +31,10 @@ impl Latencies {
     }
 }
 
-/// How long answers took, of every load that asks for them.
+/// Latencies and unanswered requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
-    /// The times.
+    /// Latencies.
     pub latency: Latencies,
     /// Requests without an answer.
     #[serde(default)]
@@ -44,15 +44,15 @@ pub struct Answered {
 /// `bench read`, `write` and `browse`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: RequestsRequested,
-    /// Nodes that were found.
+    /// Number of nodes found.
     #[serde(default)]
     pub nodes: usize,
     /// Requests sent within the window.
     pub sent: u64,
-    /// Requests that were due within it; the same without a schedule.
+    /// Requests scheduled within the window; equal to `sent` without a schedule.
     pub due: u64,
     /// Requests answered, of those sent in the window.
     pub requests: u64,
@@ -63,7 +63,7 @@ pub struct Requests {
     /// Connections that were lost.
     #[serde(default)]
     pub connections_lost: usize,
-    /// How often all clients have renewed their keys, if that was counted.
+    /// Number of key renewals over all clients, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_renewals: Option<u64>,
     /// Answers per second; `None` if the window was not closed.
@@ -71,7 +71,7 @@ pub struct Requests {
     pub per_second: Option<f64>,
 }
 
-/// What `bench read`, `write` and `browse` were asked for.
+/// Parameters of `bench read`, `write` and `browse`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestsRequested {
@@ -87,14 +87,14 @@ pub struct RequestsRequested {
     pub warmup_s: f64,
     /// Nodes per request.
     pub batch: u32,
-    /// Whether each request waits for the answer to the one before.
+    /// Whether each request waits for the previous answer.
     pub closed: bool,
 }
 
 /// `bench connect`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: SessionsRequested,
     /// Sessions opened.
@@ -103,15 +103,15 @@ pub struct Sessions {
     pub failed: u64,
     /// Sessions per second.
     pub per_second: f64,
-    /// How long closing them took.
+    /// Time to close them.
     pub closing: Summary,
 }
 
-/// What `bench connect` was asked for.
+/// Parameters of `bench connect`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionsRequested {
-    /// Sessions that are being opened at a time.
+    /// Maximum number of sessions being opened at the same time.
     pub concurrency: u32,
     /// Sessions per second of a schedule.
     pub rate: Option<f64>,
@@ -126,7 +126,7 @@ pub struct SessionsRequested {
 /// `bench probe`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probed {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: ProbedRequested,
     /// Requests sent.
@@ -141,14 +141,14 @@ pub struct Probed {
     /// Connections that were lost.
     #[serde(default)]
     pub connections_lost: usize,
-    /// Each request with what happened meanwhile.
+    /// Each request with the events during it.
     pub samples: Vec<Sample>,
     /// Slow answers with their causes.
     #[serde(default)]
     pub slow: Vec<Slow>,
 }
 
-/// What `bench probe` was asked for.
+/// Parameters of `bench probe`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProbedRequested {
@@ -158,27 +158,27 @@ pub struct ProbedRequested {
     pub count: u64,
     /// Nodes per request.
     pub batch: u32,
-    /// From which multiple of the fastest answer on one is slow.
+    /// Answers are slow from this multiple of the fastest.
     pub slow: f64,
 }
 
 /// `bench update`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Updates {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: UpdatesRequested,
-    /// How long writing all signals took.
+    /// Time to write all signals.
     pub run_span: Summary,
 }
 
-/// What `bench update` was asked for.
+/// Parameters of `bench update`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UpdatesRequested {
     /// Signals of each cycle.
     pub signals: u32,
-    /// Threads that share them.
+    /// Number of threads that share them.
     pub threads: u32,
     /// Cycles.
     pub count: u64,

@@ -1,4 +1,4 @@
-//! Subscriptions, and values that come back by them.
+//! Results of subscriptions, and of values that return through them.
 
 use super::parts;
 use crate::latency::Summary;
@@ -8,26 +8,26 @@ use taktwerk_model::figures;
 
 parts!(Subscribed, Stalled, Returned, RoundTrips, Transactions);
 
-/// The smallest and largest of revised values.
+/// Minimum and maximum of revised values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Extent {
-    /// The smallest.
+    /// Minimum.
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Extent {
-    /// Makes room for another value.
+    /// Extends the range by a value.
     pub fn widen(extent: &mut Option<Self>, value: f64) {
         let old = extent.unwrap_or(Self { min: value, max: value });
         *extent = Some(Self { min: old.min.min(value), max: old.max.max(value) });
     }
 
-    /// In words; a dash if no value came.
+    /// Formats the range; a dash without values.
     #[must_use]
     pub fn show(extent: Option<Self>, unit: &str) -> String {
-        // Most are whole numbers, and nobody asks for a queue of 1.00.
+        // Most are whole numbers, which need no decimals.
         let number = |value: f64| {
             if value.fract() == 0.0 { figures::thousands(value as i64) } else { figures::number(value) }
         };
@@ -39,7 +39,7 @@ impl Extent {
     }
 }
 
-/// What the server made of the requested parameters.
+/// The parameters revised by the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Revised {
@@ -52,7 +52,7 @@ pub struct Revised {
 }
 
 impl Revised {
-    /// The longest publishing and the longest sampling interval that the server chose, milliseconds.
+    /// The longest revised publishing and sampling interval, in milliseconds.
     #[must_use]
     pub fn longest_ms(&self) -> [Option<f64>; 2] {
         [self.publishing_ms, self.sampling_ms].map(|extent| extent.map(|extent| extent.max))
@@ -62,13 +62,13 @@ impl Revised {
 /// `bench subscribe`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subscribed {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: SubscribedRequested,
-    /// What the server made of it.
+    /// The parameters revised by the server.
     #[serde(default)]
     pub revised: Revised,
-    /// Nodes that were found.
+    /// Number of nodes found.
     #[serde(default)]
     pub nodes: usize,
     /// Values received in the window.
@@ -78,27 +78,27 @@ pub struct Subscribed {
     /// Messages with values.
     #[serde(default)]
     pub messages: u64,
-    /// Messages that are missing by their sequence numbers.
+    /// Missing messages, by sequence number.
     pub lost_messages: u64,
-    /// Whether the load became steady, if that was waited for.
+    /// Whether the load became steady; `None` if this was not awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<bool>,
     /// Clients whose next message was overdue at the end.
     #[serde(default)]
     pub waiting_at_end: usize,
-    /// Source timestamp to the application.
+    /// From the source timestamp to the application.
     #[serde(default)]
     pub delivery: Summary,
-    /// Source timestamps tell when the server sampled, not when values were written.
+    /// Whether source timestamps are the time of sampling, not of writing.
     #[serde(default)]
     pub source_timestamps_made_when_sampled: bool,
-    /// Write to the application, if values tell of their writes.
+    /// From the write to the application, if values contain their time of writing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Summary>,
-    /// Write to source timestamp.
+    /// From the write to the source timestamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_to_source_timestamp: Option<Summary>,
-    /// Values that do not tell of their writes.
+    /// Values without a time of writing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values_without_time: Option<u64>,
     /// Time between two messages of a client.
@@ -106,16 +106,16 @@ pub struct Subscribed {
     /// Messages whose PublishTime is null.
     #[serde(default)]
     pub unstamped_messages: u64,
-    /// PublishTime to the application; `None` of a server that sends none.
+    /// From the PublishTime to the application; `None` if the server sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<Summary>,
-    /// What each item received.
+    /// Values received per item.
     pub progress: ProgressSummary,
     /// Connections that were lost.
     pub connections_lost: usize,
 }
 
-/// What `bench subscribe` was asked for.
+/// Parameters of `bench subscribe`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubscribedRequested {
@@ -129,7 +129,7 @@ pub struct SubscribedRequested {
     pub sampling_ms: f64,
     /// Queue size of each item.
     pub queue: u32,
-    /// Interval at which each value changes, milliseconds, if it was told.
+    /// Interval at which each value changes in milliseconds, if given.
     pub update_ms: Option<f64>,
     /// How long to measure, seconds.
     pub duration_s: f64,
@@ -139,29 +139,29 @@ pub struct SubscribedRequested {
     pub heavy: Option<u32>,
     /// Whether that client stops reading.
     pub stall: bool,
-    /// Whether values tell when they were written.
+    /// Whether values contain their time of writing.
     pub time_in_value: bool,
 }
 
 /// `bench subscribe --stall`: a load in which a client stops reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stalled {
-    /// The same as [`Subscribed::delivery`] before it does.
+    /// Like [`Subscribed::delivery`], before the client stops reading.
     pub delivery_before_stall: Summary,
 }
 
-/// `bench roundtrip` and `fan` with a server: their times are [`RoundTrips`] or [`Transactions`].
+/// `bench roundtrip` and `fan` with a server; their times are [`RoundTrips`] or [`Transactions`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Returned {
-    /// What was asked for.
+    /// Requested parameters.
     #[serde(default)]
     pub requested: ReturnedRequested,
-    /// The publishing interval that the server chose, milliseconds.
+    /// The publishing interval revised by the server, in milliseconds.
     #[serde(default)]
     pub revised_publishing_ms: f64,
 }
 
-/// What `bench roundtrip` and `fan` were asked for.
+/// Parameters of `bench roundtrip` and `fan`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReturnedRequested {
@@ -180,7 +180,7 @@ pub struct ReturnedRequested {
 /// `bench roundtrip`, also over PubSub and MQTT.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundTrips {
-    /// A value there and back.
+    /// Round trip of a value.
     pub roundtrip: Summary,
 }
 

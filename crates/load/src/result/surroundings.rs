@@ -1,15 +1,15 @@
-//! What the laboratory adds to a document: where the load was run.
+//! What the laboratory adds to a document: isolation and link of the load.
 
 use super::parts;
 use serde::{Deserialize, Serialize};
 
 parts!(Laid);
 
-/// The surroundings of a load.
+/// The environment of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Laid {
-    /// By what the server's core was kept free.
+    /// Method of CPU isolation of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
     /// The emulated link between load and server.
@@ -17,23 +17,23 @@ pub struct Laid {
     pub link: Option<Link>,
 }
 
-/// A link as it was asked for and as it was seen: the figures of the laboratory's probe that reports show.
+/// A link as requested and as probed: the figures that reports show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Link {
-    /// How it was made.
+    /// Method of emulation.
     pub method: Option<String>,
-    /// What was asked for.
+    /// Requested parameters.
     pub asked: Asked,
-    /// The round trips that the emulator's own model gives.
+    /// Round trips according to the emulator's model.
     pub expected: Trips,
-    /// The round trips that were seen.
+    /// Observed round trips.
     pub round_trips: Trips,
-    /// What was seen from client to server.
+    /// Observations from client to server.
     pub up: Seen,
 }
 
-/// What was asked for.
+/// Requested properties.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Asked {
@@ -41,21 +41,21 @@ pub struct Asked {
     pub up: AskedDirection,
 }
 
-/// One direction as it was asked for.
+/// Requested properties of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AskedDirection {
     /// Bits per second, if it is limited.
     pub rate: Option<f64>,
-    /// How packets are lost.
+    /// Packet loss.
     pub loss: AskedLoss,
 }
 
-/// How packets are to be lost.
+/// Requested packet loss.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AskedLoss {
-    /// The probability for each, where it is lost whatever happened to the one before.
+    /// Loss probability of each packet, if losses are independent.
     pub probability: Option<f64>,
 }
 
@@ -71,14 +71,14 @@ pub struct Trips {
     pub p50_ms: Option<f64>,
 }
 
-/// One direction as it was seen.
+/// Observations of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seen {
     /// Bits per second, if it is limited.
     pub rate: Option<f64>,
-    /// Datagrams sent in order to see what is lost.
+    /// Datagrams sent to test loss.
     pub sent: Option<f64>,
-    /// How many of them did not arrive.
+    /// Datagrams that did not arrive.
     pub lost: Option<f64>,
 }

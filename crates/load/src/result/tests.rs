@@ -3,7 +3,7 @@ use super::*;
 use crate::latency::Summary;
 use serde_json::json;
 
-/// A document with all members of a server's load.
+/// A document with all members of a load of a server.
 fn full() -> Document {
     let mut document = Document::default();
     let usage = crate::process::Usage { seconds: 2.0, cpu_percent: 12.5, ..Default::default() };
@@ -30,9 +30,9 @@ fn parts_share_a_document() {
     assert!(!figures.contains_key("server.cpu_us_per_signal"), "a unit that was not counted is no figure");
 }
 
-/// As the first version wrote them: without the members that have come since.
+/// Format of the first version, without members added later.
 #[test]
-fn old_documents_are_read_and_a_missing_figure_is_named() {
+fn old_documents_are_read_and_missing_figures_are_named() {
     let summary = json!(Summary::default());
     let old = json!({
         "tool": "taktwerk bench", "command": "read", "window_s": 1.5, "server": null,
@@ -66,7 +66,7 @@ fn documents_are_written_and_read_again() {
         machine,
     };
     document.add(&head(machine.clone()));
-    assert_eq!(document.part::<Head>().unwrap(), head(machine), "a member that is left out is read too");
+    assert_eq!(document.part::<Head>().unwrap(), head(machine), "omitted members are read too");
     document.add(&Ending {
         valid: false,
         invalid: vec![Reason::from(&Invalid::ConnectionsLost { lost: 2 })],
@@ -94,9 +94,9 @@ fn documents_are_written_and_read_again() {
 }
 
 #[test]
-fn every_figure_that_is_read_is_written() {
+fn every_named_figure_is_in_a_document() {
     let figures = whole().figures();
-    // The report adds what somebody measured at the supply.
+    // The report adds the figures of a current sensor.
     let beside = [Figure::SUPPLY_AMPERE, Figure::SUPPLY_JOULE];
     let missing: Vec<&Figure> = Figure::ALL
         .iter()
@@ -106,7 +106,7 @@ fn every_figure_that_is_read_is_written() {
 }
 
 #[test]
-fn names_that_no_document_has_are_found() {
+fn unknown_figure_names_are_detected() {
     for known in [
         "latency.corrected.p90_us",
         "server.cpu_us_per_message",
@@ -125,7 +125,7 @@ fn names_that_no_document_has_are_found() {
     assert!(far.contains("server.cpu_percent") && far.contains("--json"), "{far}");
 }
 
-/// As the versions before these were types wrote them.
+/// Format of versions before these were types.
 #[test]
 fn comparisons_of_gateways_are_read_as_they_were_written() {
     let summary = json!(Summary::default());
@@ -155,5 +155,5 @@ fn comparisons_of_gateways_are_read_as_they_were_written() {
     let mut written = document.into_value();
     written["requested"] = value["requested"].clone();
     assert_eq!(written, value);
-    assert!(full().part::<Compared>().is_err(), "other results hold no comparison");
+    assert!(full().part::<Compared>().is_err(), "other results contain no comparison");
 }

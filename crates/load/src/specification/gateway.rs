@@ -1,4 +1,4 @@
-//! Loads of a gateway: the generator starts it, and what it reads.
+//! Loads of a gateway. The generator starts the gateway and its sources.
 
 use crate::pin::CpuList;
 use crate::span;

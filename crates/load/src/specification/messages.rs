@@ -28,7 +28,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// As it is written.
+    /// Name in specifications.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ pub struct Mqtt {
     pub exit_with_stdin: bool,
 }
 
-/// A broker has still to be named.
+/// No broker: one must be named.
 impl Default for Mqtt {
     fn default() -> Self {
         Self {
@@ -280,9 +280,9 @@ pub struct PubSub {
 }
 
 impl PubSub {
-    /// Where to, unless something else is said.
+    /// Default destination.
     pub const URL: &str = "opc.udp://239.192.0.2:14850";
-    /// Through which interface, unless another one is named.
+    /// Default interface.
     pub const INTERFACE: &str = "lo";
 }
 

@@ -1,7 +1,7 @@
-//! What is loaded, with what, for how long.
+//! Specifications of loads.
 //!
-//! A specification is an option list of `taktwerk bench` and a JSON document at the same time; both have the same defaults.
-//! Times are [`Duration`]s.
+//! A specification is both an option list of `taktwerk bench` and a JSON document, with the same defaults. Times are
+//! [`Duration`]s.
 
 mod gateway;
 mod messages;
@@ -19,10 +19,10 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Most sessions of one generator.
+/// Maximum number of sessions per generator.
 const CLIENTS_MAX: u32 = 10_000;
 
-/// What to load a server with.
+/// A load.
 #[derive(Debug, Clone, PartialEq, Subcommand, Serialize, Deserialize)]
 #[serde(tag = "load", rename_all = "snake_case")]
 pub enum Specification {
@@ -101,7 +101,7 @@ pub struct Common {
     #[arg(long, value_name = "LINK")]
     pub link: Option<String>,
 
-    /// Where the link that stands is entered. The generator makes the link and sets this.
+    /// Entry of the running link. Set by the generator, which creates the link.
     #[arg(skip)]
     #[serde(skip)]
     pub relay: Option<Relay>,
@@ -111,14 +111,14 @@ pub struct Common {
     pub exit_with_stdin: bool,
 }
 
-/// A link that stands.
+/// A running link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relay {
-    /// Where it is entered.
+    /// Address at which clients enter it.
     pub entry: Endpoint,
-    /// What was asked for and what was seen, for the document.
+    /// Requested and observed properties, for the document.
     pub probed: serde_json::Value,
-    /// The same in a line.
+    /// The same in one line.
     pub sentence: String,
 }
 
@@ -140,7 +140,7 @@ impl Default for Common {
 }
 
 impl Specification {
-    /// The options of loads on OPC UA servers; none for the others.
+    /// The options of loads of OPC UA servers; `None` for others.
     pub fn common(&mut self) -> Option<&mut Common> {
         match self {
             Self::Connect(load) => Some(&mut load.common),
@@ -154,7 +154,7 @@ impl Specification {
         }
     }
 
-    /// Whether the load is to end with the standard input of its process.
+    /// Whether the load ends when standard input closes.
     #[must_use]
     pub fn ends_with_stdin(&mut self) -> bool {
         match self {
@@ -163,7 +163,7 @@ impl Specification {
         }
     }
 
-    /// The sub-command of `taktwerk bench`.
+    /// The name of the sub-command of `taktwerk bench`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -206,7 +206,7 @@ mod tests {
     fn a_command_line_without_options_is_the_default() {
         let common = |mut load: Specification| {
             if let Some(common) = load.common() {
-                // The tests' environment may name a server and a user.
+                // The environment of the tests may set a server and a user.
                 common.connection = ConnectionArgs::default();
             }
             load
@@ -234,7 +234,7 @@ mod tests {
         ] {
             assert_eq!(common(parse(line)), load);
             assert_eq!(load.name(), line.split(' ').next().unwrap());
-            // In a document, what is left out is the default as well.
+            // Members missing in a document also have their defaults.
             let short = format!("{{\"load\":\"{}\"}}", load.name().replace('-', "_"));
             let mut read: Specification = serde_json::from_str(&short).unwrap();
             if let Specification::Mqtt(mqtt) = &mut read {

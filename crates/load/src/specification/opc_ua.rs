@@ -8,7 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Monitored items created with one request: more would make a message that some servers refuse.
+/// Monitored items per request; some servers refuse larger messages.
 const ITEMS_PER_REQUEST: u32 = 2_000;
 /// The interop test node.
 const BYTE_STRING: &str = "nsu=urn:taktwerk:interop;s=scalar/ByteString";

@@ -1,4 +1,4 @@
-//! The formulas that compete for the CPU cost of a load.
+//! Candidate formulas for the CPU cost of a load.
 
 use super::Observation;
 use super::solve::least_squares;
@@ -7,15 +7,15 @@ use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A formula for CPU in percent with weights that are fitted.
+/// A formula for CPU in percent, with fitted weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// Burger et al. 2019: `1, ns·spr·nc^0.3`, unweighted least squares as there.
+    /// Burger et al. 2019: `1, ns·spr·nc^0.3`, fitted by unweighted least squares as in the paper.
     Paper,
-    /// A price per signal and one per message.
+    /// A cost per signal and a cost per message.
     Messages,
-    /// A price per message, and one per signal that grows with the clients as the paper's does.
+    /// A cost per message, and a cost per signal that grows with the clients as in the paper.
     Shared,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Form {
     }
 }
 
-/// Encryption has a price per signal and one per message in every form but the paper's.
+/// Encryption has a cost per signal and per message in every form except the paper's.
 fn encrypted(load: &Observation, value: f64) -> f64 {
     if load.encrypted { value } else { 0.0 }
 }
@@ -37,18 +37,19 @@ fn encrypted(load: &Observation, value: f64) -> f64 {
 /// Rounds of iterative reweighting.
 const ROUNDS: usize = 8;
 
-/// Huber weights: errors beyond twice the usual one count less. A window in which the hypervisor took the CPU away says nothing
-/// about the server.
+/// Huber weights: errors beyond twice the usual one count less, because a window in which the hypervisor took the CPU
+/// says nothing about the server.
 fn trust(errors: &[f64]) -> Vec<f64> {
-    // 1.4826 times the median is the standard deviation, if errors are normal.
+    // For normally distributed errors, 1.4826 times the median is the standard deviation.
     let usual = (median(errors).unwrap_or(0.0) * 1.4826 * 2.0).max(1e-6);
     let of = |error: &f64| if error.is_finite() { (usual / error.max(1e-12)).min(1.0).sqrt() } else { 0.0 };
     errors.iter().map(of).collect()
 }
 
-/// The share of messages that wake the server. A message on its own wakes it twice: when it is due, and when the client asks
-/// for the next one. Messages that are sent in one turn share a wake. The share is at most one half, because threads that wake
-/// each other say nothing. Loads with little CPU count more, as in the fit. `None` if wakes are unknown.
+/// Share of messages that wake the server. A single message wakes it twice: when it is due, and when the client
+/// requests the next one. Messages sent in one turn share a wake-up. The share is limited to one half, because threads
+/// that wake each other are not informative. Loads with little CPU count more, as in the fit. `None` if wake-ups are
+/// unknown.
 fn alone(data: &[Observation]) -> Option<f64> {
     let (mut sum, mut total) = (0.0, 0.0);
     for one in data {
@@ -61,16 +62,17 @@ fn alone(data: &[Observation]) -> Option<f64> {
 }
 
 impl Form {
-    /// All of them, the simplest first.
+    /// All forms, the simplest first.
     pub const ALL: [Self; 3] = [Self::Paper, Self::Messages, Self::Shared];
 
-    /// Whether its only price depends on the number of clients: data with one number of clients cannot test such a form.
+    /// Whether its only cost depends on the number of clients. Data with a single number of clients cannot test such a
+    /// form.
     #[must_use]
     pub fn knows_clients(self) -> bool {
         self == Self::Paper
     }
 
-    /// What each weight is multiplied with. Every form but the paper's ends with a price of encryption per signal and per
+    /// The factors of the weights. Every form except the paper's ends with the costs of encryption per signal and per
     /// message.
     #[must_use]
     pub fn terms(self) -> &'static [&'static str] {
@@ -90,7 +92,7 @@ impl Form {
         }
     }
 
-    /// What a weight means, in words with units: CPU is in percent of a core, and one percent is ten milliseconds a second.
+    /// A weight in words with units. CPU is in percent of a core; 1 % is 10 ms per second.
     #[must_use]
     pub fn price(term: &str, weight: f64) -> String {
         let time = figures::micros(weight * 1e4);
@@ -116,10 +118,10 @@ impl Form {
         }
     }
 
-    /// How terms that the data cannot separate share what they explain; 1 where nothing is known.
+    /// How inseparable terms share what they explain together; 1 if unknown.
     ///
-    /// Where all loads have the same number of messages, idle cost and per-message cost cannot be separated, but the
-    /// server's wakes are a hint: see [`alone`].
+    /// If all loads have the same number of messages, idle cost and per-message cost cannot be separated. The server's
+    /// wake-ups then give a hint: see [`alone`].
     fn shares(self, data: &[Observation]) -> Vec<f64> {
         let of_messages = 2.0 * alone(data).unwrap_or(0.5);
         let share = |term: &&str| match *term {
@@ -138,7 +140,7 @@ impl Form {
         if data.len() <= needed || data.iter().any(|one| one.cpu_percent.is_nan() || one.cpu_percent <= 0.0) {
             return None;
         }
-        // The paper minimises absolute errors. The others minimise relative ones.
+        // The paper minimises absolute errors; the other forms minimise relative errors.
         let is_relative = self != Self::Paper;
         let targets: Vec<f64> = data.iter().map(|one| one.cpu_percent).collect();
         let importance: Vec<f64> =

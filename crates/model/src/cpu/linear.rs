@@ -1,13 +1,13 @@
-//! What grows in proportion, such as memory and bytes on the wire: one formula, and how far it is off.
+//! Linear models for memory and bytes on the wire, with their error.
 
 use super::shuffled;
 use super::solve::least_squares;
 use crate::statistics::quantile;
 
-/// Measurements of something that is a sum of prices.
+/// Measurements of a quantity that is a sum of costs.
 #[derive(Debug, Default)]
 pub(super) struct Linear {
-    /// Which load each of them is of, by any number.
+    /// Number of the load of each measurement; the numbers are arbitrary.
     loads: Vec<usize>,
     rows: Vec<Vec<f64>>,
     values: Vec<f64>,
@@ -20,8 +20,8 @@ impl Linear {
         self.values.push(value);
     }
 
-    /// The prices, fitted to relative errors of some loads; `None` if there is too little data. These figures hardly vary
-    /// from window to window, so that it does not matter of what an error is a share.
+    /// The costs, fitted to relative errors of some loads; `None` if there is too little data. Relative to the
+    /// measurement or to the prediction makes no difference, because these figures hardly vary between windows.
     pub(super) fn fit(&self, of: impl Fn(usize) -> bool) -> Option<Vec<f64>> {
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         for ((load, row), value) in self.loads.iter().zip(&self.rows).zip(&self.values) {
@@ -34,8 +34,8 @@ impl Linear {
         least_squares(&rows, &values, &relative, &[], true)
     }
 
-    /// 5th and 95th percentile of measured over predicted, each load predicted from the others (tenfold); `None` if there are
-    /// less than ten measurements, of which no such percentiles can be told, or less than two loads.
+    /// 5th and 95th percentile of measured over predicted, each load predicted from the others (tenfold). `None` for
+    /// fewer than ten measurements, which do not determine such percentiles, or fewer than two loads.
     pub(super) fn ratio90(&self) -> Option<(f64, f64)> {
         const FOLDS: usize = 10;
         const FEW: usize = 10;
@@ -67,13 +67,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_what_other_loads_are_off_by() {
+    fn the_interval_covers_the_errors_of_unseen_loads() {
         let of = |spread: f64| {
             let mut linear = Linear::default();
             for load in 0..20usize {
                 let row = vec![1.0, (load * load) as f64];
                 for repetition in 0..3 {
-                    // Every other load is dearer, every other cheaper than its row says.
+                    // Loads alternate between more and less expensive than their row.
                     let factor = 1.0 + if load % 2 == 0 { spread } else { -spread };
                     let value = (100.0 + 2.0 * row[1]) * factor * (1.0 + 1e-3 * f64::from(repetition));
                     linear.add(load, row.clone(), value);

@@ -1,8 +1,7 @@
-//! The CPU cost of a load, predicted from the application's profile.
+//! Predicts the CPU cost of a load from the application's profile.
 //!
-//! Burger et al. 2019 (§6) fit `cpu = w₀ + w₁ · ns·spr·nc^0.3` by least squares. That form competes with richer ones
-//! ([`form`]) in cross-validation. Errors are relative: a prediction of 2 % where 1 % was measured is as wrong as 80 % for
-//! 40 %.
+//! Burger et al. 2019 (§6) fit `cpu = w₀ + w₁ · ns·spr·nc^0.3` by least squares. Cross-validation compares this form
+//! with richer ones ([`form`]). Errors are relative: predicting 2 % for a measured 1 % is as wrong as 80 % for 40 %.
 
 mod form;
 mod linear;
@@ -22,7 +21,7 @@ use crate::figures;
 use crate::statistics::{deviation, mean, median, quantile};
 use serde::{Deserialize, Serialize};
 
-/// A load and what it cost.
+/// A load and its measured cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// Clients, each with one subscription.
@@ -35,14 +34,13 @@ pub struct Observation {
     pub encrypted: bool,
     /// The server's CPU in percent of one core.
     pub cpu_percent: f64,
-    /// How often a thread of the server was woken, by the switches that it made because it had nothing to do; not known of
-    /// loads that are planned.
+    /// Wake-ups of the server's threads per second, counted as voluntary context switches; `None` for planned loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wakes_per_s: Option<f64>,
 }
 
 impl Observation {
-    /// A load that is to be predicted: `items` values over all clients, all of which change at least once per interval.
+    /// A load to be predicted: `items` values over all clients, each of which changes at least once per interval.
     #[must_use]
     pub fn planned(items: f64, clients: f64, publishing_ms: f64, encrypted: bool) -> Self {
         let rate = 1e3 / publishing_ms.max(1e-3);
@@ -60,7 +58,7 @@ impl Observation {
 /// The memory of a server under a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemorySample {
-    /// Which load it is of, by any number: repetitions of a load have the same one.
+    /// Number of the load; repetitions have the same number.
     pub load: usize,
     /// Monitored items over all clients.
     pub items: f64,
@@ -73,7 +71,7 @@ pub struct MemorySample {
 /// The bandwidth of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WireSample {
-    /// Which load it is of, by any number: repetitions of a load have the same one.
+    /// Number of the load; repetitions have the same number.
     pub load: usize,
     /// Values delivered per second over all clients.
     pub signals_per_s: f64,
@@ -86,11 +84,11 @@ pub struct WireSample {
 /// A form with its weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// Which form.
+    /// The form.
     pub form: Form,
     /// A weight for each of the form's terms.
     pub weights: Vec<f64>,
-    /// Share of the variance that it explains, in the data it was fitted to.
+    /// Explained share of the variance in the data of the fit.
     pub r2: f64,
 }
 
@@ -116,24 +114,24 @@ impl Fit {
         self.form.predict(&self.weights, load)
     }
 
-    /// Errors of its predictions relative to what was measured, signed: 0.1 is ten percent too much.
+    /// Signed errors of its predictions, relative to the measurements: 0.1 means 10 % too much.
     #[must_use]
     pub fn errors(&self, data: &[Observation]) -> Vec<f64> {
         data.iter().map(|one| self.predict(one) / one.cpu_percent - 1.0).collect()
     }
 }
 
-/// The median of the absolute values.
+/// Median of the absolute errors.
 #[must_use]
 pub fn median_abs(errors: &[f64]) -> Option<f64> {
     median(&errors.iter().map(|error| error.abs()).collect::<Vec<_>>())
 }
 
-/// Errors of predictions for loads that the fit has not seen: the loads are dealt into `folds` parts, in a fixed random
-/// order, and each part is predicted from the others. A load that is measured several times is in one part with all of its
-/// measurements: a form that bends through every load would look good otherwise.
+/// Errors for unseen loads by cross-validation: the loads are split into `folds` parts in a fixed random order, and
+/// each part is predicted from the others. All repetitions of a load are in the same part. Otherwise a form that
+/// overfits single loads would look good.
 ///
-/// `None` if there are less than two loads, or too few for the form.
+/// `None` if there are fewer than two loads, or too few for the form.
 #[must_use]
 pub fn cross_validate(form: Form, data: &[Observation], folds: usize) -> Option<Vec<f64>> {
     let loads = loads(data);
@@ -141,7 +139,7 @@ pub fn cross_validate(form: Form, data: &[Observation], folds: usize) -> Option<
     Some(loads.iter().zip(fits).flat_map(|(load, fit)| fit.errors(load)).collect())
 }
 
-/// For each load a fit that has not seen it. Each `deal` deals the loads into parts in another way.
+/// For each load, a fit without it. Each `deal` splits the loads differently.
 fn held_out(form: Form, loads: &[Vec<Observation>], folds: usize, deal: u64) -> Option<Vec<Fit>> {
     let folds = folds.clamp(2, loads.len().max(2));
     let mut place = vec![0; loads.len()];
@@ -156,11 +154,11 @@ fn held_out(form: Form, loads: &[Vec<Observation>], folds: usize, deal: u64) -> 
     place.iter().map(|fold| fits.get(*fold).cloned()).collect()
 }
 
-/// How far predictions are off that were made without a load, load by load: from the median over its repetitions, which has
-/// less of the machine's noise than each of them, and as the mean over several deals.
+/// Errors of predictions for unseen loads, load by load, averaged over several deals. The reference is the median over
+/// the repetitions, which has less noise than a single one.
 fn off_by_load(form: Form, loads: &[Vec<Observation>], folds: usize) -> Option<Vec<f64>> {
     const DEALS: u64 = 4;
-    /// Twice as much as it is, or half of it: how wrong a prediction is beyond that makes no difference.
+    /// Limit for the logarithm of an error, about a factor of two; larger errors count the same.
     const WRONG: f64 = 0.7;
     let mut sums = vec![0.0; loads.len()];
     for deal in 0..DEALS {
@@ -173,8 +171,8 @@ fn off_by_load(form: Form, loads: &[Vec<Observation>], folds: usize) -> Option<V
     Some(sums)
 }
 
-/// A load as the median over its repetitions; `None` without any. What repetitions differ by is the machine's noise, which no
-/// model can predict.
+/// The median over the repetitions of a load; `None` without any. Models cannot predict the differences between
+/// repetitions, which are noise.
 #[must_use]
 pub fn middle(load: &[Observation]) -> Option<Observation> {
     let of = |value: fn(&Observation) -> f64| median(&load.iter().map(value).collect::<Vec<_>>());
@@ -185,7 +183,7 @@ pub fn middle(load: &[Observation]) -> Option<Observation> {
     })
 }
 
-/// Observations of one and the same load together. The rate that is delivered is never exactly the one that was asked for.
+/// Groups observations by load. The delivered rate is never exactly the requested one.
 fn loads(data: &[Observation]) -> Vec<Vec<Observation>> {
     const SAME_RATE: f64 = 1.05;
     let key = |one: &Observation| [one.clients, one.messages_per_s, f64::from(u8::from(one.encrypted))];
@@ -208,7 +206,7 @@ fn loads(data: &[Observation]) -> Vec<Vec<Observation>> {
     loads
 }
 
-/// Numbers below `count` in an order that is random but always the same for one `deal`.
+/// The numbers below `count` in a random order that is fixed for each `deal`.
 #[must_use]
 pub fn shuffled(count: usize, deal: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
@@ -220,7 +218,7 @@ pub fn shuffled(count: usize, deal: u64) -> Vec<usize> {
     order
 }
 
-/// A form that took part in the choice.
+/// A form considered in the choice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     /// The fit to all data.
@@ -229,79 +227,79 @@ pub struct Candidate {
     pub error: f64,
 }
 
-/// A fitted model: the form that predicted best, with what it takes to say how good a prediction is.
+/// A fitted model: the chosen form, with the data needed to judge predictions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// What it is a model of: a stack.
+    /// The modelled stack.
     pub stack: String,
     /// The chosen fit.
     pub fit: Fit,
-    /// All forms: the chosen one, and the others from the best to the worst.
+    /// All forms: the chosen one first, then the others from best to worst.
     pub candidates: Vec<Candidate>,
-    /// How many observations it was fitted to.
+    /// Number of observations in the fit.
     pub observations: usize,
     /// 5th and 95th percentile of measured over predicted, in cross-validation.
     pub ratio90: (f64, f64),
     /// Smallest and largest number of clients in the data.
     pub clients: (f64, f64),
-    /// The same of signals per second.
+    /// Smallest and largest signals per second in the data.
     pub signals_per_s: (f64, f64),
-    /// The same of messages per second.
+    /// Smallest and largest messages per second in the data.
     pub messages_per_s: (f64, f64),
-    /// Whether there was encryption in the data.
+    /// Whether the data include encryption.
     pub encrypted: bool,
-    /// Memory in bytes: at rest, per item, per client. Empty without measurements of it.
+    /// Memory in bytes: idle, per item, per client. Empty without measurements.
     #[serde(default)]
     pub memory: Vec<f64>,
     /// 5th and 95th percentile of measured over predicted memory, in cross-validation.
     #[serde(default = "unknown")]
     pub memory_ratio90: (f64, f64),
-    /// Bytes on the wire per second as Ethernet carries them: per signal, per message. Empty without measurements of it.
+    /// Bytes per second on Ethernet: per signal, per message. Empty without measurements.
     #[serde(default)]
     pub wire: Vec<f64>,
     /// 5th and 95th percentile of measured over predicted bytes on the wire, in cross-validation.
     #[serde(default = "unknown")]
     pub wire_ratio90: (f64, f64),
-    /// Where and with what the observations were made, if that is known.
+    /// Origin of the observations, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
-/// Where and with what a model's observations were made.
+/// Origin of the observations of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The processor's name.
     pub machine: String,
     /// The version of the program.
     pub version: String,
-    /// Date and time.
+    /// Date and time of the measurements.
     pub measured: String,
 }
 
-/// How far memory and bandwidth may be from what is predicted where nobody has looked: in files of earlier versions.
+/// Default error range of memory and bandwidth, for files of earlier versions.
 fn unknown() -> (f64, f64) {
     (0.85, 1.15)
 }
 
-/// What is predicted.
+/// A prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Prediction {
     /// CPU in percent of one core.
     pub cpu_percent: f64,
-    /// Nine of ten measurements should lie in here.
+    /// 90 % of the measurements should be in this range.
     pub interval90: (f64, f64),
-    /// Whether the load lies outside of what was measured: then the interval promises too much.
+    /// Whether the load is outside the range of the measurements; then the interval is too optimistic.
     pub extrapolated: bool,
 }
 
-/// A form that was tried.
+/// An evaluated form.
 struct Tried {
     candidate: Candidate,
     /// Signed errors of single measurements in cross-validation.
     errors: Vec<f64>,
-    /// Mean over the loads of how far predictions are off in cross-validation.
+    /// Mean error over the loads in cross-validation.
     off: f64,
-    /// Standard error of that.
+    /// Standard error of the mean.
     doubt: f64,
 }
 
@@ -310,7 +308,7 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 impl Model {
-    /// Fits all forms and chooses; `None` if there is too little data for any.
+    /// Fits all forms and chooses one; `None` if there is too little data for any.
     #[must_use]
     pub fn new(stack: &str, data: &[Observation]) -> Option<Self> {
         const FOLDS: usize = 10;
@@ -359,13 +357,13 @@ impl Model {
         })
     }
 
-    /// What its stack is called in texts.
+    /// Display name of its stack.
     #[must_use]
     pub fn name(&self) -> &str {
         if self.stack == "own" { "taktwerk" } else { &self.stack }
     }
 
-    /// Fits memory and bandwidth too. What has too little data stays unknown.
+    /// Also fits memory and bandwidth. They stay unknown if there is too little data.
     #[must_use]
     pub fn with_resources(mut self, memory: &[MemorySample], wire: &[WireSample]) -> Self {
         let (mut of_memory, mut of_wire) = (Linear::default(), Linear::default());
@@ -382,7 +380,7 @@ impl Model {
         self
     }
 
-    /// Why it cannot be one that this program has written: what is read from a file can be of anybody. `None` if it can.
+    /// Why this program cannot have written the model, such as a file of another version; `None` if it is valid.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let mut fits = std::iter::once(&self.fit).chain(self.candidates.iter().map(|one| &one.fit));
@@ -403,7 +401,7 @@ impl Model {
         ))
     }
 
-    /// CPU in percent of one core: per second at rest, per value, per value times clients^0.3, and per message.
+    /// CPU in percent of one core: idle, per value, per value times clients^0.3, and per message, per second.
     #[must_use]
     pub fn prices(&self, is_encrypted: bool) -> [f64; 4] {
         let weight = |name: &str| {
@@ -419,21 +417,21 @@ impl Model {
         ]
     }
 
-    /// Resident memory in bytes; none if it was not measured.
+    /// Resident memory in bytes; `None` if it was not measured.
     #[must_use]
     pub fn memory(&self, items: f64, clients: f64) -> Option<f64> {
         let [rest, item, client] = self.memory[..] else { return None };
         Some(rest + item * items + client * clients)
     }
 
-    /// Bytes per second on the wire; none if they were not measured.
+    /// Bytes per second on the wire; `None` if they were not measured.
     #[must_use]
     pub fn wire(&self, load: &Observation) -> Option<f64> {
         let [signal, message] = self.wire[..] else { return None };
         Some(signal * load.signals_per_s + message * load.messages_per_s)
     }
 
-    /// What a load costs.
+    /// Predicts the cost of a load.
     #[must_use]
     pub fn predict(&self, load: &Observation) -> Prediction {
         let cpu_percent = self.fit.predict(load).max(0.0);
@@ -444,10 +442,10 @@ impl Model {
         }
     }
 
-    /// In which respects a load lies outside of what the model was fitted to, in words; nothing if it does not.
+    /// How a load is outside the range of the measurements, in words; empty if it is inside.
     #[must_use]
     pub fn outside(&self, load: &Observation) -> Vec<String> {
-        // A little room at the edges: the rate that is delivered is never exactly the one that was asked for.
+        // With a tolerance, because the delivered rate is never exactly the requested one.
         let is_out = |(low, high): (f64, f64), value: f64| value < low * 0.95 || value > high * 1.05;
         let all = [
             ("clients", self.clients, load.clients),
@@ -463,18 +461,18 @@ impl Model {
             })
             .collect();
         if load.encrypted && !self.encrypted {
-            outside.push("encryption, which was not measured and is left out of the price".to_owned());
+            outside.push("encryption, which was not measured and is not included in the cost".to_owned());
         }
         outside
     }
 }
 
-/// Data for the tests of this module and of those that use it.
+/// Test data for this and other modules.
 #[cfg(test)]
 pub(crate) mod tests_support {
     use super::*;
 
-    /// A server that costs 0.3 % at rest, 0.4 µs per signal and 20 µs per message, with 3 % of noise.
+    /// A server that costs 0.3 % when idle, 0.4 µs per signal and 20 µs per message, with 3 % noise.
     pub(crate) fn synthetic() -> Vec<Observation> {
         let mut data = Vec::new();
         let mut random = 7u64;
@@ -510,7 +508,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_true_form_is_found_and_predicts_what_it_has_not_seen() {
+    fn the_true_form_is_found_and_predicts_unseen_loads() {
         let data = synthetic();
         let model = Model::new("synthetic", &data).unwrap();
         assert_eq!(model.candidates.len(), Form::ALL.len());
@@ -529,7 +527,7 @@ mod tests {
     fn the_simplest_form_within_one_standard_error_wins() {
         let model = Model::new("synthetic", &synthetic()).unwrap();
         assert_eq!(model.fit.form, Form::Messages, "{:?}", model.candidates);
-        // A richer form wins where its term explains something.
+        // A richer form wins if its term explains something.
         let with = |growth: fn(&Observation) -> f64| {
             let data = synthetic().into_iter().map(|one| Observation {
                 cpu_percent: one.cpu_percent + 0.4e-4 * one.signals_per_s * growth(&one),
@@ -547,13 +545,13 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_were_not_measured_are_predicted_from_one_number_of_them() {
+    fn unmeasured_numbers_of_clients_are_predicted() {
         let data = synthetic();
         let (ten, others): (Vec<_>, Vec<_>) = data.iter().copied().partition(|one| one.clients == 10.0);
         let others: Vec<_> = others.into_iter().filter(|one| [5.0, 20.0].contains(&one.clients)).collect();
         let model = Model::new("synthetic", &ten).unwrap();
         assert!(model.candidates.iter().all(|one| !one.fit.form.knows_clients()));
-        // Rest and messages cannot be told apart there, so they share; the truth is 3 to 4.
+        // Idle cost and message cost cannot be separated there, so they share; the true ratio is 3 to 4.
         let fit = Fit::new(Form::Messages, &ten).unwrap();
         assert!(median_abs(&fit.errors(&others)).unwrap() < 0.05, "{fit:?}");
         let error = median_abs(&model.fit.errors(&others)).unwrap();
@@ -561,8 +559,8 @@ mod tests {
     }
 
     #[test]
-    fn few_wakes_tell_that_messages_share_what_they_cost() {
-        // Most of what is not a signal's price is there with one client already, and the server sends many messages in one turn.
+    fn few_wake_ups_show_that_messages_share_costs() {
+        // Most of the non-signal cost is present with one client already, and the server sends many messages per turn.
         let loads = |clients: f64, wakes_per_s: Option<f64>| {
             [1_000.0, 10_000.0, 50_000.0, 100_000.0, 200_000.0].map(|signals_per_s| Observation {
                 wakes_per_s,
@@ -578,12 +576,12 @@ mod tests {
         };
         assert!(error(Some(45.0)) < 0.02, "{}", error(Some(45.0)));
         assert!(error(None) > 0.15, "{}", error(None));
-        // A server whose threads wake each other is judged as one of which nothing is known.
+        // A server whose threads wake each other is treated as if wake-ups were unknown.
         assert!((error(Some(1_000.0)) - error(None)).abs() < 1e-3, "{}", error(Some(1_000.0)));
     }
 
     #[test]
-    fn a_measurement_that_is_far_off_does_not_bend_the_fit() {
+    fn outliers_do_not_bend_the_fit() {
         let mut data = synthetic();
         data[30].cpu_percent /= 5.0;
         data[7].cpu_percent *= 3.0;
@@ -593,10 +591,10 @@ mod tests {
     }
 
     #[test]
-    fn measurements_of_a_load_stay_together() {
+    fn repetitions_of_a_load_stay_together() {
         let mut data = synthetic();
         for (at, one) in data.iter_mut().enumerate() {
-            // Delivered, not asked for.
+            // The delivered rate, not the requested one.
             one.signals_per_s *= 1.0 + 0.002 * (at % 3) as f64;
         }
         data[0].encrypted = true;
@@ -605,7 +603,7 @@ mod tests {
         let loads = loads(&data);
         let mut sizes: Vec<usize> = loads.iter().map(Vec::len).collect();
         sizes.sort_unstable();
-        // 20 loads, three times each; one of them was measured once with encryption.
+        // 20 loads, three times each; one of them once with encryption.
         assert_eq!(sizes, [vec![1, 2], vec![3; 19]].concat());
         assert!(loads.iter().all(|load| load.iter().all(|one| one.clients == load[0].clients)));
     }
@@ -622,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn one_load_is_too_little_to_validate_anything() {
+    fn one_load_is_too_little_for_validation() {
         let data: Vec<_> = synthetic().into_iter().take(3).collect();
         assert_eq!(cross_validate(Form::Messages, &data, 10), None);
         assert!(Model::new("synthetic", &data).is_none());
@@ -637,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn predictions_have_an_interval_and_know_where_they_extrapolate() {
+    fn predictions_have_an_interval_and_mark_extrapolation() {
         let model = Model::new("synthetic", &synthetic()).unwrap();
         let inside = model.predict(&Observation::planned(2_000.0, 10.0, 100.0, false));
         let (low, high) = inside.interval90;
@@ -653,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_add_up_to_what_is_predicted() {
+    fn costs_add_up_to_the_prediction() {
         let model = synthetic_model();
         let [idle, value, growth, message] = model.prices(false);
         let load = Observation::planned(2_000.0, 10.0, 100.0, false);
@@ -663,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_wrote_is_not_taken_for_a_model() {
+    fn models_of_other_versions_are_refused() {
         let model = synthetic_model();
         assert_eq!(model.problem(), None);
         let mut other = model.clone();

@@ -1,44 +1,44 @@
-//! How well a load can be known: repetitions of the same load differ, and no model can predict that.
+//! The noise of measurements: repetitions of a load differ, and no model can predict that.
 
 use super::Observation;
 use crate::statistics::median;
 
-/// How much repetitions of a load differ, as a share of it. Medians over the loads.
+/// Relative differences between repetitions of a load, as medians over the loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noise {
-    /// The difference between one more measurement of a load and the median of the earlier ones.
+    /// Difference between one more measurement of a load and the median of the earlier ones.
     pub again: f64,
     /// The noise floor: the error of a perfect model against the median over the repetitions.
     pub floor: f64,
 }
 
 impl Noise {
-    /// From the CPU of the repetitions of each load; `None` if no load was measured twice.
+    /// From the CPU of the repetitions of each load; `None` if no load was repeated.
     #[must_use]
     pub fn of(loads: &[Vec<Observation>]) -> Option<Self> {
         let cpu = |load: &Vec<Observation>| load.iter().map(|one| one.cpu_percent).collect();
         Self::of_values(&loads.iter().map(cpu).collect::<Vec<_>>())
     }
 
-    /// From any figure of the repetitions of each load; `None` if no load was measured twice.
+    /// From any figure of the repetitions of each load; `None` if no load was repeated.
     #[must_use]
     pub fn of_values(loads: &[Vec<f64>]) -> Option<Self> {
         let (mut again, mut halves) = (Vec::new(), Vec::new());
         for values in loads {
             again.extend((0..values.len()).filter_map(|out| apart(values, |at| at == out)));
-            // Both halves are spread over the whole time, so that a slow drift of the machine is in each.
+            // Both halves are spread over the whole time, so that a slow drift of the machine affects both.
             let half = values.len() / 2;
             let splits = (0..values.len())
                 .filter_map(|turn| apart(values, |at| (at * half.max(1) + turn) % values.len() < half));
             halves.extend(splits);
         }
-        // Medians of two halves differ by twice what the median of the whole is off: each has twice the variance, and both
-        // have one.
+        // The medians of two halves differ by twice the error of the overall median: each half has twice the variance,
+        // and both contribute.
         Some(Self { again: median(&again)?, floor: median(&halves)? / 2.0 })
     }
 }
 
-/// How far the medians of two parts are from each other, as a share; `None` if one part is empty.
+/// Relative distance between the medians of two parts; `None` if a part is empty.
 fn apart(values: &[f64], is_first: impl Fn(usize) -> bool) -> Option<f64> {
     let part = |wanted: bool| {
         let those = values.iter().enumerate().filter(|(at, _)| is_first(*at) == wanted);
@@ -58,15 +58,15 @@ mod tests {
     }
 
     #[test]
-    fn one_measurement_says_nothing() {
+    fn one_measurement_has_no_noise_estimate() {
         assert_eq!(Noise::of(&[load(&[3.0]), load(&[])]), None);
         let noise = Noise::of(&[load(&[3.0]), load(&[2.0, 2.0, 2.0])]).unwrap();
         assert_eq!((noise.again, noise.floor), (0.0, 0.0));
     }
 
     #[test]
-    fn repetitions_lower_the_floor_and_not_what_a_single_window_is_off_by() {
-        // Of the form e^(σ·z) with normal z: σ = 20 %.
+    fn repetitions_lower_only_the_noise_floor() {
+        // Log-normal, e^(σ·z) with normal z: σ = 20 %.
         let mut random = 7u64;
         let mut uniform = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -83,7 +83,7 @@ mod tests {
         };
         for repetitions in [2, 3, 4, 9, 16] {
             let (noise, known) = of(repetitions);
-            // What a model would seem to be off by that knew each of these loads costs 1.
+            // The apparent error of a model that knows that each load costs 1.
             assert!((noise.floor / known - 1.0).abs() < 0.25, "{repetitions}: {noise:?} {known}");
             assert!((0.13..0.21).contains(&noise.again), "{repetitions}: {noise:?}");
         }

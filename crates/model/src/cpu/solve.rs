@@ -1,15 +1,15 @@
-//! Weighted linear least squares for a handful of unknowns.
+//! Weighted linear least squares for a few unknowns.
 
-/// Of what the data cannot tell apart, each part gets its share: the solution of least norm. Small enough that it decides
-/// nothing else.
+/// Ridge that selects the solution of least norm if the data cannot separate features. Small enough to have no other
+/// effect.
 const RIDGE: f64 = 1e-12;
 
-/// Weights w that minimise Σ (importance · (row · w − target))². With `positive`, no weight is negative: a price below
-/// zero explains noise, not cost. `None` if there is too little data or a solution does not exist.
+/// Weights w that minimise Σ (importance · (row · w − target))². With `positive`, no weight is negative, because
+/// negative costs only explain noise. `None` if there is too little data or no solution.
 ///
-/// Features that the data cannot tell apart (a price per message and one for being there at all, where all have the same
-/// number of messages) share what they explain together in proportion to `shares`, each 1 where none is given, so evenly:
-/// whoever gave all of it to one of them would be as wrong as possible as soon as they part.
+/// Inseparable features (such as a cost per message and an idle cost, if all loads have the same number of messages)
+/// share what they explain together in proportion to `shares`, which default to 1. Giving everything to one of them
+/// would cause the largest error for other loads.
 pub(crate) fn least_squares(
     rows: &[Vec<f64>],
     targets: &[f64],
@@ -18,14 +18,14 @@ pub(crate) fn least_squares(
     positive: bool,
 ) -> Option<Vec<f64>> {
     let width = rows.first()?.len();
-    // Features that are zero everywhere have no weight.
+    // Features that are always zero get no weight.
     let mut active: Vec<usize> = (0..width)
         .filter(|at| rows.iter().any(|row| row.get(*at).is_some_and(|value| *value != 0.0)))
         .collect();
     loop {
         let solved = solve(rows, targets, importance, shares, &active)?;
         let worst = solved.iter().enumerate().filter(|(_, weight)| **weight < 0.0).min_by(|a, b| {
-            // Compare what they contribute, not their units.
+            // Compare contributions, not units.
             let size = |(at, weight): &(usize, &f64)| -> f64 {
                 let column = active.get(*at).copied().unwrap_or(0);
                 let mean = rows.iter().filter_map(|row| row.get(column)).sum::<f64>();
@@ -50,7 +50,7 @@ pub(crate) fn least_squares(
     }
 }
 
-/// By Householder reflections on the scaled columns: normal equations would square what is nearly collinear.
+/// Householder reflections on the scaled columns; normal equations would square the condition number.
 fn solve(
     rows: &[Vec<f64>],
     targets: &[f64],
@@ -93,7 +93,7 @@ fn solve(
         reflect(b.get_mut(step..)?, &reflector, size);
         diagonal.push(alpha);
     }
-    // Back substitution: above the diagonal, column k holds row j < k of R.
+    // Back substitution: above the diagonal, column k contains row j < k of R.
     let mut solution = vec![0.0; width];
     for row in (0..width).rev() {
         let mut value = *b.get(row)?;
@@ -123,14 +123,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn solves_exactly_what_is_exact() {
+    fn exact_systems_are_solved_exactly() {
         let rows = [[1.0, 1.0], [1.0, 2.0], [1.0, 4.0]].map(|row| row.to_vec());
         let weights = least_squares(&rows, &[3.0, 5.0, 9.0], &[1.0; 3], &[], false).unwrap();
         assert!((weights[0] - 1.0).abs() < 1e-9 && (weights[1] - 2.0).abs() < 1e-9, "{weights:?}");
     }
 
     #[test]
-    fn a_negative_price_is_left_out() {
+    fn negative_costs_are_left_out() {
         let rows = [[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]].map(|row| row.to_vec());
         let free = least_squares(&rows, &[3.0, 2.0, 1.5], &[1.0; 3], &[], false).unwrap();
         assert!(free[1] < 0.0);
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_solved_is_none() {
+    fn unsolvable_systems_give_none() {
         assert!(least_squares(&[], &[], &[], &[], false).is_none());
         assert!(least_squares(&[vec![1.0, 2.0]], &[1.0], &[1.0], &[], false).is_none());
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_shared() {
-        // A price of 1 per unit of the second feature, and the first and third are the same in all data.
+    fn inseparable_features_share_their_cost() {
+        // A cost of 1 per unit of the second feature; the first and the third are constant in all data.
         let rows = [[1.0, 5.0, 100.0], [1.0, 10.0, 100.0], [1.0, 40.0, 100.0]].map(|row| row.to_vec());
         let targets = [8.0 + 5.0, 8.0 + 10.0, 8.0 + 40.0];
         for positive in [false, true] {

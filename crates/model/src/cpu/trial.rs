@@ -1,21 +1,22 @@
-//! How far a model's predictions are off for loads that it has not seen, and what that proves.
+//! Tests a model's predictions for unseen loads, and judges the result.
 
 use super::{Fit, Model, Noise, Observation, median_abs, middle, shuffled};
 use crate::statistics::{bootstrap_ci95, within};
 use std::collections::BTreeMap;
 
-/// The largest error of a prediction that is acceptable, as a share of the measured value.
+/// Maximum acceptable relative error of a prediction.
 pub const ALLOWED: f64 = 0.1;
 
-/// Fewest loads for an interval of their median: of six, all lie on one side of the true median in 3 % of cases.
+/// Minimum number of loads for an interval of their median: six loads are all on one side of the true median in 3 % of
+/// cases.
 const FEWEST: usize = 6;
 
-/// Which loads a model is fitted to, and which it has to predict.
+/// A split of the loads into those for fitting and those to predict.
 #[derive(Debug, Clone)]
 pub struct Split {
     /// All measurements of the loads for fitting.
     pub train: Vec<Observation>,
-    /// Positions of the held-out loads among all loads.
+    /// Indices of the held-out loads among all loads.
     pub held_out: Vec<usize>,
 }
 
@@ -59,12 +60,12 @@ impl Split {
     }
 }
 
-/// How well loads were predicted that neither the fit nor the choice of its form has seen.
+/// Result for loads that neither the fit nor the choice of its form used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// The chosen form; the most frequent one if there were several splits.
     pub form: String,
-    /// How many loads were predicted.
+    /// Number of predicted loads.
     pub loads: usize,
     /// Median absolute error, relative to the median over the repetitions of each load.
     pub error: f64,
@@ -91,7 +92,7 @@ impl Trial {
         Self::judged(form, &errors.into_values().collect::<Vec<_>>(), &predicted)
     }
 
-    /// The same for one split with a fit that is given; `None` if nothing is held out.
+    /// The same for one split with a given fit; `None` if no load is held out.
     #[must_use]
     pub fn with(fit: &Fit, loads: &[Vec<Observation>], split: &Split) -> Option<Self> {
         let predicted: Vec<_> = split.held_out.iter().filter_map(|at| loads.get(*at).cloned()).collect();
@@ -113,15 +114,16 @@ impl Trial {
         })
     }
 
-    /// Whether the error is within [`ALLOWED`]: yes if its whole interval is, no if none of it is, open otherwise.
+    /// Whether the error is within [`ALLOWED`]: true if the whole interval is, false if none of it is, otherwise
+    /// undecided.
     #[must_use]
     pub fn holds(&self) -> Option<bool> {
         within(self.interval?, ALLOWED)
     }
 }
 
-/// The interval of the model's own error from that of the error that was seen. Noise can only add to an error, so the upper end
-/// stays. At the lower end, the noise may explain as much as its floor.
+/// The interval of the model's own error, from that of the observed error. Noise can only add to an error, so the upper
+/// end stays. At the lower end, noise may explain up to its floor.
 fn own_error((low, high): (f64, f64), floor: f64) -> (f64, f64) {
     ((low.powi(2) - floor.powi(2)).max(0.0).sqrt(), high)
 }
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_may_explain_the_lower_end_and_never_the_upper_one() {
+    fn noise_lowers_only_the_lower_end() {
         assert_eq!(own_error((0.05, 0.12), 0.05), (0.0, 0.12));
         assert_eq!(own_error((0.05, 0.12), 0.0), (0.05, 0.12));
         assert_eq!(own_error((0.05, 0.12), 0.08), (0.0, 0.12));
@@ -155,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn a_few_loads_prove_less_than_many() {
-        // Half of them are off by 5 %, half of them by 25 %: the median depends on which loads were chosen.
+    fn few_loads_give_a_wider_interval() {
+        // Half of the loads have an error of 5 %, the other half 25 %: the median depends on the chosen loads.
         let trial = |count: usize| {
             let errors: Vec<f64> = (0..count).map(|at| if at % 2 == 0 { 0.05 } else { -0.25 }).collect();
             let one = Observation { cpu_percent: 1.0, ..Observation::planned(100.0, 1.0, 100.0, false) };
@@ -168,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn held_out_loads_are_not_seen() {
+    fn held_out_loads_are_not_used_for_fitting() {
         let mut data = synthetic();
-        // With 5 and 20 clients everything costs twice as much, which the other loads do not show.
+        // With 5 and 20 clients all costs double, which the other loads do not show.
         data.iter_mut()
             .filter(|one| [5.0, 20.0].contains(&one.clients))
             .for_each(|one| one.cpu_percent *= 2.0);

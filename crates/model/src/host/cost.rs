@@ -1,4 +1,4 @@
-//! One cost: a number, or how it is distributed.
+//! A cost: a number, or a distribution.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cost {
-    /// Always the same.
+    /// Constant.
     Fixed(f64),
-    /// Quantiles at equal distances, from the least to the greatest.
+    /// Quantiles at equal distances, from minimum to maximum.
     Quantiles(Vec<f64>),
 }
 
 impl Cost {
-    /// The value below which `fraction` of all lie, from 0 to 1.
+    /// The quantile at `fraction`, from 0 to 1.
     #[must_use]
     pub fn quantile(&self, fraction: f64) -> f64 {
         match self {
@@ -35,7 +35,7 @@ impl Cost {
         match self {
             Self::Fixed(value) => *value,
             Self::Quantiles(values) => {
-                // Between two quantiles the values are evenly distributed.
+                // Values between two quantiles are assumed to be evenly distributed.
                 let pairs = values.windows(2).map(|pair| pair.iter().sum::<f64>() / 2.0);
                 let count = values.len().saturating_sub(1).max(1);
                 let sum: f64 = if values.len() == 1 { values.iter().sum() } else { pairs.sum() };
@@ -55,7 +55,7 @@ impl Cost {
         Some(Self::Quantiles(quantiles.collect()))
     }
 
-    /// Whether all values are numbers from 0 to `max` in ascending order, and there is one.
+    /// Whether there is at least one value, and all are numbers from 0 to `max` in ascending order.
     pub(super) fn is_within(&self, max: f64) -> bool {
         match self {
             Self::Fixed(value) => (0.0..=max).contains(value),

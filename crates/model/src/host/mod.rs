@@ -1,8 +1,9 @@
-//! What a host's processors need for the work of a server or client: the file that `taktwerk lab calibrate` writes.
+//! Host profiles: the processor time that the work of a server or client needs on a machine. `taktwerk lab calibrate`
+//! writes the file.
 //!
 //! A [`HostProfile`] is data: nanoseconds per counter of `Work`, per kind of slow job and per turn of a driver, and the
-//! machine and build on which they were measured. The simulator and the headroom of the running server compute with it;
-//! they check the names, because only they know the counters.
+//! machine and build of the measurement. The simulator and the headroom of the running server use it. They also check
+//! the names of counters, which are not known here.
 
 mod cost;
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taktwerk_explain::Mistake;
 
-/// The version of the file format.
+/// Version of the file format.
 pub const FORMAT: u32 = 1;
 
 /// A host profile cannot be used.
@@ -27,17 +28,17 @@ pub enum ProfileError {
         "format = {found}: this version reads format {FORMAT}. Measure again with `taktwerk lab calibrate --host`"
     )]
     Format {
-        /// What it says.
+        /// The version in the file.
         found: u32,
     },
-    /// A value makes no sense.
+    /// A value is invalid.
     #[error("{key} = {value}: {must}")]
     Value {
-        /// Where it stands.
+        /// Its key.
         key: String,
-        /// What it is.
+        /// The value.
         value: String,
-        /// What it must be.
+        /// The valid values.
         must: &'static str,
     },
     /// It was measured with another build.
@@ -64,20 +65,20 @@ pub enum ProfileError {
     },
 }
 
-/// The machine on which a profile was measured.
+/// The machine of the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineFacts {
     /// The processor's name.
     pub cpu: String,
-    /// Processors that the system showed.
+    /// Number of processors of the system.
     pub cores: u32,
-    /// The kernel.
+    /// Kernel release.
     #[serde(default)]
     pub kernel: String,
 }
 
-/// The build with which a profile was measured.
+/// The build used for the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuildFacts {
@@ -87,22 +88,22 @@ pub struct BuildFacts {
     pub target: String,
 }
 
-/// How the operating system shares the processors.
+/// Scheduling by the operating system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerCosts {
-    /// From waking a thread until it runs on an idle processor, in nanoseconds.
+    /// Time from waking a thread until it runs on an idle processor, in nanoseconds.
     pub wake: Cost,
-    /// The same after the processor has slept for `asleep`; without it as `wake`.
+    /// The same after the processor has slept for `asleep`; `wake` if missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_asleep: Option<Cost>,
-    /// How long a processor has to be idle until it sleeps, and its caches are cold, in nanoseconds.
+    /// Idle time after which a processor sleeps and its caches are cold, in nanoseconds.
     pub asleep: f64,
-    /// After which time it has lost all of its caches, in nanoseconds.
+    /// Idle time after which it has lost all of its caches, in nanoseconds.
     pub deep: f64,
-    /// How long a thread keeps a processor that others wait for, in nanoseconds.
+    /// Time slice of a thread on a processor that other threads wait for, in nanoseconds.
     pub slice: f64,
-    /// Factor by which one piece of work differs from its mean.
+    /// Factor between the cost of one piece of work and its mean.
     pub noise: Cost,
 }
 
@@ -113,14 +114,14 @@ impl Default for SchedulerCosts {
     }
 }
 
-/// Prices that go before those of the same name where messages come from the laboratory's emulator of links and go to it: it runs
-/// on the same processor right before and after. Not for links between two machines.
+/// Costs that replace those of the same name behind the laboratory's emulator of links, which runs on the same
+/// processor just before and after. Not for links between two machines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmulatedCosts {
-    /// As `server` of the profile.
+    /// Replaces entries of `server`.
     pub server: BTreeMap<String, f64>,
-    /// As `client` of the profile.
+    /// Replaces entries of `client`.
     pub client: BTreeMap<String, f64>,
 }
 
@@ -130,49 +131,49 @@ impl EmulatedCosts {
     }
 }
 
-/// Costs of a host. All are nanoseconds of processor time unless they say otherwise.
+/// Costs of a host, in nanoseconds of processor time unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostProfile {
     /// [`FORMAT`].
     pub format: u32,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// How and when it was measured, or that it was not.
+    /// How and when it was measured, or that it was not measured.
     pub source: String,
-    /// Where.
+    /// The machine.
     pub machine: MachineFacts,
-    /// With what.
+    /// The build.
     pub build: BuildFacts,
-    /// The operating system's part.
+    /// Scheduling by the operating system.
     #[serde(default)]
     pub scheduler: SchedulerCosts,
-    /// Per counter of the server's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`, and `cold` and
-    /// `cold_deep`: what a turn takes longer after the processor has slept, for `asleep` and for `deep`.
+    /// Costs per counter of the server's `Work`, and of its driver: `wake`, `turn`, `receive`, `send`, `timer`. `cold`
+    /// and `cold_deep` are the additional time of a turn after the processor has slept for `asleep` and for `deep`.
     #[serde(default)]
     pub server: BTreeMap<String, f64>,
-    /// Per counter of the client's `Work`, and of its driver, as for the server.
+    /// The same for the client.
     #[serde(default)]
     pub client: BTreeMap<String, f64>,
-    /// What differs behind the laboratory's emulator of links.
+    /// Costs that differ behind the laboratory's emulator of links.
     #[serde(default, skip_serializing_if = "EmulatedCosts::is_empty")]
     pub emulated: EmulatedCosts,
-    /// Per kind of a server's slow job, as `JobKind::name` has it.
+    /// Slow jobs of a server, by `JobKind::name`.
     #[serde(default)]
     pub jobs: BTreeMap<String, Cost>,
-    /// Per kind of a client's slow job.
+    /// Slow jobs of a client.
     #[serde(default)]
     pub client_jobs: BTreeMap<String, Cost>,
 }
 
 impl HostProfile {
-    /// A host whose work costs nothing.
+    /// A host on which work costs nothing.
     #[must_use]
     pub fn free(cores: u32) -> Self {
         Self {
             format: FORMAT,
             name: "free".into(),
-            source: "not measured: nothing costs anything".into(),
+            source: "not measured: all costs are zero".into(),
             machine: MachineFacts { cores, ..MachineFacts::default() },
             build: BuildFacts::default(),
             scheduler: SchedulerCosts::default(),
@@ -184,10 +185,10 @@ impl HostProfile {
         }
     }
 
-    /// Reads a profile.
+    /// Parses a profile.
     ///
     /// # Errors
-    /// The text is no profile, or a value makes no sense.
+    /// The text is not a profile, or a value is invalid.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self =
             toml::from_str(text).map_err(|error| ProfileError::Syntax(Mistake::of(&error, Some(text))))?;
@@ -198,7 +199,7 @@ impl HostProfile {
     /// The profile as a file.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        // Strings, numbers and maps of them can always be written.
+        // Strings, numbers and maps of them can always be serialized.
         toml::to_string_pretty(self).unwrap_or_default()
     }
 
@@ -257,8 +258,8 @@ impl HostProfile {
         Ok(())
     }
 
-    /// The profile with the prices behind the laboratory's emulator of links. The emulator runs right before a turn: one that has
-    /// no price for cold caches there has none.
+    /// The profile with the costs behind the laboratory's emulator of links. The emulator runs just before a turn, so
+    /// without a specific cost for cold caches there is none.
     #[must_use]
     pub fn behind_emulator(mut self) -> Self {
         self.server.remove("cold");
@@ -289,14 +290,14 @@ impl HostProfile {
     }
 }
 
-/// Non-negative prices of counters: rows of counts, what each row took, and how much each counts. `None` if there is too little
+/// Fits non-negative costs of counters. Each row has counts, a duration and a weight. `None` if there is too little
 /// data.
 #[must_use]
 pub fn prices(rows: &[Vec<f64>], targets: &[f64], importance: &[f64]) -> Option<Vec<f64>> {
     crate::cpu::least_squares(rows, targets, importance, &[], true)
 }
 
-/// The largest cost: ten minutes.
+/// Maximum cost: ten minutes.
 const MAX: f64 = 600e9;
 const BOUNDS: &str = "numbers from 0 to 600000000000, in ascending order where there are several";
 
@@ -305,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_survives_its_file() {
+    fn profiles_round_trip_through_files() {
         let mut profile = HostProfile::free(4);
         profile.server.insert("turn".into(), 812.5);
         profile.jobs.insert("open-channel/Basic256Sha256".into(), Cost::Quantiles(vec![5e5, 6e5, 9e5]));
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_named() {
+    fn invalid_values_are_reported() {
         let said = |change: fn(&mut HostProfile)| {
             let mut profile = HostProfile::free(1);
             change(&mut profile);
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_behind_the_emulator_go_first() {
+    fn costs_behind_the_emulator_have_priority() {
         let mut profile = HostProfile::free(1);
         profile.server.extend([("send".to_owned(), 9e3), ("wake".to_owned(), 7e3)]);
         profile.client.insert("cold".into(), 5e3);
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn another_build_or_machine_is_told() {
+    fn other_builds_and_machines_are_refused() {
         let mut profile = HostProfile::free(1);
         profile.build.version = "1.0.0".into();
         profile.machine.cpu = "Cortex-A72".into();

@@ -1,43 +1,45 @@
-//! What can be done about a node: the smallest change of each kind that makes it fit.
+//! Suggests changes for a node: the smallest change of each kind that makes it fit.
 
 use super::{Hardware, Needs, Node, needs};
 use crate::cpu::Model;
 use serde::Serialize;
 
-/// A change that brings a node further from its limits.
+/// A change that reduces a node's demand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// What to do.
+    /// Description.
     pub what: String,
-    /// CPU then, percent of one core.
+    /// CPU after the change, in percent of one core.
     pub cpu_percent: f64,
-    /// Memory then, megabytes; none if the model has no measurements of it.
+    /// Memory after the change in megabytes; `None` if the model has no measurements of it.
     pub memory_mb: Option<f64>,
-    /// Bandwidth then, Mbit/s; none likewise.
+    /// Bandwidth after the change in Mbit/s; `None` if the model has no measurements of it.
     pub network_mbit: Option<f64>,
-    /// The need that decides: what is nearest to its limit then, or for a node that fits already, what it would hit first.
+    /// The decisive demand: the one nearest to its limit after the change; for a node that fits already, the one that
+    /// reaches its limit first.
     pub nearest: &'static str,
     /// Share of that limit at the upper end of the interval.
     pub share: f64,
-    /// Whether it fits then: no share is above one.
+    /// Whether the node fits after the change: no share is above one.
     pub fits: bool,
 }
 
-/// How many changes are named.
+/// Maximum number of suggested changes.
 const NAMED: usize = 3;
-/// A change that brings less than a hundredth is none.
+/// Changes that gain less than 1 % are ignored.
 const GAIN: f64 = 0.99;
 
-/// One kind of change, from its smallest step to its largest: a sentence, and the node and the hardware after it.
+/// One kind of change, from its smallest to its largest step: description, and the node and hardware after it.
 type Steps = Vec<(String, Node, Hardware)>;
 
-/// All kinds, from what costs an afternoon to what costs money.
+/// All kinds, ordered by effort: changes of the load first, then new hardware.
 fn kinds(node: &Node, hardware: &Hardware) -> Vec<Steps> {
     let same = || (node.clone(), hardware.clone());
     let of_node = |what: String, node: Node| (what, node, hardware.clone());
     let intervals = [2.0, 5.0, 10.0].map(|times| {
         let interval_ms = node.interval_ms * times;
-        // In a longer interval more of the points change at least once: those that did not in any of the shorter ones do not.
+        // In a longer interval, more of the points change at least once: all except those that do not change in any of
+        // the shorter intervals.
         let changing = 1.0 - (1.0 - node.changing).powf(times);
         of_node(format!("publish every {interval_ms} ms"), Node { interval_ms, changing, ..same().0 })
     });
@@ -61,9 +63,8 @@ fn kinds(node: &Node, hardware: &Hardware) -> Vec<Steps> {
         change(&mut hardware);
         (what, node, hardware)
     };
-    let cpus = [2.0, 4.0, 8.0].map(|times| {
-        better(format!("a CPU that is {times} times as fast"), &|hardware| hardware.slower /= times)
-    });
+    let cpus = [2.0, 4.0, 8.0]
+        .map(|times| better(format!("a CPU {times} times as fast"), &|hardware| hardware.slower /= times));
     let memory = [2.0, 4.0, 8.0].map(|times| {
         let what = format!("{} MB of memory", hardware.memory_mb * times);
         better(what, &|hardware| hardware.memory_mb *= times)
@@ -75,11 +76,12 @@ fn kinds(node: &Node, hardware: &Hardware) -> Vec<Steps> {
     vec![intervals.into(), shares.into(), fewer, nodes.into(), memory.into(), networks.into(), cpus.into()]
 }
 
-/// How many of [`kinds`] change the load; the others buy hardware.
+/// Number of [`kinds`] that change the load; the others change hardware.
 const OF_LOAD: usize = 4;
 
-/// The three cheapest changes: those that make it fit first, the easiest in front; otherwise those that help most. A node that
-/// fits already is told what the smallest step of each kind of load would bring for the limit that it would hit first.
+/// The three best changes. First those that make the node fit, the easiest first; otherwise the most effective ones.
+/// For a node that fits already, the smallest step of each change of the load, with its effect on the limit that is
+/// reached first.
 pub(super) fn changes(node: &Node, hardware: &Hardware, model: &Model, first: &'static str) -> Vec<Change> {
     let before = needs(node, hardware, model);
     let is_fine = before.nearest().1 <= 1.0;
@@ -150,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_has_ways_out_of_its_own() {
-        // 7.3 Mbit/s: no CPU helps, and halving the connections does next to nothing.
+    fn suggestions_depend_on_the_limit() {
+        // 7.3 Mbit/s: a faster CPU does not help, and halving the connections has almost no effect.
         let slow = Hardware { network_mbit: 4.0, ..Hardware::default() };
         let found = changes(&node(), &slow, &model(), "network");
         assert!(found.iter().all(|change| change.fits && change.share <= 1.0), "{found:?}");
@@ -161,7 +163,7 @@ mod tests {
             "two nodes instead of one",
         ];
         assert_eq!(texts(&found), expected);
-        // 23.04 MB, of which 20 are there at rest: only memory helps.
+        // 23.04 MB, of which 20 MB are idle cost: only memory helps.
         let tight = Hardware { memory_mb: 15.0, ..Hardware::default() };
         let found = changes(&node(), &tight, &model(), "memory");
         assert_eq!(found[0].what, "30 MB of memory");
@@ -170,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_step_that_is_enough_is_named() {
-        // 1.58 % of a core, a hundred times slower, where 75 % may be used.
+    fn the_smallest_sufficient_step_is_suggested() {
+        // 1.58 % of a core, a hundred times slower, with a limit of 75 %.
         let small = Hardware { slower: 100.0, ..Hardware::default() };
         let found = changes(&node(), &small, &model(), "CPU");
         assert!(texts(&found).contains(&"publish every 500 ms"), "{found:?}");
         assert!(found.iter().all(|change| change.nearest == "CPU" && change.fits), "{found:?}");
-        // Where nothing is enough, the largest help comes first.
+        // If nothing is sufficient, the most effective change comes first.
         let smaller = Hardware { slower: 5_000.0, ..Hardware::default() };
         let found = changes(&node(), &smaller, &model(), "CPU");
         assert!(found.iter().all(|change| !change.fits), "{found:?}");
@@ -189,7 +191,7 @@ mod tests {
         let steps = kinds(&node, &Hardware::default()).remove(0);
         let rate = |node: &Node| node.points * node.changing / node.interval_ms;
         let rates: Vec<f64> = steps.iter().map(|(_, after, _)| rate(after) / rate(&node)).collect();
-        // 19 % of the points in two intervals, 41 % in five, 65 % in ten.
+        // 19 % of the points change in two intervals, 41 % in five, 65 % in ten.
         let expected = [0.19 / 0.2, 0.409_51 / 0.5, 0.651_321_559_9 / 1.0];
         assert!(
             rates.iter().zip(expected).all(|(rate, expected)| (rate - expected).abs() < 1e-9),
@@ -198,8 +200,9 @@ mod tests {
     }
 
     #[test]
-    fn who_fits_is_told_what_the_smallest_step_brings_for_the_limit_that_comes_first() {
-        // Memory is nearest to its limit, and nothing of the load changes that; points bring the network to its end first.
+    fn nodes_that_fit_get_suggestions_for_their_first_limit() {
+        // Memory is nearest to its limit, but no change of the load affects it; more points reach the network's limit
+        // first.
         let found =
             changes(&node(), &Hardware { memory_mb: 30.0, ..Hardware::default() }, &model(), "network");
         assert_eq!(found.len(), 3);

@@ -1,8 +1,8 @@
-//! Delay and bandwidth by formulas: quick, and good enough to sort out settings that cannot be good.
+//! Delay and bandwidth by formulas: fast, and accurate enough to rule out bad settings.
 //!
-//! A message of a subscription has a fixed part and a part per value. Each cycle carries one message and the Publish request for
-//! the next. Values wait half of what an interval is longer than their period, then for the line. A line that is nearly full makes messages queue (M/D/1).
-//! Sizes are those of UA Binary with source and server timestamps.
+//! A message of a subscription has a fixed part and a part per value. Each cycle carries one message and the Publish
+//! request for the next. Values wait for half of the difference between interval and period, then for the line. If the
+//! line is nearly full, messages queue (M/D/1). Sizes are those of UA Binary with source and server timestamps.
 
 use super::problem::Problem;
 use super::search::{Evaluate, EvaluateError};
@@ -17,9 +17,9 @@ const UDP: f64 = 28.0;
 const RESPONSE: f64 = 124.0;
 /// A Publish request with one acknowledgement, with its chunk header.
 const REQUEST: f64 = 110.0;
-/// Client handle, encoding mask, type and two timestamps beside a value.
+/// Client handle, encoding mask, type and two timestamps of each value.
 const PER_VALUE: f64 = 22.0;
-/// Signature, padding and its length on average.
+/// Signature, and the mean padding.
 const SECURED: f64 = 48.0;
 /// A NetworkMessage with one DataSetMessage: headers, writer ids, sequence number, timestamp.
 const NETWORK_MESSAGE: f64 = 36.0;
@@ -61,13 +61,13 @@ impl<'a> Analytic<'a> {
     }
 }
 
-/// Milliseconds between the values of a signal that travel.
+/// Milliseconds between the transferred values of a signal.
 fn spacing(period_ms: f64, settings: &Settings) -> f64 {
     let sampled = period_ms.max(settings.sampling_ms);
     let kept = match settings.transport {
-        // A cycle has one value of each signal.
+        // A cycle carries one value of each signal.
         Transport::PubSub => settings.publishing_ms,
-        // A queue of so many values is emptied once per interval.
+        // A queue of this size is emptied once per interval.
         Transport::Session if settings.queue_size > 0 => {
             settings.publishing_ms / f64::from(settings.queue_size)
         }
@@ -76,10 +76,10 @@ fn spacing(period_ms: f64, settings: &Settings) -> f64 {
     sampled.max(kept)
 }
 
-/// What busy-polling and energy do to figures, the same for formulas and simulation.
+/// Effects of busy-polling and energy on the figures, the same for formulas and simulation.
 ///
-/// A server that sleeps takes [`Problem::wake_us`] longer for each message. One that polls longer than an interval never sleeps:
-/// its threads use all of their CPUs.
+/// A server that sleeps needs [`Problem::wake_us`] longer per message. A server that polls longer than an interval
+/// never sleeps, so its threads use their CPUs completely.
 pub fn complete(problem: &Problem, settings: &Settings, figures: &mut Figures) {
     let awake = f64::from(settings.busy_poll_us) / 1e3 / settings.publishing_ms;
     if awake < 1.0 {
@@ -113,9 +113,9 @@ impl Evaluate for Analytic<'_> {
             values += per_s;
             let size = one.bytes as f64 + if is_session { PER_VALUE } else { 1.0 };
             bytes += per_s * size * interval_s;
-            // Until it is sampled, and then until it is published.
+            // Wait until sampled, then until published.
             let sampling = (settings.sampling_ms - one.period_ms).max(0.0) / 2.0;
-            // A subscription publishes right behind the writes, so the newest value does not wait.
+            // A subscription publishes right after the writes, so the newest value does not wait.
             let publishing = if is_session {
                 (settings.publishing_ms - one.period_ms).max(0.0)
             } else {
@@ -140,7 +140,7 @@ impl Evaluate for Analytic<'_> {
         let acknowledged = if is_session { split * (TCP + down.overhead as f64) } else { 0.0 };
         let down_bits = (message + packets * headers + acknowledged) * 8.0 / interval_s * clients;
         let up = &problem.link.up;
-        // A request for each message, or as many as the clock says.
+        // One request per message, or as many as the clock sends.
         let requests = problem.publish_every.map_or(1.0, |share| 1.0 / share);
         let request = REQUEST + secured + TCP + up.overhead as f64;
         let acknowledge = (packets / 2.0).ceil() * (TCP + up.overhead as f64);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_is_too_slow_is_full() {
+    fn slow_links_are_saturated() {
         assert!(
             matches!(figures(&["link.rate=300k"], &at(5.0)), Err(EvaluateError::Saturated { share }) if share > 1.0)
         );
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sampled_or_queued_is_lost() {
+    fn values_not_sampled_or_queued_are_lost() {
         let sampled = figures(&[], &Settings { sampling_ms: 15.0, ..at(30.0) }).unwrap();
         // 1000 of 1833 values.
         assert!((sampled.loss - 0.4545).abs() < 0.001, "{sampled:?}");

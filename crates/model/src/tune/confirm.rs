@@ -1,36 +1,36 @@
-//! A scenario of the laboratory that measures a recommended point, to see whether the simulation keeps its promise.
+//! Writes a laboratory scenario that measures a recommended point, to verify the simulation.
 
 use super::problem::Problem;
 use super::search::Tuned;
 use super::settings::{Security, Transport};
 use std::fmt::Write;
 
-/// Bytes of the values that the laboratory's server has: Double.
+/// Size of the laboratory server's values: Double.
 const VALUE: usize = 8;
-/// How far the measured delay may be from the promised one.
+/// Maximum relative difference between measured and predicted delay.
 const ALLOWED: f64 = 0.15;
 
-/// Why the laboratory has no such load.
+/// Why there is no such scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoScenario {
-    /// Its server changes all signals together.
-    #[error("signals of several periods are not measured: the laboratory's server changes all together")]
-    Periods,
-    /// Its values are Doubles.
-    #[error("values of other sizes than 8 bytes are not measured: the laboratory's server has Doubles")]
-    Sizes,
-    /// Its client keeps as many requests as it needs.
+    /// The laboratory's server changes all signals together.
     #[error(
-        "Publish requests by a clock are not measured: the laboratory's client keeps as many as it needs"
+        "signals with several periods cannot be measured: the laboratory's server changes all signals together"
     )]
+    Periods,
+    /// The laboratory's values are Doubles.
+    #[error("only values of 8 bytes can be measured: the laboratory's server has Doubles")]
+    Sizes,
+    /// The laboratory's client chooses its own number of requests.
+    #[error("Publish requests by a clock cannot be measured: the laboratory's client chooses their number")]
     Clock,
-    /// It subscribes in sessions here.
-    #[error("PubSub is not measured this way: use a scenario with load.kind = \"pubsub\"")]
+    /// Only sessions are supported here.
+    #[error("PubSub cannot be measured this way: use a scenario with load.kind = \"pubsub\"")]
     PubSub,
 }
 
-/// The scenario: the recommended settings over the same link, for `taktwerk lab run`. Its thresholds are 15 % around the
-/// promised delay of the oldest value of a message: that is what the laboratory measures as `delivery`.
+/// The scenario for `taktwerk lab run`: the recommended settings over the same link. Its thresholds are ±15 % around
+/// the predicted delay of the oldest value of a message, which the laboratory measures as `delivery`.
 ///
 /// # Errors
 /// See [`NoScenario`].
@@ -51,7 +51,7 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
         return Err(NoScenario::PubSub);
     }
     let mut text = format!(
-        "# Measures what `taktwerk tune` promises: mean delay {:.2} ms, {:.1} kbit/s.\n\
+        "# Verifies the prediction of `taktwerk tune`: mean delay {:.2} ms, {:.1} kbit/s.\n\
          # Run: taktwerk lab run confirm.toml\n",
         chosen.figures.delay_mean_ms,
         chosen.figures.bandwidth_bits_s / 1e3
@@ -71,7 +71,8 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
         let _ = writeln!(text, "[security]\npolicy = {policy:?}\nmode = {mode:?}\n");
     }
     let _ = writeln!(text, "[time]\nwarmup_s = 3\nduration_s = 10\nrepetitions = 5\n");
-    // Values of a message were written one period after the other, so the oldest is older than their mean by half of the span.
+    // The values of a message were written one period apart, so the oldest is older than their mean by half of the
+    // span.
     let promised = oldest_ms(chosen.figures.delay_mean_ms, settings.publishing_ms, first.period_ms) * 1e3;
     for (bound, factor) in [("below", 1.0 + ALLOWED), ("above", 1.0 - ALLOWED)] {
         let limit = (promised * factor).round();
@@ -80,7 +81,7 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
     Ok(text)
 }
 
-/// Mean delay of the first value in each message, from the mean delay of all.
+/// Mean delay of the first value in each message, from the mean delay of all values.
 fn oldest_ms(mean_ms: f64, publishing_ms: f64, period_ms: f64) -> f64 {
     mean_ms + (publishing_ms - period_ms).max(0.0) / 2.0
 }
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_has_the_load_and_the_promise() {
+    fn scenarios_have_the_load_and_the_predicted_delay() {
         let text = of(PLANT, &["tune.clients=2", "tune.search.security=\"sign\""]).unwrap();
         let table: toml::Table = text.parse().unwrap();
         assert_eq!(table["load"]["items"].as_integer(), Some(30));
@@ -124,13 +125,13 @@ mod tests {
 
     #[test]
     fn the_oldest_value_waits_longest() {
-        // Two values in a message, the newer one 4.46 ms old.
+        // Two values in a message; the newer one is 4.46 ms old.
         assert!((oldest_ms(9.46, 20.0, 10.0) - 14.46).abs() < 1e-9);
         assert_eq!(oldest_ms(3.0, 5.0, 10.0), 3.0);
     }
 
     #[test]
-    fn what_cannot_be_measured_says_why() {
+    fn unmeasurable_settings_say_why() {
         let two = format!("{PLANT}[[signals]]\ncount = 1\nperiod_ms = 20\n");
         assert_eq!(of(&two, &[]), Err(NoScenario::Periods));
         assert_eq!(of(PLANT, &["signals.0.bytes=4"]), Err(NoScenario::Sizes));

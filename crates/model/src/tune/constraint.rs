@@ -1,28 +1,30 @@
-//! What must hold: `delay_p99_ms <= 50`.
+//! Constraints such as `delay_p99_ms <= 50`.
 
 use super::settings::{Figures, Metric, UnknownMetric};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// A bound of a figure.
+/// A limit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Constraint {
-    /// Of which figure.
+    /// The figure.
     pub metric: Metric,
-    /// Whether `limit` is the most; otherwise it is the least.
+    /// Whether `limit` is an upper limit; otherwise it is a lower limit.
     pub at_most: bool,
-    /// The bound, in the figure's unit.
+    /// The limit, in the figure's unit.
     pub limit: f64,
 }
 
-/// The text is no constraint.
+/// The text is not a constraint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
-    /// It has another form.
-    #[error("{0:?} is no constraint: write a figure, <= or >=, and a number, such as \"delay_p99_ms <= 50\"")]
+    /// Its syntax is invalid.
+    #[error(
+        "{0:?} is not a constraint: write a figure, <= or >=, and a number, such as \"delay_p99_ms <= 50\""
+    )]
     Form(String),
-    /// Of an unknown figure.
+    /// The figure is unknown.
     #[error("{0}")]
     Metric(#[from] UnknownMetric),
 }
@@ -41,7 +43,7 @@ impl FromStr for Constraint {
             None => (limit.trim(), 1.0),
         };
         let metric: Metric = name.trim().parse()?;
-        // CPU is in percent already.
+        // CPU is already in percent.
         let share = if matches!(metric, Metric::ServerCpu | Metric::ClientCpu) { 1.0 } else { share };
         let limit: f64 = number.parse().map_err(|_| form())?;
         if !(limit >= 0.0 && limit.is_finite()) {
@@ -65,7 +67,7 @@ impl Constraint {
         Some(if self.at_most { value <= self.limit } else { value >= self.limit })
     }
 
-    /// The other one, if both cannot hold at the same time.
+    /// The constraint in `others` that contradicts this one.
     #[must_use]
     pub fn contradiction<'a>(&self, others: &'a [Self]) -> Option<&'a Self> {
         others.iter().find(|other| {

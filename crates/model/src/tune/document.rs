@@ -1,10 +1,10 @@
-//! A TOML text with values set from the command line, and where a key stands in it.
+//! A TOML document with values from the command line, and the positions of its keys.
 
 use std::ops::Range;
 use taktwerk_explain::Mistake;
 use toml::de::{DeTable, DeValue};
 
-/// A TOML text in which values may have been replaced.
+/// A TOML document with replaced values.
 #[derive(Debug, Clone)]
 pub struct Document {
     file: String,
@@ -16,27 +16,27 @@ pub struct Document {
 /// The document cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// It is no TOML.
+    /// It is not TOML.
     #[error("{}", mistake.within(file))]
     Toml {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Where and why.
+        /// Position and reason.
         mistake: Mistake,
     },
-    /// `--set` is not `key=value`, or names something that cannot be set.
+    /// `--set` is not `key=value`, or its key cannot be set.
     #[error("--set {set}: {problem}")]
     Set {
-        /// As it was written.
+        /// The option's value.
         set: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
 impl Document {
-    /// Reads a text and applies `sets` of the form `table.key=value`. A value is TOML; anything else is a string. `signals.0.count`
-    /// is the first of an array of tables.
+    /// Parses a text and applies `sets` of the form `table.key=value`. A value is TOML, or else a string.
+    /// `signals.0.count` refers to the first entry of an array of tables.
     ///
     /// # Errors
     /// See [`DocumentError`].
@@ -53,16 +53,16 @@ impl Document {
         Ok(Self { file: file.to_owned(), text: text.to_owned(), sets: sets.to_vec(), table })
     }
 
-    /// The values, with those that were set.
+    /// All values, including replaced ones.
     #[must_use]
     pub fn table(&self) -> &toml::Table {
         &self.table
     }
 
-    /// The document as a typed value.
+    /// Deserializes the document.
     ///
     /// # Errors
-    /// With line and column where the text has the mistake.
+    /// With line and column of the mistake in the text.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, DocumentError> {
         let error = |mistake| DocumentError::Toml { file: self.file.clone(), mistake };
         let told = |one: toml::de::Error| error(Mistake::of(&one, Some(&self.text)));
@@ -70,7 +70,7 @@ impl Document {
             return toml::from_str(&self.text).map_err(told);
         }
         self.table.clone().try_into().map_err(|one: toml::de::Error| {
-            // A mistake of the text itself has its line; else one of the values that were set is wrong.
+            // If the text alone is invalid, report its line; otherwise a replaced value is wrong.
             if let Err(own) = toml::from_str::<T>(&self.text) {
                 return told(own);
             }
@@ -80,14 +80,14 @@ impl Document {
         })
     }
 
-    /// Where a key comes from: `plant.toml:12: link.rate`, or `--set link.rate=0`.
+    /// Position of a key: `plant.toml:12: link.rate`, or `--set link.rate=0`.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
         let is_it = |set: &&String| set.split('=').next().is_some_and(|name| name.trim() == key);
         if let Some(set) = self.sets.iter().rev().find(is_it) {
             return format!("--set {set}");
         }
-        // The key itself, or else the nearest table around it.
+        // The key itself, or else the nearest enclosing table.
         let mut path: Vec<&str> = key.split('.').collect();
         while !path.is_empty() {
             if let Some(span) = self.span(&path) {
@@ -147,9 +147,9 @@ fn insert(table: &mut toml::Table, path: &[&str], value: toml::Value) -> Result<
     match child {
         toml::Value::Table(child) => insert(child, rest, value),
         toml::Value::Array(array) => {
-            let (index, rest) = rest.split_first().ok_or("name the entry by its number, from 0")?;
-            let index: usize = index.parse().map_err(|_| "name the entry by its number, from 0")?;
-            let entry = array.get_mut(index).ok_or("the list has fewer entries; they count from 0")?;
+            let (index, rest) = rest.split_first().ok_or("give the entry's number, starting at 0")?;
+            let index: usize = index.parse().map_err(|_| "give the entry's number, starting at 0")?;
+            let entry = array.get_mut(index).ok_or("the list has fewer entries; numbers start at 0")?;
             match entry {
                 toml::Value::Table(child) if !rest.is_empty() => insert(child, rest, value),
                 entry => {
@@ -158,7 +158,7 @@ fn insert(table: &mut toml::Table, path: &[&str], value: toml::Value) -> Result<
                 }
             }
         }
-        _ => Err("a part of the key is no table"),
+        _ => Err("a part of the key is not a table"),
     }
 }
 
@@ -190,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_what_was_set() {
+    fn mistakes_name_the_option() {
         for (set, hint) in [
             ("link", "key=value"),
-            ("name.x=1", "no table"),
-            ("signals.count=1", "by its number"),
+            ("name.x=1", "not a table"),
+            ("signals.count=1", "entry's number"),
             ("signals.4.count=1", "fewer"),
             ("link..rate=1", "empty part"),
         ] {
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(document.place("link.rate"), "p.toml:4: link.rate");
         assert_eq!(document.place("signals.1.count"), "p.toml:10: signals.1.count");
         assert_eq!(document.place("link.busy"), "--set link.busy=2");
-        // A key that is not there: its table.
+        // For a missing key, its table.
         assert_eq!(document.place("link.delay"), "p.toml:3: link.delay");
         assert_eq!(document.place("tune.seeds"), "p.toml: tune.seeds");
     }

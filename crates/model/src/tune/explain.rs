@@ -1,4 +1,4 @@
-//! One sentence per setting: why it is recommended.
+//! Explains each recommended setting in one sentence.
 
 use super::problem::Problem;
 use super::search::{Alternative, Point, Tuned};
@@ -6,21 +6,21 @@ use super::settings::{Metric, Settings};
 use crate::figures;
 use serde::Serialize;
 
-/// Why a setting has its value.
+/// The reason for a setting's value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// Which setting, as in `tune.search`.
+    /// The setting, as in `tune.search`.
     pub setting: &'static str,
     /// Its value, with the unit.
     pub value: String,
-    /// Why, in a sentence.
+    /// The reason in one sentence.
     pub why: String,
 }
 
-/// Changes below this share are none.
+/// Relative changes below this are ignored.
 const SAME: f64 = 0.01;
 
-/// A sentence for each setting.
+/// One reason per setting.
 #[must_use]
 pub fn reasons(problem: &Problem, tuned: &Tuned) -> Vec<Reason> {
     let chosen = &tuned.recommended;
@@ -39,7 +39,7 @@ pub fn reasons(problem: &Problem, tuned: &Tuned) -> Vec<Reason> {
     all
 }
 
-/// All settings but the publishing interval.
+/// All settings except the publishing interval.
 const OTHERS: [&str; 9] = [
     "sampling_ms",
     "queue_size",
@@ -53,7 +53,7 @@ const OTHERS: [&str; 9] = [
 ];
 
 fn milliseconds(ms: f64) -> String {
-    // Intervals are rounded to a tenth.
+    // Intervals are rounded to 0.1 ms.
     let text = format!("{ms:.1}");
     format!("{} ms", text.trim_end_matches('0').trim_end_matches('.'))
 }
@@ -80,7 +80,7 @@ pub fn text(setting: &str, settings: &Settings) -> String {
     }
 }
 
-/// What changes from one point to another, as "mean delay 12.0 ms instead of 20.0 ms"; empty if nothing does.
+/// The changes between two points, such as "mean delay 12.0 ms instead of 20.0 ms"; empty if there are none.
 fn changes(metrics: &[Metric], from: &Point, to: &Point) -> Vec<String> {
     let changed = |metric: &Metric| {
         let (before, after) = (metric.of(&from.figures)?, metric.of(&to.figures)?);
@@ -91,7 +91,7 @@ fn changes(metrics: &[Metric], from: &Point, to: &Point) -> Vec<String> {
     metrics.iter().filter_map(changed).collect()
 }
 
-/// The figures that decide: those to be small, those with a constraint, and lost values.
+/// The decisive figures: those to minimize, those with a constraint, and lost values.
 fn deciding(problem: &Problem) -> Vec<Metric> {
     let mut all = problem.minimize.clone();
     for metric in problem.constraints.iter().map(|one| one.metric).chain([Metric::Loss]) {
@@ -115,7 +115,7 @@ fn publishing(problem: &Problem, tuned: &Tuned) -> String {
         }
     }
     if parts.is_empty() {
-        return "the only interval that was searched or that meets the constraints".to_owned();
+        return "the only interval in the search that meets the constraints".to_owned();
     }
     format!("the knee of the trade-off: {}", parts.join("; "))
 }
@@ -125,7 +125,7 @@ fn why(problem: &Problem, tuned: &Tuned, setting: &'static str) -> String {
     let others: Vec<&Alternative> = tuned.alternatives.iter().filter(|one| one.setting == setting).collect();
     let metrics = deciding(problem);
     if setting == "queue_size" && tuned.queue_size > 0 {
-        return format!("the smallest queue that loses nothing in the {}", chosen.by);
+        return format!("the smallest queue without lost values in the {}", chosen.by);
     }
     if others.is_empty() {
         return given(problem, setting, &chosen.settings);
@@ -144,7 +144,7 @@ fn why(problem: &Problem, tuned: &Tuned, setting: &'static str) -> String {
     told.join("; ")
 }
 
-/// Why a setting that was not searched is as it is.
+/// Why a setting that was not searched has its value.
 fn given(problem: &Problem, setting: &str, settings: &Settings) -> String {
     match setting {
         "sampling_ms" if settings.sampling_ms <= 0.0 => {
@@ -153,12 +153,12 @@ fn given(problem: &Problem, setting: &str, settings: &Settings) -> String {
         "publish_requests" if problem.publish_every.is_some() => {
             let share = problem.publish_every.unwrap_or_default();
             format!(
-                "given: the client sends one whenever {} of an interval have passed",
+                "given: the client sends one each time {} of an interval has passed",
                 figures::number(share)
             )
         }
         "publish_requests" if settings.publish_requests == 0 => {
-            "the client keeps as many as round trip and interval need".to_owned()
+            "the client chooses the number by round trip and interval".to_owned()
         }
         "notifications_max" if settings.notifications_max == 0 => {
             let per_message = problem.values_per_s() * settings.publishing_ms / 1e3;
@@ -172,9 +172,9 @@ fn given(problem: &Problem, setting: &str, settings: &Settings) -> String {
             format!("a client notices a dead server after {}", figures::micros(silence * 1e3))
         }
         "security" if !settings.security.is_secured() => {
-            "not searched: name others in tune.search.security to see what protection costs".to_owned()
+            "not searched: add values to tune.search.security to see the cost of security".to_owned()
         }
-        _ => "not searched: only this value is in tune.search".to_owned(),
+        _ => "not searched: tune.search has only this value".to_owned(),
     }
 }
 
@@ -205,7 +205,7 @@ mod tests {
         assert!(of("publish_requests").why.contains("would change nothing"), "{found:?}");
         assert!(
             of("queue_size").value.parse::<u32>().unwrap() > 1
-                && of("queue_size").why.contains("loses nothing")
+                && of("queue_size").why.contains("without lost values")
         );
         assert!(of("keep_alive_count").why.contains("ms"), "{found:?}");
         assert_eq!(milliseconds(34.5), "34.5 ms");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_interval_says_so() {
+    fn a_single_interval_is_explained() {
         let found = all(&["tune.search.publishing_ms=40"]);
         assert!(found[0].why.contains("only interval"), "{found:?}");
     }

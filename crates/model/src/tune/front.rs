@@ -1,30 +1,30 @@
-//! The Pareto front of some points, and its knee.
+//! The Pareto front of points, and its knee.
 //!
-//! A point is on the front if no other is better in one figure and as good in all others. Every point of the front is a sensible
-//! choice. The knee is the one where more of one figure stops being worth what it costs in the others: each figure is scaled to
-//! 0 at its best on the front and to 1 at its worst, and the sum of the scaled figures is smallest at the knee. A resource is
-//! scaled to 1 where it is full, not at the worst point: half of what a link has left costs as much on a slow link as on a fast
-//! one.
+//! A point is on the front if no other point is better in one figure and at least as good in all others. Every point of
+//! the front is a sensible choice. The knee is the point at which more of one figure is no longer worth its cost in the
+//! others. Each figure is scaled to 0 at its best and to 1 at its worst on the front; the sum of the scaled figures is
+//! smallest at the knee. A resource is scaled to 1 where it is full instead of at the worst point, so that half of the
+//! remaining capacity costs the same on slow and fast links.
 //!
-//! Around the knee the sum hardly changes, and curves have ripples: a message just fits into a packet, an interval is a multiple
-//! of a period. Points whose sums differ by less than [`EQUAL`] are a plateau of equally good ones, and its middle is taken. For
-//! a delay that grows like the interval and a cost that falls like its reciprocal, the middle on a logarithmic scale is where the
-//! sum is smallest, however wide the plateau is.
+//! Around the knee, the sum hardly changes, and curves have ripples: a message just fits into a packet, or an interval
+//! is a multiple of a period. Points whose sums differ by less than [`EQUAL`] form a plateau of equally good points,
+//! and the knee is its middle. For a delay that grows linearly with the interval and a cost that falls with its
+//! reciprocal, the middle on a logarithmic scale is where the sum is smallest, for any width of the plateau.
 
 use super::problem::Problem;
 use super::settings::{Figures, Metric};
 
-/// The figures of a point that count; `None` if one of them is unknown.
+/// The figures to minimize of a point; `None` if one is unknown.
 fn values(figures: &Figures, metrics: &[Metric]) -> Option<Vec<f64>> {
     metrics.iter().map(|metric| metric.of(figures).filter(|value| value.is_finite())).collect()
 }
 
-/// Whether `a` is nowhere worse than `b` and somewhere better.
+/// Whether `a` is at least as good as `b` in all figures, and better in one.
 fn dominates(a: &[f64], b: &[f64]) -> bool {
     a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
 }
 
-/// Positions of the points on the front, in the order of the points. Equal points are on it once: the first of them.
+/// Indices of the points on the front, in the order of the points. Of equal points, only the first is included.
 #[must_use]
 pub fn front(points: &[Figures], metrics: &[Metric]) -> Vec<usize> {
     let all: Vec<Option<Vec<f64>>> = points.iter().map(|one| values(one, metrics)).collect();
@@ -44,7 +44,7 @@ pub fn front(points: &[Figures], metrics: &[Metric]) -> Vec<usize> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
     metrics: Vec<Metric>,
-    /// Best and worst of each.
+    /// Best and worst value of each figure.
     ends: Vec<(f64, f64)>,
 }
 
@@ -64,7 +64,7 @@ impl Scale {
         Self { metrics, ends }
     }
 
-    /// The distance of the scaled figures from the ideal point: the smaller, the better. `None` if a figure is unknown.
+    /// Sum of the scaled figures; smaller is better. `None` if a figure is unknown.
     #[must_use]
     pub fn score(&self, figures: &Figures) -> Option<f64> {
         let values = values(figures, &self.metrics)?;
@@ -76,10 +76,10 @@ impl Scale {
     }
 }
 
-/// Sums that differ by less than this share are equal: the simulation promises no more.
+/// Sums with a smaller relative difference are equal, given the accuracy of the simulation.
 pub const EQUAL: f64 = 0.1;
 
-/// Positions of the points whose sums are nearly the smallest: the plateau around the knee.
+/// Indices of the points on the plateau around the knee.
 #[must_use]
 pub fn plateau(points: &[Figures], front: &[usize], problem: &Problem) -> Vec<usize> {
     let scale = Scale::new(points, front, problem);
@@ -89,8 +89,7 @@ pub fn plateau(points: &[Figures], front: &[usize], problem: &Problem) -> Vec<us
     scores.into_iter().filter(|(_, score)| *score <= best * (1.0 + EQUAL)).map(|(at, _)| at).collect()
 }
 
-/// The position of the knee among the points: the middle of the plateau, by the first figure that counts. `None` without a
-/// front.
+/// Index of the knee: the middle of the plateau by the first figure to minimize. `None` without a front.
 #[must_use]
 pub fn knee(points: &[Figures], front: &[usize], problem: &Problem) -> Option<usize> {
     let plateau = plateau(points, front, problem);
@@ -125,7 +124,7 @@ mod tests {
         assert_eq!(front(&[], &METRICS), [0usize; 0]);
     }
 
-    /// Delay of half an interval, and a share of the link that falls with it.
+    /// Delay of half an interval, and a share of the link that falls with the interval.
     fn curve(cost: f64) -> (Vec<f64>, Vec<Figures>) {
         let intervals: Vec<f64> = (5..=250).map(f64::from).collect();
         let points = intervals.iter().map(|ms| at(ms / 2.0, 0.5 + cost / ms)).collect();
@@ -137,7 +136,7 @@ mod tests {
         let problem = problem(&[]);
         let at = |ripple: f64| {
             let (intervals, mut points) = curve(1.0);
-            // Every fifth interval is better by so many milliseconds, and one of them by a little more.
+            // Every fifth interval is slightly better, and one of them a little more.
             for (interval, point) in intervals.iter().zip(&mut points).filter(|(ms, _)| **ms % 5.0 == 0.0) {
                 point.delay_mean_ms -= ripple * if *interval == 25.0 { 1.5 } else { 1.0 };
             }
@@ -160,7 +159,8 @@ mod tests {
             let front = front(&points, &METRICS);
             intervals[knee(&points, &front, &problem).unwrap()]
         };
-        // x² + y² is least where T² · (T − 5) = (245 · cost / free)² · (1/T − 1/250), with what is free at 250 ms.
+        // x² + y² is smallest where T² · (T − 5) = (245 · cost / free)² · (1/T − 1/250), with the free capacity at 250
+        // ms.
         for cost in [0.25f64, 1.0, 2.0] {
             let free = problem.full_at - 0.5 - cost / 250.0;
             let wanted = (245.0 * cost / free).powi(2);

@@ -1,15 +1,16 @@
-//! Which settings suit a plant: searches them for the best trade-off between delay and cost.
+//! Searches the settings of a plant for the best trade-off between delay and cost.
 //!
-//! - [`problem`]: what is given, what can be chosen, what counts, and what must hold;
-//! - [`analytic`]: delay and bandwidth by formulas, to sort out what cannot be good;
-//! - [`search`](mod@search): from coarse to fine, with whatever can [`Evaluate`] settings: the formulas, a simulation, a measurement;
+//! - [`problem`]: the plant, the choices, the objectives, and the constraints;
+//! - [`analytic`]: delay and bandwidth by formulas, to rule out bad settings;
+//! - [`search`](mod@search): from coarse to fine, with anything that can [`Evaluate`] settings: formulas, a simulation,
+//!   a measurement;
 //! - [`front`]: the Pareto front and its knee;
 //! - [`explain`]: one sentence per setting;
 //! - [`write`]: configurations of servers and clients;
-//! - [`confirm`]: a scenario that measures what was promised.
+//! - [`confirm`]: a scenario that verifies the prediction by measurement.
 
 //!
-//! Nothing here measures or simulates: a caller brings that.
+//! This module neither measures nor simulates; the caller provides an evaluator.
 
 pub mod analytic;
 pub mod confirm;

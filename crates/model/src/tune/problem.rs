@@ -1,4 +1,4 @@
-//! What is given, what can be chosen, what counts and what must hold: read from a plant file.
+//! Reads a tuning problem from a plant file: the plant, the choices, the objectives and the constraints.
 
 use super::constraint::{Constraint, ConstraintError};
 use super::document::{Document, DocumentError};
@@ -10,15 +10,15 @@ use taktwerk_netem::Profile;
 /// Variables that change together at a fixed period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signals {
-    /// How many.
+    /// Number of variables.
     pub count: u32,
-    /// Each gets a new value so often, in milliseconds.
+    /// Interval between new values of each variable, in milliseconds.
     pub period_ms: f64,
     /// Bytes of a value as encoded.
     pub bytes: usize,
 }
 
-/// The same as it is written.
+/// Signals as written in the file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SignalsSpec {
@@ -26,7 +26,7 @@ struct SignalsSpec {
     period_ms: f64,
     #[serde(default = "double")]
     bytes: usize,
-    /// NodeIds, for the configurations that are written.
+    /// NodeIds, for the generated configurations.
     #[serde(default)]
     nodes: Vec<String>,
 }
@@ -35,7 +35,7 @@ fn double() -> usize {
     8
 }
 
-/// A link as a plant file has it: one text, or a table of properties.
+/// A link in a plant file: a text, or a table of properties.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected a text such as \"ppp-2m,busy=30%\", or a table of properties")]
 pub enum LinkSpec {
@@ -46,10 +46,10 @@ pub enum LinkSpec {
 }
 
 impl LinkSpec {
-    /// The link.
+    /// Parses the link.
     ///
     /// # Errors
-    /// The key, such as `link.rate`, and what is wrong with it.
+    /// The key, such as `link.rate`, and the problem.
     pub fn profile(&self) -> Result<Profile, (String, String)> {
         link(Some(self))
     }
@@ -57,13 +57,13 @@ impl LinkSpec {
     /// Whether both directions share one line.
     ///
     /// # Errors
-    /// What would be right.
+    /// The valid values.
     pub fn is_shared(&self) -> Result<bool, &'static str> {
         shared(Some(self))
     }
 }
 
-/// One value or several.
+/// One value or a list.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(from = "OneOrMany<T>")]
 enum Choice<T> {
@@ -119,7 +119,7 @@ struct TuneSpec {
     search: SearchSpec,
 }
 
-/// The parts of a plant file that tuning reads.
+/// The sections of a plant file for tuning.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 struct Spec {
     #[serde(default)]
@@ -134,85 +134,86 @@ struct Spec {
     tune: TuneSpec,
 }
 
-/// What can be chosen. Every list has at least one entry.
+/// The choices. Every list has at least one entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Space {
-    /// Publishing intervals in milliseconds: the ends of a range, or the only ones.
+    /// Publishing intervals in milliseconds: the ends of a range, or a list.
     pub publishing_ms: Vec<f64>,
-    /// Whether every interval between the ends can be chosen.
+    /// Whether all intervals between the ends can be chosen.
     pub is_range: bool,
-    /// All else that can be chosen, with any publishing interval.
+    /// All combinations of the other settings.
     pub others: Vec<Settings>,
 }
 
-/// A question for [`tune`](super::tune).
+/// A problem for [`tune`](super::tune).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// What the plant is called.
+    /// Name of the plant.
     pub name: String,
     /// The link between client and server.
     pub link: Profile,
     /// Whether both directions share one line.
     pub is_shared: bool,
-    /// What the server has.
+    /// Signals of the server.
     pub signals: Vec<Signals>,
-    /// NodeIds of each group of signals, as far as they are known.
+    /// NodeIds of each group of signals, as far as they are given.
     pub nodes: Vec<Vec<String>>,
     /// Clients, each of which monitors all signals.
     pub clients: u32,
-    /// What can be chosen.
+    /// The choices.
     pub space: Space,
-    /// What is to be small: at least two figures.
+    /// Figures to minimize, at least two.
     pub minimize: Vec<Metric>,
-    /// What must hold.
+    /// Constraints.
     pub constraints: Vec<Constraint>,
-    /// Seeds of the final simulations.
+    /// Number of seeds in the final simulations.
     pub seeds: u32,
-    /// Virtual seconds that are counted in each simulation.
+    /// Length of the window of each simulation, in virtual seconds.
     pub measured_s: f64,
-    /// Share of a link or core from which on it counts as full: beyond, queues grow quickly.
+    /// Utilisation from which a link or core counts as full, because queues grow quickly beyond.
     pub full_at: f64,
-    /// Publish requests are sent by a clock, whenever this share of the publishing interval has passed; `None` leaves it to the
-    /// client.
+    /// If set, the client sends a Publish request each time this share of the publishing interval has passed. Otherwise
+    /// the client chooses the number.
     pub publish_every: Option<f64>,
-    /// Time until a thread that sleeps is running, in microseconds.
+    /// Time to wake a sleeping thread, in microseconds.
     pub wake_us: f64,
-    /// Watts that one busy core takes; `None` if energy is not asked for.
+    /// Power of one busy core in watts; `None` if energy is not evaluated.
     pub core_watts: Option<f64>,
 }
 
-/// The plant cannot be tuned as it is written. Each error names the place: file, line and key, or the option.
+/// An invalid plant file. Each error names the position: file, line and key, or the option.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProblemError {
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error("{0}")]
     Document(#[from] DocumentError),
-    /// Something is missing.
+    /// A section or key is missing.
     #[error("{place} is missing: {hint}")]
     Missing {
-        /// Where it should be.
+        /// Its position.
         place: String,
         /// What to write.
         hint: &'static str,
     },
-    /// A value makes no sense.
+    /// A value is invalid.
     #[error("{place}: {problem}")]
     Value {
-        /// Where.
+        /// Its position.
         place: String,
-        /// What is wrong and what would be right.
+        /// The problem and its correction.
         problem: String,
     },
 }
 
-/// Where a resource counts as full unless the file says otherwise. At 80 % a message waits for two others on average (M/D/1).
+/// Default utilisation from which a resource counts as full. At 80 %, a message waits for two others on average
+/// (M/D/1).
 const FULL: f64 = 0.8;
-/// More settings than this in one list, or combinations of them, are a mistake.
+/// Limit for the entries of a list and for combinations.
 const COMBINATIONS_MAX: usize = 5_000;
-/// More points than this per kind are a mistake: a simulation has them all in memory.
+/// Limit for points per kind, because a simulation keeps all of them in memory.
 const SIGNALS_MAX: f64 = 100_000.0;
 
-/// What the command line adds to a plant file.
+/// Options of the command line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// `--set key=value`.
@@ -226,10 +227,10 @@ pub struct Options {
 }
 
 impl Problem {
-    /// Reads a plant file.
+    /// Parses a plant file.
     ///
     /// # Errors
-    /// Each names file, line and key, or the option.
+    /// Each error names file, line and key, or the option.
     pub fn parse(text: &str, file: &str, options: &Options) -> Result<Self, ProblemError> {
         let document = Document::parse(text, file, &options.sets)?;
         let spec: Spec = document.read()?;
@@ -309,19 +310,19 @@ impl Problem {
         })
     }
 
-    /// Values per second that the server has.
+    /// Values per second on the server.
     #[must_use]
     pub fn values_per_s(&self) -> f64 {
         self.signals.iter().map(|one| f64::from(one.count) * 1e3 / one.period_ms).sum()
     }
 
-    /// Bits per second on the busier direction, or on both together if they share the line.
+    /// Bits per second in the busier direction, or in both if they share the line.
     #[must_use]
     pub fn busiest(&self, up_bits_s: f64, down_bits_s: f64) -> f64 {
         if self.is_shared { up_bits_s + down_bits_s } else { up_bits_s.max(down_bits_s) }
     }
 
-    /// The used share of the busier direction, or of the shared line; `None` if a direction has no rate.
+    /// Utilisation of the busier direction, or of the shared line; `None` if a direction has no rate.
     #[must_use]
     pub fn utilisation(&self, up_bits_s: f64, down_bits_s: f64) -> Option<f64> {
         let (up, down) = (&self.link.up, &self.link.down);
@@ -338,7 +339,7 @@ impl Problem {
         self.signals.iter().map(|one| one.count).sum()
     }
 
-    /// The value of a figure at which a resource counts as full. `None` for figures that are no resource.
+    /// The value of a figure at which a resource counts as full; `None` if the figure is not a resource.
     #[must_use]
     pub fn capacity(&self, metric: Metric) -> Option<f64> {
         let rates = [self.link.up.rate, self.link.down.rate].into_iter().flatten();
@@ -365,7 +366,7 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
         }
         None => String::new(),
     };
-    // Each property alone first, so that a mistake is found where it is.
+    // Each property is parsed separately first, to find the position of a mistake.
     let mut properties = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| !matches!(key.as_str(), "profile" | "shared")) {
         let value = match value {
@@ -395,7 +396,8 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
     parse_link("link.profile", &text)
 }
 
-/// Whether both directions share one line, as on a radio or in models with one channel. Not a property of links elsewhere.
+/// Whether both directions share one line, as on a radio or in models with one channel. Other users of links do not
+/// have this property.
 fn shared(spec: Option<&LinkSpec>) -> Result<bool, &'static str> {
     match spec {
         Some(LinkSpec::Table(table)) => match table.get("shared") {
@@ -412,7 +414,7 @@ fn parse_link(key: &str, text: &str) -> Result<Profile, (String, String)> {
         .map_err(|error: taktwerk_netem::profile::ParseProfileError| (key.to_owned(), error.to_string()))
 }
 
-/// `5M` is short for `5mbit`, a bare number is in bits per second.
+/// `5M` is short for `5mbit`; a bare number is in bits per second.
 fn rate(text: &str) -> String {
     let text = text.trim();
     let unit = |number: &str, unit: &str| format!("{number}{unit}");
@@ -429,7 +431,7 @@ fn rate(text: &str) -> String {
     }
 }
 
-/// The signals as they are written, or else those of the first node.
+/// The signals in the file, or else those of the first node.
 fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemError> {
     let at = |key: String, problem: String| ProblemError::Value { place: document.place(&key), problem };
     for (index, one) in spec.signals.iter().enumerate() {
@@ -469,7 +471,7 @@ fn signals(spec: &Spec, document: &Document) -> Result<Vec<Signals>, ProblemErro
             "points, clients, interval_ms and changing must be positive".to_owned(),
         ));
     }
-    // A share that changes in an interval is a longer period.
+    // A share that changes per interval corresponds to a longer period.
     let period_ms = (node.interval_ms / node.changing).max(0.1);
     Ok(vec![Signals { count: count.ceil() as u32, period_ms, bytes: double() }])
 }
@@ -531,10 +533,10 @@ fn space(spec: &SearchSpec) -> Result<Space, (&'static str, String)> {
         ("threads", threads.len()),
     ];
     if let Some((key, _)) = lengths.iter().find(|(_, length)| *length == 0) {
-        return Err((key, "the list is empty, so nothing can be chosen: name at least one".to_owned()));
+        return Err((key, "the list is empty: add at least one value".to_owned()));
     }
     if let Some(0) = keep_alives.iter().min() {
-        return Err(("keep_alive_count", "0 is no count: at least 1".to_owned()));
+        return Err(("keep_alive_count", "0 is not valid: write at least 1".to_owned()));
     }
     if let Some(wrong) = threads.iter().find(|count| !(1..=1024).contains(*count)) {
         return Err(("threads", format!("{wrong} is not from 1 to 1024")));
@@ -543,7 +545,7 @@ fn space(spec: &SearchSpec) -> Result<Space, (&'static str, String)> {
     if count > COMBINATIONS_MAX || publishing_ms.len() > COMBINATIONS_MAX {
         let (key, _) =
             lengths.iter().max_by_key(|(_, length)| *length).copied().unwrap_or(("publishing_ms", 0));
-        return Err((key, format!("{count} combinations are too many: at most {COMBINATIONS_MAX}")));
+        return Err((key, format!("{count} combinations exceed the limit of {COMBINATIONS_MAX}")));
     }
     let mut others = vec![Settings::usual()];
     let mut each = |change: &dyn Fn(&Settings) -> Vec<Settings>| {
@@ -670,7 +672,7 @@ publish_requests = [1, 2]
     }
 
     #[test]
-    fn a_client_that_goes_by_its_clock_keeps_no_number_of_requests() {
+    fn requests_by_clock_and_by_number_exclude_each_other() {
         let text = TEXT.replace("publish_requests = [1, 2]", "");
         let with = |every: &str| {
             let sets = vec![format!("tune.publish_every={every}")];
@@ -701,9 +703,9 @@ publish_requests = [1, 2]
         for (from, to, hints) in [
             ("\"ppp-2m\"", "\"ppp-3m\"", ["p.toml:5: link.profile", "there is no link"]),
             ("busy = \"30%\"", "busy = \"130%\"", ["p.toml:6: link.busy", "less than"]),
-            ("busy = \"30%\"", "speed = 3", ["p.toml:6: link.speed", "no property"]),
+            ("busy = \"30%\"", "speed = 3", ["p.toml:6: link.speed", "unknown property"]),
             ("period_ms = 10", "period_ms = 0", ["p.toml:15: signals.1.period_ms", "not a period"]),
-            ("loss <= 0", "loss < 0", ["p.toml:24: tune.constraints", "no constraint"]),
+            ("loss <= 0", "loss < 0", ["p.toml:24: tune.constraints", "not a constraint"]),
             ("\"loss <= 0\"", "\"loss <= 0\", \"loss >= 0.5\"", ["p.toml:24", "contradicts"]),
             ("from = 5, to = 250", "from = 250, to = 5", ["p.toml:27: tune.search.publishing_ms", "empty"]),
             ("[1, 2]", "[]", ["p.toml:28: tune.search.publish_requests", "list is empty"]),

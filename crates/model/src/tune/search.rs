@@ -1,4 +1,4 @@
-//! From coarse to fine: formulas sort out, an evaluator that is closer to the truth decides.
+//! Searches from coarse to fine: formulas rule out combinations, a more accurate evaluator decides.
 
 use super::analytic::Analytic;
 use super::front::{Scale, front, knee};
@@ -7,28 +7,28 @@ use super::settings::{Figures, Metric, Settings, Transport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Something that knows what settings lead to: formulas, a simulation, a measurement.
+/// Evaluates settings: by formulas, a simulation, or a measurement.
 pub trait Evaluate {
-    /// How results are marked: "model", "simulation", "measurement".
+    /// Label of its results: "model", "simulation", "measurement".
     fn name(&self) -> &'static str;
 
-    /// What settings lead to. The same settings and seed give the same figures.
+    /// The figures of settings. The same settings and seed give the same figures.
     ///
     /// # Errors
     /// See [`EvaluateError`].
     fn evaluate(&self, settings: &Settings, seed: u64) -> Result<Figures, EvaluateError>;
 }
 
-/// Settings have no figures.
+/// Why settings have no figures.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvaluateError {
-    /// The link is full: a backlog would grow without end.
+    /// The link is saturated: the backlog would grow without limit.
     #[error("the link would be used to {:.0} %", share * 100.0)]
     Saturated {
-        /// Load divided by what the link can carry.
+        /// Load divided by the capacity of the link.
         share: f64,
     },
-    /// This evaluator does not know such settings.
+    /// The evaluator does not support such settings.
     #[error("{0}")]
     Unsupported(&'static str),
     /// It failed.
@@ -36,45 +36,45 @@ pub enum EvaluateError {
     Failed(String),
 }
 
-/// What the search is doing.
+/// Stages of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
     /// Formulas for all combinations.
     Model,
-    /// The combinations that are left, with few intervals.
+    /// The remaining combinations, with few intervals.
     Coarse,
     /// Intervals around the knee.
     Fine,
     /// The knee and its neighbours with all seeds.
     Seeds,
-    /// What other choices would change.
+    /// Effects of other choices.
     Alternatives,
 }
 
-/// How far the search is.
+/// Progress of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What it is doing.
+    /// Current stage.
     pub stage: Stage,
-    /// Evaluations done, in all stages but the first.
+    /// Number of evaluations, in all stages except the first.
     pub done: usize,
-    /// Evaluations expected in all.
+    /// Expected total number of evaluations.
     pub expected: usize,
 }
 
-/// Settings with what they lead to.
+/// Settings with their figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// What was chosen.
+    /// The settings.
     #[serde(flatten)]
     pub settings: Settings,
-    /// What it leads to: the mean over the seeds.
+    /// The figures, as means over the seeds.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Who says so: the name of the evaluator.
+    /// Name of the evaluator.
     pub by: &'static str,
-    /// How many seeds the figures are the mean of.
+    /// Number of seeds.
     pub seeds: u32,
     /// Whether all constraints hold.
     pub is_feasible: bool,
@@ -82,79 +82,77 @@ pub struct Point {
     pub on_front: bool,
 }
 
-/// Another choice for one setting, all else as recommended.
+/// A different choice for one setting, all others as recommended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Alternative {
-    /// Which setting.
+    /// The setting.
     pub setting: &'static str,
-    /// The other choice.
+    /// The point with the other choice.
     pub point: Point,
 }
 
-/// The answer.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tuned {
     /// Every point that was evaluated, by publishing interval.
     pub points: Vec<Point>,
     /// The knee of the front.
     pub recommended: Point,
-    /// What other choices would change.
+    /// Effects of other choices.
     pub alternatives: Vec<Alternative>,
-    /// The queue that each item needs so that nothing is lost, if the settings leave it open; 0 otherwise.
+    /// The queue size that each item needs to lose no values, if the settings leave it open; otherwise 0.
     pub queue_size: u32,
-    /// Combinations that the formulas sorted out.
+    /// Number of combinations that the formulas ruled out.
     pub sorted_out: usize,
-    /// Choices that do not fit the link, with the first reason.
+    /// Number of choices that exceed the link's capacity, with the first reason.
     pub impossible: Option<(usize, String)>,
-    /// How many evaluations it took.
+    /// Number of evaluations.
     pub evaluations: usize,
 }
 
-/// There is no answer.
+/// Why there is no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TuneError {
-    /// Nothing fits the link.
+    /// All choices exceed the link's capacity.
     #[error(
         "the link has no capacity for this load: {0}. Raise link.rate, lower link.busy, or widen tune.search.publishing_ms"
     )]
     NoCapacity(String),
-    /// A constraint holds nowhere.
+    /// No choice meets a constraint.
     #[error(
         "no setting meets {constraint}: the best of {tried} reaches {best}. Relax it or widen the search"
     )]
     Infeasible {
-        /// Which constraint is missed by most.
+        /// The constraint with the largest violation.
         constraint: String,
-        /// The best that was reached.
+        /// The best value that was reached.
         best: String,
-        /// How many choices were tried.
+        /// Number of choices tried.
         tried: usize,
     },
-    /// A figure that counts is unknown.
-    #[error(
-        "{0} is unknown here: it needs a cost model. Give --model FILE, or run `taktwerk lab calibrate --quick` first"
-    )]
+    /// A figure to minimize is unknown.
+    #[error("{0} needs a cost model: pass --model FILE, or run `taktwerk lab calibrate --quick` first")]
     Unknown(Metric),
     /// The evaluator failed for every choice.
     #[error("no choice could be evaluated: {0}")]
     Failed(String),
-    /// The caller stopped the search before there was an answer.
-    #[error("stopped before there was an answer")]
+    /// The caller stopped the search before there was a result.
+    #[error("stopped before there was a result")]
     Stopped,
 }
 
-/// Publishing intervals of the first look.
+/// Number of publishing intervals in the coarse stage.
 const COARSE: usize = 9;
 /// The same for formulas.
 const SKETCH: usize = 24;
-/// Combinations of other settings that are simulated.
+/// Number of combinations of other settings that are simulated.
 const KEPT: usize = 8;
-/// The search ends when neighbours of the knee are this close.
+/// The search ends when the neighbours of the knee are within this factor.
 const FINE: f64 = 1.06;
-/// A choice that the formulas see so far beyond the link's capacity is not simulated.
+/// Choices beyond this multiple of the link's capacity, by the formulas, are not simulated.
 const HOPELESS: f64 = 1.25;
 
-/// One search.
+/// State of a search.
 struct Search<'a> {
     problem: &'a Problem,
     formulas: &'a Analytic<'a>,
@@ -165,12 +163,12 @@ struct Search<'a> {
     evaluations: usize,
     impossible: usize,
     reason: Option<EvaluateError>,
-    /// By combination and interval in microseconds.
+    /// By combination, and interval in microseconds.
     points: BTreeMap<(usize, u64), Point>,
 }
 
-/// Searches. `formulas` sort out combinations first, `evaluator` decides about the others. `progress` is told before every
-/// evaluation and stops the search with `false`; the best point until then is the answer.
+/// Searches. `formulas` rule out combinations first; `evaluator` decides about the others. `progress` is called before
+/// every evaluation and stops the search if it returns `false`; the result is then the best point so far.
 ///
 /// # Errors
 /// See [`TuneError`].
@@ -218,7 +216,7 @@ pub fn tune(
     search.answer(sorted_out, goes_on)
 }
 
-/// Publishing intervals over the whole range, evenly on a logarithmic scale; or those that the list has.
+/// Publishing intervals over the whole range, evenly spaced on a logarithmic scale; or those in the list.
 fn coarse(problem: &Problem, count: usize) -> Vec<f64> {
     let space = &problem.space;
     let ([first, last], true) = (&space.publishing_ms[..], space.is_range) else {
@@ -231,8 +229,8 @@ fn coarse(problem: &Problem, count: usize) -> Vec<f64> {
     all
 }
 
-/// Intervals that people would write: half milliseconds below 100 ms, three digits otherwise. Beyond the shortest period of a
-/// signal, its multiples: each message then has as many values as the others, and is sent right behind them.
+/// Rounds intervals: to half milliseconds below 100 ms, otherwise to three digits. Above the shortest period of a
+/// signal, to its multiples, so that all messages have the same number of values and are sent right after them.
 fn rounded(problem: &Problem, ms: f64) -> f64 {
     let step = match ms {
         ms if ms < 5.0 => 0.1,
@@ -249,7 +247,7 @@ fn key(interval: f64) -> u64 {
     (interval * 1e3).round() as u64
 }
 
-/// The combinations that formulas see near the best trade-off, and how many they sort out.
+/// The combinations near the best trade-off according to the formulas, and the number ruled out.
 fn sketch(problem: &Problem, formulas: &Analytic<'_>) -> Result<(Vec<usize>, usize), TuneError> {
     let intervals = coarse(problem, SKETCH);
     let mut owners = Vec::new();
@@ -278,7 +276,7 @@ fn sketch(problem: &Problem, formulas: &Analytic<'_>) -> Result<(Vec<usize>, usi
             _ => Ok((all().into_iter().take(KEPT).collect(), all().len().saturating_sub(KEPT))),
         };
     }
-    // What formulas do not know cannot sort anything out.
+    // Combinations that the formulas do not support are not ruled out.
     let known: Vec<usize> = front(&figures, &problem.minimize);
     if known.is_empty() || problem.space.others.len() <= KEPT {
         let kept: Vec<usize> = all().into_iter().take(KEPT).collect();
@@ -287,7 +285,7 @@ fn sketch(problem: &Problem, formulas: &Analytic<'_>) -> Result<(Vec<usize>, usi
     let scale = Scale::new(&figures, &known, problem);
     let mut best: BTreeMap<usize, f64> = BTreeMap::new();
     for (owner, one) in owners.iter().zip(&figures) {
-        // Missed constraints cost more than anything else.
+        // Violated constraints outweigh everything else.
         let missed =
             problem.constraints.iter().filter(|constraint| constraint.holds(one) == Some(false)).count();
         let score = scale.score(one).unwrap_or(f64::MAX / 4.0) + 1e3 * missed as f64;
@@ -303,7 +301,7 @@ fn sketch(problem: &Problem, formulas: &Analytic<'_>) -> Result<(Vec<usize>, usi
 }
 
 impl Search<'_> {
-    /// Evaluates a combination at an interval, if it is not known yet. Returns whether the search goes on.
+    /// Evaluates a combination at an interval, unless it is known. Returns whether to continue.
     fn add(&mut self, combination: usize, interval: f64, seeds: u32) -> bool {
         let Some(others) = self.problem.space.others.get(combination) else { return true };
         let settings = Settings { publishing_ms: interval, ..others.clone() };
@@ -325,7 +323,7 @@ impl Search<'_> {
         }
     }
 
-    /// A point as the mean over seeds; nothing if the caller stops.
+    /// A point as the mean over seeds; `None` if the caller stops.
     fn point(&mut self, settings: &Settings, seeds: u32) -> Option<Result<Point, EvaluateError>> {
         if let Err(EvaluateError::Saturated { share }) = self.formulas.evaluate(settings, 0) {
             if share > HOPELESS {
@@ -341,7 +339,7 @@ impl Search<'_> {
             self.evaluations += 1;
             match self.evaluator.evaluate(settings, seed) {
                 Ok(figures) => all.push(figures),
-                // What simulates sessions only leaves the rest to formulas.
+                // If the simulation supports only sessions, formulas evaluate the rest.
                 Err(EvaluateError::Unsupported(_)) => {
                     return Some(
                         self.formulas
@@ -369,7 +367,7 @@ impl Search<'_> {
         feasible.get(at).map(|(key, _)| **key)
     }
 
-    /// Intervals half way to the neighbours of the knee, and the combination that they are of; `None` if it is known well enough.
+    /// The combination at the knee, with intervals halfway to its neighbours; `None` if they are close enough.
     fn finer(&self) -> Option<(usize, Vec<f64>)> {
         let (combination, at) = self.best()?;
         let own = || self.points.range((combination, 0)..=(combination, u64::MAX)).map(|((_, key), _)| *key);
@@ -381,12 +379,12 @@ impl Search<'_> {
             (high / low > FINE && ![other, at].contains(&key(middle))).then_some(middle)
         };
         let found: Vec<f64> = [left, right].into_iter().flatten().filter_map(between).collect();
-        // Intervals that turned out to be impossible would be tried again and again.
+        // Impossible intervals would be tried repeatedly.
         let is_new = found.iter().any(|ms| !self.points.contains_key(&(combination, key(*ms))));
         (is_new && self.evaluations < self.expected + 40).then_some((combination, found))
     }
 
-    /// The knee and its neighbours with all seeds, until the knee is one of them.
+    /// Evaluates the knee and its neighbours with all seeds, until the knee is one of them.
     fn all_seeds(&mut self) -> bool {
         for _ in 0..4 {
             let Some((combination, at)) = self.best() else { return true };
@@ -448,7 +446,7 @@ impl Search<'_> {
         })
     }
 
-    /// Why there is no answer.
+    /// Why there is no result.
     fn no_answer(&self, goes_on: bool) -> TuneError {
         if self.points.is_empty() {
             return match &self.reason {
@@ -485,14 +483,14 @@ impl Search<'_> {
         TuneError::Infeasible { constraint, best: missed.metric.text(best), tried: self.points.len() }
     }
 
-    /// The smallest queue with which nothing is lost, if the settings leave it open.
+    /// The smallest queue that loses no values, if the settings leave it open.
     fn queue(&mut self, settings: &Settings) -> Option<u32> {
         if settings.queue_size > 0 || settings.transport != Transport::Session {
             return None;
         }
         let shortest = self.problem.signals.iter().map(|one| one.period_ms.max(settings.sampling_ms));
         let shortest = shortest.fold(f64::MAX, f64::min);
-        // A value more than fits into an interval, and then more for messages that are late.
+        // One value more than fits into an interval, then more for late messages.
         let mut queue_size = (settings.publishing_ms / shortest).ceil() as u32 + 1;
         for _ in 0..6 {
             let tried = Settings { queue_size, ..settings.clone() };
@@ -505,7 +503,7 @@ impl Search<'_> {
         None
     }
 
-    /// What each other choice of one setting would change.
+    /// The effects of each other choice of one setting.
     fn alternatives(&mut self, chosen: &Settings) -> Vec<Alternative> {
         let mut tried: Vec<(&'static str, Settings)> = Vec::new();
         for other in &self.problem.space.others {
@@ -518,7 +516,7 @@ impl Search<'_> {
             self.points.values().filter(|point| different(chosen, &point.settings) == ["publishing_ms"]);
         let mut intervals: Vec<Point> = around.cloned().collect();
         intervals.sort_by(|a, b| a.settings.publishing_ms.total_cmp(&b.settings.publishing_ms));
-        // The next ones that differ by a third at least: closer ones say nothing.
+        // Only choices that differ by at least a third are informative.
         let shorter =
             intervals.iter().rev().find(|one| one.settings.publishing_ms <= chosen.publishing_ms * 0.75);
         let longer = intervals.iter().find(|one| one.settings.publishing_ms >= chosen.publishing_ms * 1.33);
@@ -558,7 +556,7 @@ fn different(a: &Settings, b: &Settings) -> Vec<&'static str> {
     .collect()
 }
 
-/// The mean of each figure; the largest delay is the largest of all.
+/// The mean of each figure; for the largest delay, the maximum.
 fn mean(all: &[Figures]) -> Figures {
     let count = all.len().max(1) as f64;
     let of = |value: fn(&Figures) -> f64| all.iter().map(value).sum::<f64>() / count;
@@ -596,7 +594,7 @@ mod tests {
         let at = |sets: &[&str]| answer(sets).unwrap().recommended.settings.publishing_ms;
         let usual = at(&[]);
         assert!(at(&["link.rate=5M"]) < usual && at(&["link.rate=10M"]) < at(&["link.rate=5M"]));
-        // Close rates can have the same answer: the longest interval whose message fits into one packet.
+        // Close rates can have the same result: the longest interval whose message fits into one packet.
         assert!(at(&["link.rate=1M"]) > usual, "{} {usual}", at(&["link.rate=1M"]));
         assert!(at(&["signals.0.count=50", "link.rate=10M"]) > at(&["link.rate=10M"]));
     }
@@ -615,7 +613,7 @@ mod tests {
             .collect();
         let skipped = grid.len() - figures.len();
         let best = knee(&figures, &front(&figures, &given.minimize), &given).unwrap() + skipped;
-        // Multiples of the shortest period are searched, which is 5 ms.
+        // Multiples of the shortest period, 5 ms, are searched.
         let off = tuned.recommended.settings.publishing_ms - grid[best];
         assert!(off.abs() <= 2.5, "{} {}", tuned.recommended.settings.publishing_ms, grid[best]);
         assert!(
@@ -628,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn constraints_move_the_answer_or_are_named() {
+    fn constraints_move_the_answer_or_are_reported() {
         let tuned = answer(&["tune.constraints=[\"delay_mean_ms <= 12\"]"]).unwrap();
         assert!(tuned.recommended.figures.delay_mean_ms <= 12.0);
         let error = answer(&["tune.constraints=[\"delay_mean_ms <= 1\"]"]).unwrap_err().to_string();
@@ -641,14 +639,14 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_capacity_is_named() {
+    fn saturated_links_are_reported() {
         let error = answer(&["link.rate=300k"]).unwrap_err();
         assert!(matches!(&error, TuneError::NoCapacity(_)), "{error}");
         assert!(error.to_string().contains("link.rate"), "{error}");
     }
 
     #[test]
-    fn many_combinations_are_sorted_out_by_formulas() {
+    fn formulas_rule_out_many_combinations() {
         let tuned = answer(&[
             "tune.search.security=[\"none\", \"sign\", \"sign-and-encrypt\"]",
             "tune.search.notifications_max=[0, 5, 20, 50]",
@@ -662,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_not_refined_and_a_stop_keeps_what_is_known() {
+    fn lists_are_not_refined_and_stopping_keeps_results() {
         let tuned = answer(&["tune.search.publishing_ms=[10, 40, 200]"]).unwrap();
         assert!([10.0, 40.0, 200.0].contains(&tuned.recommended.settings.publishing_ms));
         let problem = problem(&[]);

@@ -1,11 +1,11 @@
-//! What can be chosen, and the figures that come of it.
+//! The settings that can be chosen, and the resulting figures.
 
 use crate::figures;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How values travel.
+/// How values are transported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -43,7 +43,7 @@ impl Security {
         self != Self::None
     }
 
-    /// As the specification names mode and policy.
+    /// Names of mode and policy in the specification.
     #[must_use]
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
@@ -64,33 +64,33 @@ impl fmt::Display for Security {
     }
 }
 
-/// A choice for everything that can be chosen.
+/// A value for each setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Publishing interval in milliseconds.
     pub publishing_ms: f64,
     /// Sampling interval in milliseconds; 0 reports every change.
     pub sampling_ms: f64,
-    /// Queue of each item; 0 is large enough that nothing is lost.
+    /// Queue size of each item; 0 chooses one that loses no values.
     pub queue_size: u32,
-    /// Most notifications in one message; 0 is no limit.
+    /// Maximum number of notifications per message; 0 means unlimited.
     pub notifications_max: u32,
-    /// Publishing intervals without a change before a keep-alive.
+    /// Publishing intervals without changes before a keep-alive.
     pub keep_alive_count: u32,
-    /// Publish requests that wait at the server; 0 leaves the number to the client.
+    /// Publish requests queued at the server; 0 lets the client choose.
     pub publish_requests: u32,
     /// Security of the channel.
     pub security: Security,
-    /// How values travel.
+    /// How values are transported.
     pub transport: Transport,
-    /// Time for which the server looks for work before it sleeps, in microseconds.
+    /// Busy-polling time of the server before it sleeps, in microseconds.
     pub busy_poll_us: u32,
     /// Threads of the server.
     pub threads: u32,
 }
 
 impl Settings {
-    /// What a client without any settings of its own gets: half a second, queues of one, no security.
+    /// Settings of a client without configuration: 500 ms, queue size 1, no security.
     #[must_use]
     pub fn usual() -> Self {
         Self {
@@ -108,26 +108,26 @@ impl Settings {
     }
 }
 
-/// What a choice leads to. `None` is unknown, as the CPU without a calibration.
+/// Results of settings. `None` means unknown, such as CPU without a calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Figures {
-    /// From the write in the server until the client's application has the value: mean in milliseconds.
+    /// Mean delay from the write in the server to the client's application, in milliseconds.
     pub delay_mean_ms: f64,
-    /// The same, 99th percentile.
+    /// 99th percentile of the delay.
     pub delay_p99_ms: f64,
-    /// The same, largest.
+    /// Maximum delay.
     pub delay_max_ms: f64,
-    /// Bits per second on the busier direction, with headers and framing.
+    /// Bits per second in the busier direction, with headers and framing.
     pub bandwidth_bits_s: f64,
-    /// Share of the link's busier direction that is used, with the other traffic; `None` if the link has no rate.
+    /// Utilisation of the busier direction including other traffic; `None` if the link has no rate.
     pub utilisation: Option<f64>,
-    /// Share of the written values that the client does not get.
+    /// Share of the written values that the client does not receive.
     pub loss: f64,
     /// CPU of the server, percent of one core.
     pub server_cpu: Option<f64>,
     /// CPU of all clients, percent of one core.
     pub client_cpu: Option<f64>,
-    /// Power that the server's CPU takes for the load, in watts.
+    /// Power of the server's CPU for the load, in watts.
     pub energy_w: Option<f64>,
 }
 
@@ -156,7 +156,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them.
+    /// All figures.
     pub const ALL: [Self; 9] = [
         Self::DelayMeanMs,
         Self::DelayP99Ms,
@@ -169,7 +169,7 @@ impl Metric {
         Self::EnergyW,
     ];
 
-    /// As it is written in files and on the command line.
+    /// Name in files and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ impl Metric {
         }
     }
 
-    /// In words.
+    /// Description in words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -217,7 +217,7 @@ impl Metric {
         }
     }
 
-    /// A value with its unit, for people.
+    /// A value with its unit, for display.
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
@@ -237,10 +237,10 @@ impl fmt::Display for Metric {
     }
 }
 
-/// There is no such figure.
+/// The figure does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no figure {0:?}; there are delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation, loss, server_cpu, client_cpu and energy_w"
+    "unknown figure {0:?}; the figures are delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation, loss, server_cpu, client_cpu and energy_w"
 )]
 pub struct UnknownMetric(pub String);
 
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_figure_has_a_name_that_is_read_back() {
+    fn figure_names_round_trip() {
         for metric in Metric::ALL {
             assert_eq!(metric.name().parse(), Ok(metric));
             assert!(!metric.words().is_empty() && metric.text(1.0).contains(char::is_numeric));

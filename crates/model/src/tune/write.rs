@@ -1,31 +1,31 @@
-//! Configurations that put settings into practice: server, OPC Publisher, Telegraf, any client.
+//! Writes configurations with the settings: for a server, OPC Publisher, Telegraf, and other clients.
 
 use super::problem::Problem;
 use super::search::Tuned;
 use super::settings::{Security, Settings};
 use std::fmt::Write;
 
-/// A file to write.
+/// A generated file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Its name.
     pub name: &'static str,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
 /// A monitored item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// NodeId, as `ns=2;s=Boiler`.
+    /// NodeId, such as `ns=2;s=Boiler`.
     pub node: String,
     /// Sampling interval in milliseconds; 0 reports every change.
     pub sampling_ms: f64,
-    /// Queue that loses nothing.
+    /// Queue size that loses no values.
     pub queue_size: u32,
 }
 
-/// The queue of an item whose value changes so often: its share of the largest one.
+/// The queue size of an item by its period: its share of the largest queue.
 fn queue(settings: &Settings, largest: u32, shortest_ms: f64, period_ms: f64) -> u32 {
     if settings.queue_size > 0 {
         return settings.queue_size;
@@ -65,9 +65,10 @@ pub fn files(problem: &Problem, tuned: &Tuned, endpoint: &str) -> Vec<File> {
     ]
 }
 
-/// A configuration for `taktwerk serve`: the parts that these settings decide.
+/// The sections of a `taktwerk serve` configuration that these settings determine.
 fn server(problem: &Problem, settings: &Settings) -> String {
-    let mut text = String::from("# The parts of a server's configuration that `taktwerk tune` decides.\n");
+    let mut text =
+        String::from("# The sections of a server configuration that `taktwerk tune` determines.\n");
     let busy = if settings.busy_poll_us > 0 {
         format!(" --busy-poll {}us", settings.busy_poll_us)
     } else {
@@ -82,7 +83,7 @@ fn server(problem: &Problem, settings: &Settings) -> String {
     } else {
         let _ = writeln!(text, "[security]\npolicies = [\"{policy}\"]\nmodes = [\"{mode}\"]\n");
     }
-    // Tuning does not decide on access: a file that lets everybody in must not come out of it by itself.
+    // Tuning does not determine access. The generated file must not allow anonymous access by default.
     text.push_str("[identities]\nusers_file = \"users.toml\"\n");
     if settings.security == Security::None {
         text.push_str("# Passwords are encrypted only with a SecurityPolicy. To let clients in without a user:\n# anonymous = true\n");
@@ -94,11 +95,11 @@ fn server(problem: &Problem, settings: &Settings) -> String {
     text
 }
 
-/// The settings of any client, as plain keys.
+/// The settings for any client, as plain keys.
 fn client(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     let (mode, policy) = settings.security.names();
     let mut text = format!(
-        "# The settings of a client, by the names of OPC 10000-4. With this client: taktwerk watch {endpoint} NODE -I {}\n\n",
+        "# Client settings, with the names of OPC 10000-4. With this client: taktwerk watch {endpoint} NODE -I {}\n\n",
         settings.publishing_ms
     );
     let _ = writeln!(text, "[connection]\nendpoint = {}", quoted(endpoint));
@@ -118,7 +119,7 @@ fn client(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     text
 }
 
-/// A string of JSON, which TOML reads as well.
+/// A JSON string, which is also valid in TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -137,7 +138,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// `publishednodes.json` of OPC Publisher: intervals are whole milliseconds there.
+/// `publishednodes.json` of OPC Publisher, which supports only whole milliseconds.
 fn publisher(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     let (mode, policy) = settings.security.names();
     let interval = settings.publishing_ms.round().max(1.0) as u64;
@@ -163,7 +164,7 @@ fn publisher(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     text
 }
 
-/// The parts of a NodeId as Telegraf has them: namespace, type, identifier.
+/// The parts of a NodeId for Telegraf: namespace, type, identifier.
 fn parts(node: &str) -> (&str, &str, &str) {
     let (namespace, rest) =
         node.strip_prefix("ns=").and_then(|rest| rest.split_once(';')).unwrap_or(("0", node));
@@ -171,7 +172,7 @@ fn parts(node: &str) -> (&str, &str, &str) {
     (namespace, kind, identifier)
 }
 
-/// `inputs.opcua_listener` of Telegraf, which subscribes; `inputs.opcua` reads in a fixed interval and has no queues.
+/// `inputs.opcua_listener` of Telegraf, which subscribes. `inputs.opcua` polls at a fixed interval and has no queues.
 fn telegraf(settings: &Settings, items: &[Item], endpoint: &str) -> String {
     let (mode, policy) = settings.security.names();
     let duration = |ms: f64| format!("{}us", (ms * 1e3).round() as u64);
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(client["subscription"]["requested_publishing_interval_ms"].as_float(), Some(ms));
         let items = client["item"].as_array().unwrap();
         assert_eq!(items.len(), 15);
-        // What changes three times as seldom needs a third of the queue.
+        // Values that change a third as often need a third of the queue.
         let queue = |at: usize| items[at]["queue_size"].as_integer().unwrap();
         assert_eq!(
             (queue(0), queue(14)),
@@ -235,7 +236,7 @@ mod tests {
         let listener = &telegraf["inputs"]["opcua_listener"][0];
         assert_eq!(listener["subscription_interval"].as_str(), Some(&*format!("{}us", (ms * 1e3).round())));
         assert_eq!(listener["nodes"][0]["identifier"].as_str(), Some("Set1.Signal1"));
-        // JSON is YAML's and nearly TOML's: braces and quotes must at least match.
+        // YAML accepts JSON, TOML nearly so: at least braces and quotes must match.
         let json = file(&files, "publishednodes.json");
         assert_eq!(json.matches('{').count(), 16);
         assert!(json.contains("\"UseSecurity\": false") && json.contains("\"Id\": \"ns=2;s=Set3.Signal5\""));

@@ -1,8 +1,8 @@
-//! Ethernet, IP and TCP around bytes: only as much as it takes for others to put the bytes together again.
+//! Ethernet, IP and TCP headers around captured bytes: only what a dissector needs to reassemble the stream.
 
 use core::net::{IpAddr, SocketAddr};
 
-/// Bytes of one packet at most: they fit into an IP packet.
+/// Maximum payload of one packet, in bytes; it fits into an IP packet.
 const SEGMENT_LEN: usize = 32_000;
 
 const FIN: u8 = 1;
@@ -10,7 +10,7 @@ const SYN: u8 = 2;
 const PUSH: u8 = 8;
 const ACK: u8 = 16;
 
-/// A TCP connection as seen from in between.
+/// A captured TCP connection.
 #[derive(Debug)]
 pub(super) struct Flow {
     client: SocketAddr,
@@ -64,7 +64,7 @@ impl Flow {
         };
         let tcp_len = 20 + payload.len();
         let mut packet = Vec::with_capacity(54 + 20 + payload.len());
-        // Addresses that belong to nobody, one for each side.
+        // Made-up MAC addresses, one for each side.
         packet.extend_from_slice(&[2, 0, 0, 0, 0, 1 + u8::from(is_to_server)]);
         packet.extend_from_slice(&[2, 0, 0, 0, 0, 2 - u8::from(is_to_server)]);
         let mut pseudo: Vec<u8> = Vec::with_capacity(40);
@@ -73,7 +73,7 @@ impl Flow {
                 packet.extend_from_slice(&[0x08, 0x00]);
                 let mut header = vec![0x45, 0];
                 header.extend_from_slice(&((20 + tcp_len) as u16).to_be_bytes());
-                // No identification, "don't fragment", 64 hops, TCP, and a place for the checksum.
+                // No identification, "don't fragment", 64 hops, TCP, and an empty checksum.
                 header.extend_from_slice(&[0, 0, 0x40, 0, 64, 6, 0, 0]);
                 header.extend_from_slice(&from.octets());
                 header.extend_from_slice(&to.octets());
@@ -107,7 +107,7 @@ impl Flow {
         header.extend_from_slice(&sequence.to_be_bytes());
         let acknowledged = if flags & ACK == 0 { 0 } else { acknowledged };
         header.extend_from_slice(&acknowledged.to_be_bytes());
-        // Five words of header, the flags, the window, and places for checksum and urgent pointer.
+        // Five words of header, the flags, the window, and zeros for checksum and urgent pointer.
         header.extend_from_slice(&[5 << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
         let sum = checksum(&[&pseudo, &header, payload]);
         header[16..18].copy_from_slice(&sum.to_be_bytes());
@@ -117,7 +117,7 @@ impl Flow {
     }
 }
 
-/// The Internet checksum (RFC 1071) of parts of which all but the last have even lengths.
+/// The Internet checksum (RFC 1071) over several parts. All but the last must have even lengths.
 pub(super) fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u64;
     for part in parts {

@@ -1,4 +1,4 @@
-//! Keys of channels in a file that Wireshark reads.
+//! Key log file of secure channels, in the format that Wireshark reads.
 
 use super::private;
 use std::fmt::Write as _;
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_crypto::{DisclosedKeys, KeyLog, TokenKeys};
 
-/// A file with the keys of channels: six lines for each token, `client_iv_CHANNEL_TOKEN: HEX`, then `client_key`,
-/// `client_siglen` and the same of the server. Wireshark 4.4 and later reads it (Preferences, Protocols, OpcUa, key log
-/// file) and decrypts with it what AES-CBC has encrypted; it knows no authenticated ciphers yet.
+/// A key log file. Each token takes six lines: `client_iv_CHANNEL_TOKEN: HEX`, then `client_key`, `client_siglen` and
+/// the same for the server. Wireshark 4.4 and later reads it (Preferences, Protocols, OpcUa, key log file) and decrypts
+/// AES-CBC traffic. It does not support the authenticated ciphers.
 #[derive(Debug)]
 pub struct KeyLogFile {
     file: Mutex<File>,
 }
 
 impl KeyLogFile {
-    /// Adds to a file, or begins one that only its owner can read.
+    /// Appends to a file, or creates one that only its owner can read.
     ///
     /// # Errors
-    /// It cannot be written, belongs to somebody else, is a link, or others can read it.
+    /// The file cannot be written, belongs to another user, is a symbolic link, or is readable by others.
     pub fn open(path: &Path) -> io::Result<Arc<Self>> {
         let file = private(path, true)?;
         Ok(Arc::new(Self { file: Mutex::new(file) }))
@@ -30,7 +30,7 @@ impl KeyLogFile {
 impl KeyLog for KeyLogFile {
     fn token(&self, token: &TokenKeys<'_>) {
         let text = lines(token);
-        // At once: the key is there before a message that it opens is captured.
+        // Written at once, so that the key is in the file before the first message it decrypts is captured.
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = file.write_all(text.as_bytes()) {
             tracing::error!(%error, "the key log is incomplete");

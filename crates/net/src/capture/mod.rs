@@ -1,10 +1,11 @@
-//! Recording what goes over connections, and the keys to read it: for looking for faults, on purpose.
+//! Recording of connections and their keys, for debugging.
 //!
-//! Nothing here is on by itself or by the environment alone: somebody has to hand a [`Capture`] or a [`KeyLogFile`] to a
-//! server or client. Together the two files give away everything that was said, passwords included.
+//! Recording must be requested explicitly: the application passes a [`Capture`] or a [`KeyLogFile`] to a server or
+//! client. Together the two files reveal all traffic, passwords included.
 //!
-//! - [`Capture`]: a file in the format of libpcap that Wireshark opens; [`KeyLogFile`]: keys in the form that its OPC UA
-//!   dissector reads; `frame`: Ethernet, IP and TCP around bytes that came out of a socket.
+//! - [`Capture`]: a file in libpcap format, which Wireshark opens;
+//! - [`KeyLogFile`]: keys in the format of Wireshark's OPC UA dissector;
+//! - `frame`: Ethernet, IP and TCP headers around the bytes of a socket.
 
 mod frame;
 mod keys;
@@ -23,26 +24,26 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Longest packet, in bytes, that readers have to expect.
+/// Longest packet in the file, in bytes.
 const SNAP_LEN: u32 = 256 << 10;
 /// LINKTYPE_ETHERNET.
 const LINK_TYPE: u32 = 1;
 
-/// A file that connections are recorded in.
+/// A capture file for connections.
 #[derive(Debug)]
 pub struct Capture {
     file: Mutex<File>,
 }
 
 impl Capture {
-    /// Begins a file, which only its owner can read. What was in it is gone.
+    /// Creates a file that only its owner can read, or truncates an existing one.
     ///
     /// # Errors
-    /// It cannot be written, belongs to somebody else, is a link, or others can read it.
+    /// The file cannot be written, belongs to another user, is a symbolic link, or is readable by others.
     pub fn create(path: &Path) -> io::Result<Arc<Self>> {
         let mut file = private(path, false)?;
         let mut head = Vec::with_capacity(24);
-        // The magic number of times in microseconds, version 2.4, no time zone, no accuracy.
+        // The magic number for timestamps in microseconds, version 2.4, time zone 0, accuracy 0.
         for word in [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, SNAP_LEN, LINK_TYPE] {
             head.extend_from_slice(&u32::to_le_bytes(word));
         }
@@ -50,7 +51,7 @@ impl Capture {
         Ok(Arc::new(Self { file: Mutex::new(file) }))
     }
 
-    /// A connection between two addresses, of which the first has dialled.
+    /// A connection between two addresses. The first one is the client.
     #[must_use]
     pub fn stream(self: &Arc<Self>, client: SocketAddr, server: SocketAddr) -> CaptureStream {
         let mut stream = CaptureStream { capture: Arc::clone(self), flow: Flow::new(client, server) };
@@ -59,7 +60,7 @@ impl Capture {
     }
 }
 
-/// One connection in a capture. It ends when this is dropped.
+/// One connection in a capture. Dropping it records the end of the connection.
 #[derive(Debug)]
 pub struct CaptureStream {
     capture: Arc<Capture>,
@@ -84,7 +85,7 @@ impl CaptureStream {
         let mut out = Vec::new();
         for frame in frames {
             let len = u32::try_from(frame.len()).unwrap_or(SNAP_LEN);
-            // Until 2106.
+            // Valid until 2106.
             let seconds = u32::try_from(now.as_secs()).unwrap_or(u32::MAX);
             for word in [seconds, now.subsec_micros(), len, len] {
                 out.extend_from_slice(&word.to_le_bytes());
@@ -93,7 +94,7 @@ impl CaptureStream {
         }
         let mut file = self.capture.file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = file.write_all(&out) {
-            tracing::error!(%error, "the capture is incomplete");
+            tracing::error!(%error, "cannot write to the capture file: the capture is incomplete");
         }
     }
 }
@@ -104,15 +105,15 @@ impl Drop for CaptureStream {
     }
 }
 
-/// Opens a file for what nobody else is to read, or begins one. One that is there has to be ours and private: somebody who
-/// knows where it will be could have made it before us, or put a link there.
+/// Opens or creates a file that only its owner can read. An existing file must belong to this user and be private:
+/// another user could have created it, or a symbolic link, at that path.
 fn private(path: &Path, appends: bool) -> io::Result<File> {
     let no_links = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     let mut options = OpenOptions::new();
     options.create(true).write(!appends).append(appends).mode(0o600).custom_flags(no_links);
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
         Some(code) if code == Errno::LOOP.raw_os_error() => {
-            io::Error::new(io::ErrorKind::PermissionDenied, "this is a link: name the file itself")
+            io::Error::new(io::ErrorKind::PermissionDenied, "this is a symbolic link; name the file itself")
         }
         _ => error,
     })?;
@@ -121,7 +122,7 @@ fn private(path: &Path, appends: bool) -> io::Result<File> {
     if !is_ours || metadata.mode() & 0o077 != 0 {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "others can read this file: make it private (chmod 600) or name one that is not there yet",
+            "other users can read this file; make it private (chmod 600) or name a new file",
         ));
     }
     if !appends && metadata.is_file() {

@@ -2,7 +2,7 @@ use super::*;
 use frame::checksum;
 use taktwerk_crypto::{DisclosedKeys, MessageSecurityMode, SecurityPolicy, TokenKeys};
 
-/// Packets of a capture: link layer and up.
+/// The packets of a capture, from the link layer up.
 fn packets(bytes: &[u8]) -> Vec<&[u8]> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!((word(0), word(4), word(20)), (0xa1b2_c3d4, 2 | 4 << 16, 1));
@@ -18,7 +18,7 @@ fn packets(bytes: &[u8]) -> Vec<&[u8]> {
     all
 }
 
-/// What each side has sent, by sequence numbers without gaps; checksums are looked at on the way.
+/// The bytes each side has sent, reassembled by sequence number. Also verifies checksums and that there are no gaps.
 fn reassemble(bytes: &[u8], ip_len: usize) -> [Vec<u8>; 2] {
     let mut sides: [(Option<u32>, Vec<u8>); 2] = Default::default();
     let mut server_port = None;
@@ -49,7 +49,7 @@ fn reassemble(bytes: &[u8], ip_len: usize) -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn captures_are_put_together_again() {
+fn captures_can_be_reassembled() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     for (client, server, ip_len) in [
@@ -76,7 +76,7 @@ fn captures_are_put_together_again() {
 }
 
 #[test]
-fn keys_are_written_as_wireshark_reads_them() {
+fn keys_are_written_in_wireshark_format() {
     let keys = |byte: u8| DisclosedKeys {
         signing_key: vec![9; 32].into(),
         encrypting_key: vec![byte; 32].into(),
@@ -93,16 +93,16 @@ fn keys_are_written_as_wireshark_reads_them() {
     assert_eq!(lines[2], "client_siglen_7_3: 32");
     assert_eq!(lines[3], format!("server_iv_7_3: {}", "0C".repeat(16)));
     assert_eq!(lines[4], format!("server_key_7_3: {}", "0B".repeat(32)));
-    // Names of at most 32 and values of at most 64 characters: more is not read.
+    // Wireshark reads names of at most 32 and values of at most 64 characters.
     for line in lines {
         let (name, value) = line.split_once(": ").unwrap();
         assert!(name.len() <= 32 && value.len() <= 64 && name.split('_').count() == 4);
     }
-    assert!(!format!("{token:?}").contains("160"), "keys are not printed by the way");
+    assert!(!format!("{token:?}").contains("160"), "Debug does not print keys");
 }
 
 #[test]
-fn files_that_others_could_read_are_not_written_to() {
+fn files_readable_by_others_are_refused() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
@@ -115,7 +115,7 @@ fn files_that_others_could_read_are_not_written_to() {
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
         }
     }
-    // Neither is what was in there gone.
+    // The existing content is kept, too.
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     KeyLogFile::open(&path).unwrap();

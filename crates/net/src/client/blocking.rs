@@ -20,13 +20,13 @@ use taktwerk_client::{
 use taktwerk_schema::service::Request;
 use taktwerk_types::Instant;
 
-/// How long a receive waits at most before deadlines are looked at. Only keep-alives, token renewals and timeouts
-/// depend on it, none of which is in a hurry.
+/// Maximum wait of one receive before deadlines are checked. Only keep-alives, token renewals and timeouts depend on
+/// it, and none of them needs better precision.
 const RECEIVE_SLICE: Duration = Duration::from_millis(50);
 const BUFFER_LEN: usize = 128 << 10;
 
-/// A client that blocks the calling thread while it waits. Its session is kept alive only while something is called:
-/// use [`BlockingClient::wait`] in between.
+/// A client that blocks the calling thread while it waits. The session is kept alive only during calls: call
+/// [`BlockingClient::wait`] in between.
 #[derive(Debug)]
 pub struct BlockingClient {
     core: Client,
@@ -34,7 +34,7 @@ pub struct BlockingClient {
     others: EventQueue,
 }
 
-/// The connection and what was received on it.
+/// The connection and its receive buffer.
 #[derive(Debug)]
 struct Line {
     fd: Option<OwnedFd>,
@@ -42,30 +42,30 @@ struct Line {
     buffer: Vec<u8>,
     filled: usize,
     resolver: Resolver,
-    /// Spins instead of sleeping.
+    /// Spin instead of sleep.
     busy_poll: bool,
-    /// Records connections, and this one.
+    /// Where connections are recorded, and the stream of this one.
     capture: Option<Arc<Capture>>,
     stream: Option<CaptureStream>,
-    /// What happened to the connection, to be told to the core.
+    /// Why the connection ended; not yet reported to the core.
     ended: Option<(ConnectionId, String)>,
     connected: bool,
     jobs: VecDeque<(taktwerk_client::JobToken, taktwerk_crypto::Job, Arc<dyn taktwerk_crypto::Provider>)>,
 }
 
 impl BlockingClient {
-    /// Connects; returns when the session is up.
+    /// Connects. Returns when the session is active.
     ///
     /// # Errors
-    /// Why it could not be.
+    /// The connection or the session could not be established.
     pub fn connect(config: Arc<ClientConfig>, target: Target) -> Result<(Self, SessionInfo), ClientError> {
         Self::connect_captured(config, target, None)
     }
 
-    /// Connects as [`Self::connect`] does and records what goes over the connection.
+    /// Like [`Self::connect`], and records the traffic of the connection.
     ///
     /// # Errors
-    /// Why it could not be.
+    /// As [`Self::connect`].
     pub fn connect_captured(
         config: Arc<ClientConfig>,
         target: Target,
@@ -109,22 +109,22 @@ impl BlockingClient {
         }
     }
 
-    /// Spins instead of sleeping while it waits for answers: shorter round trips across CPUs, for a whole CPU.
+    /// Spins instead of sleeping while it waits for answers: lower latency, but one CPU at 100 %.
     #[must_use]
     pub fn busy_poll(mut self, spin: bool) -> Self {
         self.line.busy_poll = spin;
         self
     }
 
-    /// The client core, for what is not offered here. What is sent through it goes out with the next call.
+    /// The client core, for functions that have no method here. Requests made through it are sent with the next call.
     pub fn core(&mut self) -> &mut Client {
         &mut self.core
     }
 
-    /// Sends a request and waits for its answer. The request can be used again.
+    /// Sends a request and waits for the answer. The request can be used again.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The request failed or was not answered in time.
     pub fn call<R: Request>(&mut self, request: &mut R) -> Result<R::Response, ClientError>
     where
         R::Response: 'static,
@@ -132,10 +132,10 @@ impl BlockingClient {
         self.call_with(request, |reply| reply.decode())?
     }
 
-    /// Sends a request and reads the answer where it was received: for loops that are to allocate nothing.
+    /// Sends a request and decodes the answer in the receive buffer: for loops that must not allocate.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The request failed or was not answered in time.
     pub fn call_with<R: Request, T>(
         &mut self,
         request: &mut R,
@@ -145,19 +145,20 @@ impl BlockingClient {
         self.answer(handle, read)
     }
 
-    /// Sends a list of operations in as many parts as the server wants, and waits for all results.
+    /// Sends a list of operations, split into as many requests as the server's limits require, and waits for all
+    /// results.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// A request failed or was not answered in time.
     pub fn operate<R: Splittable>(&mut self, request: R) -> Result<R::Response, ClientError> {
         let handle = self.core.operate(request, monotonic())?;
         self.answer(handle, |reply| reply.decode())?
     }
 
-    /// Asks the server what a reader of types wants to know, until it knows everything.
+    /// Reads type definitions from the server until the reader has all it needs.
     ///
     /// # Errors
-    /// There was no answer; the reader goes on where it was with the next call.
+    /// A request failed. The next call continues where the reader stopped.
     pub fn learn(&mut self, reader: &mut TypeReader) -> Result<(), ClientError> {
         while let Some(question) = reader.question() {
             match question {
@@ -185,14 +186,14 @@ impl BlockingClient {
         result
     }
 
-    /// Keeps the session alive and receives until `until`; everything is told to `sink`.
+    /// Keeps the session alive and receives until `until`. Passes everything that arrives to `sink`.
     pub fn run_until(&mut self, until: Instant, sink: &mut dyn Sink) {
         while monotonic() < until {
             self.turn(until, sink);
         }
     }
 
-    /// The next delivery that no call was waiting for: events and changes of values. Waits until `until`.
+    /// The next delivery that no call was waiting for: events and value changes. Waits until `until` at most.
     pub fn wait(&mut self, until: Instant) -> Option<Delivery> {
         loop {
             if let Some(delivery) = self.others.pop() {
@@ -217,11 +218,11 @@ impl BlockingClient {
         }
     }
 
-    /// Sends what is to be sent, waits for bytes until something is due, and hands over what came.
+    /// Sends pending bytes, waits until bytes arrive or a deadline passes, and delivers what was received.
     fn turn(&mut self, until: Instant, sink: &mut dyn Sink) {
         self.line.carry_out(&mut self.core);
         let now = monotonic();
-        if self.line.settle(&mut self.core, now, sink) {
+        if self.line.report_results(&mut self.core, now, sink) {
             return;
         }
         if self.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now) {
@@ -229,7 +230,7 @@ impl BlockingClient {
             return;
         }
         if self.line.fd.is_none() {
-            // Between two attempts to connect there is nothing to do but wait.
+            // Between two connection attempts there is nothing to do but wait.
             let deadline = self.core.poll_timeout().map_or(until, |(deadline, _)| deadline.min(until));
             std::thread::sleep(deadline.since(now).min(RECEIVE_SLICE));
             return;
@@ -240,7 +241,7 @@ impl BlockingClient {
 }
 
 impl Line {
-    /// Does what the core asks for.
+    /// Executes what the core requests.
     fn carry_out(&mut self, core: &mut Client) {
         while let Some(effect) = core.poll_effect() {
             match effect {
@@ -274,8 +275,8 @@ impl Line {
         }
     }
 
-    /// Tells the core what became of its wishes. True if there was something.
-    fn settle(&mut self, core: &mut Client, now: Instant, sink: &mut dyn Sink) -> bool {
+    /// Reports the results of requested actions to the core. True if there was one.
+    fn report_results(&mut self, core: &mut Client, now: Instant, sink: &mut dyn Sink) -> bool {
         if let Some((connection, reason)) = self.ended.take() {
             self.fd = None;
             core.handle_closed(connection, &reason, now, sink);
@@ -344,7 +345,7 @@ impl Line {
                         continue;
                     }
                 }
-                // The slice is over.
+                // The receive timed out; deadlines are checked now.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => self.ended = Some((self.connection, error.to_string())),
             }
@@ -359,7 +360,7 @@ fn open(address: &core::net::SocketAddr) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Waits for one answer; everything else is kept for later.
+/// Waits for one answer and queues everything else.
 struct Waiting<F, T> {
     handle: RequestHandle,
     read: Option<F>,

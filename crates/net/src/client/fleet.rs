@@ -1,7 +1,7 @@
-//! Thousands of clients on the calling thread: what generates load.
+//! Thousands of clients on the calling thread, for generating load.
 //!
-//! The caller owns time: it runs the fleet until the next thing is to be sent, sends it, and runs on. Answers and
-//! changes of values are given to a [`FleetSink`] straight from the receive buffer.
+//! The caller controls time: it runs the fleet until the next request is due, sends the request, and runs the fleet
+//! again. Answers and value changes are passed to a [`FleetSink`] directly from the receive buffer.
 
 use super::resolve::Resolver;
 use crate::clock::{self, monotonic};
@@ -21,19 +21,19 @@ use taktwerk_client::{
 };
 use taktwerk_types::Instant;
 
-/// Reads per connection and turn while they fill the buffer.
+/// Maximum reads per connection and turn, while each read fills the buffer.
 const READS_MAX: usize = 8;
 
-/// A client of a fleet: numbers from 0 in the order of [`Fleet::add`].
+/// A client of a fleet, numbered from 0 in the order of [`Fleet::add`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u32);
 
-/// Where a fleet delivers. `now` was read when the bytes came; nothing here must block.
+/// Receives what arrives for a fleet. `now` is the time at which the bytes were received. The methods must not block.
 pub trait FleetSink {
     /// The state of a client changed.
     fn event(&mut self, member: MemberId, event: Event, now: Instant);
 
-    /// A request was answered, or will not be.
+    /// A request was answered or has failed.
     fn response(
         &mut self,
         member: MemberId,
@@ -42,7 +42,7 @@ pub trait FleetSink {
         now: Instant,
     );
 
-    /// Values changed. Iterating decodes them; numbers take no heap.
+    /// Values changed. Iterating decodes them; numbers need no heap.
     fn data_changes(
         &mut self,
         member: MemberId,
@@ -62,25 +62,25 @@ pub trait FleetSink {
         let _ = (member, subscription, events, now);
     }
 
-    /// Everything that had come for a member was delivered, and nothing that it says in return is sent yet: what is
-    /// asked of `client` here leaves in one segment with its acknowledgements. Asked for later by [`Fleet::with`], it
-    /// costs another system call, and the server another acknowledgement of TCP. Does nothing if not implemented.
+    /// Called after everything received for a member was delivered, and before its responses are sent. Requests made
+    /// through `client` here share one segment with the acknowledgements. Made later through [`Fleet::with`], they cost
+    /// another system call, and the server another TCP acknowledgement. The default does nothing.
     fn react(&mut self, member: MemberId, client: &mut Client, now: Instant) {
         let _ = (member, client, now);
     }
 }
 
-/// How a fleet behaves.
+/// Options of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetOptions {
-    /// Most clients that are connecting at the same time; the others wait. Default 64.
+    /// Maximum number of clients that connect at the same time; the others wait. Default 64.
     pub connecting_max: usize,
-    /// How long the thread spins after something happened before it sleeps. Default zero.
+    /// How long the thread spins after activity before it sleeps. Default zero.
     pub busy_poll: Duration,
     /// Options of the sockets.
     pub socket: SocketOptions,
-    /// Bytes that one read takes at most. Default 256 KiB.
+    /// Maximum bytes per read. Default 256 KiB.
     pub receive_buffer_len: usize,
 }
 
@@ -95,12 +95,12 @@ impl Default for FleetOptions {
     }
 }
 
-/// What a fleet itself used and did, since it was made.
+/// Resources that the fleet itself has used since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FleetStats {
-    /// CPU time of the thread; the difference of two readings is what a measurement cost the generator.
+    /// CPU time of the thread. The difference of two readings is the generator's cost of a measurement.
     pub cpu: Duration,
-    /// Of it, about what busy polling ([`FleetOptions::busy_poll`]) spent on looking for what had not come yet.
+    /// The part of it, approximately, that busy polling ([`FleetOptions::busy_poll`]) spent without finding anything.
     pub in_vain: Duration,
     /// Bytes received.
     pub bytes_received: u64,
@@ -108,9 +108,9 @@ pub struct FleetStats {
     pub bytes_sent: u64,
     /// Times the thread waited for the kernel.
     pub waits: u64,
-    /// How late [`Fleet::run_until`] returned, at most.
+    /// The longest delay with which [`Fleet::run_until`] returned.
     pub late_max: Duration,
-    /// How late it returned, summed up over [`Self::runs`].
+    /// Sum of these delays over [`Self::runs`].
     pub late_sum: Duration,
     /// How often it returned.
     pub runs: u64,
@@ -125,9 +125,9 @@ pub struct Fleet {
     poller: Poller,
     resolver: Resolver,
     buffer: Vec<u8>,
-    /// When to look at which member; entries that are outdated only cost a look.
+    /// When to process which member; outdated entries are harmless.
     timers: BinaryHeap<Reverse<(Instant, u32)>>,
-    /// Members that wait for their turn to connect.
+    /// Members that wait to connect.
     waiting: VecDeque<(u32, Target)>,
     connecting: usize,
     stats: FleetStats,
@@ -138,7 +138,7 @@ pub struct Fleet {
 struct Member {
     core: Client,
     line: Line,
-    /// The earliest entry in the fleet's timers.
+    /// The member's earliest entry in the fleet's timers.
     timer: Instant,
     /// Counts as connecting.
     is_connecting: bool,
@@ -149,7 +149,7 @@ struct Member {
 struct Line {
     fd: Option<OwnedFd>,
     connection: ConnectionId,
-    /// Distinguishes a connection's events from those of the one before.
+    /// Distinguishes events of this connection from those of the previous one.
     epoch: u32,
     is_open: bool,
     wants_write: bool,
@@ -157,7 +157,7 @@ struct Line {
 }
 
 impl Fleet {
-    /// A fleet without members; all will have the same configuration.
+    /// A fleet without members. All members will share this configuration.
     ///
     /// # Errors
     /// No file descriptor is left.
@@ -178,7 +178,7 @@ impl Fleet {
         })
     }
 
-    /// Adds a client that is to connect as soon as not too many others do. [`Event::Connected`] or
+    /// Adds a client. It connects as soon as [`FleetOptions::connecting_max`] allows. [`Event::Connected`] or
     /// [`Event::Disconnected`] follows.
     pub fn add(&mut self, target: Target) -> MemberId {
         let number = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
@@ -192,31 +192,31 @@ impl Fleet {
         MemberId(number)
     }
 
-    /// How many members there are.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are none.
+    /// Whether the fleet has no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// How many members are connecting or wait to.
+    /// The number of members that are connecting or waiting to connect.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.waiting.len() + self.connecting
     }
 
-    /// A member's core, to look at.
+    /// A member's core, read-only.
     #[must_use]
     pub fn get(&self, member: MemberId) -> Option<&Client> {
         self.members.get(member.0 as usize).map(|member| &member.core)
     }
 
-    /// Does something with a member and sends what it has to send, at once. `None` if there is no such member.
+    /// Runs a closure on a member and sends its output at once. `None` if there is no such member.
     pub fn with<T>(
         &mut self,
         member: MemberId,
@@ -225,20 +225,20 @@ impl Fleet {
     ) -> Option<T> {
         let now = monotonic();
         let result = act(&mut self.members.get_mut(member.0 as usize)?.core, now);
-        self.settle(member.0, now, sink);
+        self.flush(member.0, now, sink);
         Some(result)
     }
 
-    /// What the fleet itself used and did.
+    /// Resources that the fleet itself has used.
     #[must_use]
     pub fn stats(&self) -> FleetStats {
         FleetStats { cpu: clock::thread_cpu(), ..self.stats }
     }
 
-    /// Receives, connects and keeps alive until `until`; returns the time at which it came back.
+    /// Receives, connects and keeps sessions alive until `until`. Returns the time at which it returned.
     ///
     /// # Errors
-    /// One of epoll itself.
+    /// epoll failed.
     pub fn run_until(&mut self, until: Instant, sink: &mut impl FleetSink) -> io::Result<Instant> {
         loop {
             let now = monotonic();
@@ -253,10 +253,11 @@ impl Fleet {
         }
     }
 
-    /// Like [`Self::run_until`] once something has been delivered or `until` is there, whichever is first: for loops
-    /// that react to answers.
+    /// Like [`Self::run_until`], but also returns as soon as something has been delivered: for loops that react to
+    /// answers.
     ///
     /// # Errors
+    /// epoll failed.
     /// One of epoll itself.
     pub fn run_once(&mut self, until: Instant, sink: &mut impl FleetSink) -> io::Result<Instant> {
         self.turn(monotonic(), until, sink)?;
@@ -280,7 +281,7 @@ impl Fleet {
                 continue;
             }
             if event.write {
-                self.settle(number, monotonic(), sink);
+                self.flush(number, monotonic(), sink);
             }
             if event.read {
                 self.read(number, sink);
@@ -325,7 +326,7 @@ impl Fleet {
                 Ok(()) => {
                     member.is_connecting = true;
                     self.connecting += 1;
-                    self.settle(number, now, sink);
+                    self.flush(number, now, sink);
                 }
                 Err(error) => sink.event(MemberId(number), Event::Disconnected(Some(error)), now),
             }
@@ -336,7 +337,7 @@ impl Fleet {
         let Some(member) = self.members.get_mut(number as usize) else { return };
         let Some(fd) = &member.line.fd else { return };
         let now = monotonic();
-        let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+        let mut outputs = MemberSink { member: MemberId(number), now, sink, is_done: false };
         match connect_result(fd) {
             Ok(()) => {
                 member.line.is_open = true;
@@ -344,18 +345,18 @@ impl Fleet {
                 if let Err(error) = self.poller.modify(fd, member.line.key(number), Interest::READ) {
                     tracing::error!(%error, "epoll refuses a change");
                 }
-                member.core.handle_connected(member.line.connection, now, &mut told);
+                member.core.handle_connected(member.line.connection, now, &mut outputs);
             }
             Err(error) => {
                 member.line.close();
                 let reason = error.to_string();
-                member.core.handle_closed(member.line.connection, &reason, now, &mut told);
+                member.core.handle_closed(member.line.connection, &reason, now, &mut outputs);
             }
         }
-        self.after(number, told.is_done, now, sink);
+        self.after(number, outputs.is_done, now, sink);
     }
 
-    /// Carries out what a member says after it was told something.
+    /// Executes what a member requests after an input.
     fn after(&mut self, number: u32, is_done: bool, now: Instant, sink: &mut impl FleetSink) {
         if is_done
             && let Some(member) = self.members.get_mut(number as usize)
@@ -363,7 +364,7 @@ impl Fleet {
         {
             self.connecting -= 1;
         }
-        self.settle(number, now, sink);
+        self.flush(number, now, sink);
     }
 
     // ---- input
@@ -380,19 +381,19 @@ impl Fleet {
                 read(fd, &mut self.buffer)
             };
             let now = monotonic();
-            let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+            let mut outputs = MemberSink { member: MemberId(number), now, sink, is_done: false };
             match outcome {
                 Read::Bytes { count, .. } => {
                     self.stats.bytes_received += count as u64;
                     if is_tail {
-                        let used = member.core.received(connection, &mut member.line.tail, now, &mut told);
+                        let used = member.core.received(connection, &mut member.line.tail, now, &mut outputs);
                         if used >= member.line.tail.len() {
                             member.line.tail = Vec::new();
                         } else {
                             member.line.tail.drain(..used);
                         }
                     } else if let Some(bytes) = self.buffer.get_mut(..count) {
-                        let used = member.core.received(connection, bytes, now, &mut told);
+                        let used = member.core.received(connection, bytes, now, &mut outputs);
                         member.line.tail.extend_from_slice(bytes.get(used..).unwrap_or_default());
                     }
                 }
@@ -401,10 +402,10 @@ impl Fleet {
                     member.line.close();
                     let reason = error.map(|error| error.to_string());
                     let reason = reason.as_deref().unwrap_or("the server closed the connection");
-                    member.core.handle_closed(connection, reason, now, &mut told);
+                    member.core.handle_closed(connection, reason, now, &mut outputs);
                 }
             }
-            let is_done = told.is_done;
+            let is_done = outputs.is_done;
             sink.react(MemberId(number), &mut member.core, now);
             self.after(number, is_done, now, sink);
             if !matches!(outcome, Read::Bytes { filled: true, .. }) {
@@ -425,23 +426,23 @@ impl Fleet {
             }
             member.timer = Instant::FAR;
             let is_due = member.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now);
-            let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+            let mut outputs = MemberSink { member: MemberId(number), now, sink, is_done: false };
             if is_due {
-                member.core.handle_timeout(now, &mut told);
+                member.core.handle_timeout(now, &mut outputs);
             }
-            let is_done = told.is_done;
+            let is_done = outputs.is_done;
             self.after(number, is_done, now, sink);
         }
     }
 
     // ---- output
 
-    /// Carries out effects, sends, and notes the next deadline.
-    fn settle(&mut self, number: u32, now: Instant, sink: &mut impl FleetSink) {
+    /// Executes effects, sends, and registers the next deadline.
+    fn flush(&mut self, number: u32, now: Instant, sink: &mut impl FleetSink) {
         loop {
             let Some(member) = self.members.get_mut(number as usize) else { return };
             let Some(effect) = member.core.poll_effect() else { break };
-            let mut told = Told { member: MemberId(number), now, sink, is_done: false };
+            let mut outputs = MemberSink { member: MemberId(number), now, sink, is_done: false };
             match effect {
                 Effect::Connect { connection, url } => {
                     member.line.close();
@@ -453,13 +454,13 @@ impl Fleet {
                         .and_then(|fd| member.line.open(fd, number, &self.poller));
                     if let Err(error) = begun {
                         let reason = format!("{}:{}: {error}", url.host, url.port);
-                        member.core.handle_closed(connection, &reason, now, &mut told);
+                        member.core.handle_closed(connection, &reason, now, &mut outputs);
                     }
                 }
                 Effect::Disconnect { connection, unsent } => {
                     if connection == member.line.connection {
                         if let Some(fd) = member.line.fd.take() {
-                            // What does not fit into the kernel's buffer now is not worth waiting for.
+                            // Bytes that do not fit into the kernel's buffer now are not worth waiting for.
                             let _ = send_some(&fd, &unsent);
                         }
                         member.line.close();
@@ -467,10 +468,10 @@ impl Fleet {
                 }
                 Effect::Crypto { token, job, provider } => {
                     let result = job.run(&*provider);
-                    member.core.complete(token, result, monotonic(), &mut told);
+                    member.core.complete(token, result, monotonic(), &mut outputs);
                 }
             }
-            if told.is_done && core::mem::take(&mut member.is_connecting) {
+            if outputs.is_done && core::mem::take(&mut member.is_connecting) {
                 self.connecting -= 1;
             }
         }
@@ -492,9 +493,9 @@ impl Fleet {
             Sent::Blocked => 0,
             Sent::Gone(error) => {
                 line.close();
-                let mut told = Told { member: MemberId(number), now, sink, is_done: false };
-                core.handle_closed(line.connection, &error.to_string(), now, &mut told);
-                let is_done = told.is_done;
+                let mut outputs = MemberSink { member: MemberId(number), now, sink, is_done: false };
+                core.handle_closed(line.connection, &error.to_string(), now, &mut outputs);
+                let is_done = outputs.is_done;
                 return self.after(number, is_done, now, sink);
             }
         };
@@ -546,15 +547,15 @@ impl Line {
     }
 }
 
-/// Adds the member and the time to what a core says, and notices when it has connected or given up.
-struct Told<'a, S> {
+/// Adds the member and the time to the core's output, and notices when the member has connected or given up.
+struct MemberSink<'a, S> {
     member: MemberId,
     now: Instant,
     sink: &'a mut S,
     is_done: bool,
 }
 
-impl<S: FleetSink> Sink for Told<'_, S> {
+impl<S: FleetSink> Sink for MemberSink<'_, S> {
     fn event(&mut self, event: Event) {
         self.is_done |= matches!(
             event,

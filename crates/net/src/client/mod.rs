@@ -3,7 +3,7 @@
 //! - [`asynchronous`]: one client as a tokio task, for applications;
 //! - [`blocking`]: one client on the calling thread, for the shortest round trips;
 //! - [`fleet`]: thousands of clients on the calling thread, for load;
-//! - `resolve`: names to addresses; `steps`: what is logged of a connection.
+//! - `resolve`: host names to addresses; `steps`: log messages about connections.
 
 pub mod asynchronous;
 pub mod blocking;

@@ -1,4 +1,4 @@
-//! Names to addresses.
+//! Resolves host names to addresses.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -6,14 +6,15 @@ use std::io;
 use std::net::ToSocketAddrs;
 use taktwerk_client::EndpointUrl;
 
-/// Addresses of hosts that were asked for before: thousands of clients of one server ask once.
+/// A cache of resolved hosts: thousands of clients of one server resolve its name once.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
     known: BTreeMap<(Box<str>, u16), SocketAddr>,
 }
 
 impl Resolver {
-    /// The first address of a host, IPv4 before IPv6 as servers mostly listen there. Blocks for names that are new.
+    /// The first address of a host, IPv4 before IPv6 because most servers listen on IPv4. Blocks for names that are not
+    /// cached.
     pub(super) fn resolve(&mut self, url: &EndpointUrl) -> io::Result<SocketAddr> {
         let key = (url.host.clone(), url.port);
         if let Some(address) = self.known.get(&key) {

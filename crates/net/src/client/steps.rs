@@ -1,21 +1,21 @@
-//! Tells the log how a connection comes about, step by step (target `taktwerk_client`, level DEBUG).
+//! Logs the steps of establishing a connection (target `taktwerk_client`, level DEBUG).
 
 use taktwerk_client::{Client, EndpointUrl, Event, SessionInfo};
 
-/// Notices what a client does next.
+/// Detects and logs what a client does next.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     told: &'static str,
 }
 
 impl Steps {
-    /// A turn is over.
+    /// Called at the end of a turn.
     #[inline]
     pub(super) fn look(&mut self, core: &Client) {
         let step = core.step();
         if step != self.told {
             self.told = step;
-            // More is told of a session that is up: see [`session`].
+            // Once the session is active, [`session`] logs more.
             if !core.is_up() {
                 tracing::debug!(target: "taktwerk_client", "{step}");
             }
@@ -23,12 +23,12 @@ impl Steps {
     }
 }
 
-/// A connection is to be made.
+/// Logs that a connection is being opened.
 pub(super) fn connecting(url: &EndpointUrl) {
     tracing::debug!(target: "taktwerk_client", "connecting to {}:{}", url.host, url.port);
 }
 
-/// A session is up.
+/// Logs that a session is active.
 pub(super) fn session(info: &SessionInfo) {
     tracing::debug!(
         target: "taktwerk_client",
@@ -40,7 +40,7 @@ pub(super) fn session(info: &SessionInfo) {
     );
 }
 
-/// Something became of a connection.
+/// Logs an event of the connection.
 pub(super) fn happened(event: &Event) {
     match event {
         Event::Connected(info) | Event::Restored(_, info) => session(info),

@@ -1,4 +1,4 @@
-//! Requestors and responders of Actions on threads of their own (Part 14 §5.4.3).
+//! Runs Action requestors and responders on their own threads (Part 14 §5.4.3).
 
 use super::PubSubError;
 use super::floor::FloorFile;
@@ -22,27 +22,27 @@ use taktwerk_pubsub::config::Connection;
 use taktwerk_pubsub::{Now, Transmit};
 use taktwerk_types::Instant;
 
-/// How long to sleep when nothing is due.
+/// How long the thread sleeps when nothing is due.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long if the link may want an announcement, which wakes nobody.
+/// How long it sleeps if the link may want an announcement: that does not wake the thread.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What an engine of Actions is given besides itself.
+/// Options of an Action engine's thread.
 #[non_exhaustive]
 #[derive(Default)]
 pub struct ActionDriverOptions {
-    /// How datagrams travel.
+    /// UDP options.
     pub udp: UdpOptions,
-    /// Where keys of security groups come from.
+    /// Source of the keys of security groups.
     pub keys: Option<Box<dyn KeySource>>,
-    /// What is sent through, if it is opened elsewhere.
+    /// The link to send through, if it was opened elsewhere.
     pub link: Option<Box<dyn Link>>,
-    /// What is received from, if it is opened elsewhere.
+    /// The inlet to receive from, if it is opened elsewhere.
     pub inlet: Option<InletMaker>,
-    /// A file that keeps what was received, so that nothing is taken again after a restart (but what came in the last
-    /// second before a crash). Each engine needs a file of its own.
+    /// A file that keeps the received sequence numbers, so that messages are not accepted again after a restart. After
+    /// a crash, messages of the last second may be accepted again. Each engine needs a file of its own.
     pub replay_floor: Option<PathBuf>,
-    /// Whether what is asked for would be heard now: on a broker, nothing is announced before that.
+    /// Whether responses to an announcement would be received now. With a broker, nothing is announced before that.
     pub hears: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
@@ -52,7 +52,7 @@ impl core::fmt::Debug for ActionDriverOptions {
     }
 }
 
-/// An engine with what its user does about it.
+/// An Action engine together with the code that uses it.
 pub trait ActionUser: Send + 'static {
     /// The engine.
     type Engine: ActionEngine;
@@ -60,10 +60,10 @@ pub trait ActionUser: Send + 'static {
     /// The engine.
     fn engine(&mut self) -> &mut Self::Engine;
 
-    /// Takes a received datagram; malformed and foreign ones are ignored.
+    /// Processes a received datagram. Malformed and foreign ones are ignored.
     fn receive(&mut self, datagram: &mut [u8], now: Now);
 
-    /// Called in every turn, after all that has come was taken: looks what the engine has.
+    /// Called in every turn after all received datagrams were processed.
     fn turn(&mut self, now: Now);
 }
 
@@ -74,7 +74,7 @@ struct Shared<U> {
     commands: Mutex<VecDeque<Command<U>>>,
 }
 
-/// An engine of Actions that runs; it stops when this is dropped.
+/// A running Action engine. Dropping it stops the engine.
 pub struct RunningActions<U> {
     shared: Arc<Shared<U>>,
     waker: Waker,
@@ -88,10 +88,10 @@ impl<U> core::fmt::Debug for RunningActions<U> {
 }
 
 impl<U: ActionUser> RunningActions<U> {
-    /// Sends to the address of `to`, listens at that of `from`.
+    /// Sends to the address of `to` and listens at the address of `from`.
     ///
     /// # Errors
-    /// What is wrong with the addresses, or what the kernel did not give.
+    /// An address is invalid, or a socket or thread could not be set up.
     pub fn start(
         mut user: U,
         to: &Connection,
@@ -124,10 +124,10 @@ impl<U: ActionUser> RunningActions<U> {
                     Some(make) => make().map(|inlet| vec![inlet]),
                     None => inlet::open(&from).map(|inlet| {
                         let mut inlets = vec![inlet];
-                        // Without discovery, Actions that are known can still be asked for.
+                        // Without discovery, known Actions can still be requested.
                         match inlet::open_discovery(&from) {
                             Ok(discovery) => inlets.extend(discovery),
-                            Err(error) => tracing::warn!(%error, "probes and announcements are not received"),
+                            Err(error) => tracing::warn!(%error, "cannot listen for discovery: probes and announcements are not received"),
                         }
                         inlets
                     }),
@@ -158,19 +158,19 @@ impl<U: ActionUser> RunningActions<U> {
         }
     }
 
-    /// Runs something on the thread soon.
+    /// Runs a command on the thread soon.
     pub fn run(&self, command: impl FnOnce(&mut U, Now) + Send + 'static) {
         self.commander().run(command);
     }
 
-    /// What runs something on the thread, for others; it does not keep it running.
+    /// A handle that runs commands on the thread. It does not keep the thread running.
     #[must_use]
     pub fn commander(&self) -> Commander<U> {
         Commander { shared: Arc::clone(&self.shared), waker: self.waker.clone() }
     }
 }
 
-/// Runs something on the thread of an engine of Actions.
+/// Runs commands on the thread of an Action engine.
 pub struct Commander<U> {
     shared: Arc<Shared<U>>,
     waker: Waker,
@@ -189,7 +189,7 @@ impl<U> core::fmt::Debug for Commander<U> {
 }
 
 impl<U: ActionUser> Commander<U> {
-    /// Runs something on the thread soon, if it still runs.
+    /// Runs a command on the thread soon, if it still runs.
     pub fn run(&self, command: impl FnOnce(&mut U, Now) + Send + 'static) {
         lock(&self.shared.commands).push_back(Box::new(command));
         self.waker.wake();
@@ -207,7 +207,7 @@ impl<U> Drop for RunningActions<U> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What a panicking command has left is still a queue.
+    // The queue is valid even if a command has panicked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -221,7 +221,7 @@ fn poller(inlets: &[Box<dyn Inlet>], waker: &Waker) -> Result<Poller, PubSubErro
     Ok(poller)
 }
 
-/// What there is beside an engine.
+/// The thread's resources besides the engine.
 struct Side {
     keys: Option<KeyThread>,
     floor: Option<FloorFile>,
@@ -241,7 +241,7 @@ fn run<U: ActionUser>(
     let mut seen = 0;
     let mut clock = Clock::new();
     let mut out = Transmit::new();
-    // On a broker, once it is there.
+    // With a broker, only after the connection is made.
     if !link.may_announce() {
         user.engine().announce(read(&mut clock));
     }
@@ -260,7 +260,7 @@ fn run<U: ActionUser>(
         }
         let now = read(&mut clock);
         is_silent |= link.wants_announcement();
-        // Whoever hears it may ask at once.
+        // Receivers may send requests at once.
         if is_silent && hears() {
             is_silent = false;
             user.engine().announce(now);
@@ -272,7 +272,7 @@ fn run<U: ActionUser>(
             while let Some((group, outcome)) = keys.answer() {
                 let outcome = outcome.as_ref().map_err(|status| *status);
                 if let Err(error) = user.engine().set_keys(&group, outcome, now) {
-                    tracing::warn!(group, %error, "the key service's answer is of no use");
+                    tracing::warn!(group, %error, "the key service's answer cannot be used");
                 }
             }
             while let Some(request) = user.engine().poll_key_request(now) {
@@ -283,12 +283,12 @@ fn run<U: ActionUser>(
         out.clear();
         if user.engine().poll_timeout().is_some_and(|due| due <= now.instant) {
             if let Err(error) = user.engine().poll(now, &mut out) {
-                tracing::debug!(%error, "an Action's message was not sent");
+                tracing::debug!(%error, "an Action message was not sent");
             }
-            // What was given up in this turn is told in this turn.
+            // Requests that timed out in this turn are reported in this turn.
             user.turn(now);
         }
-        // All of them are of one connection, wherever its position was.
+        // They all belong to the same connection, whatever its position was.
         let mut connections: Vec<usize> = out.iter().map(|datagram| datagram.connection).collect();
         connections.dedup();
         for connection in connections {
@@ -306,7 +306,7 @@ fn run<U: ActionUser>(
             let span = due.min(wanted.unwrap_or(Instant::FAR)).since(now.instant);
             let span = span.min(if link.may_announce() { LOOK } else { IDLE });
             if let Err(error) = poller.wait(Some(span)) {
-                tracing::error!(%error, "Actions cannot be waited for any more");
+                tracing::error!(%error, "cannot wait for Actions: the engine stops");
                 break;
             }
         }

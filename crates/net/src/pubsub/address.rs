@@ -8,7 +8,7 @@ use std::net::ToSocketAddrs;
 /// The IANA port of OPC UA, also over UDP.
 const PORT: u16 = 4840;
 
-/// Where discovery messages go unless the configuration says otherwise (Part 14 §7.3.2.1).
+/// Default discovery address (Part 14 §7.3.2.1).
 pub const DISCOVERY_URL: &str = "opc.udp://224.0.2.14:4840";
 
 /// A VLAN and the priority in it (IEEE 802.1Q).
@@ -20,7 +20,7 @@ pub struct VlanTag {
     pub priority: u8,
 }
 
-/// Where a connection sends to or receives from.
+/// The address that a connection sends to or receives from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
@@ -28,20 +28,20 @@ pub enum Address {
     Udp(SocketAddr),
     /// `opc.eth://host[:vid[.pcp]]` with a MAC address.
     Ethernet {
-        /// The station or group.
+        /// MAC address of the station or group.
         mac: [u8; 6],
         /// The VLAN, if there is one.
         vlan: Option<VlanTag>,
     },
-    /// `mqtt://` or `mqtts://`: left to the broker's client.
+    /// `mqtt://` or `mqtts://`, parsed by the broker client.
     Broker(String),
 }
 
 impl Address {
-    /// Reads a URL; host names are looked up.
+    /// Parses a URL and resolves its host name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The URL is invalid, or the host name cannot be resolved.
     pub fn parse(url: &str) -> Result<Self, PubSubError> {
         let wrong = |reason: &str| PubSubError::address(url, reason);
         if url.starts_with("mqtt://") || url.starts_with("mqtts://") {
@@ -62,13 +62,13 @@ impl Address {
         };
         let target = if has_port { host.to_owned() } else { format!("{host}:{PORT}") };
         let found = target.to_socket_addrs().map_err(|error| wrong(&format!("{error}; write host:port")))?;
-        // A name with addresses of both kinds: IPv4 is what PubSub networks have.
+        // Prefer IPv4 if a name has addresses of both kinds: PubSub networks use it.
         let mut found: Vec<SocketAddr> = found.collect();
         found.sort_by_key(SocketAddr::is_ipv6);
         found.first().copied().map(Self::Udp).ok_or_else(|| wrong("the name has no address"))
     }
 
-    /// Whether datagrams to it reach whoever has joined.
+    /// Whether it is a multicast address.
     #[must_use]
     pub fn is_multicast(&self) -> bool {
         match self {
@@ -106,18 +106,17 @@ fn ethernet(text: &str) -> Result<Address, String> {
         Some((host, tag)) => (host, Some(tag)),
         None => (text, None),
     };
-    let bytes: Vec<u8> = host
-        .split(['-', ':'])
-        .map(|part| u8::from_str_radix(part, 16))
-        .collect::<Result<_, _>>()
-        .map_err(|_| format!("{host:?} is no MAC address; write six bytes such as 01-00-5e-00-00-01"))?;
+    let bytes: Vec<u8> =
+        host.split(['-', ':']).map(|part| u8::from_str_radix(part, 16)).collect::<Result<_, _>>().map_err(
+            |_| format!("{host:?} is not a MAC address; write six bytes such as 01-00-5e-00-00-01"),
+        )?;
     let mac = <[u8; 6]>::try_from(bytes).map_err(|_| "a MAC address has six bytes".to_owned())?;
     let vlan = tag.map(vlan).transpose()?;
     Ok(Address::Ethernet { mac, vlan })
 }
 
 fn vlan(text: &str) -> Result<VlanTag, String> {
-    let wrong = || format!("{text:?} is no VLAN; write id or id.priority such as 5.6");
+    let wrong = || format!("{text:?} is not a VLAN; write id or id.priority such as 5.6");
     let (id, priority) = text.split_once('.').unwrap_or((text, "0"));
     let (id, priority) = (id.parse().map_err(|_| wrong())?, priority.parse().map_err(|_| wrong())?);
     if id > 4094 || priority > 7 { Err(wrong()) } else { Ok(VlanTag { id, priority }) }

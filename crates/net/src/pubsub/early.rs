@@ -1,15 +1,15 @@
-//! How much earlier than due a publisher's thread wakes: by what waking and making messages take, but for the rare times
-//! when they take much longer.
+//! Estimates how long waking up and encoding usually take, so that a publisher's thread wakes that much earlier than a
+//! cycle is due. Rare long times do not count.
 //!
-//! Waking early has a price: a cycle then wakes twice. It buys what a bare timer loop does not have: the second time the
-//! processor was asleep for some microseconds only, and is back in less than half of the time.
+//! A cycle then wakes twice. The second sleep lasts only some microseconds, after which the processor wakes in less
+//! than half the time.
 
-/// One of so many values is larger than what [`Usual`] says.
+/// One value in this many is larger than the estimate of [`Usual`].
 const RARE: u64 = 20;
-/// Values that are taken as they are before there is something to compare with.
+/// Number of first values of which the maximum is taken.
 const FIRST: u32 = 4;
 
-/// Follows the nanoseconds that something takes, but for one time in twenty.
+/// Estimates the 95th percentile of a duration in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Usual {
     nanos: u64,
@@ -21,8 +21,8 @@ impl Usual {
         self.nanos
     }
 
-    /// Rises by an eighth, however long it took this once, and falls by so little that both balance where one of twenty is
-    /// larger.
+    /// Raises the estimate by an eighth if the value is larger, however large it is, and lowers it by a nineteenth of
+    /// that otherwise. Both balance where one value in twenty is larger.
     pub(super) fn saw(&mut self, nanos: u64) {
         if self.count < FIRST {
             self.count += 1;
@@ -42,13 +42,13 @@ impl Usual {
 mod tests {
     use super::*;
 
-    /// Values without an order, from 0 to 99 999.
+    /// Values in pseudo-random order, from 0 to 99 999.
     fn spread(index: u64) -> u64 {
         (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 100_000
     }
 
     #[test]
-    fn one_of_twenty_is_larger() {
+    fn one_value_in_twenty_is_larger() {
         let mut usual = Usual::default();
         let (mut larger, mut count) = (0u64, 0u64);
         for index in 0..40_000 {
@@ -64,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_once_does_not_count() {
+    fn single_outliers_are_ignored() {
         let mut usual = Usual::default();
         (0..100).for_each(|_| usual.saw(10_000));
         usual.saw(50_000_000);
         assert!(usual.nanos() < 15_000, "{usual:?}");
         (0..40).for_each(|_| usual.saw(1_000_000));
-        assert!(usual.nanos() > 900_000, "what stays is followed: {usual:?}");
+        assert!(usual.nanos() > 900_000, "a lasting change is followed: {usual:?}");
     }
 }

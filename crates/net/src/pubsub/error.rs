@@ -1,4 +1,4 @@
-//! What keeps a publisher or a subscriber from running, and what to do about it.
+//! Errors of publishers and subscribers, with advice.
 
 use std::io;
 use taktwerk_pubsub::config::Problem;
@@ -8,27 +8,27 @@ use taktwerk_types::StatusCode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PubSubError {
-    /// The configuration cannot run.
+    /// The configuration is invalid.
     #[error("the PubSub configuration cannot run: {}", list(.0))]
     Configuration(Vec<Problem>),
-    /// An address is none, or cannot be found.
-    #[error("{url:?} is no address to publish or subscribe at: {reason}")]
+    /// An address is invalid or cannot be resolved.
+    #[error("{url:?} is not an address to publish or subscribe at: {reason}")]
     Address {
-        /// What was configured.
+        /// The configured URL.
         url: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// A password would cross a network where anybody can read it.
+    /// A password would be sent over a network without encryption.
     #[error(
-        "{url:?}: the password would cross the network readably. Write mqtts:// (TLS), or allow it: \
+        "{url:?}: the password would cross the network unencrypted. Use mqtts:// (TLS), or allow it: \
          --allow-plaintext-password, in a program MqttOptions::allow_plaintext_password"
     )]
     PlaintextPassword {
-        /// The broker, without user and password.
+        /// The broker's URL, without user and password.
         url: String,
     },
-    /// What was received before cannot be read, or not be kept.
+    /// The received sequence numbers cannot be read or saved.
     #[error(
         "{}: {reason}; without the saved sequence numbers, replayed messages could be accepted: repair the file, \
          or remove it to start again", path.display()
@@ -42,7 +42,7 @@ pub enum PubSubError {
     /// There is no such network interface.
     #[error("there is no network interface {name:?}: {reason}")]
     Interface {
-        /// What was configured.
+        /// The configured name.
         name: String,
         /// What is wrong with it.
         reason: String,
@@ -50,27 +50,27 @@ pub enum PubSubError {
     /// A socket could not be opened or set up.
     #[error("cannot {doing}: {source}{advice}")]
     Socket {
-        /// What was tried.
+        /// What was tried, as a verb phrase.
         doing: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
-        /// What to do, beginning with a colon; or nothing.
+        /// Advice that begins with a colon, or empty.
         advice: &'static str,
     },
-    /// The thread could not be started or given what was asked for it.
+    /// A thread could not be started or configured.
     #[error("cannot start the {thread} thread: {source}")]
     Thread {
-        /// Which one.
+        /// Name of the thread.
         thread: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// What was asked for needs a right that this process does not have.
+    /// This process lacks a permission.
     #[error("{what} is not permitted ({source}): {advice}")]
     NotPermitted {
-        /// What was asked for.
+        /// The action that is not permitted.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
         /// What to do.
         advice: &'static str,
@@ -89,7 +89,7 @@ impl PubSubError {
                 ": no route leads there; name the network interface, for example lo"
             }
             Some(rustix::io::Errno::ADDRINUSE) => {
-                ": another program uses this port for itself alone; stop it or choose another port"
+                ": another program uses this port exclusively; stop it or choose another port"
             }
             Some(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => {
                 ": run as root or give the program the capability CAP_NET_RAW"
@@ -99,7 +99,7 @@ impl PubSubError {
         Self::Socket { doing: doing.into(), source, advice }
     }
 
-    /// The matching status.
+    /// The corresponding StatusCode.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         match self {

@@ -1,7 +1,8 @@
 //! UADP in Ethernet frames (Part 14 §7.3.3): no IP, no UDP, the EtherType 0xB62C, and a priority in the VLAN tag.
 //!
-//! Needs the capability CAP_NET_RAW. The interface must be named. A network card passes on only the groups that it was
-//! told about: for groups from other machines, `ip maddress add 01:00:5e:00:00:01 dev eth0`, or promiscuous mode.
+//! Needs the capability CAP_NET_RAW. The interface must be named. A network card only passes on multicast groups it is
+//! configured for: to receive groups from other machines, run `ip maddress add 01:00:5e:00:00:01 dev eth0`, or set
+//! promiscuous mode.
 
 use super::PubSubError;
 use super::address::VlanTag;
@@ -21,9 +22,9 @@ use taktwerk_pubsub::Transmit;
 pub const ETHER_TYPE: u16 = 0xB62C;
 /// The EtherType of a VLAN tag.
 const VLAN_TYPE: u16 = 0x8100;
-/// Bytes of the largest payload of a frame.
+/// Maximum payload of a frame, in bytes.
 pub const PAYLOAD_MAX: usize = 1500;
-/// Bytes of the smallest payload: shorter ones are filled with zeros.
+/// Minimum payload of a frame, in bytes; shorter ones are padded with zeros.
 const PAYLOAD_MIN: usize = 46;
 
 /// Sends frames.
@@ -43,7 +44,7 @@ fn open(interface: &Interface, doing: &str) -> Result<(OwnedFd, LinkAddr), PubSu
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, number.map(Protocol::from_raw))
         .map_err(|error| PubSubError::socket(doing, error))?;
-    // Without a protocol of its own the address keeps that of the socket.
+    // The address has no protocol of its own, so the socket's protocol stays.
     nix::sys::socket::bind(fd.as_raw_fd(), &link).map_err(|error| PubSubError::socket(doing, error))?;
     Ok((fd, link))
 }
@@ -52,7 +53,7 @@ impl EthernetSender {
     /// A socket that sends to a station or group on an interface.
     ///
     /// # Errors
-    /// No right to raw sockets, or no such interface.
+    /// Raw sockets are not permitted, or there is no such interface.
     pub fn new(to: [u8; 6], vlan: Option<VlanTag>, interface: &Interface) -> Result<Self, PubSubError> {
         let (fd, link) = open(interface, &format!("send Ethernet frames on {}", interface.name))?;
         let own = link.addr().unwrap_or_default();
@@ -71,7 +72,7 @@ impl EthernetSender {
     /// Sends a message in a frame.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel refuses the frame.
     pub fn send(&mut self, message: &[u8]) -> io::Result<()> {
         self.frame.truncate(self.header_len);
         self.frame.extend_from_slice(message);
@@ -128,7 +129,7 @@ impl Link for EthernetLink {
     }
 }
 
-/// Receives frames to one station or group.
+/// Receives frames sent to one station or group.
 #[derive(Debug)]
 pub struct EthernetReceiver {
     fd: OwnedFd,
@@ -137,20 +138,20 @@ pub struct EthernetReceiver {
 }
 
 impl EthernetReceiver {
-    /// A socket that receives on an interface what is sent to `to`.
+    /// A socket that receives the frames sent to `to` on an interface.
     ///
     /// # Errors
-    /// No right to raw sockets, or no such interface.
+    /// Raw sockets are not permitted, or there is no such interface.
     pub fn new(to: [u8; 6], interface: &Interface) -> Result<Self, PubSubError> {
         let (fd, _) = open(interface, &format!("receive Ethernet frames on {}", interface.name))?;
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&fd, 4 << 20);
         Ok(Self { fd, to, buffer: vec![0; 65_535] })
     }
 
-    /// Takes a frame's message, if one waits: true if one was taken or skipped.
+    /// Receives one frame, if one is waiting. True if a frame was received or skipped.
     ///
     /// # Errors
-    /// The socket is broken.
+    /// The socket failed.
     pub fn receive(&mut self, mut take: impl FnMut(&mut [u8])) -> io::Result<bool> {
         let length = match recv(&self.fd, &mut *self.buffer, RecvFlags::DONTWAIT) {
             Ok((length, _)) => length,
@@ -161,7 +162,7 @@ impl EthernetReceiver {
         let type_at = |frame: &[u8], at: usize| {
             frame.get(at..at + 2).and_then(|bytes| bytes.try_into().ok()).map(u16::from_be_bytes)
         };
-        // The kernel takes VLAN tags off; where it does not, they are skipped.
+        // The kernel usually removes VLAN tags; remaining ones are skipped here.
         let payload = match type_at(frame, 12) {
             Some(ETHER_TYPE) => 14,
             Some(VLAN_TYPE) if type_at(frame, 16) == Some(ETHER_TYPE) => 18,

@@ -1,4 +1,4 @@
-//! How a subscriber's thread waits: asleep, but awake when a message is expected.
+//! How a subscriber's thread waits: it sleeps, but spins while a message is expected.
 
 use super::rhythm::Rhythm;
 use super::timer::timespec;
@@ -13,18 +13,18 @@ use std::io;
 use taktwerk_pubsub::config::{Configuration, Connection, DataSetReader, DataSetReaderMessage};
 use taktwerk_types::Instant;
 
-/// How long to sleep when nothing is due.
+/// How long the thread sleeps when nothing is due.
 const IDLE: Duration = Duration::from_secs(1);
-/// What the timer is known by among the descriptors that are waited for.
+/// Key of the timer among the descriptors in epoll.
 const TIMER: u64 = u64::MAX - 1;
 
-/// What is known of when messages come.
+/// The expected arrival times of messages.
 #[derive(Debug)]
 pub(super) struct Expecting {
     only_sleep: bool,
-    /// Of each connection; of several intervals the shortest.
+    /// One per connection, for the shortest of its intervals.
     rhythms: Vec<Option<Rhythm>>,
-    /// The timeouts of epoll may be late by a thousandth of themselves, and are; a timer is on time.
+    /// epoll timeouts may be late by a thousandth of their length, and are; a timer descriptor is exact.
     timer: OwnedFd,
 }
 
@@ -37,10 +37,10 @@ impl Expecting {
         Ok(Self { only_sleep, rhythms: Vec::new(), timer })
     }
 
-    /// Begins with the connections of a configuration, whose messages `poller` waits for.
+    /// Starts with the connections of a configuration. `poller` waits for their messages.
     ///
     /// # Errors
-    /// The kernel does not let the timer be waited for.
+    /// The timer cannot be registered with epoll.
     pub(super) fn begin(&mut self, configuration: &Configuration, poller: &Poller) -> io::Result<()> {
         self.rhythms = match self.only_sleep {
             true => Vec::new(),
@@ -49,17 +49,17 @@ impl Expecting {
         poller.add_edge(&self.timer, TIMER)
     }
 
-    /// Messages of a connection have come.
+    /// Messages of a connection have arrived.
     pub(super) fn arrived(&mut self, connection: usize, at: Instant) {
         if let Some(Some(rhythm)) = self.rhythms.get_mut(connection) {
             rhythm.arrived(at);
         }
     }
 
-    /// Waits until something comes or is due.
+    /// Waits until something arrives or is due.
     ///
     /// # Errors
-    /// The kernel does not let us wait.
+    /// Waiting failed.
     pub(super) fn wait(&mut self, poller: &mut Poller, now: Instant, due: Instant) -> io::Result<()> {
         let windows = self.rhythms.iter().enumerate().filter_map(|(connection, rhythm)| {
             let window = rhythm.as_ref()?.window(now)?;
@@ -70,13 +70,13 @@ impl Expecting {
         };
         if from > now {
             self.set(from)?;
-            // A little longer than until the timer rings.
+            // A little longer than until the timer fires.
             poller.wait(Some(from.since(now).min(IDLE) + Duration::from_millis(1)))?;
             let woken = monotonic();
             if woken < from {
                 return Ok(());
             }
-            // Also if a message has come meanwhile: then the thread has woken too late for it.
+            // Also if a message has arrived in the meantime: then the thread has woken too late for it.
             if let Some(Some(rhythm)) = self.rhythms.get_mut(connection) {
                 rhythm.woken(from, woken);
             }
@@ -89,7 +89,7 @@ impl Expecting {
             if has_come(poller) || monotonic() >= until.min(due) {
                 return Ok(());
             }
-            // Others that want this processor are not kept from it.
+            // Yield to other threads that want this processor.
             std::thread::yield_now();
         }
     }
@@ -101,7 +101,7 @@ impl Expecting {
     }
 }
 
-/// Whether there is anything but the timer.
+/// Whether there are events other than the timer's.
 fn has_come(poller: &Poller) -> bool {
     (0..poller.len()).any(|at| poller.get(at).is_some_and(|event| event.key != TIMER))
 }
@@ -138,7 +138,8 @@ mod tests {
         connection
     }
 
-    /// Messages came every second; the next one is expected in half a second. With the stream that it comes from.
+    /// A state in which messages arrived every second and the next one is expected in half a second, with the stream it
+    /// arrives on.
     fn expecting() -> (Expecting, Poller, UnixStream, UnixStream, Waker) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut poller, waker) = (Poller::new().unwrap(), Waker::new().unwrap());
@@ -164,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn of_several_intervals_it_is_the_shortest() {
+    fn the_shortest_interval_is_used() {
         assert_eq!(rhythm(&connection(&[100.0, 0.0, 20.0])), Rhythm::new(20.0));
         assert_eq!(rhythm(&connection(&[0.0])), None);
         assert_eq!(rhythm(&connection(&[])), None);
     }
 
     #[test]
-    fn what_does_not_come_is_waited_for_until_it_is_late_and_no_longer() {
+    fn waiting_ends_when_the_message_is_late() {
         let (mut expecting, mut poller, _ours, _theirs, _waker) = expecting();
         let start = monotonic();
         let window = expecting.rhythms[1].unwrap().window(start).unwrap();
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_ends_the_wait_in_the_window_and_before_it() {
+    fn messages_end_the_wait_in_and_before_the_window() {
         for early in [true, false] {
             let (mut expecting, mut poller, _ours, mut theirs, _waker) = expecting();
             let mut now = monotonic();
@@ -198,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_deadlines_end_the_wait_too() {
+    fn commands_and_deadlines_end_the_wait() {
         let (mut expecting, mut poller, _ours, _theirs, waker) = expecting();
         assert!(waker.sleep());
         waker.wake();
         expecting.wait(&mut poller, monotonic(), Instant::FAR).unwrap();
         assert_eq!(keys(&poller), [u64::MAX]);
-        // Something else is due before the message.
+        // Another deadline comes before the message.
         let due = Instant::from_nanos(monotonic().as_nanos() + 1_000_000);
         expecting.wait(&mut poller, monotonic(), due).unwrap();
         assert!(!has_come(&poller));
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_sleeps_expects_nothing() {
+    fn only_sleep_disables_the_window() {
         let poller = Poller::new().unwrap();
         let configuration =
             Configuration { connections: vec![connection(&[100.0])], ..Configuration::default() };

@@ -1,56 +1,59 @@
-//! What a subscriber or a responder of Actions has received, in a file, so that nothing is taken again after a restart.
+//! A file with the sequence numbers that a subscriber or an Action responder has received, so that messages are not
+//! accepted again after a restart.
 
 use super::PubSubError;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
+use taktwerk_files::{PRIVATE, replace};
 use taktwerk_pubsub::security::ReplayFloor;
 use taktwerk_types::Instant;
 
-/// Nanoseconds between looks at what is new: so much may be taken again after a crash.
+/// Nanoseconds between checks for changes. After a crash, messages of this time may be accepted again.
 const EVERY: u64 = 1_000_000_000;
 
-/// The file, and the thread that writes it: a disk may be slow.
+/// Maximum length of the file: some hundred thousand writers.
+const LEN_MAX: u64 = 64 << 20;
+
+/// The file and the thread that writes it, because a disk may be slow.
 #[derive(Debug)]
 pub(super) struct FloorFile {
     path: PathBuf,
     write: Option<Sender<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
     written: Vec<u8>,
-    /// What was received when it was last looked at.
+    /// Number of received messages at the last check.
     seen: u64,
     next: Instant,
 }
 
 impl FloorFile {
-    /// Reads the file for an engine that does not run yet, and will write it again.
+    /// Reads the file before the engine starts, and writes it again.
     pub(super) fn open(path: &Path) -> Result<(Self, ReplayFloor), PubSubError> {
         let fail = |reason: String| PubSubError::ReplayFloor { path: path.to_owned(), reason };
-        let floor = match std::fs::read(path) {
+        let floor = match taktwerk_files::read_bytes(path, LEN_MAX) {
             Ok(bytes) => ReplayFloor::decode(&bytes).map_err(|error| fail(error.to_string()))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => ReplayFloor::default(),
             Err(error) => return Err(fail(error.to_string())),
         };
         let written = floor.encode();
-        // Whoever cannot write it learns that now, and not when it is needed.
-        store(path, &written).map_err(|error| fail(error.to_string()))?;
+        // Write it now, so that an error shows at the start.
+        replace(path, &written, PRIVATE).map_err(|error| fail(error.to_string()))?;
         let (write, to_write) = mpsc::channel::<Vec<u8>>();
         let theirs = path.to_owned();
         let thread = std::thread::Builder::new().name("pubsub-floor".to_owned()).spawn(move || {
             let mut has_failed = false;
             while let Ok(mut bytes) = to_write.recv() {
-                // Only the newest counts.
+                // Only the newest content matters.
                 while let Ok(newer) = to_write.try_recv() {
                     bytes = newer;
                 }
-                match store(&theirs, &bytes) {
+                match replace(&theirs, &bytes, PRIVATE) {
                     Ok(()) => has_failed = false,
                     Err(error) if !std::mem::replace(&mut has_failed, true) => {
                         let path = theirs.display();
-                        tracing::error!(%path, %error, "what was received cannot be written: after a restart it may be taken again");
+                        tracing::error!(%path, %error, "cannot save the received sequence numbers: after a restart, replayed messages may be accepted");
                     }
                     Err(_) => {}
                 }
@@ -68,7 +71,7 @@ impl FloorFile {
         Ok((file, floor))
     }
 
-    /// Has it written, if there is something new: `seen` counts what was received.
+    /// Has the file written if there is something new. `seen` counts the received messages.
     pub(super) fn look(&mut self, seen: u64, now: Instant, floor: impl FnOnce() -> ReplayFloor) {
         if now < self.next || seen == self.seen {
             return;
@@ -80,12 +83,12 @@ impl FloorFile {
             && let Some(write) = &self.write
         {
             self.written.clone_from(&bytes);
-            // It ends only after this.
+            // The thread ends only after this sender is dropped.
             let _ = write.send(bytes);
         }
     }
 
-    /// Writes it for the last time.
+    /// Writes the file for the last time.
     pub(super) fn end(mut self, floor: ReplayFloor) {
         self.next = Instant::ZERO;
         self.look(self.seen.wrapping_add(1), Instant::ZERO, || floor);
@@ -94,19 +97,7 @@ impl FloorFile {
             && thread.join().is_err()
         {
             let path = self.path.display();
-            tracing::error!(%path, "what was received may not have been written");
+            tracing::error!(%path, "the received sequence numbers may not have been saved");
         }
     }
-}
-
-/// Replaces the file as a whole.
-fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().map(ToOwned::to_owned).unwrap_or_default();
-    name.push(".new");
-    let beside = path.with_file_name(name);
-    let mut file: File =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)
 }

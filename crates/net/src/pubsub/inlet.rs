@@ -1,4 +1,4 @@
-//! How messages come in: one inlet per address that is listened at.
+//! Receiving messages: one inlet per address.
 
 use super::address::Address;
 use super::ethernet::EthernetReceiver;
@@ -9,21 +9,21 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 use taktwerk_pubsub::config::Connection;
 
-/// What is left to be done when something is closed, and may take its time.
+/// The slow rest of closing something.
 pub type Closing = Box<dyn FnOnce() + Send>;
 
-/// Something that messages are received from, in one thread.
+/// A source of messages that one thread receives from.
 pub trait Inlet {
-    /// Readable when messages wait.
+    /// Readable when messages are waiting.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Hands over messages that wait, a bounded number. True: there may be more.
+    /// Passes waiting messages to `take`, a bounded number. True if there may be more.
     ///
     /// # Errors
-    /// It is broken and will give nothing any more.
+    /// The inlet failed and will give no more messages.
     fn receive(&mut self, take: &mut dyn FnMut(&mut [u8])) -> io::Result<bool>;
 
-    /// Closes it while its thread has other things to do. Gives what cannot be done at once.
+    /// Closes it without blocking. Returns the part that may take time.
     fn close(self: Box<Self>) -> Option<Closing> {
         None
     }
@@ -50,10 +50,10 @@ impl Inlet for EthernetReceiver {
     }
 }
 
-/// Whether what one connection needs to receive will do for another.
+/// Whether two connections receive the same way, so that one inlet serves the other configuration.
 #[must_use]
 pub fn receives_alike(one: &Connection, other: &Connection) -> bool {
-    // Topics are made of settings of all that is below.
+    // Topics depend on settings of groups and readers, too.
     if one.url.starts_with("mqtt") {
         let receiving = |connection: &Connection| {
             let mut receiving = Connection {
@@ -84,7 +84,7 @@ pub fn receives_alike(one: &Connection, other: &Connection) -> bool {
     way(one) == way(other)
 }
 
-/// Opens what a connection's data is received from.
+/// Opens the inlet for a connection's data.
 pub(crate) fn open(connection: &Connection) -> Result<Box<dyn Inlet>, PubSubError> {
     let interface = Interface::find(&connection.network_interface)?;
     match Address::parse(&connection.url)? {
@@ -92,12 +92,12 @@ pub(crate) fn open(connection: &Connection) -> Result<Box<dyn Inlet>, PubSubErro
         Address::Ethernet { mac, .. } => Ok(Box::new(EthernetReceiver::new(mac, &interface)?)),
         Address::Broker(url) => Err(PubSubError::address(
             &url,
-            "a broker's connection needs its client; build with the feature mqtt",
+            "a broker connection needs an MQTT client; build with the feature mqtt",
         )),
     }
 }
 
-/// Opens what discovery messages of a connection are received from; `None` if they come where the data comes.
+/// Opens the inlet for a connection's discovery messages; `None` if they arrive with the data.
 pub(crate) fn open_discovery(connection: &Connection) -> Result<Option<Box<dyn Inlet>>, PubSubError> {
     let Address::Udp(data) = Address::parse(&connection.url)? else { return Ok(None) };
     let url = link::discovery_url(connection);

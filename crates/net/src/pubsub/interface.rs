@@ -10,16 +10,16 @@ use nix::sys::socket::LinkAddr;
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// Its number; 0: whichever the kernel's routes choose.
+    /// Its index; 0 lets the kernel's routes choose.
     pub index: u32,
-    /// An IPv4 address of it, if it has one.
+    /// One of its IPv4 addresses, if it has one.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its Ethernet address as the kernel has it, if it has one.
+    /// Its Ethernet address, if it has one.
     pub(crate) link: Option<LinkAddr>,
 }
 
 impl Interface {
-    /// The one that the kernel's routes choose.
+    /// Lets the kernel's routes choose the interface.
     #[must_use]
     pub fn any() -> Self {
         Self { name: String::new(), index: 0, ipv4: None, link: None }
@@ -28,15 +28,16 @@ impl Interface {
     /// The loopback interface.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no loopback interface.
     pub fn loopback() -> Result<Self, PubSubError> {
         Self::find("127.0.0.1").or_else(|_| Self::find("lo"))
     }
 
-    /// The interface with a name such as `eth0` or an address such as `192.168.1.7`; empty: [`Self::any`].
+    /// Finds the interface with a name such as `eth0` or an address such as `192.168.1.7`. Empty text gives
+    /// [`Self::any`].
     ///
     /// # Errors
-    /// There is no such interface; the text lists those that there are.
+    /// There is no such interface; the error lists the existing ones.
     pub fn find(text: &str) -> Result<Self, PubSubError> {
         if text.is_empty() {
             return Ok(Self::any());

@@ -1,4 +1,4 @@
-//! Where the keys of security groups come from: a thread of its own asks, because a key service may be slow.
+//! Sources of the keys of security groups. Requests run on their own thread, because a key service may be slow.
 
 use super::nonces::NonceFile;
 use core::time::Duration;
@@ -8,17 +8,17 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use taktwerk_pubsub::security::{KeyRequest, SecurityKeys};
 use taktwerk_types::StatusCode;
 
-/// Answers requests for keys; called on a thread that may wait.
+/// Fetches keys; called on a thread that may block.
 pub trait KeySource: Send {
-    /// Asks for the keys of a group (GetSecurityKeys, Part 14 §8.3.2).
+    /// Fetches the keys of a group (GetSecurityKeys, Part 14 §8.3.2).
     ///
     /// # Errors
-    /// The status with which the request failed; it is made again later.
+    /// The status with which the request failed; it is repeated later.
     fn fetch(&mut self, request: &KeyRequest) -> Result<SecurityKeys, StatusCode>;
 }
 
-/// Keys that were handed over by hand and are never renewed: for tests and closed installations. The publisher stops
-/// when it has used them up.
+/// Keys that were configured by hand and are never renewed: for tests and closed installations. The publisher stops
+/// when it has used up their nonces.
 #[derive(Debug, Clone, Default)]
 pub struct StaticKeys {
     groups: BTreeMap<String, Given>,
@@ -27,7 +27,7 @@ pub struct StaticKeys {
 #[derive(Debug, Clone)]
 struct Given {
     keys: SecurityKeys,
-    /// Where the numbers of nonces are reserved.
+    /// The file in which nonce numbers are reserved.
     nonces: Option<NonceFile>,
     has_failed: bool,
 }
@@ -39,14 +39,14 @@ impl StaticKeys {
         Self::default()
     }
 
-    /// With the keys of a group that no other process has ever used or will use, such as those of a test. What they secure
-    /// begins with the first number: the same keys in another process, or after a restart, need [`Self::with_kept`].
+    /// Adds keys that no other process has used or will use, such as those of a test. Nonces begin with number 1. Keys
+    /// that are used again in another process or after a restart need [`Self::with_kept`].
     #[must_use]
     pub fn with(self, security_group_id: impl Into<String>, keys: SecurityKeys) -> Self {
         self.add(security_group_id.into(), keys, None)
     }
 
-    /// With the keys of a group that are used again after a restart: which numbers were used with them is kept in a file.
+    /// Adds keys that are used again after a restart. A file keeps which nonce numbers were used with them.
     #[must_use]
     pub fn with_kept(
         self,
@@ -71,20 +71,20 @@ impl KeySource for StaticKeys {
             let reserved = nonces.reserve();
             if let (Err(error), false) = (&reserved, given.has_failed) {
                 let (path, group) = (nonces.path().display(), &request.security_group_id);
-                tracing::error!(%path, %error, group, "no numbers can be reserved: nothing is sent with the key until they can");
+                tracing::error!(%path, %error, group, "cannot reserve nonce numbers: nothing is sent with the key until this works");
             }
             given.has_failed = reserved.is_err();
-            // Without any, what is received can be read.
+            // Without a range, messages can still be decrypted.
             keys.nonces = Some(reserved.unwrap_or_default());
         }
         Ok(keys)
     }
 }
 
-/// What came of a request.
+/// The group and the result of a request.
 pub(crate) type Answer = (String, Result<SecurityKeys, StatusCode>);
 
-/// The thread that asks.
+/// The thread that makes the requests.
 #[derive(Debug)]
 pub(crate) struct KeyThread {
     requests: Sender<KeyRequest>,
@@ -92,14 +92,14 @@ pub(crate) struct KeyThread {
 }
 
 impl KeyThread {
-    /// Starts it. `wake` is called after every answer.
+    /// Starts the thread. `wake` is called after every answer.
     pub(crate) fn start(
         mut source: Box<dyn KeySource>,
         wake: impl Fn() + Send + 'static,
     ) -> io::Result<Self> {
         let (requests, asked) = mpsc::channel::<KeyRequest>();
         let (tell, answers) = mpsc::channel();
-        // It ends when its owner is gone: at once, or when the request that runs has failed.
+        // The thread ends when its owner is dropped: at once, or when the current request has ended.
         std::thread::Builder::new().name("pubsub-keys".to_owned()).spawn(move || {
             while let Ok(request) = asked.recv() {
                 let outcome = source.fetch(&request);
@@ -113,7 +113,7 @@ impl KeyThread {
     }
 
     pub(crate) fn ask(&self, request: KeyRequest) {
-        // The thread ends only after this.
+        // The thread ends only after this sender is dropped.
         let _ = self.requests.send(request);
     }
 
@@ -122,5 +122,5 @@ impl KeyThread {
     }
 }
 
-/// How often loops look for what cannot wake them.
+/// How often loops poll for what cannot wake them.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);

@@ -1,8 +1,8 @@
-//! How late each cycle was, and which part of it is to blame.
+//! How late each cycle was, and which part of it caused that.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Every power of two is divided into this many parts: values are known to 3 %.
+/// Number of buckets per power of two: values are known to 3 %.
 const PARTS: usize = 32;
 const PARTS_BITS: u32 = PARTS.trailing_zeros();
 /// Powers of two above the first, linear part: up to 2^40 ns, 18 minutes.
@@ -61,7 +61,7 @@ impl Histogram {
         self.max.fetch_max(nanos, Ordering::Relaxed);
     }
 
-    /// What is in it now.
+    /// A snapshot of the current contents.
     #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         HistogramSnapshot {
@@ -73,14 +73,14 @@ impl Histogram {
     }
 }
 
-/// What a [`Histogram`] held at some time.
+/// The contents of a [`Histogram`] at some time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HistogramSnapshot {
     buckets: Vec<u64>,
-    /// How many values.
+    /// Number of values.
     pub count: u64,
     sum: u64,
-    /// The largest, in nanoseconds.
+    /// The largest value, in nanoseconds.
     pub max: u64,
 }
 
@@ -91,7 +91,7 @@ impl HistogramSnapshot {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The value that a share of all values (0 to 1) does not exceed, in nanoseconds; 0 without values.
+    /// The quantile of a share from 0 to 1, in nanoseconds; 0 without values.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
@@ -106,7 +106,7 @@ impl HistogramSnapshot {
         0
     }
 
-    /// What has come since an earlier snapshot of the same histogram. The maximum is known to 3 %.
+    /// The values added since an earlier snapshot of the same histogram. The maximum is known to 3 %.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.buckets.iter().copied().chain(core::iter::repeat(0));
@@ -121,24 +121,24 @@ impl HistogramSnapshot {
         }
     }
 
-    /// The values, rounded up to the bounds of their buckets, with how often each was seen.
+    /// The values, rounded up to the bounds of their buckets, with their counts.
     pub fn values(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let buckets = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
         buckets.map(|(index, count)| (upper(index).min(self.max), *count))
     }
 }
 
-/// The account of a publisher's timer thread. All times are nanoseconds.
+/// Statistics of a publisher's timer thread. All times are nanoseconds.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Lateness {
-    /// From when a cycle's messages were due to the call that sends them.
+    /// From the time a cycle's messages were due to the call that sends them.
     pub total: Histogram,
-    /// From when the thread wanted to wake to when it did.
+    /// From the time the thread wanted to wake to the time it did.
     pub timer: Histogram,
-    /// Taking values and making messages.
+    /// Sampling values and encoding messages.
     pub encode: Histogram,
-    /// Giving the messages to the kernel or the broker's client.
+    /// Passing the messages to the kernel or the broker's client.
     pub send: Histogram,
     late_timer: AtomicU64,
     late_encode: AtomicU64,
@@ -175,13 +175,13 @@ impl Lateness {
         blame.store(blame.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Cycles were missed, either while the thread was `busy` or although it was not.
+    /// Counts missed cycles, by whether the thread was `busy`.
     pub(crate) fn missed(&self, cycles: u64, busy: bool) {
         let cell = if busy { &self.missed_busy } else { &self.missed_asleep };
         cell.store(cell.load(Ordering::Relaxed).saturating_add(cycles), Ordering::Relaxed);
     }
 
-    /// What is in it now.
+    /// A snapshot of the current contents.
     #[must_use]
     pub fn snapshot(&self) -> LatenessSnapshot {
         LatenessSnapshot {
@@ -198,29 +198,29 @@ impl Lateness {
     }
 }
 
-/// What a [`Lateness`] held at some time.
+/// The contents of a [`Lateness`] at some time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LatenessSnapshot {
-    /// From when a cycle's messages were due to the call that sends them.
+    /// From the time a cycle's messages were due to the call that sends them.
     pub total: HistogramSnapshot,
-    /// From when the thread wanted to wake to when it did.
+    /// From the time the thread wanted to wake to the time it did.
     pub timer: HistogramSnapshot,
-    /// Taking values and making messages.
+    /// Sampling values and encoding messages.
     pub encode: HistogramSnapshot,
-    /// Giving the messages to the kernel or the broker's client.
+    /// Passing the messages to the kernel or the broker's client.
     pub send: HistogramSnapshot,
-    /// Late cycles of which most was the kernel's: the thread was woken late, or not at all while others ran.
+    /// Late cycles mostly caused by the kernel: the thread was woken late or was preempted.
     pub late_timer: u64,
-    /// Late cycles of which most went into taking values and making messages.
+    /// Late cycles mostly caused by sampling and encoding.
     pub late_encode: u64,
-    /// Late cycles of which most went into sending.
+    /// Late cycles mostly caused by sending.
     pub late_send: u64,
-    /// Cycles that were not sent because the thread did not run: it was woken later than the next cycle was due, or
-    /// others had its processor. Every timer loop loses these.
+    /// Cycles not sent because the thread did not run: it was woken after the next cycle was due, or was preempted.
+    /// Every timer loop loses these.
     pub missed_asleep: u64,
-    /// Cycles that were not sent because making and sending the last one took so long, or the machine stood still
-    /// meanwhile: of a virtual one, that looks the same.
+    /// Cycles not sent because encoding and sending the previous one took too long, or because a virtual machine was
+    /// paused in between, which looks the same.
     pub missed_busy: u64,
 }
 
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_part_is_to_blame() {
+    fn lateness_is_attributed_to_the_largest_part() {
         let lateness = Lateness::default();
         lateness.record(TurnTimes { total: 900, timer: 800, encode: 100, send: 50 }, 500);
         lateness.record(TurnTimes { total: 900, timer: 100, encode: 800, send: 50 }, 500);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_too_large() {
+    fn the_largest_value_has_a_bucket() {
         let histogram = Histogram::default();
         histogram.record(u64::MAX);
         assert_eq!(histogram.snapshot().count, 1);

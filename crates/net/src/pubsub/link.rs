@@ -1,4 +1,4 @@
-//! How a connection's messages leave: one link per connection of the configuration.
+//! Sending messages: one link per connection of the configuration.
 
 use super::address::{Address, DISCOVERY_URL};
 use super::ethernet::EthernetSender;
@@ -12,35 +12,35 @@ use taktwerk_pubsub::{Datagram, DatagramKind, Transmit};
 use taktwerk_schema::NetworkAddressUrlDataType;
 use taktwerk_types::ExtensionObject;
 
-/// Datagrams with the same target that are sent together.
+/// Maximum datagrams with the same target that are sent together.
 const TOGETHER: usize = 32;
-/// Addresses of Action requestors that are remembered.
+/// Maximum number of remembered addresses of Action requestors.
 const OTHERS_MAX: usize = 64;
 
 /// Sends the messages of one connection.
 pub trait Link: Send {
-    /// Sends what `out` has for the connection, in its order. `at` is when, on the monotonic clock in nanoseconds, for
-    /// links that can wait by themselves.
+    /// Sends the connection's messages in `out`, in order. `at` is the send time on the monotonic clock in nanoseconds,
+    /// for links that can delay sending by themselves.
     fn send(&mut self, connection: usize, out: &Transmit, at: Option<u64>) -> Sent;
 
-    /// Messages of the last call that were not sent, by the positions of their WriterGroups. Asked for if there were some.
+    /// Messages of the last call that were not sent, by the position of their WriterGroup. Read only after failures.
     fn failures(&self) -> &[(usize, u64)] {
         &[]
     }
 
-    /// Whether metadata has to be announced now without being asked for: once after each connection to a broker.
+    /// Whether metadata has to be announced now without a request: once after each connection to a broker.
     fn wants_announcement(&mut self) -> bool {
         false
     }
 
-    /// Whether [`Self::wants_announcement`] may ever say yes: then it is asked every 20 ms, and the timer thread wakes for
-    /// that.
+    /// Whether [`Self::wants_announcement`] may ever return true. Then it is called every 20 ms, for which the timer
+    /// thread wakes.
     fn may_announce(&self) -> bool {
         true
     }
 }
 
-/// Counts messages of a WriterGroup that were not sent; those of discovery are nobody's.
+/// Counts messages of a WriterGroup that were not sent. Discovery messages belong to no group and are not counted.
 pub(crate) fn count_failed(failures: &mut Vec<(usize, u64)>, group: Option<usize>, messages: usize) {
     let Some(group) = group.filter(|_| messages > 0) else { return };
     match failures.iter_mut().find(|(of, _)| *of == group) {
@@ -55,7 +55,7 @@ pub(crate) fn address_url(object: &ExtensionObject) -> Option<NetworkAddressUrlD
     (!address.url.is_empty()).then_some(address)
 }
 
-/// Where a connection's discovery messages go.
+/// The discovery address of a connection.
 pub(crate) fn discovery_url(connection: &Connection) -> String {
     let address = match &connection.transport {
         ConnectionTransport::Datagram(transport) => address_url(&transport.discovery_address),
@@ -65,10 +65,10 @@ pub(crate) fn discovery_url(connection: &Connection) -> String {
     address.map_or_else(|| DISCOVERY_URL.to_owned(), |address| address.url.as_str().to_owned())
 }
 
-/// Whether what one connection needs to send will do for another.
+/// Whether two connections send the same way, so that one link serves the other configuration.
 #[must_use]
 pub fn sends_alike(one: &Connection, other: &Connection) -> bool {
-    // Topics are made of names, ids and settings of all that is below.
+    // Topics depend on names, ids and settings of groups and writers, too.
     if one.url.starts_with("mqtt") {
         let sending = |connection: &Connection| {
             let mut sending = Connection {
@@ -98,7 +98,7 @@ pub fn sends_alike(one: &Connection, other: &Connection) -> bool {
     way(one) == way(other)
 }
 
-/// Opens the link of a connection that needs no broker.
+/// Opens the link of a connection without a broker.
 pub(crate) fn open(connection: &Connection, options: &UdpOptions) -> Result<Box<dyn Link>, PubSubError> {
     let interface = Interface::find(&connection.network_interface)?;
     match Address::parse(&connection.url)? {
@@ -111,12 +111,13 @@ pub(crate) fn open(connection: &Connection, options: &UdpOptions) -> Result<Box<
         }
         Address::Broker(url) => Err(PubSubError::address(
             &url,
-            "a broker's connection needs its client; build with the feature mqtt",
+            "a broker connection needs an MQTT client; build with the feature mqtt",
         )),
     }
 }
 
-/// A UDP connection: its own address, those of its groups, the discovery address, and those Actions name.
+/// A UDP connection: senders for its own address, those of its groups, the discovery address, and those of Action
+/// requestors.
 struct UdpLink {
     data: UdpSender,
     groups: Vec<Option<UdpSender>>,
@@ -130,11 +131,11 @@ impl UdpLink {
     fn open(connection: &Connection, data: UdpSender, options: &UdpOptions) -> Result<Self, PubSubError> {
         let groups = connection.writer_groups.iter().map(|group| group_sender(connection, group, options));
         let groups = groups.collect::<Result<Vec<_>, _>>()?;
-        // Without discovery, data still flows.
+        // Without discovery, data is still sent.
         let discovery = match sender(&discovery_url(connection), &connection.network_interface, options) {
             Ok(sender) => Some(sender),
             Err(error) => {
-                tracing::warn!(connection = connection.name, %error, "discovery messages are sent with the data");
+                tracing::warn!(connection = connection.name, %error, "cannot open the discovery address: discovery messages are sent with the data");
                 None
             }
         };

@@ -1,13 +1,15 @@
 //! PubSub on a real network: transports, the publisher's timer thread, the subscriber's receiving thread.
 //!
 //! - [`publisher`]: WriterGroups on an absolute timer; [`subscriber`]: datagrams into the subscriber engine;
-//! - [`action`]: requestors and responders of Actions;
-//! - [`udp`], [`ethernet`]: datagrams; [`interface`]: which network card; [`address`]: the URLs of Part 14 §7.3;
+//! - [`action`]: Action requestors and responders;
+//! - [`udp`], [`ethernet`]: datagrams; [`interface`]: network interfaces; [`address`]: the URLs of Part 14 §7.3;
 //! - `mqtt` (feature `mqtt`): brokers;
-//! - [`timer`]: sleeping to the microsecond, real-time scheduling; [`lateness`]: how late each cycle was, and why;
+//! - [`timer`]: sleeping with microsecond precision, real-time scheduling; [`lateness`]: how late each cycle was, and
+//!   why;
 //! - `early`, `rhythm`, `expecting`: waking before a cycle is due, or before a message is expected;
-//! - `floor`: what was received, kept over a restart;
-//! - [`keys`]: where the keys of security groups come from; `nonces`: numbers of nonces, kept over a restart; [`error`]: what can go wrong, with advice.
+//! - `floor`: received sequence numbers, kept across restarts;
+//! - [`keys`]: sources of the keys of security groups; `nonces`: nonce numbers, kept across restarts;
+//! - [`error`]: errors with advice.
 
 pub mod action;
 pub mod address;

@@ -1,24 +1,26 @@
-//! Sequence numbers of nonces, reserved in a file before they are used.
+//! Nonce sequence numbers, reserved in a file before they are used.
 //!
-//! A key that is given by hand outlives the process: whoever is started again with it must not begin with the first number
-//! again. A nonce that is used twice gives away what AES-CTR encrypts, and receivers take an old number for a replay (Part 14
-//! §7.2.3, §7.2.4.4.3.2). So ranges of numbers are reserved: the file says where the next one begins, and it reaches the disk
-//! before a number of the range is used. What is not used of a range when the process ends is skipped. Processes that share
-//! the file share the numbers.
+//! A configured key outlives the process, so a restarted process must not begin with the first number again. A nonce
+//! that is used twice reveals what AES-CTR encrypts, and receivers reject an old number as a replay (Part 14 §7.2.3,
+//! §7.2.4.4.3.2). So ranges of numbers are reserved: the file holds the start of the next range, and it is synced to
+//! disk before a number of the range is used. Unused numbers of a range are skipped after a restart. Processes that
+//! share the file share the numbers.
 
 use core::ops::Range;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use taktwerk_files::{PRIVATE, read_text, replace, resolve};
 
-/// What such a file begins with.
+/// First bytes of the file.
 const HEAD: &str = "taktwerk nonces 1 next ";
-/// Numbers in a range: the first one of a process, which may be short-lived, and those that follow.
+/// Maximum length of the file, which has one line.
+const LEN_MAX: u64 = 1 << 10;
+/// Size of a range: the first one of a process, which may be short-lived, and the following ones.
 const FIRST: u32 = 4_096;
 const MORE: u32 = 65_536;
 
-/// A file in which numbers are reserved. Clones reserve in the same file.
+/// A file in which nonce numbers are reserved. Clones use the same file.
 #[derive(Debug, Clone)]
 pub struct NonceFile {
     path: PathBuf,
@@ -26,19 +28,19 @@ pub struct NonceFile {
 }
 
 impl NonceFile {
-    /// The file need not exist yet; its folder has to.
+    /// The file need not exist yet; its folder must.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), has_reserved: false }
     }
 
-    /// The file.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether numbers can be reserved, without reserving any.
+    /// Checks whether numbers can be reserved, without reserving any.
     ///
     /// # Errors
     /// As [`Self::reserve`].
@@ -53,7 +55,7 @@ impl NonceFile {
     /// Reserves the next range. It is on the disk when this returns.
     ///
     /// # Errors
-    /// The file cannot be read or written, holds something else, or all 2^32 numbers are used.
+    /// The file cannot be read or written, has other content, or all 2^32 numbers are used.
     pub fn reserve(&mut self) -> io::Result<Range<u32>> {
         let len = if self.has_reserved { MORE } else { FIRST };
         let mut reserved = 0..0;
@@ -66,28 +68,21 @@ impl NonceFile {
         Ok(reserved)
     }
 
-    /// Replaces the number in the file while no other process does.
+    /// Replaces the number in the file under a lock against other processes.
     fn locked(&self, change: impl FnOnce(u32) -> io::Result<u32>) -> io::Result<u32> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = File::open(folder.unwrap_or(Path::new(".")))?;
-        // The folder, because the file is another one after each change. Closing it gives the lock back.
+        // Processes may use different links to the file.
+        let path = resolve(&self.path)?;
+        let folder = File::open(path.parent().unwrap_or(Path::new("/")))?;
+        // Lock the folder, because each change replaces the file. Closing it releases the lock.
         folder.lock()?;
-        let next = match std::fs::read_to_string(&self.path) {
+        let next = match read_text(&path, LEN_MAX) {
             Ok(text) => parse(&text)?,
-            // 0 is what a counter begins with that was never used; the first number is 1.
+            // 0 is the initial value of a counter that was never used; the first number is 1.
             Err(error) if error.kind() == io::ErrorKind::NotFound => 1,
             Err(error) => return Err(error),
         };
         let next = change(next)?;
-        let mut name = self.path.file_name().map(ToOwned::to_owned).unwrap_or_default();
-        name.push(".new");
-        let beside = self.path.with_file_name(name);
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(format!("{HEAD}{next}\n").as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, &self.path)?;
-        folder.sync_all()?;
+        replace(&path, format!("{HEAD}{next}\n").as_bytes(), PRIVATE)?;
         Ok(next)
     }
 }
@@ -97,7 +92,7 @@ fn parse(text: &str) -> io::Result<u32> {
     number.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            "this is no file with the numbers of a key; if nothing was ever sent with the key, remove it",
+            "this is not a file of nonce numbers; remove it only if nothing was ever sent with the key",
         )
     })
 }
@@ -106,7 +101,8 @@ fn is_left(next: u32) -> io::Result<()> {
     if next < u32::MAX {
         return Ok(());
     }
-    let used = "all numbers of the key are used: make a new key for the security group, and remove this file";
+    let used =
+        "all nonce numbers of the key are used; make a new key for the security group and remove this file";
     Err(io::Error::new(io::ErrorKind::QuotaExceeded, used))
 }
 
@@ -122,9 +118,13 @@ mod tests {
             let mut file = NonceFile::new(path);
             (0..5).map(|_| file.reserve().unwrap()).collect::<Vec<_>>()
         };
+        // Half of the processes use a link, which leads to the file before that exists.
+        let other = tempfile::tempdir().unwrap();
+        let link = other.path().join("link.nonces");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
         let threads: Vec<_> = (0..8)
-            .map(|_| {
-                let path = path.clone();
+            .map(|number| {
+                let path = if number % 2 == 0 { path.clone() } else { link.clone() };
                 std::thread::spawn(move || reserve_some(path))
             })
             .collect();
@@ -135,6 +135,8 @@ mod tests {
             all.extend(of_one);
         }
         all.extend(reserve_some(path.clone()));
+        all.extend(reserve_some(link.clone()));
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         all.sort_by_key(|range| range.start);
         assert_eq!(all[0].start, 1);
         assert!(all.windows(2).all(|two| two[0].end == two[1].start), "{all:?}");
@@ -157,5 +159,14 @@ mod tests {
             assert_eq!(file.reserve().unwrap_err().kind(), io::ErrorKind::InvalidData, "{other:?}");
         }
         assert!(NonceFile::new(folder.path().join("no/nonces")).reserve().is_err());
+        // A file without an end, or a pipe without a writer, must not block.
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let endless = folder.path().join("endless");
+        std::os::unix::fs::symlink("/dev/zero", &endless).unwrap();
+        for path in [pipe, endless] {
+            assert!(NonceFile::new(&path).reserve().unwrap_err().to_string().contains("name a regular file"));
+            assert!(super::super::floor::FloorFile::open(&path).is_err());
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! A publisher on its own thread, which sleeps until absolute times and does nothing but make and send messages.
+//! Runs a publisher on its own thread, which sleeps until absolute times and only encodes and sends messages.
 //!
-//! A cycle is woken early by what waking and making its messages are known to take, and sends when it is due: neither the
-//! number of signals nor the lateness of the last cycle moves the next one. Several WriterGroups share the thread; what is due at
-//! the same time goes out together.
+//! The thread wakes early by the usual time for waking and encoding, and sends when the cycle is due. Neither signals
+//! nor the lateness of a cycle move the next one. Several WriterGroups share the thread; messages that are due at the
+//! same time are sent together.
 
 mod probes;
 mod timing;
@@ -31,42 +31,42 @@ use taktwerk_pubsub::config::Configuration;
 use taktwerk_pubsub::{Now, Publisher, PublisherEvent, PublisherOptions, Transmit, Values};
 use taktwerk_types::Instant;
 
-/// How much earlier than due a cycle's messages are made.
+/// How much earlier than due a cycle's messages are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Prepare {
-    /// By what waking and making them have taken lately: values are as fresh as being on time allows.
+    /// By the time that waking and encoding have usually taken lately: the freshest values that can be sent on time.
     #[default]
     Automatic,
-    /// Not at all: values are sampled when the cycle is due, and sent when that is done.
+    /// Not at all: values are sampled when the cycle is due, and sent after that.
     WhenDue,
-    /// By a fixed span.
+    /// By a fixed time.
     Early(Duration),
 }
 
-/// What a publisher's thread is told of what happened; called on it, so it must not wait.
+/// Receives the publisher's events. It is called on the timer thread, so it must not block.
 pub type EventHandler = Box<dyn FnMut(&PublisherEvent) + Send>;
 
-/// What a publisher is given besides its configuration.
+/// Options of a publisher besides its configuration.
 #[non_exhaustive]
 pub struct PublisherDriverOptions {
-    /// Of the engine.
+    /// Options of the engine.
     pub engine: PublisherOptions,
-    /// How datagrams travel.
+    /// UDP options.
     pub udp: UdpOptions,
-    /// What the kernel is asked to do for the timer thread.
+    /// Real-time options of the timer thread.
     pub real_time: RealTime,
-    /// When messages are made.
+    /// When messages are encoded.
     pub prepare: Prepare,
-    /// Cycles sent later than this after they were due are counted as late, with the reason.
+    /// Cycles that are sent later than this are counted as late, with the cause.
     pub late_after: Duration,
-    /// When the first cycle is, on the monotonic clock; `None`: at once.
+    /// Time of the first cycle on the monotonic clock; `None`: at once.
     pub start: Option<Instant>,
     /// Answer discovery probes.
     pub discovery: bool,
-    /// Where keys of security groups come from.
+    /// Source of the keys of security groups.
     pub keys: Option<Box<dyn KeySource>>,
-    /// Told what happened.
+    /// Receives the publisher's events.
     pub events: Option<EventHandler>,
     /// Links that were opened elsewhere, by the position of their connection.
     pub links: Vec<(usize, Box<dyn Link>)>,
@@ -101,14 +101,14 @@ impl core::fmt::Debug for PublisherDriverOptions {
 
 type Command = Box<dyn FnOnce(&mut Timer, Now) + Send>;
 
-/// Another configuration for a publisher that runs: see [`RunningPublisher::reconfigure`].
+/// A new configuration for a running publisher: see [`RunningPublisher::reconfigure`].
 #[non_exhaustive]
 pub struct PublisherChange {
     /// The new configuration.
     pub configuration: Configuration,
     /// Links that were opened elsewhere, by the position of their connection.
     pub links: Vec<(usize, Box<dyn Link>)>,
-    /// Changes the source of values, on the timer thread, right after the engine has changed.
+    /// Changes the source of values, on the timer thread, right after the engine was reconfigured.
     pub values: Option<ValuesChange>,
 }
 
@@ -129,11 +129,11 @@ impl core::fmt::Debug for PublisherChange {
     }
 }
 
-/// What is there of a change before it is made: addresses that are none have shown themselves.
+/// A prepared change; invalid addresses were reported during preparation.
 #[must_use = "nothing changes before it is committed"]
 pub struct PreparedChange {
     configuration: Configuration,
-    /// A new link, or the position of the one that goes on.
+    /// New links, and positions of the links that are kept.
     links: Vec<NextLink>,
     values: Option<ValuesChange>,
     message_len_max: usize,
@@ -151,19 +151,19 @@ enum NextLink {
     None,
 }
 
-/// What has left since the start.
+/// What was sent since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SentTotals {
     /// Turns of the timer thread in which something was sent.
     pub turns: u64,
-    /// NetworkMessages the kernel or the broker's client took.
+    /// NetworkMessages that the kernel or the broker client accepted.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
-    /// NetworkMessages they did not take.
+    /// NetworkMessages that were not accepted.
     pub failed: u64,
-    /// CPU time the thread has used, in nanoseconds.
+    /// CPU time of the thread, in nanoseconds.
     pub cpu_nanos: u64,
 }
 
@@ -184,13 +184,13 @@ struct Shared {
     sending: Arc<AtomicU64>,
 }
 
-/// A publisher that runs; it stops when this is dropped.
+/// A running publisher. Dropping it stops the publisher.
 #[derive(Debug)]
 pub struct RunningPublisher {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     listener: Mutex<Option<Listener>>,
-    /// What runs, or will as soon as the timer thread has taken it.
+    /// The current configuration, or the one the timer thread is about to use.
     configuration: Mutex<Configuration>,
     udp: UdpOptions,
     message_len_max: usize,
@@ -207,7 +207,7 @@ impl RunningPublisher {
     /// Opens the links of a configuration and starts publishing.
     ///
     /// # Errors
-    /// What is wrong with the configuration, its addresses, or what was asked of the kernel.
+    /// The configuration or an address is invalid, or the kernel refuses a request.
     pub fn start(
         configuration: Configuration,
         values: impl Values + Send + 'static,
@@ -288,27 +288,27 @@ impl RunningPublisher {
         }
     }
 
-    /// The configuration that runs, or will within some milliseconds.
+    /// The current configuration; a new one takes effect within some milliseconds.
     #[must_use]
     pub fn configuration(&self) -> Configuration {
         lock(&self.configuration).clone()
     }
 
-    /// Takes another configuration: what is not touched by it runs on ([`Publisher::reconfigure`]), connections that
-    /// are new or have other addresses are opened.
+    /// Applies another configuration. Unchanged parts continue ([`Publisher::reconfigure`]); connections that are new
+    /// or have other addresses are opened.
     ///
     /// # Errors
-    /// What is wrong with the configuration or its addresses; nothing has changed then.
+    /// The configuration or an address is invalid. Nothing has changed then.
     pub fn reconfigure(&self, change: PublisherChange) -> Result<(), PubSubError> {
         let prepared = self.prepare(change)?;
         self.commit(prepared);
         Ok(())
     }
 
-    /// The first half of [`Self::reconfigure`], which can fail: opens what has to be opened.
+    /// The first half of [`Self::reconfigure`], which can fail: opens new connections.
     ///
     /// # Errors
-    /// What is wrong with the configuration or its addresses.
+    /// The configuration or an address is invalid.
     pub fn prepare(&self, mut change: PublisherChange) -> Result<PreparedChange, PubSubError> {
         let configuration = change.configuration;
         let problems = taktwerk_pubsub::config::validate(&configuration);
@@ -336,8 +336,8 @@ impl RunningPublisher {
         Ok(PreparedChange { configuration, links, values: change.values, message_len_max })
     }
 
-    /// The second half of [`Self::reconfigure`]: within some milliseconds the timer thread goes on with it. One that
-    /// was prepared before another was committed must not be committed any more.
+    /// The second half of [`Self::reconfigure`]: the timer thread applies the change within some milliseconds. A change
+    /// must not be committed if another one was committed after it was prepared.
     pub fn commit(&self, change: PreparedChange) {
         let PreparedChange { configuration, links, values, message_len_max } = change;
         if self.discovery {
@@ -357,7 +357,7 @@ impl RunningPublisher {
         self.push(Box::new(move |timer, now| {
             timer.engine.set_message_len_max(message_len_max);
             if let Err(problems) = timer.engine.reconfigure(configuration, now) {
-                // It was looked through before, and nothing else can be wrong with it.
+                // It was validated before, so this cannot fail.
                 tracing::error!(?problems, "the new configuration cannot run");
                 return;
             }
@@ -373,11 +373,11 @@ impl RunningPublisher {
                     NextLink::None => None,
                 })
                 .collect();
-            // Closing a link may take its time, and this thread has none.
+            // Closing a link may take time, which the timer thread does not have.
             let _ = done.send(old);
         }));
         let closing = move || drop(unused.recv_timeout(Duration::from_secs(10)));
-        // Without a thread for it, it is closed when the publisher ends.
+        // If the thread cannot be started, the links are closed when the publisher ends.
         let _ = std::thread::Builder::new().name("pubsub-close".to_owned()).spawn(closing);
     }
 
@@ -387,12 +387,12 @@ impl RunningPublisher {
         self.shared.alarm.wake();
     }
 
-    /// Runs something on the engine, within some milliseconds.
+    /// Runs a command on the engine, within some milliseconds.
     pub fn run(&self, command: impl FnOnce(&mut Publisher, Now) + Send + 'static) {
         self.push(Box::new(move |timer, now| command(&mut timer.engine, now)));
     }
 
-    /// Runs something on the engine and waits for what it gives; `None` if the publisher has stopped.
+    /// Runs a command on the engine and waits for its result; `None` if the publisher has stopped.
     pub fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Publisher, Now) -> T + Send + 'static,
@@ -404,13 +404,13 @@ impl RunningPublisher {
         told.recv_timeout(Duration::from_secs(10)).ok()
     }
 
-    /// How late its cycles were, and why.
+    /// How late the cycles were, and why.
     #[must_use]
     pub fn lateness(&self) -> LatenessSnapshot {
         self.shared.lateness.snapshot()
     }
 
-    /// What has left.
+    /// What was sent.
     #[must_use]
     pub fn sent(&self) -> SentTotals {
         let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
@@ -423,8 +423,8 @@ impl RunningPublisher {
         }
     }
 
-    /// When the messages of the last turn were ready and began to be sent, on the monotonic clock in nanoseconds; 0 before
-    /// the first. Who receives them in the same process can tell the wire's share of a delay.
+    /// When sending of the last turn's messages began, on the monotonic clock in nanoseconds; 0 before the first. A
+    /// receiver in the same process can compute the network's share of the latency.
     #[must_use]
     pub fn sending(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.shared.sending)
@@ -454,11 +454,11 @@ impl Drop for RunningPublisher {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What a panicking command has left is still a queue.
+    // The queue is valid even if a command has panicked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Messages are made to fit a frame, where the configuration does not ask for larger ones.
+/// Limits messages to the size of a frame, unless the configuration asks for larger ones.
 fn fit_to_frames(configuration: &Configuration, message_len_max: &mut usize, udp: &mut UdpOptions) {
     for connection in &configuration.connections {
         let frame = match Address::parse(&connection.url) {

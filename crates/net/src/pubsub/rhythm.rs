@@ -1,47 +1,47 @@
-//! When the next message of a publisher with a steady interval will come, so that who waits for it is awake by then.
+//! Predicts the next message of a publisher with a steady interval, so that the receiver is awake by then.
 //!
-//! A DataSetReader says at what PublishingInterval its messages are sent (Part 14 §6.3.1.4.7), not when they arrive; that is
-//! learned from those that came. While they do not come as expected (another interval, a network that delays them more than
-//! waiting awake may cost, no publisher), nobody is woken early.
+//! A DataSetReader configures the PublishingInterval of its messages (Part 14 §6.3.1.4.7), but not their phase, which
+//! is learned from their arrivals. If messages do not arrive as predicted (other interval, too much jitter, no
+//! publisher), the thread does not wake early.
 
 use super::early::Usual;
 use super::timer::awake_max;
 use taktwerk_types::Instant;
 
-/// From so much trust on, the next cycle is waited for awake. A cycle that comes as expected adds one.
+/// From this trust on, the thread spins for the next cycle. Each cycle that arrives as predicted adds one.
 const TRUSTED: u8 = 4;
-/// More is not counted.
+/// Maximum trust.
 const TRUST_MAX: u8 = 8;
-/// What one costs that does not: three of four have to come as expected.
+/// Trust lost by a cycle that does not: three of four have to arrive as predicted.
 const LOSS: u8 = 3;
 
-/// The time in which a message is waited for awake.
+/// The time in which the thread spins for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     /// When to wake.
     pub(super) from: Instant,
-    /// When to sleep again if it has not come.
+    /// When to sleep again if the message has not arrived.
     pub(super) until: Instant,
 }
 
-/// Follows the cycles of a connection's messages; times in nanoseconds of the monotonic clock.
+/// Tracks the cycles of a connection's messages. Times are nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rhythm {
     interval: u64,
-    /// When a cycle's first message is expected; zero: none has come yet.
+    /// When a cycle's first message is expected; zero before the first message.
     expected: u64,
-    /// How well cycles came as expected lately, up to [`TRUST_MAX`].
+    /// How well recent cycles matched the prediction, up to [`TRUST_MAX`].
     trust: u8,
     /// How late the thread wakes.
     waking: Usual,
 }
 
 impl Rhythm {
-    /// Messages every so many milliseconds, the PublishingInterval of a reader; `None` if that is not a time.
+    /// For a PublishingInterval in milliseconds; `None` if it is out of range.
     pub(super) fn new(publishing_interval: f64) -> Option<Self> {
         let nanos = publishing_interval * 1e6;
-        // In shorter ones a processor sleeps so lightly that waking early gains nothing (measured at 1 ms); longer ones than
-        // eleven days are nothing to learn.
+        // With shorter intervals, the processor sleeps so lightly that waking early gains nothing (measured at 1 ms).
+        // Intervals above eleven days are too long to learn.
         (2e6..1e15).contains(&nanos).then(|| Self {
             interval: nanos as u64,
             expected: 0,
@@ -50,7 +50,7 @@ impl Rhythm {
         })
     }
 
-    /// Messages have come.
+    /// Messages have arrived.
     pub(super) fn arrived(&mut self, at: Instant) {
         let at = at.as_nanos();
         let half = self.interval / 2;
@@ -58,7 +58,7 @@ impl Rhythm {
             self.expected = at.saturating_add(self.interval);
         }
         if at.saturating_add(half) < self.expected {
-            // More of the cycle that has begun.
+            // A further message of the current cycle.
             return;
         }
         let missed = at.saturating_sub(self.expected).saturating_add(half) / self.interval;
@@ -69,11 +69,11 @@ impl Rhythm {
         } else if self.trust > 0 {
             self.trust = self.trust.saturating_sub(LOSS);
         } else {
-            // One that is late once is no other rhythm; some that follow each other are.
+            // One late message is no new phase; several in a row are.
             self.expected = at;
         }
         if within {
-            // Who wakes too late has to be woken, who wakes too early waits a little longer: earlier ones count more.
+            // Waking too late costs a wake-up, waking too early a short spin. So early arrivals have more weight.
             match self.expected.checked_sub(at) {
                 Some(early) => self.expected -= early / 2,
                 None => self.expected += (at - self.expected) / 8,
@@ -82,12 +82,12 @@ impl Rhythm {
         self.expected = self.expected.saturating_add(self.interval);
     }
 
-    /// The thread had asked to be woken at a time, and was at another.
+    /// The thread wanted to wake at one time and woke at another.
     pub(super) fn woken(&mut self, wanted: Instant, at: Instant) {
         self.waking.saw(at.as_nanos().saturating_sub(wanted.as_nanos()));
     }
 
-    /// When the next message is to be waited for awake, if that is not over; `None`: it is not known when it comes.
+    /// The window for the next message if it has not passed; `None` if the time is not known.
     pub(super) fn window(&self, now: Instant) -> Option<Window> {
         let awake = awake_max(self.interval);
         let lead = self.waking.nanos().saturating_add(awake / 8).min(awake);
@@ -110,13 +110,13 @@ mod tests {
         Instant::from_nanos(nanos)
     }
 
-    /// Messages every 100 ms from one second on, each so many nanoseconds late.
+    /// Messages every 100 ms from one second on, with these delays in nanoseconds.
     fn following(late: impl IntoIterator<Item = u64>) -> (Rhythm, u64) {
         let mut rhythm = Rhythm::new(100.0).unwrap();
         let mut due = 1_000 * MS;
         for late in late {
             rhythm.arrived(at(due + late));
-            // The rest of a cycle's datagrams.
+            // The remaining datagrams of the cycle.
             (1..5).for_each(|more| rhythm.arrived(at(due + late + more * 10_000)));
             due += 100 * MS;
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_times_are_intervals() {
+    fn only_valid_intervals_are_accepted() {
         for none in [0.0, -1.0, 1.0, f64::NAN, f64::INFINITY, f64::MAX, 1e300] {
             assert_eq!(Rhythm::new(none), None, "{none}");
         }
@@ -134,16 +134,16 @@ mod tests {
     #[test]
     fn a_steady_publisher_is_expected_and_waited_for_within_bounds() {
         let (rhythm, due) = following([0; 3]);
-        assert_eq!(rhythm.window(at(due - MS)), None, "three cycles are no rhythm");
+        assert_eq!(rhythm.window(at(due - MS)), None, "three cycles are not enough");
         let (rhythm, due) = following([0; 6]);
         let window = rhythm.window(at(due - MS)).unwrap();
         assert!(window.from < at(due) && at(due) < window.until, "{window:?} of {due}");
         assert!(window.until.as_nanos() - window.from.as_nanos() < 400_000, "{window:?}");
-        assert_eq!(rhythm.window(window.until), None, "not longer, if it does not come");
+        assert_eq!(rhythm.window(window.until), None, "no longer than the window");
     }
 
     #[test]
-    fn who_wakes_late_is_woken_earlier_but_not_by_more_than_it_may_cost() {
+    fn late_wakers_wake_earlier_within_the_limit() {
         let (mut rhythm, due) = following([0; 6]);
         let before = rhythm.window(at(due - MS)).unwrap();
         (0..20).for_each(|_| rhythm.woken(at(5), at(100_005)));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_or_lost_message_costs_trust_and_not_the_rhythm() {
+    fn a_late_or_lost_message_reduces_trust_only() {
         for lost in [false, true] {
             let (mut rhythm, mut due) = following([0; 10]);
             if !lost {
@@ -164,7 +164,7 @@ mod tests {
             let late = if lost { 0 } else { 5 * MS };
             rhythm.arrived(at(due + late));
             let window = rhythm.window(at(due + 6 * MS));
-            assert_eq!(window.is_some(), lost, "one is forgiven, two are not: {window:?}");
+            assert_eq!(window.is_some(), lost, "one deviation is tolerated, two are not: {window:?}");
             for _ in 0..2 {
                 due += 100 * MS;
                 rhythm.arrived(at(due));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_that_starts_anew_has_a_new_rhythm() {
+    fn a_restarted_publisher_is_learned_again() {
         let (mut rhythm, due) = following([0; 10]);
         let start = due + 30 * MS;
         (0..9).for_each(|cycle| rhythm.arrived(at(start + cycle * 100 * MS)));
@@ -185,8 +185,8 @@ mod tests {
     }
 
     #[test]
-    fn another_clock_is_followed() {
-        // 100 ppm: 10 µs in each cycle, either way.
+    fn clock_drift_is_followed() {
+        // 100 ppm: 10 µs in each cycle, in either direction.
         for late in [0u64, 20_000] {
             let mut rhythm = Rhythm::new(100.0).unwrap();
             let (mut due, mut hits) = (1_000 * MS, 0);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jitters_by_more_than_waiting_may_cost_is_not_waited_for() {
+    fn messages_with_too_much_jitter_have_no_window() {
         let jitter = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % (5 * MS);
         let mut rhythm = Rhythm::new(100.0).unwrap();
         let awake = (0..1_000u64).filter(|cycle| {
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_a_window_is_short(
+        fn windows_are_always_short(
             interval in 2.0f64..1e6,
             steps in proptest::collection::vec(0u64..3_000_000_000, 1..50),
         ) {

@@ -1,4 +1,4 @@
-//! A subscriber on its own thread: waits for datagrams on all its sockets and hands what is in them to a [`Sink`].
+//! Runs a subscriber on its own thread: waits for datagrams on all its sockets and passes their contents to a [`Sink`].
 
 use super::expecting::Expecting;
 use super::floor::FloorFile;
@@ -26,32 +26,33 @@ use taktwerk_pubsub::subscriber::SubscriberCounters;
 use taktwerk_pubsub::{Now, Sink, Subscriber, SubscriberOptions, Transmit};
 use taktwerk_types::Instant;
 
-/// Batches taken from one socket before the others have their turn.
+/// Maximum batches from one socket before the others are read.
 const BATCHES: usize = 8;
 
-/// A socket or queue that was opened elsewhere; made on the subscriber's thread, which is woken through the waker.
+/// Creates an inlet on the subscriber's thread. The inlet wakes the thread through the waker.
 pub type InletMaker = Box<dyn FnOnce() -> Result<Box<dyn Inlet>, PubSubError> + Send>;
 
-/// What a subscriber is given besides its configuration.
+/// Options of a subscriber besides its configuration.
 #[non_exhaustive]
 #[derive(Default)]
 pub struct SubscriberDriverOptions {
-    /// Of the engine.
+    /// Options of the engine.
     pub engine: SubscriberOptions,
-    /// How probes travel.
+    /// UDP options of probes.
     pub udp: UdpOptions,
-    /// What the kernel is asked to do for the thread.
+    /// Real-time options of the thread.
     pub real_time: RealTime,
-    /// Never sleep: the CPU is spent on taking datagrams without the wait for a wake-up.
+    /// Never sleep: lower latency, but one CPU at 100 %.
     pub busy_poll: bool,
-    /// Sleep until a message is there. Otherwise a message whose PublishingInterval is known (Part 14 §6.3.1.4.7) and that
-    /// comes at its time is waited for awake: for 1.5 % of the interval at most, but 60 µs may pass, and never more than
-    /// 375 µs. Waking a processor that sleeps takes longer than all the rest of a delivery.
+    /// Always sleep until a message arrives. Otherwise the thread spins for a message whose PublishingInterval is
+    /// configured (Part 14 §6.3.1.4.7) and that arrives on time. The spin time is limited to 1.5 % of the interval,
+    /// where the limit is between 60 µs and 375 µs. Waking a sleeping processor takes longer than the rest of a
+    /// delivery.
     pub only_sleep: bool,
-    /// Where keys of security groups come from.
+    /// Source of the keys of security groups.
     pub keys: Option<Box<dyn KeySource>>,
-    /// The file in which it is kept what was received, so that nothing is taken again after a restart: only messages with
-    /// message security have what is needed for that. Written every second and at the end; `None`: it is not kept.
+    /// A file that keeps the received sequence numbers, so that messages are not accepted again after a restart. It
+    /// covers only messages with message security. Written every second and at the end; `None`: nothing is kept.
     pub replay_floor: Option<PathBuf>,
     /// Inlets that are opened elsewhere, by the position of their connection.
     pub inlets: Vec<(usize, InletMaker)>,
@@ -70,10 +71,10 @@ impl core::fmt::Debug for SubscriberDriverOptions {
 
 type Command = Box<dyn FnOnce(&mut Receiving, Now) + Send>;
 
-/// Changes the sink of a subscriber that runs, on its thread.
+/// Changes the sink of a running subscriber, on its thread.
 pub type SinkChange = Box<dyn FnOnce(&mut dyn Sink) + Send>;
 
-/// Another configuration for a subscriber that runs: see [`RunningSubscriber::reconfigure`].
+/// A new configuration for a running subscriber: see [`RunningSubscriber::reconfigure`].
 #[non_exhaustive]
 pub struct SubscriberChange {
     /// The new configuration.
@@ -82,7 +83,7 @@ pub struct SubscriberChange {
     pub inlets: Vec<(usize, InletMaker)>,
     /// Links for probes that are opened elsewhere, by the position of their connection.
     pub links: Vec<(usize, Box<dyn Link>)>,
-    /// Changes the sink, right before the engine changes.
+    /// Changes the sink, right before the engine is reconfigured.
     pub sink: Option<SinkChange>,
 }
 
@@ -107,7 +108,7 @@ struct Shared {
     counters: Mutex<SubscriberCounters>,
 }
 
-/// A subscriber that runs; it stops when this is dropped.
+/// A running subscriber. Dropping it stops the subscriber.
 pub struct RunningSubscriber {
     shared: Arc<Shared>,
     waker: Waker,
@@ -121,10 +122,11 @@ impl core::fmt::Debug for RunningSubscriber {
 }
 
 impl RunningSubscriber {
-    /// Listens at the addresses of a configuration's reader groups. `sink` is called on the thread, so it must not wait.
+    /// Listens at the addresses of a configuration's reader groups. `sink` is called on the thread, so it must not
+    /// block.
     ///
     /// # Errors
-    /// What is wrong with the configuration, its addresses, or what was asked of the kernel.
+    /// The configuration or an address is invalid, or the kernel refuses a request.
     pub fn start(
         configuration: Configuration,
         sink: impl Sink + Send + 'static,
@@ -176,34 +178,34 @@ impl RunningSubscriber {
         }
     }
 
-    /// The configuration that runs; `None` if the subscriber has stopped.
+    /// The current configuration; `None` if the subscriber has stopped.
     #[must_use]
     pub fn configuration(&self) -> Option<Arc<Configuration>> {
         self.ask(|engine, _, _| Arc::clone(engine.configuration()))
     }
 
-    /// Takes another configuration and waits until that is done: readers that are not touched by it go on
-    /// ([`Subscriber::reconfigure`]), connections that are new or have other addresses are opened.
+    /// Applies another configuration and waits until it is active. Unchanged readers continue
+    /// ([`Subscriber::reconfigure`]); connections that are new or have other addresses are opened.
     ///
     /// # Errors
-    /// What is wrong with the configuration or its addresses; nothing has changed then.
+    /// The configuration or an address is invalid. Nothing has changed then.
     pub fn reconfigure(&self, change: SubscriberChange) -> Result<(), PubSubError> {
         let (tell, told) = mpsc::channel();
         self.push(Box::new(move |receiving, now| {
-            // What is not wanted any more may take its time to close, and that thread has none.
+            // Closing unused connections may take time, which the subscriber's thread does not have.
             let mut unused = Vec::new();
             let outcome = receiving.reconfigure(change, now, &mut unused);
             let _ = tell.send((outcome, unused));
         }));
         match told.recv_timeout(Duration::from_secs(10)) {
             Ok((outcome, unused)) => {
-                // Without a thread for it, it is closed here.
+                // If the thread cannot be started, they are closed here.
                 let close = std::thread::Builder::new().name("pubsub-close".to_owned());
                 let _ = close.spawn(move || unused.into_iter().for_each(|close| close()));
                 outcome
             }
             Err(_) => {
-                let source = std::io::Error::other("it has stopped, or does not come to it");
+                let source = std::io::Error::other("the subscriber has stopped or does not respond");
                 Err(PubSubError::Thread { thread: "subscriber's", source })
             }
         }
@@ -214,14 +216,14 @@ impl RunningSubscriber {
         self.waker.wake();
     }
 
-    /// Runs something on the engine soon.
+    /// Runs a command on the engine soon.
     pub fn run(&self, command: impl FnOnce(&mut Subscriber, Now, &mut dyn Sink) + Send + 'static) {
         self.push(Box::new(move |receiving, now| {
             command(&mut receiving.engine, now, &mut *receiving.sink);
         }));
     }
 
-    /// Runs something on the engine and waits for what it gives; `None` if the subscriber has stopped.
+    /// Runs a command on the engine and waits for its result; `None` if the subscriber has stopped.
     pub fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Subscriber, Now, &mut dyn Sink) -> T + Send + 'static,
@@ -260,11 +262,11 @@ impl Drop for RunningSubscriber {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What a panicking command has left is still a queue.
+    // The queue is valid even if a command has panicked.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where messages of a connection come from, and where probes go.
+/// The inlets of a connection and its link for probes.
 #[derive(Default)]
 struct Ways {
     inlets: Vec<Box<dyn Inlet>>,
@@ -290,19 +292,19 @@ impl Ways {
             return Ok(ways);
         }
         ways.inlets.push(inlet::open(connection)?);
-        // Without discovery, data that needs none still comes.
+        // Without discovery, data that does not need it is still received.
         match inlet::open_discovery(connection) {
             Ok(discovery) => ways.inlets.extend(discovery),
             Err(error) => {
-                tracing::warn!(connection = connection.name, %error, "announcements are not received");
+                tracing::warn!(connection = connection.name, %error, "cannot listen for discovery: announcements are not received");
             }
         }
-        // Probes go to the discovery address; a unicast address of ours is nothing to send to.
+        // Probes are sent to the discovery address; the unicast address of a reader is local and cannot be sent to.
         if ways.link.is_none() && matches!(Address::parse(&connection.url), Ok(Address::Udp(_))) {
             match link::open(connection, udp) {
                 Ok(link) => ways.link = Some(link),
                 Err(error) => {
-                    tracing::warn!(connection = connection.name, %error, "no probes are sent");
+                    tracing::warn!(connection = connection.name, %error, "cannot open the discovery address: no probes are sent");
                 }
             }
         }
@@ -311,7 +313,7 @@ impl Ways {
 }
 
 impl Ways {
-    /// Closes them; what takes its time is put into `left`.
+    /// Closes them; the slow parts go to `left`.
     fn close(self, left: &mut Vec<Closing>) {
         left.extend(self.inlets.into_iter().filter_map(Inlet::close));
         if let Some(link) = self.link {
@@ -320,7 +322,7 @@ impl Ways {
     }
 }
 
-/// Waits for all inlets; the keys are their positions.
+/// An epoll instance with all inlets; the keys are their positions.
 fn poller(inlets: &[(usize, Box<dyn Inlet>)], waker: &Waker) -> Result<Poller, PubSubError> {
     let poller = Poller::new().map_err(cannot_wait)?;
     poller.add_edge(waker.fd(), u64::MAX).map_err(cannot_wait)?;
@@ -334,7 +336,7 @@ fn cannot_wait(error: std::io::Error) -> PubSubError {
     PubSubError::socket("wait for messages", error)
 }
 
-/// What the thread works with.
+/// State of the thread.
 struct Receiving {
     engine: Subscriber,
     sink: Box<dyn Sink + Send>,
@@ -349,7 +351,7 @@ struct Receiving {
     busy_poll: bool,
     expecting: Expecting,
     udp: UdpOptions,
-    /// The inlets have changed: all of them may have messages.
+    /// The inlets have changed, so all of them have to be read.
     look_everywhere: bool,
 }
 
@@ -395,7 +397,7 @@ impl Receiving {
         })
     }
 
-    /// Takes another configuration. What is not used any more, or not used after all, is put into `unused`.
+    /// Applies another configuration. Connections that are no longer used, or not used after all, go to `unused`.
     fn reconfigure(
         &mut self,
         mut change: SubscriberChange,
@@ -502,7 +504,7 @@ impl Receiving {
         }
     }
 
-    /// Takes what waits at some inlets. True: there is more.
+    /// Reads the ready inlets. True if there may be more.
     fn receive(&mut self, clock: &mut Clock, ready: &[usize]) -> bool {
         let mut more = false;
         for at in ready {
@@ -533,7 +535,7 @@ impl Receiving {
         more
     }
 
-    /// Commands and keys.
+    /// Processes commands and keys.
     fn look(&mut self, now: Now) {
         while let Some(command) = { lock(&self.shared.commands).pop_front() } {
             command(self, now);
@@ -542,7 +544,7 @@ impl Receiving {
         while let Some((group, outcome)) = keys.answer() {
             if let Err(error) = self.engine.set_keys(&group, outcome.as_ref().map_err(|status| *status), now)
             {
-                tracing::warn!(group, %error, "the key service's answer is of no use");
+                tracing::warn!(group, %error, "the key service's answer cannot be used");
             }
         }
         while let Some(request) = self.engine.poll_key_request(now) {

@@ -1,4 +1,4 @@
-//! Sleeping until a point in time or until somebody wakes us, and the kernel's favour for threads that must be on time.
+//! Sleeping until an absolute time or a wake-up, and real-time options of threads.
 
 use super::PubSubError;
 use crate::affinity::pin_current_thread;
@@ -16,7 +16,7 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// A time of the monotonic clock as the kernel takes it.
+/// Converts a time of the monotonic clock for the kernel.
 pub(super) fn timespec(time: Instant) -> Timespec {
     let nanos = time.as_nanos();
     Timespec {
@@ -25,43 +25,43 @@ pub(super) fn timespec(time: Instant) -> Timespec {
     }
 }
 
-/// A rest before something is due is waited for awake up to this part of the time since the cycle before: so much of a CPU is
-/// what being on time costs at most. Who sleeps again may be late again, and on a virtual machine nothing says how late.
+/// A thread spins before a due time for at most this fraction of the cycle, which limits the CPU cost of being on time.
+/// Sleeping again could be late again, by an unknown time on a virtual machine.
 const AWAKE_SHARE: u64 = 100;
-/// The bounds of that, in nanoseconds: going to sleep and waking up takes as long as the one; cycles of a second do not need
-/// more than the other.
+/// Bounds of the spin time, in nanoseconds. The lower one is the time for going to sleep and waking up; cycles of a
+/// second need no more than the upper one.
 const AWAKE: core::ops::RangeInclusive<u64> = 40_000..=250_000;
 
-/// The longest time that is waited for awake in a cycle of so many nanoseconds.
+/// The maximum spin time in a cycle of this many nanoseconds.
 pub(super) fn awake_max(cycle: u64) -> u64 {
     (cycle / AWAKE_SHARE).clamp(*AWAKE.start(), *AWAKE.end())
 }
 
-/// Sleeps until the monotonic clock shows `deadline`: a time, not a span, so that lateness never adds up.
+/// Sleeps until the monotonic clock shows `deadline`. An absolute time, so that lateness does not add up.
 pub fn sleep_until(deadline: Instant) {
     let request = timespec(deadline);
-    // A signal ends the sleep early.
+    // A signal may end the sleep early.
     while clock_nanosleep_absolute(ClockId::Monotonic, &request).is_err() && monotonic() < deadline {}
 }
 
-/// Sleeps until a time, as precisely as [`sleep_until`], or until another thread has something to say. One thread sleeps.
+/// Sleeps until a time, as precisely as [`sleep_until`], or until another thread wakes it. Only one thread may sleep.
 #[derive(Debug, Default)]
 pub(crate) struct Alarm(AtomicU32);
 
 impl Alarm {
-    /// Ends the sleep, or the next one if nobody sleeps.
+    /// Ends the current sleep, or the next one if the thread is awake.
     pub(crate) fn wake(&self) {
         if self.0.swap(1, Ordering::AcqRel) == 0 {
-            // Nobody may sleep: that is no error.
+            // It is no error if no thread sleeps.
             let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
         }
     }
 
-    /// True: it was woken, perhaps before the deadline.
+    /// True if it was woken, perhaps before the call.
     pub(crate) fn sleep_until(&self, deadline: Instant) -> bool {
         let request = timespec(deadline);
         while self.0.swap(0, Ordering::AcqRel) == 0 {
-            // With a set of bits the time is an absolute one, on the monotonic clock.
+            // FUTEX_WAIT_BITSET takes an absolute time on the monotonic clock.
             let slept =
                 futex::wait_bitset(&self.0, futex::Flags::PRIVATE, 0, Some(&request), NonZeroU32::MAX);
             if slept == Err(Errno::TIMEDOUT) {
@@ -72,26 +72,25 @@ impl Alarm {
     }
 }
 
-/// What the kernel is asked to do for a thread that must be on time. All of it is optional; without any, the kernel's
-/// timer still wakes the thread without slack.
+/// Real-time options of a thread. All are optional; without any, the thread still wakes without timer slack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RealTime {
-    /// Priority 1 to 99 under SCHED_FIFO: runs before everything that is not real-time.
+    /// Priority 1 to 99 under SCHED_FIFO: runs before all threads without real-time priority.
     pub fifo: Option<u8>,
-    /// The only CPU it runs on.
+    /// The CPU to pin the thread to.
     pub cpu: Option<usize>,
-    /// Keep all memory of the process in RAM: no page fault can delay a cycle.
+    /// Lock all memory of the process in RAM, so that page faults cannot delay a cycle.
     pub lock_memory: bool,
 }
 
 impl RealTime {
-    /// Applies to the calling thread (and the memory of its process).
+    /// Applies the options to the calling thread (and the memory of its process).
     ///
     /// # Errors
-    /// Something is not permitted or does not exist.
+    /// An option is not permitted or not available.
     pub fn apply(&self) -> Result<(), PubSubError> {
-        // 50 µs is the default by which the kernel may be late to save power. Refused only by sandboxes.
+        // The default slack is 50 µs, which saves power. Only sandboxes refuse the change.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         if let Some(cpu) = self.cpu {
             pin_current_thread(cpu)
@@ -101,7 +100,7 @@ impl RealTime {
             fifo(priority)?;
         }
         if self.lock_memory {
-            // As it is touched: locking everything that is mapped would load it all.
+            // Lock pages when they are touched: locking the whole mapping would load all of it.
             let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
             mlockall(flags).map_err(|error| PubSubError::NotPermitted {
                 what: "locking the memory".to_owned(),
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_wakes_at_its_time_or_when_it_is_rung() {
+    fn an_alarm_wakes_at_its_time_or_when_woken() {
         let alarm = std::sync::Arc::new(Alarm::default());
         for span in [0, 1_000, 2_000_000] {
             let deadline = Instant::from_nanos(monotonic().as_nanos() + span);
@@ -155,17 +154,17 @@ mod tests {
         }
         alarm.wake();
         alarm.wake();
-        assert!(alarm.sleep_until(Instant::FAR), "rung before it slept");
+        assert!(alarm.sleep_until(Instant::FAR), "woken before it slept");
         let theirs = std::sync::Arc::clone(&alarm);
         let sleeper = std::thread::spawn(move || theirs.sleep_until(Instant::FAR));
         std::thread::sleep(core::time::Duration::from_millis(20));
         alarm.wake();
-        assert!(sleeper.join().unwrap(), "rung while it slept");
-        assert!(!alarm.sleep_until(Instant::ZERO), "rung once is woken once");
+        assert!(sleeper.join().unwrap(), "woken while it slept");
+        assert!(!alarm.sleep_until(Instant::ZERO), "one wake-up ends one sleep");
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_advice() {
+    fn invalid_options_are_refused_with_advice() {
         std::thread::spawn(|| {
             let error = RealTime { fifo: Some(0), ..RealTime::default() }.apply().unwrap_err().to_string();
             assert!(error.contains("1 to 99"), "{error}");

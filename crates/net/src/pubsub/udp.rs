@@ -1,7 +1,7 @@
 //! UADP over UDP (Part 14 §7.3.2): multicast, broadcast and unicast, IPv4 and IPv6.
 //!
-//! The messages of a cycle go out with one `sendmmsg`, and what waits is taken with one `recvmmsg`. Datagrams are never
-//! fragmented unless the configuration asks for messages larger than a frame.
+//! The messages of a cycle are sent with one `sendmmsg`, and waiting datagrams are received with one `recvmmsg`.
+//! Datagrams are not fragmented unless the configuration asks for messages larger than a frame.
 
 use super::PubSubError;
 use super::interface::Interface;
@@ -21,30 +21,30 @@ use rustix::time::{ClockId, Timespec};
 use smallvec::SmallVec;
 use std::io::{self, IoSlice, IoSliceMut};
 
-/// Datagrams of one `sendmmsg` or `recvmmsg`.
+/// Maximum datagrams of one `sendmmsg` or `recvmmsg`.
 const BATCH: usize = 32;
 /// The largest UDP payload.
 const DATAGRAM_MAX: usize = 65_535;
-/// What is asked for the kernel's buffers: a burst of a cycle must fit.
+/// Requested size of the kernel's buffers: the burst of a cycle must fit.
 const SOCKET_BUFFER: usize = 8 << 20;
-/// Every host takes datagrams of this size (576 bytes with the largest headers), whatever an interface says.
+/// Every host accepts datagrams of this size (576 bytes with the largest headers), whatever an interface reports.
 const PAYLOAD_LEAST: usize = 508;
-/// How long a full send buffer may hold up a cycle.
+/// How long a full send buffer may delay a cycle.
 const SEND_PATIENCE: Duration = Duration::from_millis(1);
 
-/// How datagrams travel.
+/// UDP options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UdpOptions {
-    /// Routers a multicast datagram may pass, plus one; 1: it stays in its network.
+    /// Time to live of multicast datagrams; 1: they stay in the local network.
     pub time_to_live: u8,
-    /// Whether other programs on this machine get our multicast datagrams too.
+    /// Whether other programs on this machine receive the multicast datagrams, too.
     pub loopback: bool,
-    /// Differentiated services field (the IPv4 TOS byte), for networks that look at it.
+    /// Differentiated services field (the IPv4 TOS byte).
     pub type_of_service: u8,
-    /// Let IP fragment datagrams that are larger than a frame; otherwise these are refused.
+    /// Let IP fragment datagrams that are larger than a frame; otherwise they are refused.
     pub fragment: bool,
-    /// The kernel sends each datagram at the time it is given (SO_TXTIME): needs an `fq` or `etf` queueing discipline.
+    /// The kernel sends each datagram at a given time (SO_TXTIME). Needs an `fq` or `etf` queueing discipline.
     pub send_time: bool,
 }
 
@@ -54,16 +54,16 @@ impl Default for UdpOptions {
     }
 }
 
-/// What became of a batch of datagrams.
+/// Result of sending a batch of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Datagrams the kernel took.
+    /// Datagrams that the kernel accepted.
     pub datagrams: usize,
-    /// Their bytes.
+    /// Bytes of these datagrams.
     pub bytes: usize,
-    /// Datagrams it did not take.
+    /// Datagrams that the kernel refused.
     pub failed: usize,
-    /// Why it did not take the last of these, as the number of the error.
+    /// Error number of the last refused datagram.
     pub error: Option<i32>,
 }
 
@@ -93,8 +93,8 @@ fn new_socket(address: &SocketAddr, doing: &str) -> Result<OwnedFd, PubSubError>
 }
 
 impl UdpSender {
-    /// A socket that sends to an address. Without an interface the kernel's routes choose one; where there is no route
-    /// for multicast at all, it is the loopback.
+    /// A socket that sends to an address. Without an interface, the kernel's routes choose one; if there is no route
+    /// for multicast, the loopback is used.
     ///
     /// # Errors
     /// The socket cannot be opened or set up.
@@ -103,7 +103,7 @@ impl UdpSender {
         let doing = format!("send to {to}");
         let fd = new_socket(&to, &doing)?;
         let fail = |error: Errno| PubSubError::socket(doing.clone(), error);
-        // More than the limit only for the privileged; else as much as there is.
+        // Only privileged processes may exceed the limit; others get the maximum allowed.
         if sockopt::set_socket_send_buffer_size_force(&fd, SOCKET_BUFFER).is_err() {
             let _ = sockopt::set_socket_send_buffer_size(&fd, SOCKET_BUFFER);
         }
@@ -154,14 +154,14 @@ impl UdpSender {
         Ok(Self { fd, to, any: to.as_any(), send_time: options.send_time })
     }
 
-    /// Where it sends to.
+    /// The address it sends to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.to
     }
 
-    /// Sends datagrams in their order; the kernel sends them at `at`, on the monotonic clock in nanoseconds, if it was
-    /// asked to.
+    /// Sends datagrams in order. If [`UdpOptions::send_time`] is set, the kernel sends them at `at`, on the monotonic
+    /// clock in nanoseconds.
     pub fn send(&self, datagrams: &[&[u8]], at: Option<u64>) -> Sent {
         let at = at.filter(|_| self.send_time);
         if let ([datagram], None) = (datagrams, at) {
@@ -174,8 +174,8 @@ impl UdpSender {
         sent
     }
 
-    /// A datagram alone, without what a batch needs: most publishers have one in a cycle, and after a sleep it is the code
-    /// that was not used for long that costs time.
+    /// Sends a single datagram without the setup of a batch. Most publishers send one per cycle, and code that is cold
+    /// after a sleep costs time.
     fn send_one(&self, datagram: &[u8]) -> Sent {
         let mut waited = false;
         loop {
@@ -208,7 +208,7 @@ impl UdpSender {
                 control
             })
             .collect();
-        // Without a time nothing is attached: a buffer of no bytes.
+        // Without a time, no control message is attached.
         if at.is_none() {
             controls.extend((0..slices.len()).map(|_| SendAncillaryBuffer::default()));
         }
@@ -234,7 +234,7 @@ impl UdpSender {
                     self.wait_writable();
                 }
                 Err(error) => {
-                    // What stands in front cannot be sent; the others may.
+                    // The first datagram cannot be sent, but the others may.
                     sent.failed += 1;
                     sent.error = Some(error.raw_os_error());
                     rest = rest.get_mut(1..).unwrap_or_default();
@@ -250,12 +250,12 @@ impl UdpSender {
     }
 }
 
-/// The largest payload of a datagram that fits a frame on its way from this machine to an address: what Ethernet carries,
-/// or less where the interface carries less (tunnels, virtual machines).
+/// Maximum payload of a datagram that fits a frame to an address: the limit of Ethernet, or less if the interface's
+/// limit is lower (tunnels, virtual machines).
 pub(crate) fn payload_max(to: SocketAddr, interface: &Interface) -> usize {
     let (frame, headers) = if to.is_ipv6() { (1452, 48) } else { (1472, 28) };
     let mtu = || {
-        // A socket of its own: one that is connected is told of errors that the sender has no use for.
+        // A separate socket: a connected one receives errors that the sender does not need.
         let probe = UdpSender::new(to, interface, &UdpOptions::default()).ok()?;
         rustix::net::connect(&probe.fd, &probe.to).ok()?;
         let mtu = if to.is_ipv6() { sockopt::ipv6_mtu(&probe.fd) } else { sockopt::ip_mtu(&probe.fd) };
@@ -269,7 +269,7 @@ fn multicast_if_v4(fd: &OwnedFd, interface: &Interface) -> Result<(), Errno> {
     sockopt::set_ip_multicast_if_with_ifindex(fd, &unspecified, &unspecified, interface.index)
 }
 
-/// A link-local address with the interface it is local to.
+/// Completes a link-local address with its interface.
 fn scoped(address: SocketAddr, interface: &Interface) -> Result<SocketAddr, PubSubError> {
     let SocketAddr::V6(mut v6) = address else { return Ok(address) };
     let first = v6.ip().octets();
@@ -278,20 +278,20 @@ fn scoped(address: SocketAddr, interface: &Interface) -> Result<SocketAddr, PubS
         return Ok(address);
     }
     if interface.index == 0 {
-        let reason = "it is local to a network: name the network interface";
+        let reason = "a link-local address needs a network interface; name the network interface";
         return Err(PubSubError::address(&format!("opc.udp://{address}"), reason));
     }
     v6.set_scope_id(interface.index);
     Ok(SocketAddr::V6(v6))
 }
 
-/// Whether the kernel knows no way to an address: connecting a socket to it sends nothing.
+/// Whether the kernel has no route to an address. Connecting a UDP socket sends nothing.
 fn no_route(to: &SocketAddr) -> bool {
     let Ok(fd) = new_socket(to, "look for a route") else { return false };
     matches!(rustix::net::connect(&fd, to), Err(Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NODEV))
 }
 
-/// Receives datagrams, many at once, into buffers that are used again.
+/// Receives datagrams in batches, into reused buffers.
 pub struct UdpReceiver {
     fd: OwnedFd,
     buffers: Vec<u8>,
@@ -305,8 +305,8 @@ impl core::fmt::Debug for UdpReceiver {
 }
 
 impl UdpReceiver {
-    /// Listens at an address: a multicast group that is joined, a broadcast address, or one of this machine's. If it is
-    /// none of these, the port is listened at on all addresses.
+    /// Listens at an address: a multicast group to join, a broadcast address, or an address of this machine. For any
+    /// other address, listens at the port on all addresses.
     ///
     /// # Errors
     /// The socket cannot be opened or set up.
@@ -315,7 +315,7 @@ impl UdpReceiver {
         let doing = format!("listen at {at}");
         let fd = new_socket(&at, &doing)?;
         let fail = |error: Errno| PubSubError::socket(doing.clone(), error);
-        // Several subscribers of a group on one machine each get every datagram.
+        // Several subscribers on one machine each get every multicast datagram.
         sockopt::set_socket_reuseaddr(&fd, true).map_err(fail)?;
         if sockopt::set_socket_recv_buffer_size_force(&fd, SOCKET_BUFFER).is_err() {
             let _ = sockopt::set_socket_recv_buffer_size(&fd, SOCKET_BUFFER);
@@ -342,20 +342,22 @@ impl UdpReceiver {
         })
     }
 
-    /// The address it listens at, with the port that was really taken.
+    /// The address it listens at, with the actual port.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not return it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         SocketAddr::try_from(rustix::net::getsockname(&self.fd)?).map_err(io::Error::from)
     }
 
-    /// Takes what waits, at most a batch; gives how many there were. Less than [`Self::batch`]: no more wait.
+    /// Receives waiting datagrams, at most a batch, and returns their number. Less than [`Self::batch`] means that no
+    /// more are waiting.
     ///
     /// # Errors
-    /// The socket is broken.
+    /// The socket failed.
     pub fn receive(&mut self, mut take: impl FnMut(&mut [u8])) -> io::Result<usize> {
-        // The first one alone: it does not wait for what a batch needs, and often there is no other.
+        // The first datagram is received alone: often it is the only one, and it does not wait for the setup of a
+        // batch.
         let buffer = self.buffers.get_mut(..DATAGRAM_MAX).unwrap_or_default();
         let first = match rustix::net::recv(&self.fd, buffer, RecvFlags::DONTWAIT) {
             Ok((length, _)) => length,
@@ -378,7 +380,7 @@ impl UdpReceiver {
             match recvmmsg(fd, &mut self.headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None) {
                 Ok(messages) => lengths.extend(messages.map(|message| message.bytes)),
                 Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR) => return Ok(0),
-                // An ICMP message about something we have sent: it says nothing about receiving.
+                // An ICMP error about a datagram that was sent; receiving is not affected.
                 Err(nix::errno::Errno::ECONNREFUSED) => return Ok(0),
                 Err(error) => return Err(io::Error::from_raw_os_error(error as i32)),
             }
@@ -391,7 +393,7 @@ impl UdpReceiver {
         Ok(lengths.len())
     }
 
-    /// Most datagrams of one [`Self::receive`].
+    /// Maximum datagrams per [`Self::receive`].
     #[must_use]
     pub const fn batch(&self) -> usize {
         BATCH
@@ -425,7 +427,7 @@ fn join(fd: &OwnedFd, group: SocketAddr, interface: &Interface) -> Result<(), Er
     }
 }
 
-/// Where there is no route for multicast, publishers of this machine send through the loopback.
+/// If there is no route for multicast, publishers on this machine send through the loopback.
 fn loopback_index() -> Result<u32, Errno> {
     Interface::loopback().map(|interface| interface.index).map_err(|_| Errno::NODEV)
 }
@@ -439,7 +441,7 @@ mod tests {
         let loopback = Interface::loopback().unwrap();
         for (to, expected) in [("127.0.0.1:4840", 1472), ("239.0.0.1:4840", 1472), ("[::1]:4840", 1452)] {
             let most = payload_max(to.parse().unwrap(), &loopback);
-            // The loopback carries 64 kB; where there is no IPv6, nothing is known.
+            // The loopback carries 64 kB; without IPv6 the size is unknown.
             assert_eq!(most, expected, "{to}");
         }
         let nowhere = Interface { index: u32::MAX, ..Interface::any() };

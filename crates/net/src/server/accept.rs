@@ -1,4 +1,4 @@
-//! Accepting connections: one shard listens and hands each connection to the shard that has the fewest.
+//! Accepting connections: one shard listens and passes each connection to the shard with the fewest connections.
 
 use super::core::Core;
 use super::mailbox::Mailbox;
@@ -12,19 +12,19 @@ use std::io;
 use std::sync::Arc;
 use taktwerk_types::Instant;
 
-/// Connections accepted per turn and listener, so that a storm does not starve those that are connected.
+/// Maximum connections accepted per turn and listener, so that many new connections do not starve the established ones.
 const ACCEPTS_MAX: usize = 64;
-/// How long to wait when the system has no descriptors left: they come back when somebody closes one.
+/// How long to wait when no file descriptor is free.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An Error message (Part 6 §7.1.2.5) with Bad_TcpServerTooBusy and no reason.
 const TOO_BUSY: [u8; 16] = *b"ERRF\x10\0\0\0\0\0\x7d\x80\xff\xff\xff\xff";
 
-/// The listeners of a server, in the hands of its first shard.
+/// The listeners of a server, owned by its first shard.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     listeners: Vec<Listener>,
-    /// When accepting goes on; `None` while it goes on.
+    /// When accepting resumes; `None` if it is not paused.
     paused_until: Option<Instant>,
 }
 
@@ -45,7 +45,7 @@ impl Acceptor {
         self.paused_until
     }
 
-    /// Goes on after a pause.
+    /// Resumes after a pause.
     pub(super) fn resume(&mut self, poller: &Poller, first_key: u64, now: Instant) {
         if self.paused_until.is_some_and(|until| until <= now) {
             self.paused_until = None;
@@ -55,8 +55,8 @@ impl Acceptor {
         }
     }
 
-    /// Accepts what waits at one listener and gives each connection that `admit` lets in with the number of its shard
-    /// to `each`. The others are told that the server is busy.
+    /// Accepts waiting connections of one listener. Calls `each` with the connection and its shard if `admit` accepts
+    /// it; otherwise the client gets Bad_TcpServerTooBusy.
     #[allow(clippy::too_many_arguments)] // what a loop has, taken apart
     pub(super) fn accept<C: Core>(
         &mut self,
@@ -73,7 +73,7 @@ impl Acceptor {
             match listener.accept(&options.socket) {
                 Ok(None) => return,
                 Ok(Some((fd, peer))) if !admit(peer) => {
-                    // One system call, nothing stored: refusing has to be cheaper than asking.
+                    // One system call and no state: refusing has to be cheaper than connecting.
                     let _ = send_some(&fd, &TOO_BUSY);
                 }
                 Ok(Some((fd, peer))) => {
@@ -83,8 +83,8 @@ impl Acceptor {
                     each(shard, fd, peer);
                 }
                 Err(AcceptError::Exhausted(error)) => {
-                    // A level-triggered listener would be reported again and again: it is taken out for a while.
-                    tracing::warn!(%error, "connections wait: raise the limit of open files (ulimit -n)");
+                    // A level-triggered listener would be reported again and again, so it is unregistered for a while.
+                    tracing::warn!(%error, "no file descriptor is free: new connections wait; raise the limit of open files (ulimit -n)");
                     self.pause(poller, now);
                     return;
                 }
@@ -99,7 +99,7 @@ impl Acceptor {
 
     fn pause(&mut self, poller: &Poller, now: Instant) {
         for listener in &self.listeners {
-            // It was registered, so this can only succeed.
+            // It was registered, so this cannot fail.
             let _ = poller.remove(listener.fd());
         }
         self.paused_until = Some(now + PAUSE);

@@ -1,13 +1,13 @@
-//! Where audit records go.
+//! The receiver of audit records.
 
 use core::fmt;
 use std::fmt::Write;
 use taktwerk_server::audit::{AuditField, AuditRecord};
 
-/// Takes audit records. It is called on the threads that serve clients, so it must not wait for anything: what writes to
-/// a disk or a network hands the record to a thread of its own.
+/// Receives audit records. It is called on the threads that serve clients, so it must not block. A sink that writes to
+/// a disk or a network passes the record to a thread of its own.
 pub trait AuditSink: Send + Sync {
-    /// Something has happened.
+    /// Called for each audit event.
     fn record(&self, record: &AuditRecord);
 }
 
@@ -17,13 +17,13 @@ impl fmt::Debug for dyn AuditSink {
     }
 }
 
-/// Logs audit records with the target `taktwerk::audit`: what failed as a warning, the rest as information.
+/// Logs audit records with the target `taktwerk::audit`: failures at level WARN, the rest at INFO.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AuditTracing;
 
 impl AuditSink for AuditTracing {
     fn record(&self, record: &AuditRecord) {
-        // Formatting is not for nothing.
+        // Formatting costs time, so check the level first.
         let enabled = if record.status.is_bad() {
             tracing::enabled!(target: "taktwerk::audit", tracing::Level::WARN)
         } else {
@@ -41,8 +41,8 @@ impl AuditSink for AuditTracing {
     }
 }
 
-/// A record as one line: `SourceName Field=value …`. Texts of clients cannot begin a new line or look like another
-/// field.
+/// An audit record as one line: `SourceName Field=value …`. Text from clients is escaped: it cannot start a new line or
+/// imitate another field.
 #[must_use]
 pub fn line(record: &AuditRecord) -> String {
     let mut line = record.source_name().to_owned();

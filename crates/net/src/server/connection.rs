@@ -1,6 +1,6 @@
-//! A shard's connections as the driver sees them.
+//! A shard's connections as the driver sees them: socket, partial chunk, registration.
 
-use super::coalesced::Place;
+use super::coalesced::Registration;
 use crate::capture::CaptureStream;
 use crate::poll::{Interest, Poller};
 use rustix::fd::OwnedFd;
@@ -11,22 +11,21 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 pub(super) struct Connection<I> {
     pub(super) id: I,
     pub(super) fd: OwnedFd,
-    /// Distinguishes connections that follow each other under the same number.
+    /// Distinguishes successive connections with the same number.
     epoch: u32,
     interest: Interest,
-    /// Received bytes that the core could not use yet. Empty, and without memory, for almost all connections almost
-    /// all the time.
+    /// Received bytes that the core could not use yet. Almost always empty, and then without memory.
     pub(super) tail: Vec<u8>,
-    /// Bytes wait in [`Self::tail`] because the core wants none at the moment, not because a chunk is incomplete.
+    /// Bytes wait in [`Self::tail`] because the core wants no input now, not because a chunk is incomplete.
     pub(super) paused: bool,
-    /// With which epoll instance it is registered.
-    pub(super) place: Place,
-    /// Records it.
+    /// The epoll instance with which it is registered.
+    pub(super) registration: Registration,
+    /// The recording of this connection, if there is one.
     pub(super) stream: Option<Box<CaptureStream>>,
 }
 
 impl<I> Connection<I> {
-    /// Changes what the loop hears about; a system call only if something changes.
+    /// Changes the events the loop wants. Makes a system call only if something changes.
     pub(super) fn set_interest(&mut self, interest: Interest, poller: &Poller, key: u64) {
         if interest != self.interest {
             self.interest = interest;
@@ -40,7 +39,7 @@ impl<I> Connection<I> {
         self.interest
     }
 
-    /// Ends the connection so that the peer still gets what was sent: what it sent itself is read away first, because
+    /// Closes the connection so that the peer still receives what was sent. Unread input is discarded first, because
     /// closing a socket with unread bytes resets the connection.
     pub(super) fn finish(self) {
         let _ = shutdown(&self.fd, Shutdown::Write);
@@ -53,17 +52,17 @@ impl<I> Connection<I> {
     }
 }
 
-/// Connections by the small number that the core gives each.
+/// Connections by the small number that the core assigns to each.
 #[derive(Debug)]
 pub(super) struct Connections<I> {
-    places: Vec<Option<Connection<I>>>,
+    slots: Vec<Option<Connection<I>>>,
     len: usize,
     epoch: u32,
 }
 
 impl<I: Copy> Connections<I> {
     pub(super) fn new() -> Self {
-        Self { places: Vec::new(), len: 0, epoch: 0 }
+        Self { slots: Vec::new(), len: 0, epoch: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -74,19 +73,19 @@ impl<I: Copy> Connections<I> {
     pub(super) fn insert(&mut self, index: usize, id: I, fd: OwnedFd, tail: Vec<u8>) -> u64 {
         self.epoch = self.epoch.wrapping_add(1);
         let (epoch, interest) = (self.epoch, Interest::READ);
-        if self.places.len() <= index {
-            self.places.resize_with(index + 1, || None);
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
         }
-        if let Some(place) = self.places.get_mut(index) {
-            debug_assert!(place.is_none(), "two connections with one number");
-            *place = Some(Connection {
+        if let Some(slot) = self.slots.get_mut(index) {
+            debug_assert!(slot.is_none(), "two connections with one number");
+            *slot = Some(Connection {
                 id,
                 fd,
                 epoch,
                 interest,
                 tail,
                 paused: false,
-                place: Place::default(),
+                registration: Registration::default(),
                 stream: None,
             });
             self.len += 1;
@@ -95,15 +94,15 @@ impl<I: Copy> Connections<I> {
     }
 
     pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Connection<I>> {
-        self.places.get_mut(index)?.as_mut()
+        self.slots.get_mut(index)?.as_mut()
     }
 
-    /// The connection's present key.
+    /// The connection's current key.
     pub(super) fn key(&self, index: usize) -> Option<u64> {
-        self.places.get(index)?.as_ref().map(|connection| key(index, connection.epoch))
+        self.slots.get(index)?.as_ref().map(|connection| key(index, connection.epoch))
     }
 
-    /// The number of the connection that an event is about; `None` if it has gone since.
+    /// The number of the connection that an event belongs to; `None` if that connection was closed since.
     #[inline]
     pub(super) fn index_of(&self, event: u64) -> Option<usize> {
         let index = (event & 0xffff_ffff) as usize;
@@ -111,14 +110,14 @@ impl<I: Copy> Connections<I> {
     }
 
     pub(super) fn remove(&mut self, index: usize) -> Option<Connection<I>> {
-        let connection = self.places.get_mut(index)?.take()?;
+        let connection = self.slots.get_mut(index)?.take()?;
         self.len -= 1;
         Some(connection)
     }
 
     /// The numbers of all connections.
     pub(super) fn indexes(&self) -> Vec<usize> {
-        let present = self.places.iter().enumerate().filter(|(_, place)| place.is_some());
+        let present = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
         present.map(|(index, _)| index).collect()
     }
 }

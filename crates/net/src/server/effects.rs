@@ -1,4 +1,4 @@
-//! Running what a shard does not do itself, and telling it the result.
+//! Runs the effects of a shard on other threads and returns the results to it.
 
 use super::core::Core;
 use super::mailbox::{Mail, Mailbox};
@@ -9,14 +9,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use taktwerk_server::{Effect, Job, JobKind, JobResult, Token};
 
-/// The worker threads of all shards. Each kind of work has its own: an application's callbacks that hang hold up neither
-/// logins nor handshakes, and guessed passwords hold up no handshakes.
+/// The worker threads of all shards. Each kind of work has its own pool: blocked application callbacks do not delay
+/// logins or handshakes, and password guessing does not delay handshakes.
 #[derive(Clone)]
 pub(super) struct Pools {
     security: Workers,
     credentials: Workers,
     callbacks: Workers,
     history: Workers,
+    remote_history: Workers,
     subscriptions: Workers,
 }
 
@@ -27,7 +28,8 @@ impl Pools {
             credentials: Workers::new("taktwerk-login", options.credential_threads_max),
             callbacks: Workers::new("taktwerk-call", options.callback_threads_max),
             history: Workers::new("taktwerk-history", options.history_threads_max),
-            // Their stores have one writer.
+            remote_history: Workers::new("taktwerk-remote-history", options.remote_history_threads_max),
+            // The store of durable subscriptions has a single writer.
             subscriptions: Workers::new("taktwerk-durable", 1),
         }
     }
@@ -39,13 +41,14 @@ impl Pools {
                 &self.callbacks
             }
             JobKind::ReadHistory | JobKind::UpdateHistory => &self.history,
+            JobKind::ReadRemoteHistory => &self.remote_history,
             JobKind::WriteSubscriptions => &self.subscriptions,
             _ => &self.security,
         }
     }
 }
 
-/// Where the effects of one shard run. How many run at a time is bounded by the shard.
+/// Where the effects of one shard run. The shard limits how many run at a time.
 pub(super) struct Effects<C: Core> {
     mailbox: Arc<Mailbox<C>>,
     pools: Pools,
@@ -71,7 +74,7 @@ impl<C: Core> Effects<C> {
     }
 }
 
-/// The answer that every effect owes, also when its future is dropped or panics.
+/// Sends the result of an effect, even if its future is dropped or panics.
 struct Answer<C: Core> {
     mailbox: Arc<Mailbox<C>>,
     token: Option<Token>,

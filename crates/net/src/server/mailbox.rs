@@ -1,4 +1,4 @@
-//! What other threads tell a shard's thread.
+//! Messages from other threads to a shard's thread.
 
 use super::core::Core;
 use crate::wake::Waker;
@@ -14,26 +14,26 @@ use taktwerk_types::Instant;
 pub(super) enum Mail<C: Core> {
     /// A connection that another shard's listener accepted.
     Accepted(OwnedFd, SocketAddr),
-    /// A connection that another shard had.
+    /// A connection that moves from another shard.
     Moved {
         fd: OwnedFd,
         state: C::Moved,
-        /// Bytes that were received and not used.
+        /// Bytes that were received and not used yet.
         tail: Vec<u8>,
     },
-    /// What another shard has to say.
+    /// A message from another shard.
     Message(C::Message),
-    /// An effect has ended.
+    /// An effect has finished.
     Done(Token, JobResult),
-    /// End soon, and at this time in any case.
+    /// Shut down, at the latest at this time.
     Stop(Instant),
 }
 
-/// The way into a shard's thread.
+/// The message queue of a shard's thread.
 pub(super) struct Mailbox<C: Core> {
     mail: Mutex<Vec<Mail<C>>>,
     waker: Waker,
-    /// Connections that the shard has or is about to get, for balancing.
+    /// Connections that the shard has or is about to get, for load balancing.
     connections: AtomicUsize,
 }
 
@@ -52,7 +52,7 @@ impl<C: Core> Mailbox<C> {
         self.waker.wake();
     }
 
-    /// Swaps the mail with an empty vector, so that both keep their memory.
+    /// Swaps the queue with an empty vector, so that both keep their capacity.
     pub(super) fn take(&self, into: &mut Vec<Mail<C>>) {
         debug_assert!(into.is_empty());
         core::mem::swap(into, &mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,11 +1,11 @@
 //! The server's threads: one per shard, each with its own epoll.
 //!
-//! - `turn`: the event loop; `connection`: sockets and partial chunks; `accept`: listening and balancing;
-//! - `coalesced`: connections that wake a shard together;
-//! - `mailbox`: what other threads tell a shard; `effects`: slow work elsewhere;
-//! - `core`: what the loop asks of the state machine, and `shard`: the real one; [`options`]: busy polling, pinning;
-//! - [`audit`]: where audit records go;
-//! - `turn_times`: how long turns take, if somebody wants to know;
+//! - `turn`: the event loop; `connection`: sockets and partial chunks; `accept`: listening and load balancing;
+//! - `coalesced`: connections whose wake-ups are coalesced;
+//! - `mailbox`: messages from other threads; `effects`: slow work on other threads;
+//! - `core`: the interface to the state machine, and `shard`: its implementation; [`options`]: busy polling, pinning;
+//! - [`audit`]: the receiver of audit records;
+//! - `turn_times`: how long turns take, if measured;
 //! - `running`: a whole server.
 
 mod accept;
@@ -47,9 +47,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use turn::{Loop, Seat};
+use turn::{Loop, ShardSetup};
 
-/// Stacks of shards' threads; only what is touched takes memory.
+/// Stack size of a shard's thread; only touched pages take memory.
 const STACK_LEN: usize = 2 << 20;
 
 /// Running shards.
@@ -60,8 +60,8 @@ pub(crate) struct Threads<C: Core> {
 }
 
 impl<C: Core> Threads<C> {
-    /// Starts one thread per shard; the first one accepts for all. `prepare` gets each shard's number and waker
-    /// before any thread runs.
+    /// Starts one thread per shard; the first one accepts connections for all. `prepare` is called with each shard's
+    /// number and waker before any thread runs.
     pub(crate) fn start(
         cores: Vec<C>,
         listeners: Vec<Listener>,
@@ -85,7 +85,7 @@ impl<C: Core> Threads<C> {
             prepare(shard, mailbox.waker());
         }
         for ((shard, core), mailbox) in cores.into_iter().enumerate().zip(mailboxes.iter()) {
-            let seat = Seat {
+            let setup = ShardSetup {
                 core,
                 number: shard,
                 options: Arc::clone(&options),
@@ -93,7 +93,7 @@ impl<C: Core> Threads<C> {
                 acceptor: acceptor.take(),
                 effects: Effects::new(Arc::clone(mailbox), pools.clone(), Arc::clone(&executor)),
             };
-            match spawn(seat) {
+            match spawn(setup) {
                 Ok(thread) => this.threads.push(thread),
                 Err(source) => {
                     this.stop(Duration::ZERO);
@@ -104,12 +104,12 @@ impl<C: Core> Threads<C> {
         Ok(this)
     }
 
-    /// Where the server listens, with the ports that were really taken.
+    /// The addresses the server listens on, with the actual ports.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     pub(crate) fn connections(&self) -> usize {
         self.mailboxes.iter().map(|mailbox| mailbox.connections()).sum()
     }
@@ -121,7 +121,7 @@ impl<C: Core> Threads<C> {
         self.join();
     }
 
-    /// Waits until the threads have ended, which they do when they are told to stop or when epoll fails.
+    /// Waits until the threads have ended: after a stop, or if epoll fails.
     pub(crate) fn join(&mut self) {
         for thread in self.threads.drain(..) {
             if let Ok(Err(error)) = thread.join() {
@@ -130,7 +130,7 @@ impl<C: Core> Threads<C> {
         }
     }
 
-    /// Whether a shard has ended, in order or not. The others end then too.
+    /// Whether a shard has ended, normally or not. The other shards then end, too.
     pub(crate) fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -142,17 +142,16 @@ impl<C: Core> Drop for Threads<C> {
     }
 }
 
-/// Keeps the kernel from delaying the calling thread's timeouts by up to 50 µs, which would save power and cost
-/// punctuality.
+/// Disables the kernel's timer slack for the calling thread: up to 50 µs of delay that saves power.
 fn exact_timers() {
     if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
         tracing::debug!(%error, "timeouts keep their slack");
     }
 }
 
-/// Runs a shard until it is told to stop. If it fails or panics, the whole server ends: what a shard knew after a panic
-/// cannot be trusted, and a server that lacks a shard would serve some clients and refuse others. Whoever runs the
-/// server starts it again.
+/// Runs a shard until it is told to stop. If it fails or panics, the whole server ends: state after a panic cannot be
+/// trusted, and a server without one of its shards would serve some clients and refuse others. The application or
+/// supervisor must start the server again.
 fn run<C: Core>(turn: &mut Loop<C>, mailboxes: &[Arc<Mailbox<C>>]) -> io::Result<()> {
     let result = catch_unwind(AssertUnwindSafe(|| turn.run()))
         .unwrap_or_else(|_| Err(io::Error::other("a shard panicked; the server ends")));
@@ -162,21 +161,21 @@ fn run<C: Core>(turn: &mut Loop<C>, mailboxes: &[Arc<Mailbox<C>>]) -> io::Result
     result
 }
 
-/// Starts a shard's thread and waits until it has found its place and can run.
-fn spawn<C: Core>(seat: Seat<C>) -> io::Result<JoinHandle<io::Result<()>>> {
+/// Starts a shard's thread and waits until it is pinned and set up.
+fn spawn<C: Core>(setup: ShardSetup<C>) -> io::Result<JoinHandle<io::Result<()>>> {
     let (ready, wait) = mpsc::channel();
-    let name = format!("taktwerk-{}", seat.number);
-    let mailboxes = Arc::clone(&seat.mailboxes);
+    let name = format!("taktwerk-{}", setup.number);
+    let mailboxes = Arc::clone(&setup.mailboxes);
     let thread = thread::Builder::new().name(name).stack_size(STACK_LEN).spawn(move || {
         exact_timers();
-        // Pinned first, so that the memory comes from where it is used.
-        let cpu = seat.options.cpus.get(seat.number).copied();
-        let turn = cpu.map_or(Ok(()), pin_current_thread).and_then(|()| Loop::new(seat));
+        // Pin first, so that memory is allocated near the CPU.
+        let cpu = setup.options.cpus.get(setup.number).copied();
+        let turn = cpu.map_or(Ok(()), pin_current_thread).and_then(|()| Loop::new(setup));
         let (told, turn) = match turn {
             Ok(turn) => (Ok(()), Some(turn)),
             Err(error) => (Err(error), None),
         };
-        // The other end waits for exactly this.
+        // The other end waits for this message.
         let _ = ready.send(told);
         turn.map_or(Ok(()), |mut turn| run(&mut turn, &mailboxes))
     })?;

@@ -14,23 +14,23 @@ use taktwerk_schema::ServerState;
 use taktwerk_server::space::Wake;
 use taktwerk_server::{ServerShared, Shard};
 
-/// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
+/// Connections that the kernel queues until they are accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
 /// How often a thread that waits for another one yields before it sleeps.
 const PAUSE_YIELDS: u32 = 8;
-/// How long it sleeps then: about what the kernel needs to let the other one go on.
+/// How long it sleeps after that: about the time the kernel needs to schedule the other thread.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// A server whose shards run on threads of their own. Dropping it closes all connections at once; use
-/// [`RunningServer::stop`] to let them end.
+/// A server whose shards run on their own threads. Dropping it closes all connections at once. Use
+/// [`RunningServer::stop`] for an orderly shutdown.
 pub struct RunningServer {
     threads: Threads<Shard>,
     shared: Arc<ServerShared>,
     _sources: RunningSources,
 }
 
-/// The application's sources, which are asked as long as the server runs.
+/// The application's sources, which are polled as long as the server runs.
 struct RunningSources(Arc<ServerShared>);
 
 impl Drop for RunningSources {
@@ -62,7 +62,7 @@ impl RunningServer {
         Self::start_on(shared, listeners, options)
     }
 
-    /// Like [`Self::start`], on listeners that exist: their addresses can then stand in the configuration.
+    /// Like [`Self::start`], with existing listeners. Their addresses can then be used in the configuration.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -84,45 +84,46 @@ impl RunningServer {
         Ok(Self { threads, shared: Arc::clone(shared), _sources })
     }
 
-    /// Where the server listens, with the ports that were really taken.
+    /// The addresses the server listens on, with the actual ports.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         self.threads.addresses()
     }
 
-    /// What the shards share: configuration, address space, counters.
+    /// The state that the shards share: configuration, address space, counters.
     #[must_use]
     pub fn shared(&self) -> &Arc<ServerShared> {
         &self.shared
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.threads.connections()
     }
 
-    /// Stops listening and ends all sessions; connections that have not ended after `grace` are closed.
+    /// Stops listening and ends all sessions. Closes connections that have not ended after `grace`.
     pub fn stop(mut self, grace: Duration) {
-        // Before any shard ends its sessions, so that the clients of all shards hear of it.
+        // Before any shard ends its sessions, so that the clients of all shards are notified.
         self.shared.change_state(ServerState::SHUTDOWN, wall());
         self.threads.stop(grace);
     }
 
-    /// Whether the server has ended by itself: epoll failed, or a shard panicked. The log says which. Start a new one.
+    /// Whether the server has ended by itself: epoll failed, or a shard panicked. The log says which. Start a new
+    /// server then.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.threads.has_ended()
     }
 
-    /// Waits until the server ends, which without [`Self::stop`] happens only if the kernel fails it.
+    /// Waits until the server ends. Without [`Self::stop`] that happens only if epoll fails or a shard panics.
     pub fn join(mut self) {
         self.threads.join();
     }
 }
 
-/// Lets other threads run for somebody who waits for one of them. One that was preempted by a thread of higher priority
-/// only gets on when that one sleeps.
+/// Yields the CPU while waiting for another thread. A preempted thread with lower priority runs only while this one
+/// sleeps.
 fn pause(count: u32) {
     if count < PAUSE_YIELDS {
         std::thread::yield_now();

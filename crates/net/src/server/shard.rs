@@ -1,4 +1,4 @@
-//! The real core: a [`Shard`] of a server.
+//! Implements the core with a [`Shard`] of a server.
 
 use super::core::Core;
 use core::net::SocketAddr;

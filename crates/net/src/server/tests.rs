@@ -1,4 +1,4 @@
-//! The event loop against a core that sends back what it gets, in frames of a length byte and that many bytes.
+//! Tests the event loop with a core that echoes frames: a length byte and that many bytes.
 
 use super::core::Core;
 use super::{ServerOptions, Threads};
@@ -22,11 +22,11 @@ const CLOSE: u8 = 201;
 const MOVE: u8 = 202;
 /// Frames of this length are answered with a quarter of a megabyte.
 const FLOOD: u8 = 203;
-/// After frames of this length the core reads nothing until its echo is sent.
+/// After a frame of this length the core reads nothing until its echo is sent.
 const FULL: u8 = 205;
 /// Frames of this length make the core panic.
 const PANIC: u8 = 206;
-/// Frames of this length stop the whole loop until the test lets it go on.
+/// Frames of this length block the loop until the test releases it.
 const HOLD: u8 = 204;
 
 #[derive(Default)]
@@ -38,11 +38,11 @@ struct Echo {
     close: VecDeque<usize>,
     moves: VecDeque<(usize, usize)>,
     resume_at: Option<Instant>,
-    /// Tells the test that the loop is held, and waits until it may go on.
+    /// Tells the test that the loop is blocked, and waits until it is released.
     hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
-    /// What the core says of what may wait.
+    /// The core's answer to whether a connection may wait.
     may_wait: Arc<AtomicBool>,
-    /// Which connections' bytes came in which order, and how many were used.
+    /// The connection and the number of used bytes of each read, in order.
     log: Arc<Mutex<Vec<(usize, usize)>>>,
 }
 
@@ -209,13 +209,13 @@ fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = StdInstant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(10), "waited in vain until {what}");
+        assert!(start.elapsed() < Duration::from_secs(10), "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
 #[test]
-fn frames_cut_anywhere_come_back_whole() {
+fn fragmented_frames_are_reassembled() {
     let (threads, address) = start(2, ServerOptions::default());
     let mut streams: Vec<TcpStream> = (0..8).map(|_| connect(address)).collect();
     wait_until("all are accepted", || threads.connections() == 8);
@@ -241,7 +241,7 @@ fn a_shard_that_panics_ends_the_whole_server() {
     wait_until("all are accepted", || threads.connections() == 4);
     assert!(!threads.has_ended());
     streams[0].write_all(&frame(PANIC)).unwrap();
-    // Connections of both shards end: nobody is left with half a server.
+    // Connections of both shards end.
     for stream in &mut streams {
         assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
     }
@@ -249,7 +249,7 @@ fn a_shard_that_panics_ends_the_whole_server() {
 }
 
 #[test]
-fn a_paused_connection_goes_on_with_what_it_had_sent() {
+fn a_paused_connection_resumes_with_buffered_bytes() {
     let (_threads, address) = start(1, ServerOptions::default());
     let mut stream = connect(address);
     let message = [frame(3), frame(PAUSE), frame(4), frame(5)].concat();
@@ -259,7 +259,7 @@ fn a_paused_connection_goes_on_with_what_it_had_sent() {
     assert!(start.elapsed() >= Duration::from_millis(18), "{:?}", start.elapsed());
     stream.write_all(&frame(9)).unwrap();
     expect(&mut stream, &frame(9));
-    // More than one read takes: the pause comes while there is more to be read.
+    // More than one read takes, so the pause happens while there is more to read.
     let message = [frame(PAUSE), core::iter::repeat_n(frame(150), 2000).flatten().collect()].concat();
     let mut writer = stream.try_clone().unwrap();
     let sent = message.clone();
@@ -268,10 +268,10 @@ fn a_paused_connection_goes_on_with_what_it_had_sent() {
     writing.join().unwrap();
 }
 
-/// A subscription was silent for seconds: its Publish requests had come in one segment with others, and stayed where they
-/// were because the first answers were more than the core wanted to have unsent.
+/// Regression: when the core stops reading because it has too much unsent output, buffered requests must be processed
+/// as soon as the output is sent, without further input.
 #[test]
-fn what_waited_for_answers_to_be_sent_goes_on_without_another_word_of_the_client() {
+fn buffered_requests_continue_after_output_is_sent() {
     let (_threads, address) = start(1, ServerOptions::default());
     let mut stream = connect(address);
     let message = [frame(FULL), frame(4), frame(FULL), frame(FULL), frame(5)].concat();
@@ -288,7 +288,7 @@ fn what_waited_for_answers_to_be_sent_goes_on_without_another_word_of_the_client
 }
 
 #[test]
-fn the_last_word_arrives_although_the_peer_was_still_sending() {
+fn last_bytes_arrive_while_the_peer_is_still_sending() {
     let (threads, address) = start(1, ServerOptions::default());
     let mut stream = connect(address);
     let mut message = frame(CLOSE);
@@ -306,7 +306,7 @@ fn connections_are_spread_and_can_move() {
     let mut streams: Vec<TcpStream> = (0..9).map(|_| connect(address)).collect();
     wait_until("all are accepted", || threads.connections() == 9);
     assert!(threads.mailboxes.iter().all(|mailbox| mailbox.connections() == 3));
-    // What comes right behind the frame that moves the connection must not be lost.
+    // Bytes directly behind the frame that moves the connection must not be lost.
     let message = [frame(1), frame(MOVE), frame(2)].concat();
     for _ in 0..20 {
         streams[0].write_all(&message).unwrap();
@@ -316,7 +316,7 @@ fn connections_are_spread_and_can_move() {
 }
 
 #[test]
-fn a_reader_that_stops_does_not_hold_up_the_others() {
+fn a_client_that_stops_reading_does_not_delay_others() {
     let socket = SocketOptions { send_buffer: Some(16 << 10), ..SocketOptions::default() };
     let (_threads, address) = start(1, ServerOptions { socket, ..ServerOptions::default() });
     let mut slow = connect(address);
@@ -335,9 +335,9 @@ fn a_reader_that_stops_does_not_hold_up_the_others() {
     expect(&mut slow, &frame(8));
 }
 
-/// All that is sent fits into the kernel's buffer, so that nothing shows here: it is the kernel that notices.
+/// Everything sent fits into the kernel's buffer, so only the kernel can notice the stalled peer (TCP_USER_TIMEOUT).
 #[test]
-fn a_reader_that_never_reads_is_gone_after_a_while() {
+fn a_client_that_never_reads_is_disconnected() {
     let socket = SocketOptions { user_timeout: Some(Duration::from_millis(300)), ..SocketOptions::default() };
     let (threads, address) = start(1, ServerOptions { socket, ..ServerOptions::default() });
     let stuck = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None);
@@ -348,7 +348,7 @@ fn a_reader_that_never_reads_is_gone_after_a_while() {
     let mut quick = connect(address);
     stuck.write_all(&frame(FLOOD)).unwrap();
     wait_until("both are there", || threads.connections() == 2);
-    wait_until("the one is gone", || threads.connections() == 1);
+    wait_until("one is closed", || threads.connections() == 1);
     quick.write_all(&frame(10)).unwrap();
     expect(&mut quick, &frame(10));
     drop(stuck);
@@ -371,10 +371,10 @@ fn a_storm_of_connections_is_served() {
     expect(&mut next, &frame(1));
 }
 
-/// While the loop is held, many connections send all that the kernel takes, and after them one sends a single frame: it
-/// waits for a share of each of the others, not for everything that they have sent.
+/// While the loop is blocked, many connections send all that the kernel accepts; then one connection sends a single
+/// frame. It must wait only for each connection's share, not for everything they have sent.
 #[test]
-fn those_who_ask_without_end_share_a_turn() {
+fn flooding_clients_share_a_turn() {
     const GREEDY: usize = 40;
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), 1024).unwrap();
     let (hold, held) = mpsc::channel();
@@ -408,7 +408,7 @@ fn those_who_ask_without_end_share_a_turn() {
     let before = |id: usize| log[..turn].iter().filter(|(other, _)| *other == id).map(|(_, used)| used).sum();
     for id in (0..=GREEDY).filter(|id| *id != first) {
         let used: usize = before(id);
-        // Two turns, should the first have begun before all had sent.
+        // Two turns, if the first one began before all had sent.
         assert!(used <= 2 * super::turn::share(GREEDY), "{used} bytes of connection {id} came first");
     }
     drop(greedy);
@@ -416,7 +416,7 @@ fn those_who_ask_without_end_share_a_turn() {
 }
 
 #[test]
-fn a_share_is_never_less_than_a_request() {
+fn a_share_holds_at_least_one_request() {
     assert_eq!(super::turn::share(0), super::turn::share(1));
     assert!((1..300).all(|count| super::turn::share(count) >= super::turn::share(count + 1)));
     assert_eq!(super::turn::share(usize::MAX), 8 << 10);
@@ -436,10 +436,10 @@ fn busy_polling_answers_and_goes_to_sleep() {
     }
 }
 
-/// Clients that come together wake the shard together; all of them are answered, also while they change between those that
-/// may wait and those that may not, move to another shard, are closed, or go.
+/// All clients are answered while they switch between coalesced and not coalesced, move to another shard, are closed by
+/// the server, or disconnect.
 #[test]
-fn connections_that_may_wait_are_answered_all_the_same() {
+fn coalesced_connections_are_answered() {
     const COUNT: usize = 40;
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), 1024).unwrap();
     let may_wait = Arc::new(AtomicBool::new(true));
@@ -460,7 +460,7 @@ fn connections_that_may_wait_are_answered_all_the_same() {
     }
     may_wait.store(true, Ordering::Relaxed);
     for _ in 0..5 {
-        // Alone, one after the other.
+        // One at a time.
         for stream in streams.iter_mut().take(12) {
             stream.write_all(&frame(1)).unwrap();
             expect(stream, &frame(1));

@@ -1,7 +1,7 @@
-//! The event loop of one shard: its thread spends its life here.
+//! The event loop of one shard.
 //!
-//! A turn is: wait, read the clocks once, take mail, feed what has arrived, fire timers; after every input everything
-//! that the core has to say is carried out. A request and its response cost three system calls: epoll_pwait2, recv,
+//! A turn is: wait, read the clocks once, take messages, pass received bytes to the core, fire timers. After every
+//! input all outputs of the core are executed. A request and its response cost three system calls: epoll_pwait2, recv,
 //! send.
 
 use super::accept::Acceptor;
@@ -27,35 +27,35 @@ use taktwerk_types::Instant;
 
 /// Key of the waker.
 const WAKER: u64 = u64::MAX;
-/// Key of the connections that may wait.
+/// Key of the coalesced instance.
 const COALESCED: u64 = u64::MAX - 1;
 /// Key of the first listener. Connections' keys stay below: their epochs would have to count to 2^32 first.
 const LISTENERS: u64 = u64::MAX - 1024;
-/// Bytes that a turn reads of all connections together, shared out among those that have some: clients that ask without
-/// end, however many they are, must not keep the others waiting.
+/// Bytes that a turn reads from all connections together, shared among those with input. Without this limit, clients
+/// that flood the server would delay the others.
 const TURN_LEN: usize = 512 << 10;
-/// Bytes that each may have in any case: most requests fit.
+/// Minimum share of a connection: most requests fit.
 const SHARE_MIN: usize = 8 << 10;
 
-/// Bytes that one of `count` connections may be read in a turn.
+/// Bytes that a turn reads from each of `count` connections.
 pub(super) fn share(count: usize) -> usize {
     TURN_LEN.checked_div(count).unwrap_or(TURN_LEN).max(SHARE_MIN)
 }
 
-/// What a shard's thread is given.
-pub(super) struct Seat<C: Core> {
+/// The arguments of a shard's thread.
+pub(super) struct ShardSetup<C: Core> {
     pub(super) core: C,
-    /// Which shard it is.
+    /// Number of the shard.
     pub(super) number: usize,
     pub(super) options: Arc<ServerOptions>,
-    /// Of all shards, this one's at `number`.
+    /// Of all shards; this shard's is at `number`.
     pub(super) mailboxes: Arc<[Arc<Mailbox<C>>]>,
     /// Only the first shard listens.
     pub(super) acceptor: Option<Acceptor>,
     pub(super) effects: Effects<C>,
 }
 
-/// One shard and all it needs.
+/// One shard and everything its loop needs.
 pub(super) struct Loop<C: Core> {
     core: C,
     number: usize,
@@ -70,17 +70,17 @@ pub(super) struct Loop<C: Core> {
     effects: Effects<C>,
     buffer: Vec<u8>,
     mail: Vec<Mail<C>>,
-    /// Numbers of the connections whose bytes wait until the core wants them.
+    /// Numbers of the connections whose buffered bytes wait until the core wants input.
     paused: Vec<usize>,
-    /// When something last happened, for busy polling.
+    /// Time of the last activity, for busy polling.
     active: Instant,
     stop_at: Option<Instant>,
 }
 
 impl<C: Core> Loop<C> {
-    /// A loop on the calling thread.
-    pub(super) fn new(seat: Seat<C>) -> io::Result<Self> {
-        let Seat { core, number, options, mailboxes, acceptor, effects } = seat;
+    /// Creates a loop on the calling thread.
+    pub(super) fn new(setup: ShardSetup<C>) -> io::Result<Self> {
+        let ShardSetup { core, number, options, mailboxes, acceptor, effects } = setup;
         let mailbox = mailboxes.get(number).map(Arc::clone);
         let mailbox = mailbox.ok_or_else(|| io::Error::other("a shard without a mailbox"))?;
         let poller = Poller::new()?;
@@ -110,7 +110,7 @@ impl<C: Core> Loop<C> {
         })
     }
 
-    /// Runs until it is told to stop. The error is one of epoll itself.
+    /// Runs until it is told to stop. Fails only if epoll fails.
     pub(super) fn run(&mut self) -> io::Result<()> {
         let now = self.now();
         self.flush(now);
@@ -134,7 +134,7 @@ impl<C: Core> Loop<C> {
                 }
             }
             let is_due = self.core.poll_timeout().is_some_and(|(deadline, _)| deadline <= now.instant);
-            // Requests that have come are there when their subscriptions publish.
+            // Take waiting Publish requests before their subscriptions publish.
             if self.coalesced.deadline().is_some_and(|at| is_due || at <= now.instant) {
                 self.take_coalesced(now)?;
             }
@@ -171,7 +171,7 @@ impl<C: Core> Loop<C> {
         }
     }
 
-    /// Reads the connections that may wait.
+    /// Reads the coalesced connections.
     fn take_coalesced(&mut self, now: Now) -> io::Result<()> {
         self.coalesced.look(&self.poller, now.instant)?;
         let share = share(self.coalesced.len());
@@ -182,16 +182,16 @@ impl<C: Core> Loop<C> {
         self.coalesced.looked(&self.poller)
     }
 
-    /// Registers a connection where it belongs now.
-    fn place(&mut self, index: usize, now: Now) {
-        // Who polls wants no delay.
+    /// Registers a connection with the epoll instance it now belongs to.
+    fn register(&mut self, index: usize, now: Now) {
+        // Busy polling and coalescing exclude each other.
         if !self.options.busy_poll.is_zero() {
             return;
         }
         let Some(key) = self.connections.key(index) else { return };
         let Some(connection) = self.connections.get_mut(index) else { return };
         let may_wait = self.core.may_wait(connection.id, now);
-        if let Err(error) = self.coalesced.place(connection, key, may_wait, &self.poller) {
+        if let Err(error) = self.coalesced.register(connection, key, may_wait, &self.poller) {
             tracing::error!(%error, "epoll refuses a change");
         }
     }
@@ -217,7 +217,7 @@ impl<C: Core> Loop<C> {
         if !self.options.busy_poll.is_zero() && self.spin(deadline)? {
             return Ok(());
         }
-        // The turn may have taken a while: the timeout counts from now.
+        // The turn may have taken a while: compute the timeout from the current time.
         let timeout = deadline.map(|deadline| deadline.since(monotonic()));
         if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.mailbox.waker().sleep() {
             return self.poller.wait(Some(Duration::ZERO));
@@ -225,7 +225,7 @@ impl<C: Core> Loop<C> {
         self.poller.wait(timeout)
     }
 
-    /// Looks for events without sleeping while the last one is recent. True if there is something to do.
+    /// Polls without sleeping as long as the last activity is recent. True if there is something to do.
     fn spin(&mut self, deadline: Option<Instant>) -> io::Result<bool> {
         loop {
             self.poller.wait(Some(Duration::ZERO))?;
@@ -297,7 +297,7 @@ impl<C: Core> Loop<C> {
         self.adopt(id, fd, Vec::new(), now);
     }
 
-    /// Takes a connection into the loop, with bytes that were received before.
+    /// Adds a connection to the loop, with bytes that were received before.
     fn adopt(&mut self, id: C::Id, fd: OwnedFd, tail: Vec<u8>, now: Now) {
         let index = C::index(id);
         let has_tail = !tail.is_empty();
@@ -321,18 +321,19 @@ impl<C: Core> Loop<C> {
         self.flush(now);
     }
 
-    /// Reads at most `share` bytes, and a little more where a chunk is incomplete: sockets are level-triggered, so what is
-    /// left is told again in the next turn, behind what the others have.
+    /// Reads at most `share` bytes, and a little more if a chunk is incomplete. Sockets are level-triggered, so the
+    /// remaining bytes are reported again in the next turn, after the other connections had their share.
     fn read_ready(&mut self, index: usize, broken: bool, share: usize, now: Now) {
         if broken && self.connections.get_mut(index).is_some_and(|connection| !connection.interest().read) {
-            // Nothing is read from it, so nothing would end these events.
+            // Nothing is read from it, so these events would repeat without end.
             return self.drop_connection(index, None, now);
         }
         let mut left = share;
         while left > 0 {
             let Some(connection) = self.connections.get_mut(index) else { return };
             if !connection.interest().read || connection.paused {
-                // What waits comes first: a client that asks faster than it is answered must not fill the memory.
+                // Buffered bytes come first. Otherwise a client that sends faster than it is answered would fill the
+                // memory.
                 return;
             }
             let outcome = if connection.tail.is_empty() {
@@ -371,7 +372,7 @@ impl<C: Core> Loop<C> {
         }
     }
 
-    /// Gives the core the bytes that were kept.
+    /// Passes the buffered bytes to the core.
     fn feed_tail(&mut self, index: usize, now: Now) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let used = self.core.received(connection.id, &mut connection.tail, now);
@@ -383,20 +384,20 @@ impl<C: Core> Loop<C> {
         self.after_feed(index, now);
     }
 
-    /// Carries out what the core says after bytes, and stops reading if it wants no more.
+    /// Executes the core's output after input, and stops reading if the core wants no more.
     fn after_feed(&mut self, index: usize, now: Now) {
-        // Before anything is sent: if the core stopped for what it had to send, it wants bytes again as soon as that is
-        // out, and what it left would wait for the client to say something else.
+        // Before sending: if the core stopped because of unsent output, it wants input again as soon as that is sent.
+        // The buffered bytes would otherwise wait for further input from the client.
         self.note_pause(index);
         if let Some(connection) = self.connections.get_mut(index) {
-            self.coalesced.heard(&mut connection.place);
+            self.coalesced.heard(&mut connection.registration);
         }
         self.flush(now);
-        self.place(index, now);
+        self.register(index, now);
         self.update_interest(index);
     }
 
-    /// Remembers that a connection's bytes wait, if the core wants none.
+    /// Registers a connection as paused if the core wants no input.
     fn note_pause(&mut self, index: usize) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if !connection.paused && !self.core.wants_read(connection.id) {
@@ -405,7 +406,7 @@ impl<C: Core> Loop<C> {
         }
     }
 
-    /// Whether there are bytes that waited and are wanted again.
+    /// Whether buffered bytes are wanted again.
     fn has_resumable(&mut self) -> bool {
         let Self { paused, connections, core, .. } = self;
         paused.iter().any(|index| {
@@ -415,7 +416,7 @@ impl<C: Core> Loop<C> {
         })
     }
 
-    /// Reads on where the core wants bytes again.
+    /// Resumes reading where the core wants input again.
     fn resume_paused(&mut self, now: Now) {
         let paused = core::mem::take(&mut self.paused);
         for index in paused {
@@ -448,7 +449,7 @@ impl<C: Core> Loop<C> {
 
     // ---- output
 
-    /// Carries out everything that the core has to say.
+    /// Executes all output of the core.
     #[inline]
     fn flush(&mut self, now: Now) {
         loop {
@@ -489,7 +490,7 @@ impl<C: Core> Loop<C> {
         }
         if count > 0 {
             self.core.sent(id, count);
-            self.coalesced.sent(&mut connection.place);
+            self.coalesced.sent(&mut connection.registration);
         }
         let write = count < len;
         if write {
@@ -498,7 +499,7 @@ impl<C: Core> Loop<C> {
         if write != connection.interest().write {
             let interest = Interest { write, ..connection.interest() };
             self.set_interest(index, interest);
-            self.place(index, now);
+            self.register(index, now);
         }
     }
 
@@ -514,17 +515,17 @@ impl<C: Core> Loop<C> {
     fn set_interest(&mut self, index: usize, interest: Interest) {
         let key = self.connections.key(index);
         if let (Some(key), Some(connection)) = (key, self.connections.get_mut(index)) {
-            let poller = self.coalesced.poller(&self.poller, connection.place);
+            let poller = self.coalesced.poller(&self.poller, connection.registration);
             connection.set_interest(interest, poller, key);
         }
     }
 
     // ---- ends
 
-    /// The peer is gone, or nothing can be sent to it.
+    /// The peer is gone, or sending to it fails.
     fn drop_connection(&mut self, index: usize, error: Option<Errno>, now: Now) {
         if let Some(mut connection) = self.connections.remove(index) {
-            self.coalesced.heard(&mut connection.place);
+            self.coalesced.heard(&mut connection.registration);
             match error {
                 Some(error) => tracing::debug!(%error, "connection broken"),
                 None => tracing::debug!("connection ended by the client"),
@@ -535,10 +536,10 @@ impl<C: Core> Loop<C> {
         }
     }
 
-    /// The core has said its last word.
+    /// The core has ended the connection and its output was sent.
     fn finish(&mut self, index: usize) {
         if let Some(mut connection) = self.connections.remove(index) {
-            self.coalesced.heard(&mut connection.place);
+            self.coalesced.heard(&mut connection.registration);
             self.mailbox.remove_connection();
             tracing::debug!("connection ended by the server");
             connection.finish();
@@ -550,9 +551,9 @@ impl<C: Core> Loop<C> {
         let Some(mailbox) = self.mailboxes.get(shard) else { return };
         let Some(state) = self.core.export(id, now) else { return };
         let Some(mut connection) = self.connections.remove(index) else { return };
-        self.coalesced.heard(&mut connection.place);
-        // Without this the old loop would hear of a descriptor that lives on in the other.
-        let _ = self.coalesced.poller(&self.poller, connection.place).remove(&connection.fd);
+        self.coalesced.heard(&mut connection.registration);
+        // Otherwise the old loop would get events of a descriptor that now belongs to the other loop.
+        let _ = self.coalesced.poller(&self.poller, connection.registration).remove(&connection.fd);
         self.mailbox.remove_connection();
         mailbox.add_connection();
         mailbox.post(Mail::Moved { fd: connection.fd, state, tail: connection.tail });

@@ -1,11 +1,11 @@
-//! How long the turns of shards take: while a shard is in a turn, its other clients wait.
+//! How long the turns of shards take. While a shard is in a turn, its other clients wait.
 
 use crate::clock::{monotonic, thread_cpu};
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use taktwerk_types::Instant;
 
-/// Measures the turns of a server's shards. It costs two system calls per turn, and nothing if the server has none.
+/// Measures the turns of a server's shards. It costs two system calls per turn.
 #[derive(Debug, Default)]
 pub struct TurnTimes {
     count: AtomicU64,
@@ -14,21 +14,21 @@ pub struct TurnTimes {
     long: AtomicU64,
 }
 
-/// The turns since the last look.
+/// The turns since the last reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Turns {
-    /// How many there were.
+    /// Number of turns.
     pub count: u64,
-    /// How long the longest took. On a busy machine this includes time in which other programs ran.
+    /// Duration of the longest turn. On a busy machine this includes time in which other programs ran.
     pub elapsed_max: Duration,
-    /// CPU time of the one that used most.
+    /// CPU time of the turn that used most.
     pub cpu_max: Duration,
-    /// How many used more than a millisecond of CPU time.
+    /// Number of turns that used more than a millisecond of CPU time.
     pub long: u64,
 }
 
-/// From here on a turn is long.
+/// CPU time from which a turn is long.
 const LONG: Duration = Duration::from_millis(1);
 
 impl TurnTimes {
@@ -47,7 +47,7 @@ impl TurnTimes {
         (now, thread_cpu())
     }
 
-    /// It has ended the turn.
+    /// The calling thread ends the turn.
     pub(super) fn end(&self, (start, cpu): (Instant, Duration)) {
         let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         self.count.fetch_add(1, Ordering::AcqRel);
@@ -63,20 +63,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_turn_counts_until_somebody_looks() {
+    fn the_longest_turn_is_kept_until_it_is_read() {
         let times = TurnTimes::default();
         let started = monotonic();
         times.end((started, thread_cpu()));
         let short = times.take();
         assert_eq!(short.count, 1);
-        // As if it had begun an hour ago.
+        // Simulates a turn that began an hour ago.
         let hour = Duration::from_secs(3600);
         let start = Instant::from_nanos(monotonic().as_nanos().saturating_sub(3_600_000_000_000));
         times.end((start, Duration::ZERO));
         times.end((monotonic(), thread_cpu()));
         let long = times.take();
         let uptime = Duration::from_nanos(monotonic().as_nanos());
-        // A thread starts at zero: the first of the two is charged with all that it has used.
+        // The CPU time of a thread starts at zero, so the first of the two turns is charged with all of it.
         assert_eq!((long.count, long.long), (2, u64::from(long.cpu_max > LONG)));
         assert!(
             long.elapsed_max >= hour.min(uptime - Duration::from_secs(1)) && long.cpu_max > Duration::ZERO

@@ -1,4 +1,4 @@
-//! A server on loopback with some variables, for the tests of the drivers.
+//! A server on loopback with some variables, for the driver tests.
 
 #![allow(dead_code)] // each test uses a part
 
@@ -105,7 +105,7 @@ pub(crate) fn after(span: Duration) -> Instant {
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = after(Duration::from_secs(20));
     while !holds() {
-        assert!(monotonic() < end, "waited in vain until {what}");
+        assert!(monotonic() < end, "timed out waiting until {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

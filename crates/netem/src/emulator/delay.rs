@@ -1,37 +1,37 @@
-//! How long a packet is on its way.
+//! The delay of packets.
 
 use super::random::Random;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What varies from packet to packet. All are additions to [`Delay::base`].
+/// Variation of the delay, added to [`Delay::base`].
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(tag = "distribution", rename_all = "kebab-case")]
 pub enum Jitter {
-    /// Nothing.
+    /// No variation.
     #[default]
     None,
-    /// Evenly from nothing to this.
+    /// Uniform from zero to `max`.
     Uniform {
-        /// The most.
+        /// Maximum.
         max: Duration,
     },
-    /// Around the base, both ways; never below nothing in all.
+    /// Normal around the base, in both directions; the total is never negative.
     Normal {
         /// Standard deviation.
         std: Duration,
     },
-    /// Many short, few long.
+    /// Exponential: many short delays, few long ones.
     Exponential {
-        /// Mean, and at the same time standard deviation.
+        /// Mean, which equals the standard deviation.
         mean: Duration,
     },
-    /// A heavy tail (Pareto, shape 3, counted from its smallest value), as `tc netem` has it.
+    /// A heavy tail (Pareto with shape 3, shifted to start at zero), as in `tc netem`.
     Pareto {
         /// Standard deviation; the mean is this divided by √3.
         std: Duration,
     },
-    /// A long tail: mobile networks and long distances.
+    /// A long tail, as in mobile networks and over long distances.
     LogNormal {
         /// Mean.
         mean: Duration,
@@ -40,26 +40,26 @@ pub enum Jitter {
     },
 }
 
-/// Repetitions below IP, as a radio makes them: they cost time instead of a packet.
+/// Retransmissions below IP, as in radio networks: they cause delay instead of loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Repeats {
-    /// Probability that one attempt fails.
+    /// Probability that an attempt fails.
     pub probability: f64,
-    /// Time that each further attempt costs.
+    /// Delay of each further attempt.
     pub each: Duration,
 }
 
-/// The most attempts of one packet. Radios give up earlier, and then the packet is lost: that is [`super::loss`].
+/// Maximum number of attempts per packet. Radios give up earlier and lose the packet: see [`super::loss`].
 const ATTEMPTS_MAX: u32 = 16;
 
-/// How long packets of one direction are on their way, without waiting for a place on the line.
+/// Delay of the packets of one direction, without queueing.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Delay {
-    /// The shortest.
+    /// Minimum delay.
     pub base: Duration,
-    /// What varies.
+    /// Variation.
     pub jitter: Jitter,
-    /// Repetitions below IP.
+    /// Retransmissions below IP.
     pub repeats: Option<Repeats>,
 }
 
@@ -70,7 +70,7 @@ impl Delay {
         Self { base, ..Self::default() }
     }
 
-    /// Whether nothing is delayed.
+    /// Whether there is no delay.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -109,7 +109,7 @@ impl Delay {
         jitter.hypot(repeats)
     }
 
-    /// The delay of one packet in nanoseconds.
+    /// Draws the delay of one packet in nanoseconds.
     pub(super) fn draw(&self, random: &mut Random) -> u64 {
         let base = self.base.as_secs_f64();
         let jitter = match self.jitter {
@@ -117,7 +117,7 @@ impl Delay {
             Jitter::Uniform { max } => max.as_secs_f64() * random.unit(),
             Jitter::Normal { std } => std.as_secs_f64() * random.normal(),
             Jitter::Exponential { mean } => mean.as_secs_f64() * random.exponential(),
-            // Smallest value σ: (u^(−1/3) − 1) σ has the mean σ/2 and the standard deviation σ √3/2.
+            // With the smallest value σ, (u^(−1/3) − 1) σ has the mean σ/2 and the standard deviation σ √3/2.
             Jitter::Pareto { std } => {
                 std.as_secs_f64() * 2.0 / 3f64.sqrt() * ((1.0 - random.unit()).cbrt().recip() - 1.0)
             }
@@ -131,7 +131,7 @@ impl Delay {
     }
 }
 
-/// A number whose logarithm is normal, with this mean and standard deviation.
+/// A log-normal number with this mean and standard deviation.
 fn log_normal(mean: f64, std: f64, random: &mut Random) -> f64 {
     if mean <= 0.0 {
         return 0.0;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_distribution_has_the_moments_it_says() {
+    fn distributions_have_the_documented_moments() {
         let jitters = [
             Jitter::None,
             Jitter::Uniform { max: milliseconds(4.0) },
@@ -173,7 +173,8 @@ mod tests {
         }
     }
 
-    /// The fourth moment of this distribution is infinite, so a drawn deviation says little: its quantiles do.
+    /// The fourth moment of this distribution is infinite, so its sample deviation is not informative; check quantiles
+    /// instead.
     #[test]
     fn a_heavy_tail_has_the_quantiles_of_its_distribution() {
         let std = 2.0;
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_arrives_before_it_was_sent() {
+    fn delays_are_never_negative() {
         let delay = Delay {
             base: milliseconds(1.0),
             jitter: Jitter::Normal { std: milliseconds(50.0) },

@@ -1,25 +1,25 @@
-//! Which packets never arrive.
+//! Packet loss.
 
 use super::random::Random;
 use serde::Serialize;
 
-/// How packets are lost.
+/// Model of packet loss.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[serde(tag = "model", rename_all = "kebab-case")]
 pub enum Loss {
-    /// None is.
+    /// No loss.
     #[default]
     None,
-    /// Each with the same probability, whatever happened to the one before.
+    /// Each packet with the same probability, independent of others.
     Independent {
         /// The probability.
         probability: f64,
     },
-    /// In bursts (Gilbert and Elliott): the link is in a good state, where nothing is lost, or in a bad one.
+    /// In bursts (Gilbert and Elliott): the link is in a good state without loss, or in a bad state.
     Bursts {
-        /// Probability per packet to fall from the good state into the bad one.
+        /// Probability per packet to change from the good to the bad state.
         begin: f64,
-        /// Probability per packet to get out of it again; its inverse is the mean length of a burst in packets.
+        /// Probability per packet to leave the bad state; its inverse is the mean length of a burst in packets.
         end: f64,
         /// Probability that a packet is lost in the bad state.
         lost: f64,
@@ -27,7 +27,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Bursts of so many packets on average, in which everything is lost, such that `share` of all packets are lost.
+    /// Bursts with this mean number of packets, all of which are lost, such that `share` of all packets are lost.
     #[must_use]
     pub fn bursts(share: f64, packets: f64) -> Self {
         let end = 1.0 / packets.max(1.0);
@@ -35,7 +35,7 @@ impl Loss {
         Self::Bursts { begin: (end * share / (1.0 - share)).min(1.0), end, lost: 1.0 }
     }
 
-    /// The share of packets that is lost in the long run.
+    /// The long-term share of lost packets.
     #[must_use]
     pub fn share(&self) -> f64 {
         match *self {
@@ -47,7 +47,7 @@ impl Loss {
     }
 }
 
-/// The state of a link that loses packets.
+/// State of the loss model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Losing {
     is_bad: bool,
@@ -72,7 +72,7 @@ impl Losing {
 mod tests {
     use super::*;
 
-    /// Share of lost packets, and mean length of a run of them.
+    /// Share of lost packets, and mean length of a run of lost packets.
     fn observe(loss: Loss) -> (f64, f64) {
         const COUNT: usize = 300_000;
         let (mut random, mut losing) = (Random::new(11), Losing::default());
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_runs_are_what_was_asked_for() {
+    fn loss_has_the_requested_share_and_run_length() {
         assert_eq!(observe(Loss::None), (0.0, 0.0));
         let (share, run) = observe(Loss::Independent { probability: 0.02 });
         assert!((share - 0.02).abs() < 0.002 && run < 1.1, "{share} {run}");

@@ -1,11 +1,11 @@
 //! One direction of a link as a state machine: packets and time in, packets and deadlines out.
 //!
-//! It has no clock and no socket, so that a driver, a simulation and a test run the same code. In order:
+//! There is no clock and no socket, so that drivers, simulations and tests run the same code. In order:
 //!
-//! 1. [`loss`] takes packets out;
-//! 2. the line sends one after the other at its rate; what waits for it stands in a queue with a limit;
-//! 3. [`delay`] is how long each is then on its way; packets stay in order unless they are among those that overtake;
-//! 4. some arrive twice.
+//! 1. [`loss`] drops packets;
+//! 2. the line sends packets one after the other at its rate; waiting packets are in a queue with a limit;
+//! 3. [`delay`] delays each packet; packets stay in order, except those chosen for reordering;
+//! 4. some packets arrive twice.
 
 pub mod delay;
 pub mod loss;
@@ -19,26 +19,26 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// What one direction of a link does to packets.
+/// Properties of one direction of a link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conditions {
-    /// Bits per second, or as many as come.
+    /// Bits per second; `None` for unlimited.
     pub rate: Option<u64>,
-    /// Share of the rate that other traffic takes, 0 to 1.
+    /// Share of the rate used by other traffic, 0 to 1.
     pub busy: f64,
-    /// Bytes that each packet costs on the line beside itself: framing, gaps, a tunnel's headers.
+    /// Additional bytes per packet on the line: framing, gaps, tunnel headers.
     pub overhead: usize,
-    /// How long what waits for the line may take to send; what comes then is dropped, as a full router does.
+    /// Maximum queue, as the time that the line needs to send it. Packets beyond are dropped.
     pub queue: Duration,
-    /// How long a packet is on its way.
+    /// Delay.
     pub delay: Delay,
-    /// Which never arrive.
+    /// Loss.
     pub loss: Loss,
-    /// Probability that a packet overtakes those that are on their way: it skips the variation and their order.
+    /// Probability that a packet overtakes packets in flight: it skips the variation of the delay, and the order.
     pub reorder: f64,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
-    /// Time that each packet costs at the sender, one after the other: the encryption of a tunnel on a small machine.
+    /// Time per packet at the sender, one after the other: for example, encryption of a tunnel on a small machine.
     pub per_packet: Duration,
 }
 
@@ -59,13 +59,13 @@ impl Default for Conditions {
 }
 
 impl Conditions {
-    /// Bits per second that are left beside the other traffic.
+    /// Bits per second that remain beside other traffic.
     #[must_use]
     pub fn usable_rate(&self) -> Option<f64> {
         self.rate.map(|rate| rate as f64 * (1.0 - self.busy.clamp(0.0, 0.99)))
     }
 
-    /// Nanoseconds for which a packet of so many bytes keeps the line to itself.
+    /// Transmission time of a packet of this size, in nanoseconds.
     #[must_use]
     pub fn line_time(&self, bytes: usize) -> u64 {
         let bits = (bytes + self.overhead) as f64 * 8.0;
@@ -74,7 +74,7 @@ impl Conditions {
     }
 }
 
-/// What becomes of a packet.
+/// Result of sending a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives at this time.
@@ -85,26 +85,26 @@ pub enum Fate {
     Dropped,
 }
 
-/// What a direction has done so far.
+/// Counters of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counters {
-    /// Packets that came in.
+    /// Packets sent.
     pub packets: u64,
     /// Their bytes, without overhead.
     pub bytes: u64,
-    /// Bytes on the line: with overhead, without those that were dropped before it.
+    /// Bytes on the line: with overhead, without packets dropped before it.
     pub line_bytes: u64,
     /// Lost on the way.
     pub lost: u64,
     /// Dropped because the queue was full.
     pub dropped: u64,
-    /// Sent past others.
+    /// Reordered.
     pub reordered: u64,
     /// Delivered twice.
     pub duplicated: u64,
 }
 
-/// A packet on its way. Ordered by arrival, and by the order of sending where that is the same.
+/// A packet in flight. Ordered by arrival, then by the order of sending.
 #[derive(Debug)]
 struct Flying<T> {
     arrival: u64,
@@ -129,25 +129,24 @@ impl<T> Ord for Flying<T> {
     }
 }
 
-/// What happens to packets of one direction, without keeping them. Times are nanoseconds of one clock, whichever the
-/// driver uses.
+/// The fate of packets of one direction, without storing them. Times are nanoseconds of any one clock.
 #[derive(Debug)]
 pub struct Line {
     conditions: Conditions,
     random: Random,
     losing: Losing,
-    /// When the line has sent what it was given.
+    /// When the line has sent its queue.
     free: u64,
-    /// The latest arrival of a packet that keeps the order.
+    /// Latest arrival of a packet that is not reordered.
     last_arrival: u64,
-    /// What was drawn for the delay last, and until when it holds.
+    /// The current variation of the delay, and until when it is valid.
     delay: u64,
     delay_until: u64,
     counters: Counters,
 }
 
 impl Line {
-    /// A direction that is idle.
+    /// An idle direction.
     #[must_use]
     pub fn new(conditions: Conditions, seed: u64) -> Self {
         Self {
@@ -162,25 +161,25 @@ impl Line {
         }
     }
 
-    /// What it does.
+    /// Its properties.
     #[must_use]
     pub fn conditions(&self) -> &Conditions {
         &self.conditions
     }
 
-    /// What it has done.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// When there is room in the queue again; not after `now` if there is.
+    /// When the queue has space again; not after `now` if it has.
     #[must_use]
     pub fn room_at(&self, now: u64) -> u64 {
         self.free.saturating_sub(nanos(self.conditions.queue)).max(now)
     }
 
-    /// Takes a packet of so many bytes at the time `now`.
+    /// Sends a packet of this size at the time `now`.
     pub fn send(&mut self, now: u64, bytes: usize) -> Fate {
         self.counters.packets += 1;
         self.counters.bytes += bytes as u64;
@@ -188,7 +187,7 @@ impl Line {
             self.counters.dropped += 1;
             return Fate::Dropped;
         }
-        // A packet that is lost used the line first, one that does not fit into the queue did not.
+        // A lost packet has used the line; a dropped one has not.
         self.free = self.free.max(now).saturating_add(self.conditions.line_time(bytes));
         self.counters.line_bytes += (bytes + self.conditions.overhead) as u64;
         if self.losing.next(&self.conditions.loss, &mut self.random) {
@@ -203,9 +202,9 @@ impl Line {
         Fate::Arrives(self.last_arrival)
     }
 
-    /// The delay of a packet sent at `now`. What makes delays vary lasts for a while: packets that follow each other
-    /// within the standard deviation share it. With a delay of its own for each, the slowest of a dense stream would
-    /// hold up all others, and the link would be slower than its rate says.
+    /// The delay of a packet sent at `now`. The variation of the delay changes slowly: packets sent within one standard
+    /// deviation share it. With independent delays, the slowest packet of a dense stream would block all others, and
+    /// the link would be slower than its rate.
     fn delay_at(&mut self, now: u64) -> u64 {
         if now >= self.delay_until {
             self.delay = self.conditions.delay.draw(&mut self.random);
@@ -214,15 +213,15 @@ impl Line {
         self.delay
     }
 
-    /// Whether the packet that was just sent arrives twice.
+    /// Whether the last packet arrives twice.
     pub fn twice(&mut self) -> bool {
         let twice = self.random.chance(self.conditions.duplicate);
         self.counters.duplicated += u64::from(twice);
         twice
     }
 
-    /// How much later data arrives whose first packet was lost, if a protocol such as TCP sends it again: after two
-    /// round trips or 10 ms, whichever is longer (RFC 8985 §7.2), and if that is lost too, after 200 ms, 400 ms, …
+    /// Additional delay of data whose first packet was lost, with retransmission as in TCP: two round trips or 10 ms,
+    /// whichever is longer (RFC 8985 §7.2). If that is lost too, 200 ms, 400 ms, …
     pub fn retransmission(&mut self, round_trip: Duration) -> u64 {
         const REPEATS_MAX: u32 = 6;
         let mut late = nanos((2 * round_trip).max(Duration::from_millis(10)));
@@ -235,7 +234,7 @@ impl Line {
     }
 }
 
-/// One direction of a link with the packets that are on it.
+/// One direction of a link, with the packets in flight.
 #[derive(Debug)]
 pub struct Emulator<T> {
     line: Line,
@@ -244,25 +243,25 @@ pub struct Emulator<T> {
 }
 
 impl<T: Clone> Emulator<T> {
-    /// A direction that is idle.
+    /// An idle direction.
     #[must_use]
     pub fn new(conditions: Conditions, seed: u64) -> Self {
         Self { line: Line::new(conditions, seed), flying: BinaryHeap::new(), number: 0 }
     }
 
-    /// What it has done.
+    /// Its counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.line.counters()
     }
 
-    /// Packets on their way.
+    /// Number of packets in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flying.len()
     }
 
-    /// Takes a packet of so many bytes at the time `now`.
+    /// Sends a packet of this size at the time `now`.
     pub fn send(&mut self, now: u64, bytes: usize, item: T) -> Fate {
         let fate = self.line.send(now, bytes);
         if let Fate::Arrives(arrival) = fate {
@@ -294,7 +293,7 @@ impl<T: Clone> Emulator<T> {
     }
 }
 
-/// Whole nanoseconds.
+/// Converts to nanoseconds.
 pub fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,10 +1,10 @@
-//! Random numbers that a seed repeats exactly.
+//! Random numbers, reproducible by seed.
 
-/// A small generator (splitmix64): not for secrets, but the same everywhere for the same seed.
+/// A small generator (splitmix64): not for secrets, but with the same results for a seed on all platforms.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
-    /// The second of two normal numbers that are always made together.
+    /// The second of two normal numbers, which are computed together.
     spare: Option<f64>,
 }
 
@@ -24,17 +24,17 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// Evenly from 0 (included) to 1 (excluded).
+    /// Uniform from 0 (included) to 1 (excluded).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Whether something with this probability happens.
+    /// True with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }
 
-    /// From the standard normal distribution (Box and Muller).
+    /// Standard normal distribution (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -46,7 +46,7 @@ impl Random {
         radius * angle.cos()
     }
 
-    /// From the exponential distribution with mean 1.
+    /// Exponential distribution with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats() {
+    fn seeds_are_reproducible() {
         let (mut one, mut two, mut other) = (Random::new(7), Random::new(7), Random::new(8));
         for _ in 0..100 {
             let number = one.next_u64();

@@ -1,4 +1,4 @@
-//! The emulator in virtual time.
+//! Tests of the emulator in virtual time.
 
 use super::delay::{Delay, Jitter};
 use super::loss::Loss;
@@ -28,14 +28,14 @@ fn the_line_sends_one_after_the_other() {
     for item in 0..4 {
         assert_eq!(emulator.send(0, 1250, item), Fate::Arrives((6 + u64::from(item)) * MS));
     }
-    // The line was idle in between: no credit is saved up.
+    // The line was idle in between; credit does not accumulate.
     assert_eq!(emulator.send(20 * MS, 1250, 4), Fate::Arrives(26 * MS));
     let times: Vec<u64> = drain(&mut emulator).into_iter().map(|(at, _)| at / MS).collect();
     assert_eq!(times, [6, 7, 8, 9, 26]);
 }
 
 #[test]
-fn overhead_other_traffic_and_costs_per_packet_take_their_part() {
+fn overhead_other_traffic_and_costs_per_packet_count() {
     let conditions = Conditions { rate: Some(2_000_000), overhead: 8, ..Conditions::default() };
     assert_eq!(conditions.line_time(242), MS);
     let busy = Conditions { busy: 0.3, ..conditions.clone() };
@@ -49,7 +49,7 @@ fn a_full_queue_drops_and_recovers() {
     let conditions =
         Conditions { rate: Some(1_000_000), queue: Duration::from_millis(10), ..Conditions::default() };
     let mut emulator = Emulator::new(conditions, 1);
-    // 125 bytes take 1 ms: eleven fit (one on the line, ten milliseconds behind it).
+    // 125 bytes take 1 ms: eleven packets fit, one on the line and 10 ms in the queue.
     let fates: Vec<Fate> = (0..15).map(|item| emulator.send(0, 125, item)).collect();
     assert_eq!(fates.iter().filter(|fate| **fate == Fate::Dropped).count(), 4);
     assert_eq!(emulator.counters().dropped, 4);
@@ -80,8 +80,8 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
 }
 
 #[test]
-fn a_dense_stream_keeps_the_rate_whatever_the_delays_are() {
-    // Delays with a long tail, as of a mobile network: 1 250 bytes at 4 Mbit/s, one each 2.5 ms, for 10 s.
+fn dense_streams_keep_the_rate_with_any_delay() {
+    // Delays with a long tail, as in a mobile network: 1 250 bytes at 4 Mbit/s, one packet every 2.5 ms, for 10 s.
     let delay = Delay {
         base: Duration::from_millis(71),
         jitter: Jitter::LogNormal { mean: Duration::from_millis(57), std: Duration::from_millis(95) },
@@ -98,12 +98,12 @@ fn a_dense_stream_keeps_the_rate_whatever_the_delays_are() {
     let rate = arrived.len() as f64 * 1_250.0 * 8.0 / (span as f64 / 1e9);
     assert!((rate / 4e6 - 1.0).abs() < 0.1, "{rate}");
     let mean = arrived.iter().map(|(at, item)| *at as f64 - f64::from(*item) * 2.5e6).sum::<f64>() / 4e9;
-    // Keeping the order costs something, but not a multiple.
+    // Keeping the order increases the mean, but not by a multiple.
     assert!((128.0..300.0).contains(&mean), "{mean}");
 }
 
 #[test]
-fn a_retransmission_costs_round_trips_and_more_when_it_is_lost_too() {
+fn repeated_losses_increase_the_retransmission_delay() {
     let round_trip = Duration::from_millis(40);
     let mut line = Line::new(Conditions::default(), 1);
     assert_eq!(line.retransmission(round_trip), 80 * MS);
@@ -119,7 +119,7 @@ fn a_retransmission_costs_round_trips_and_more_when_it_is_lost_too() {
 }
 
 #[test]
-fn a_seed_repeats_everything() {
+fn runs_are_reproducible_by_seed() {
     let run = |seed| {
         let conditions = Conditions {
             rate: Some(5_000_000),
@@ -144,7 +144,8 @@ fn a_seed_repeats_everything() {
 }
 
 proptest! {
-    /// Whatever the conditions: nothing arrives before it was sent, nothing is made up, and every packet has one fate.
+    /// For any properties: packets do not arrive before they are sent, none are invented, and each has exactly one
+    /// fate.
     #[test]
     fn packets_are_conserved(
         rate in proptest::option::of(1_000u64..1_000_000_000),

@@ -1,4 +1,4 @@
-//! What a link is like: the named ones, and those that a user describes.
+//! Profiles of links: named ones, and those described by a user.
 
 mod named;
 mod parse;
@@ -13,30 +13,30 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A tunnel around the packets.
+/// A tunnel for the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Vpn {
-    /// Bytes that it adds to each packet.
+    /// Additional bytes per packet.
     pub overhead: usize,
-    /// Time that encryption and decryption of one packet take, one packet after the other.
+    /// Time for encrypting and decrypting a packet, one packet after the other.
     pub per_packet: Duration,
 }
 
 impl Vpn {
-    /// WireGuard over IPv4: 20 bytes IP, 8 UDP, 16 its own header, 16 authentication; what it carries is padded to
-    /// 16 bytes, on average by 8. Sealing and opening a packet takes a small controller some 20 µs.
+    /// WireGuard over IPv4: 20 bytes IP, 8 UDP, 16 header, 16 authentication, and 8 on average for padding to 16 bytes.
+    /// Encrypting and decrypting a packet takes about 20 µs on a small controller.
     pub const WIREGUARD: Self = Self { overhead: 68, per_packet: Duration::from_micros(20) };
 }
 
 /// A link between a client and a server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Profile {
-    /// How it was asked for.
+    /// The requested text.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description in one sentence.
     pub about: String,
-    /// Where its figures come from.
+    /// Source of its figures.
     pub source: String,
     /// Client to server.
     pub up: Conditions,
@@ -44,12 +44,12 @@ pub struct Profile {
     pub down: Conditions,
     /// Largest IP packet in bytes.
     pub mtu: u16,
-    /// The tunnel, whose costs are already part of both directions.
+    /// The tunnel; its costs are already included in both directions.
     pub vpn: Option<Vpn>,
 }
 
 impl Profile {
-    /// Mean round trip of a small packet in seconds, as the conditions say: both delays and both line times.
+    /// Mean round trip of a small packet in seconds: both delays and both transmission times.
     #[must_use]
     pub fn round_trip(&self, bytes: usize) -> f64 {
         let line = |conditions: &Conditions| conditions.line_time(bytes) as f64 / 1e9;
@@ -62,7 +62,7 @@ impl Profile {
         self.up.delay.std().hypot(self.down.delay.std())
     }
 
-    /// Probability that a packet or the answer to it is lost.
+    /// Probability that a packet or its answer is lost.
     #[must_use]
     pub fn round_trip_loss(&self) -> f64 {
         1.0 - (1.0 - self.up.loss.share()) * (1.0 - self.down.loss.share())
@@ -75,13 +75,13 @@ impl Profile {
             conditions.overhead += vpn.overhead;
             conditions.per_packet += vpn.per_packet;
         }
-        // What WireGuard itself takes: the packet inside has to fit into one outside.
+        // WireGuard's own value: the inner packet must fit into the outer one.
         self.mtu = self.mtu.saturating_sub(80);
         self.vpn = Some(vpn);
         self
     }
 
-    /// Whether the rate and the queue are all there is: what a token bucket of the kernel can do alone.
+    /// Whether only rate and queue are limited, which a token bucket of the kernel can emulate.
     #[must_use]
     pub fn is_rate_only(&self) -> bool {
         [&self.up, &self.down].into_iter().all(|it| {
@@ -102,7 +102,7 @@ impl FromStr for Profile {
     }
 }
 
-/// A rate as people write it.
+/// Formats a rate.
 #[must_use]
 pub fn rate_text(rate: Option<f64>) -> String {
     match rate {
@@ -113,7 +113,7 @@ pub fn rate_text(rate: Option<f64>) -> String {
     }
 }
 
-/// Three significant digits.
+/// Formats three significant digits.
 #[must_use]
 pub fn short(number: f64) -> String {
     let digits = match number.abs() {
@@ -126,7 +126,7 @@ pub fn short(number: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// One direction in a line.
+/// Formats one direction in one line.
 impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |span: Duration| short(span.as_secs_f64() * 1e3);

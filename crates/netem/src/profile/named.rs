@@ -1,4 +1,4 @@
-//! The named links. Their figures come from the published experiments where these have any.
+//! The named links. Their figures are from the published experiments where available.
 
 use super::Profile;
 use crate::emulator::Conditions;
@@ -24,7 +24,7 @@ const ETHERNET: usize = 38;
 /// Bytes of a PPP frame around an IP packet (RFC 1662): flag, address, control, protocol 2, check sequence 2, flag.
 const PPP: usize = 8;
 
-/// The link of this name; `ethernet-100` and `wifi-g` are short for two of them.
+/// The link of this name; `ethernet-100` and `wifi-g` are aliases.
 #[must_use]
 pub fn named(name: &str) -> Option<Profile> {
     let name = match name {
@@ -86,35 +86,35 @@ fn same(name: &str, about: &str, source: &str, conditions: Conditions) -> Profil
     }
 }
 
-/// Round trips of 262 ms on average, 135 ms standard deviation, 144 ms at least: `cgw-rtd`, row 3G-VPN A.
+/// Round trips with 262 ms mean, 135 ms standard deviation, 144 ms minimum: `cgw-rtd`, row 3G-VPN A.
 fn mobile(name: &str) -> Profile {
     let delay = Delay {
         base: Duration::from_millis(71),
         jitter: Jitter::LogNormal { mean: Duration::from_millis(57), std: Duration::from_millis(95) },
         repeats: None,
     };
-    // Mobile networks repeat below IP and buffer for long: they delay rather than lose.
+    // Mobile networks retransmit below IP and have large buffers: delay instead of loss.
     let conditions = Conditions { delay, queue: Duration::from_secs(2), ..Conditions::default() };
     Profile {
         up: Conditions { rate: Some(384_000), ..conditions.clone() },
         down: Conditions { rate: Some(3_600_000), ..conditions },
         ..same(
             name,
-            "mobile network of the third generation",
+            "third-generation mobile network (3G)",
             "delays from cgw-rtd, Table II, row 3G-VPN A; 384 kbit/s up and 3.6 Mbit/s down are usual for HSDPA",
             Conditions::default(),
         )
     }
 }
 
-/// A server far away: mean, standard deviation and minimum of the round trip in milliseconds.
+/// A remote server: mean, standard deviation and minimum of the round trip in milliseconds.
 fn wan(name: &str, place: &str, [mean, std, min]: [f64; 3]) -> Profile {
     let one_way = |milliseconds: f64| Duration::from_secs_f64(milliseconds / 2e3);
     let delay = Delay {
         base: one_way(min),
         jitter: Jitter::LogNormal {
             mean: one_way(mean - min),
-            // Two independent directions: their variances add up.
+            // The variances of two independent directions add up.
             std: Duration::from_secs_f64(std / 1e3 / 2f64.sqrt()),
         },
         repeats: None,

@@ -1,4 +1,4 @@
-//! How links are written: a name, a name with changes, or only properties.
+//! Parses links: a name, a name with changes, or only properties.
 
 use super::{NAMES, Profile, Vpn, named};
 use crate::emulator::Conditions;
@@ -6,32 +6,32 @@ use crate::emulator::delay::Jitter;
 use crate::emulator::loss::Loss;
 use std::time::Duration;
 
-/// The text describes no link.
+/// The text is not a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProfileError {
-    /// No such name.
+    /// Unknown name.
     #[error("there is no link {name:?}; there are {}, and rate=…,delay=…,jitter=…,loss=…", NAMES.join(", "))]
     Name {
-        /// What was written.
+        /// The name.
         name: String,
     },
-    /// No such property.
+    /// Unknown property.
     #[error(
-        "a link has no property {key:?}; it has rate, delay, jitter, distribution, loss, burst, reorder, duplicate, \
+        "unknown property {key:?}: a link has rate, delay, jitter, distribution, loss, burst, reorder, duplicate, \
          queue, busy, overhead, mtu and vpn, and rate, delay, jitter and loss also with up- or down- in front"
     )]
     Key {
-        /// What was written.
+        /// The property.
         key: String,
     },
-    /// A value that cannot be read.
+    /// Invalid value.
     #[error("{key}={value}: {expected}")]
     Value {
-        /// Of which property.
+        /// The property.
         key: String,
-        /// What was written.
+        /// The value.
         value: String,
-        /// What would be right.
+        /// The valid values.
         expected: &'static str,
     },
 }
@@ -41,7 +41,7 @@ const SPAN: &str = "write a time such as 20ms, 1.5s or 300us";
 const SHARE: &str = "write a share such as 0.5% (less than 100%)";
 const COUNT: &str = "write a whole number";
 
-/// Reads `NAME[+vpn][,key=value…]` or `key=value[,…]`.
+/// Parses `NAME[+vpn][,key=value…]` or `key=value[,…]`.
 pub(super) fn profile(text: &str) -> Result<Profile, ParseProfileError> {
     let mut parts = text.split(',').map(str::trim).peekable();
     let mut profile = Profile {
@@ -125,7 +125,7 @@ fn apply_jitter(
             Some(value) => Err(ParseProfileError::Value {
                 key: "distribution".to_owned(),
                 value,
-                expected: "say how large it is with jitter=…",
+                expected: "set its size with jitter=…",
             }),
             None => Ok(()),
         };
@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(profile.name, name);
             assert!(!profile.about.is_empty() && !profile.source.is_empty());
         }
-        // rocha-location, row MQTT QoS 0, in ms; 16 bytes at 50 Mbit/s add nothing that shows.
+        // rocha-location, row MQTT QoS 0, in ms; the transmission time of 16 bytes at 50 Mbit/s is negligible.
         for (name, mean, std) in [("wan-sao-paulo", 33.80, 1.82), ("wan-tokyo", 327.79, 7.79)] {
             let profile = parsed(name);
             assert!((profile.round_trip(16) * 1e3 - mean).abs() < 0.05, "{name}");
@@ -267,11 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (text, hint) in [
             ("4g", "wan-tokyo"),
             ("", "there is no link"),
-            ("speed=3", "no property"),
+            ("speed=3", "unknown property"),
             ("3g,loss", "such as"),
             ("rate=fast", "10mbit"),
             ("rate=-1mbit", "10mbit"),

@@ -1,48 +1,48 @@
-//! What the ends of a connection agree on, and the socket options.
+//! Negotiated properties of a connection, and socket options.
 
 use std::time::Duration;
 
-/// How the congestion window grows and shrinks.
+/// Congestion control algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Algorithm {
-    /// RFC 5681: half after a loss, one segment more per round trip.
+    /// RFC 5681: halves the window after a loss, and adds one segment per round trip.
     Reno,
     /// RFC 9438, the default of Linux, Windows and macOS.
     #[default]
     Cubic,
 }
 
-/// Settings of an end.
+/// Settings of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Most bytes of the stream in one segment.
+    /// Maximum payload of a segment in bytes.
     pub mss: usize,
-    /// Bytes that the socket holds until they are acknowledged; beyond, a write takes only a part.
+    /// Size of the send buffer in bytes, which holds data until it is acknowledged. Writes beyond it are partial.
     pub send_buffer: usize,
-    /// Bytes that the socket holds until they are read; beyond, the peer pauses.
+    /// Size of the receive buffer in bytes, which holds data until it is read. Beyond it, the peer pauses.
     pub receive_buffer: usize,
-    /// Congestion window at the start, in segments.
+    /// Initial congestion window, in segments.
     pub initial_window: u32,
-    /// How the congestion window grows and shrinks.
+    /// Congestion control algorithm.
     pub algorithm: Algorithm,
-    /// Waits with a small segment while another one is under way (Nagle; off is TCP_NODELAY).
+    /// Delays small segments while data is in flight (Nagle's algorithm; false is TCP_NODELAY).
     pub nagle: bool,
-    /// How long an acknowledgement waits for company; zero acknowledges every segment at once.
+    /// Maximum delay of an acknowledgement; zero acknowledges every segment at once.
     pub delayed_ack: Duration,
-    /// Least addition to the round trip in the retransmission timer (Linux: TCP_RTO_MIN).
+    /// Minimum addition to the round trip in the retransmission timer (Linux: TCP_RTO_MIN).
     pub rto_min: Duration,
-    /// Longest retransmission timer (Linux: TCP_RTO_MAX).
+    /// Maximum retransmission timeout (Linux: TCP_RTO_MAX).
     pub rto_max: Duration,
-    /// First retransmission timer of a handshake (Linux: TCP_TIMEOUT_INIT).
+    /// First retransmission timeout of a handshake (Linux: TCP_TIMEOUT_INIT).
     pub rto_initial: Duration,
-    /// Without an acknowledgement for so long the connection is given up.
+    /// The connection ends after this time without an acknowledgement.
     pub give_up: Duration,
-    /// Sends a probe before the retransmission timer runs out (RFC 8985 §7).
+    /// Sends a probe before the retransmission timer expires (RFC 8985 §7).
     pub tail_loss_probe: bool,
 }
 
 impl Config {
-    /// As on Linux with TCP_NODELAY, for packets of at most `mtu` bytes: timestamps take 12 bytes.
+    /// Settings of Linux with TCP_NODELAY, for packets of at most `mtu` bytes; timestamps take 12 bytes.
     #[must_use]
     pub const fn linux(mtu: u16) -> Self {
         let headers = Self::HEADERS as u16;

@@ -2,28 +2,28 @@
 
 use super::config::Algorithm;
 
-/// CUBIC's factor after a loss (RFC 9438 §4.6), as Linux rounds it.
+/// CUBIC's factor after a loss (RFC 9438 §4.6), rounded as in Linux.
 const BETA: f64 = 717.0 / 1024.0;
-/// CUBIC's speed, in segments per second³.
+/// CUBIC's scaling constant, in segments per second³.
 const C: f64 = 0.4;
-/// Reno-friendly growth of CUBIC (RFC 9438 §4.3): eighths of a window that are acknowledged for one segment more.
+/// Reno-friendly growth of CUBIC (RFC 9438 §4.3): acknowledged eighths of a window per additional segment.
 const FRIENDLY_EIGHTHS: u32 = 15;
-/// CUBIC looks at its curve again after this time, if the window is the same.
+/// Interval after which CUBIC recomputes its curve if the window has not changed.
 const UPDATE: u64 = 1_000_000_000 / 32;
-/// HyStart begins at this window.
+/// Minimum window for HyStart.
 const HYSTART_WINDOW: u32 = 16;
-/// Round trips that HyStart looks at in each round.
+/// Number of round trips that HyStart samples per round.
 const HYSTART_SAMPLES: u32 = 8;
 const MILLISECOND: u64 = 1_000_000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Congestion {
     algorithm: Algorithm,
-    /// In segments.
+    /// Congestion window in segments.
     window: u32,
     threshold: u32,
     initial: u32,
-    /// Acknowledged segments that have not yet made the window larger.
+    /// Acknowledged segments that have not increased the window yet.
     credit: u32,
     cubic: Cubic,
     hystart: HyStart,
@@ -35,7 +35,7 @@ struct Cubic {
     last_max: u32,
     origin: u32,
     k: f64,
-    /// The window that Reno would have.
+    /// The window of Reno.
     friendly: u32,
     acknowledged: u32,
     count: u32,
@@ -83,12 +83,12 @@ impl Congestion {
         self.window < self.threshold
     }
 
-    /// Whether a sender with so many segments under way is held back by the window.
+    /// Whether the window limits a sender with this many segments in flight.
     pub(super) fn is_limiting(&self, in_flight: u32) -> bool {
         in_flight >= self.window || (self.in_slow_start() && self.window < 2 * in_flight)
     }
 
-    /// So many segments were acknowledged while the window was the limit.
+    /// Called when segments were acknowledged while the window was the limit.
     pub(super) fn acknowledged(&mut self, segments: u32, now: u64, min_round_trip: u64) {
         let mut rest = segments;
         if self.in_slow_start() {
@@ -113,7 +113,7 @@ impl Congestion {
         self.window = self.window.saturating_add(grown);
     }
 
-    /// A segment was lost: sets the threshold and says what it is.
+    /// A segment was lost: sets the threshold and returns it.
     pub(super) fn lost(&mut self) -> u32 {
         let window = f64::from(self.window);
         let next = match self.algorithm {
@@ -128,7 +128,7 @@ impl Congestion {
         self.threshold
     }
 
-    /// Nothing was sent for so many retransmission timers (RFC 2861).
+    /// Called after an idle time of this many retransmission timeouts (RFC 2861).
     pub(super) fn idle(&mut self, timers: u32) {
         let restart = self.initial.min(self.window);
         self.threshold = self.threshold.max(self.window / 4 * 3);
@@ -136,8 +136,8 @@ impl Congestion {
         self.cubic.epoch = None;
     }
 
-    /// HyStart (RFC 9406 in the form that Linux has): leaves slow start when round trips grow, or when the acknowledgements of
-    /// one round take as long as the path.
+    /// HyStart (RFC 9406, as implemented in Linux): leaves slow start when round trips grow, or when the
+    /// acknowledgements of one round take as long as the path.
     pub(super) fn observe(&mut self, round_trip: u64, min: u64, acknowledged: u64, sent: u64, now: u64) {
         if self.algorithm != Algorithm::Cubic || !self.in_slow_start() {
             return;
@@ -166,8 +166,8 @@ impl Congestion {
 }
 
 impl Cubic {
-    /// Acknowledged segments for which the window grows by one. In whole segments, as Linux computes: at windows of a few
-    /// segments that is slower than the formulas of the RFC.
+    /// Number of acknowledged segments per increase of the window by one. In whole segments, as in Linux; for windows
+    /// of a few segments this is slower than the formulas of the RFC.
     fn segments_for_one(&mut self, window: u32, acknowledged: u32, now: u64, min_round_trip: u64) -> u32 {
         self.acknowledged += acknowledged;
         let is_known = self.epoch.is_some();

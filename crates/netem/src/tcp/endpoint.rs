@@ -1,4 +1,4 @@
-//! One end of a connection: handshake, both halves, closing.
+//! One endpoint of a connection: handshake, both directions, closing.
 
 use super::Segment;
 use super::config::Config;
@@ -7,18 +7,18 @@ use super::sender::Sender;
 use crate::emulator::nanos;
 use std::collections::VecDeque;
 
-/// What an end reports to its application.
+/// Events for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is over.
+    /// The handshake is complete.
     Connected,
     /// Bytes have arrived in order.
     Readable,
-    /// A writer that did not fit has room again.
+    /// A writer whose data did not fit can write again.
     Writable,
     /// The peer has reset the connection, or refused it.
     Reset,
-    /// The peer did not answer for too long.
+    /// The peer has not answered for too long.
     TimedOut,
 }
 
@@ -30,17 +30,17 @@ enum State {
     Over,
 }
 
-/// Repetitions of a SYN double the wait.
+/// Number of SYN retransmissions; each doubles the timeout.
 #[derive(Debug, Clone, Copy)]
 struct Handshake {
     first_sent: u64,
     sent_at: u64,
     times: u32,
-    /// A SYN, or a SYN with an acknowledgement, is to be sent.
+    /// A SYN, or a SYN with an acknowledgement, must be sent.
     is_due: bool,
 }
 
-/// One end of a connection.
+/// One endpoint of a connection.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     config: Config,
@@ -59,7 +59,7 @@ impl Endpoint {
         Self::new(config, State::SynSent, now)
     }
 
-    /// Takes a connection that a peer opens with `syn`.
+    /// Accepts a connection that a peer opens with `syn`.
     #[must_use]
     pub fn accept(config: Config, syn: &Segment, now: u64) -> Self {
         let mut endpoint = Self::new(config, State::SynReceived, now);
@@ -81,58 +81,58 @@ impl Endpoint {
 
     // ---- the application
 
-    /// Writes; says how many bytes fit into the send buffer. [`Event::Writable`] follows if not all did.
+    /// Writes. Returns the number of bytes that fit into the send buffer; [`Event::Writable`] follows if some did not.
     pub fn write(&mut self, bytes: usize) -> usize {
         if self.state == State::Over { 0 } else { self.sender.write(bytes, &self.config) }
     }
 
-    /// Bytes that can be read.
+    /// Number of readable bytes.
     #[must_use]
     pub fn readable(&self) -> usize {
         self.receiver.readable()
     }
 
-    /// Takes bytes that have arrived.
+    /// Reads bytes that have arrived.
     pub fn read(&mut self, bytes: usize) {
         self.receiver.read(bytes, &self.config);
     }
 
-    /// Bytes of the peer's stream that have arrived in order.
+    /// Number of bytes of the peer's stream that have arrived in order.
     #[must_use]
     pub fn arrived(&self) -> u64 {
         self.receiver.arrived()
     }
 
-    /// Bytes of the own stream that the peer has.
+    /// Number of bytes of the own stream that the peer has acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
         self.sender.una
     }
 
-    /// Whether the peer has ended its stream and all of it was read.
+    /// Whether the peer has closed its stream and all of it was read.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.receiver.is_finished()
     }
 
-    /// Whether the peer has everything that was written, and the end of the stream if it was closed.
+    /// Whether the peer has acknowledged all written data, and the end of the stream if it was closed.
     #[must_use]
     pub fn is_delivered(&self) -> bool {
         self.sender.is_done()
     }
 
-    /// Whether the connection has ended: nothing is sent any more.
+    /// Whether the connection has ended; nothing is sent any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state == State::Over
     }
 
-    /// Ends the own stream behind what was written.
+    /// Closes the own stream after the written data.
     pub fn close(&mut self) {
         self.sender.finish();
     }
 
-    /// Ends the connection at once; the peer is told with one segment.
+    /// Aborts the connection; one segment informs the peer.
     pub fn abort(&mut self) {
         if self.state != State::Over {
             self.state = State::Over;
@@ -140,14 +140,14 @@ impl Endpoint {
         }
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
     // ---- figures
 
-    /// Segments that were sent again, with those of the handshake.
+    /// Number of retransmitted segments, including the handshake.
     #[must_use]
     pub fn repetitions(&self) -> u64 {
         self.sender.repetitions + u64::from(self.handshake.times.saturating_sub(1))
@@ -167,7 +167,7 @@ impl Endpoint {
 
     // ---- the network
 
-    /// A segment arrives.
+    /// Processes a received segment.
     pub fn receive(&mut self, segment: &Segment, now: u64) {
         if self.state == State::Over {
             return;
@@ -196,7 +196,7 @@ impl Endpoint {
             self.events.push_back(Event::Writable);
         }
         let before = self.receiver.arrived();
-        // A question whether the window has opened.
+        // A window probe.
         self.receiver.ack_now |= segment.is_pure_ack() && segment.push;
         self.receiver.receive(segment, &self.config, now);
         if self.receiver.arrived() > before {
@@ -216,7 +216,7 @@ impl Endpoint {
         }
     }
 
-    /// The next segment to put on the wire.
+    /// The next segment to send.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Segment> {
         if core::mem::take(&mut self.resets) {
             return Some(Segment { rst: true, ack: true, sequence: self.sender.next, ..Segment::default() });
@@ -252,7 +252,7 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// When to call [`Endpoint::handle_timeout`] at the latest.
+    /// The time at which to call [`Endpoint::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         match self.state {
@@ -268,7 +268,7 @@ impl Endpoint {
         }
     }
 
-    /// A deadline has come. Segments may have to be sent.
+    /// Handles an expired deadline. Segments may have to be sent afterwards.
     pub fn handle_timeout(&mut self, now: u64) {
         if self.poll_timeout().is_none_or(|at| at > now) {
             return;

@@ -1,4 +1,5 @@
-//! A connection alone on a link: how long a transfer takes. For predictions and for comparison with an operating system.
+//! A single connection on a link: the duration of a transfer. For predictions, and for comparison with an operating
+//! system.
 
 use super::Segment;
 use super::config::Config;
@@ -8,55 +9,55 @@ use crate::emulator::{Counters, Fate, Line};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is transferred: the client sends a request, the server answers, and so on.
+/// The transferred data: the client sends a request, the server responds, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
     /// Bytes of a request, at least 1.
     pub request: usize,
     /// Bytes of a response, at least 1.
     pub response: usize,
-    /// How many, one after the other.
+    /// Number of requests, one after the other.
     pub count: usize,
 }
 
-/// How it went. Times are nanoseconds.
+/// Results. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Exchanged {
     /// From the SYN until the client can write.
     pub connected: u64,
     /// From the first byte of the first request to the last byte of the last response.
     pub took: u64,
-    /// Each request and its response.
+    /// Duration of each request with its response.
     pub each: Vec<u64>,
-    /// What the two directions carried, client to server first.
+    /// Counters of the two directions, client to server first.
     pub lines: [Counters; 2],
-    /// Segments sent again by client and server.
+    /// Retransmitted segments of client and server.
     pub repetitions: [u64; 2],
-    /// Segments simulated.
+    /// Number of simulated segments.
     pub segments: u64,
 }
 
-/// The exchange has no end.
+/// Why an exchange fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExchangeError {
-    /// No request, or nothing in it.
+    /// There is no request, or an empty one.
     #[error("an exchange needs at least one request, with at least one byte in request and response")]
     Empty,
-    /// A peer did not answer for too long, or the time was over.
+    /// A peer did not answer for too long, or the time limit was reached.
     #[error(
-        "the connection did not come to an end within {0} s of virtual time: check rate, loss and delay of the link"
+        "the exchange did not finish within {0} s of virtual time: check rate, loss and delay of the link"
     )]
     Unfinished(u64),
 }
 
-/// The longest that is simulated.
+/// Maximum simulated time.
 const LONGEST: u64 = 24 * 3600 * 1_000_000_000;
 
 struct Pair<'a> {
     ends: [Option<Endpoint>; 2],
     lines: [Line; 2],
     flying: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    /// What flies, by number.
+    /// Segments in flight, by number.
     segments: Vec<Option<Segment>>,
     spare: Vec<usize>,
     sequence: u64,
@@ -68,7 +69,7 @@ struct Pair<'a> {
 /// Sends requests and responses over a link.
 ///
 /// # Errors
-/// Nothing is to be sent, or the link lets nothing through.
+/// There is nothing to send, or the link loses everything.
 pub fn exchange(
     link: &Profile,
     config: &Config,
@@ -90,7 +91,7 @@ pub fn exchange(
         config,
     };
     let mut exchanged = Exchanged::default();
-    // Bytes that are still to be written, and that are still to be read in this message.
+    // Bytes of the current message that are still to be written and to be read.
     let mut unwritten = [0usize; 2];
     let mut unread = [what.response, what.request];
     let mut began = None;
@@ -145,7 +146,7 @@ pub fn exchange(
 }
 
 impl Pair<'_> {
-    /// Puts what an end has to say on its line.
+    /// Puts the segments of an endpoint on its line.
     fn transmit(&mut self, side: usize) {
         let Some(end) = &mut self.ends[side] else { return };
         while let Some(segment) = end.poll_transmit(self.now) {
@@ -167,7 +168,7 @@ impl Pair<'_> {
         }
     }
 
-    /// The next segment arrives, or a timer runs out.
+    /// Processes the next arrival or timeout.
     fn step(&mut self) -> bool {
         let timer = |end: &Option<Endpoint>| end.as_ref().and_then(Endpoint::poll_timeout);
         let timers = [timer(&self.ends[0]), timer(&self.ends[1])].into_iter().flatten().min();
@@ -185,7 +186,7 @@ impl Pair<'_> {
                 Some(end) => end.receive(&segment, self.now),
                 none => *none = segment.syn.then(|| Endpoint::accept(*self.config, &segment, self.now)),
             }
-            // Before the application wakes up, as an operating system does.
+            // Before the application wakes up, as in an operating system.
             self.transmit(to);
         } else {
             for end in self.ends.iter_mut().flatten() {

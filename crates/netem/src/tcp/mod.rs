@@ -1,19 +1,20 @@
 //! TCP as a pure state machine: segments and time in, segments and deadlines out.
 //!
-//! An [`Endpoint`] is one end of a connection. It knows how many bytes there are and which have arrived, not what they say:
-//! whoever drives it keeps the bytes. Times are nanoseconds of one clock. Sequence numbers count the bytes of the stream from
-//! zero and never wrap; the end of the stream takes one number, the SYN none.
+//! An [`Endpoint`] is one end of a connection. It tracks the number of bytes and which of them have arrived, not their
+//! content, which the caller stores. Times are nanoseconds of one clock. Sequence numbers count the bytes of the stream
+//! from zero and never wrap; the end of the stream takes one number, the SYN none.
 //!
 //! # What is modelled
-//! Three-way handshake with repetition; segmentation; receive window with persist timer and silly window avoidance (RFC 9293);
-//! initial window of ten segments (RFC 6928), slow start with HyStart, congestion avoidance by Reno (RFC 5681) or CUBIC
-//! (RFC 9438); selective acknowledgements (RFC 2018), loss detection by time (RACK, RFC 8985) with tail loss probes,
-//! proportional rate reduction (RFC 6937); the retransmission timer (RFC 6298) with the bounds of Linux; delayed acknowledgements
-//! with the quick phase and the interactive mode of Linux; Nagle's algorithm where it is on; the window after idle time
-//! (RFC 2861); orderly and hard closing; a connection that gets no answer is given up.
+//! Three-way handshake with retransmission; segmentation; receive window with persist timer and silly window avoidance
+//! (RFC 9293); initial window of ten segments (RFC 6928), slow start with HyStart, congestion avoidance by Reno (RFC
+//! 5681) or CUBIC (RFC 9438); selective acknowledgements (RFC 2018), time-based loss detection (RACK, RFC 8985) with
+//! tail loss probes, proportional rate reduction (RFC 6937); the retransmission timer (RFC 6298) with the limits of
+//! Linux; delayed acknowledgements with the quick phase and the interactive mode of Linux; Nagle's algorithm if
+//! enabled; the window after idle time (RFC 2861); orderly and abortive closing; a timeout for connections without
+//! answers.
 //!
-//! # What is not
-//! Undoing a reduction after a spurious retransmission (Eifel, F-RTO, DSACK), pacing, ECN, buffers that tune themselves,
+//! # What is not modelled
+//! Undoing a reduction after a spurious retransmission (Eifel, F-RTO, DSACK), pacing, ECN, automatic buffer tuning,
 //! TIME-WAIT, keep-alive probes, urgent data, wrapping sequence numbers, offloads of network cards.
 
 mod config;
@@ -28,7 +29,7 @@ pub use config::{Algorithm, Config};
 pub use endpoint::{Endpoint, Event};
 pub use exchange::{Exchange, ExchangeError, Exchanged, exchange};
 
-/// Blocks of selective acknowledgement in a segment with timestamps.
+/// Maximum number of selective acknowledgement blocks in a segment with timestamps.
 pub const SACK_MAX: usize = 3;
 
 /// A segment on the wire.
@@ -38,11 +39,11 @@ pub struct Segment {
     pub syn: bool,
     /// Carries an acknowledgement.
     pub ack: bool,
-    /// The stream ends behind this segment.
+    /// The stream ends after this segment.
     pub fin: bool,
-    /// The connection is over.
+    /// The connection is aborted.
     pub rst: bool,
-    /// The sender had nothing more to send when it made this. Without data: a question whether the window has opened.
+    /// The sender had nothing more to send. Without data: a window probe.
     pub push: bool,
     /// Offset of the first byte in the sender's stream.
     pub sequence: u64,
@@ -52,7 +53,7 @@ pub struct Segment {
     pub acknowledged: u64,
     /// Bytes before this offset fit into the receive buffer.
     pub window_end: u64,
-    /// Ranges behind a gap that have arrived.
+    /// Received ranges beyond a gap.
     pub sack: [Option<(u64, u64)>; SACK_MAX],
 }
 
@@ -61,18 +62,18 @@ impl Segment {
     #[must_use]
     pub fn packet_len(&self, headers: usize) -> usize {
         let blocks = self.sack.iter().flatten().count();
-        // Kind, length and two bytes that align (RFC 2018 §3); MSS, window scale and SACK-permitted in a SYN.
+        // Kind, length and two bytes of padding (RFC 2018 §3); MSS, window scale and SACK-permitted in a SYN.
         let options = if blocks > 0 { 4 + 8 * blocks } else { 8 * usize::from(self.syn) };
         headers + options + self.len
     }
 
-    /// The offset behind the segment, with the end of the stream.
+    /// The offset after the segment, including the end of the stream.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.sequence + self.len as u64 + u64::from(self.fin)
     }
 
-    /// Whether it says nothing but what has arrived.
+    /// Whether it only acknowledges data.
     #[must_use]
     pub fn is_pure_ack(&self) -> bool {
         self.len == 0 && !self.syn && !self.fin && !self.rst

@@ -1,32 +1,33 @@
-//! The receiving half: what has arrived, and when to say so.
+//! The receiving half: received data, and when to acknowledge it.
 
 use super::config::Config;
 use super::{SACK_MAX, Segment};
 use crate::emulator::nanos;
 use std::collections::BTreeMap;
 
-/// Segments that are acknowledged at once at the start (Linux: TCP_MAX_QUICKACKS).
+/// Number of segments that are acknowledged at once at the start (Linux: TCP_MAX_QUICKACKS).
 const QUICK: u32 = 16;
-/// Most separate ranges kept behind gaps. A window of small segments that all arrive alternately has no more.
+/// Maximum number of separate ranges beyond gaps. A window of small segments of which every second one arrives has no
+/// more.
 const RANGES_MAX: usize = 4096;
 
 #[derive(Debug, Clone)]
 pub(super) struct Receiver {
-    /// Everything before this has arrived, with the end of the stream.
+    /// Everything before this offset has arrived, including the end of the stream.
     next: u64,
-    /// Where the stream ends, if that is known.
+    /// The end of the stream, if known.
     end: Option<u64>,
-    /// Read by the application.
+    /// Offset up to which the application has read.
     read: u64,
-    /// Ranges behind a gap.
+    /// Received ranges beyond a gap.
     ahead: BTreeMap<u64, u64>,
-    /// Ranges that changed last, newest first: the order of blocks (RFC 2018 §4).
+    /// Recently changed ranges, newest first: the order of SACK blocks (RFC 2018 §4).
     recent: [Option<u64>; SACK_MAX],
-    /// What was said last.
+    /// Last acknowledged offset.
     said: u64,
     window_end: u64,
     quick: u32,
-    /// Answers go out within the time of a delayed acknowledgement.
+    /// Whether answers are sent within the time of a delayed acknowledgement.
     is_interactive: bool,
     last_data: Option<u64>,
     pushed: bool,
@@ -53,7 +54,7 @@ impl Receiver {
         }
     }
 
-    /// Bytes that have arrived in order.
+    /// Number of bytes that have arrived in order.
     pub(super) fn arrived(&self) -> u64 {
         match self.end {
             Some(end) if self.next > end => end,
@@ -70,7 +71,7 @@ impl Receiver {
         self.end.is_some_and(|end| self.next > end && self.read == end)
     }
 
-    /// A segment with data or the end of the stream.
+    /// Processes a segment with data or the end of the stream.
     pub(super) fn receive(&mut self, segment: &Segment, config: &Config, now: u64) {
         if segment.end() == segment.sequence {
             return;
@@ -80,11 +81,11 @@ impl Receiver {
         }
         self.last_data = Some(now);
         self.pushed |= segment.push || segment.len < config.mss;
-        // What lies beyond the window was never offered.
+        // Ignore data beyond the offered window.
         let limit = self.window_end + u64::from(segment.fin);
         let (from, to) = (segment.sequence.max(self.next), segment.end().min(limit));
         if to <= self.next {
-            // A repetition: its sender must learn that it has arrived.
+            // A retransmission: acknowledge it at once.
             self.ack_now = true;
             return;
         }
@@ -110,7 +111,7 @@ impl Receiver {
         }
     }
 
-    /// Keeps a range behind a gap.
+    /// Stores a range beyond a gap.
     fn keep(&mut self, from: u64, to: u64) {
         let (mut from, mut to) = (from, to);
         while let Some((&start, &end)) = self.ahead.range(..=to).next_back() {
@@ -129,14 +130,14 @@ impl Receiver {
         }
     }
 
-    /// The application takes bytes.
+    /// The application reads bytes.
     pub(super) fn read(&mut self, bytes: usize, config: &Config) {
         self.read += bytes.min(self.readable()) as u64;
         let is_drained = self.readable() == 0;
         if self.ack_at.is_some() && is_drained && self.pushed && !self.is_interactive {
             self.ack_now = true;
         }
-        // Receivers do not announce every byte (RFC 9293 §3.8.6.2.2).
+        // Small window updates are not announced (RFC 9293 §3.8.6.2.2).
         if (self.offer(config) - self.window_end) * 2 >= config.receive_buffer as u64 {
             self.ack_now = true;
         }
@@ -146,10 +147,10 @@ impl Receiver {
         (self.read + config.receive_buffer as u64).max(self.window_end)
     }
 
-    /// What every segment says; from now on it has been said.
+    /// Writes the acknowledgement fields of a segment.
     pub(super) fn say(&mut self, config: &Config, segment: &mut Segment) {
         let offer = self.offer(config);
-        // A window that opens by less than a segment would make the peer send small ones.
+        // Opening the window by less than a segment would cause small segments.
         if offer - self.window_end >= (config.mss as u64).min(config.receive_buffer as u64 / 2) {
             self.window_end = offer;
         }
@@ -166,7 +167,7 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
     }
 
-    /// Data goes out.
+    /// Called when data is sent.
     pub(super) fn sends(&mut self, config: &Config, now: u64) {
         if self.last_data.is_some_and(|at| now - at < nanos(config.delayed_ack)) {
             self.is_interactive = true;

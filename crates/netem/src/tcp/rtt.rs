@@ -1,9 +1,9 @@
-//! The round trip and the retransmission timer (RFC 6298).
+//! Round-trip estimation and the retransmission timer (RFC 6298).
 
 use super::config::Config;
 use crate::emulator::nanos;
 
-/// Round trips seen, and the wait that follows from them.
+/// Observed round trips and the resulting timeout.
 #[derive(Debug, Clone)]
 pub(super) struct RoundTrip {
     smoothed: Option<u64>,
@@ -17,7 +17,7 @@ impl RoundTrip {
         Self { smoothed: None, variation: 0, min: u64::MAX, backoff: 0 }
     }
 
-    /// A round trip of a segment that was sent once.
+    /// Records the round trip of a segment that was sent once.
     pub(super) fn sample(&mut self, nanos: u64) {
         self.min = self.min.min(nanos);
         match self.smoothed {
@@ -36,26 +36,26 @@ impl RoundTrip {
         self.smoothed
     }
 
-    /// The smallest; zero before the first.
+    /// Minimum round trip; zero before the first sample.
     pub(super) fn min(&self) -> u64 {
         if self.smoothed.is_some() { self.min } else { 0 }
     }
 
-    /// The timer ran out: the next one takes twice as long.
+    /// The timer expired: doubles the timeout.
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// Something was acknowledged.
+    /// Data was acknowledged: resets the backoff.
     pub(super) fn progress(&mut self) {
         self.backoff = 0;
     }
 
-    /// How long to wait for an acknowledgement.
+    /// The current retransmission timeout.
     pub(super) fn timeout(&self, config: &Config) -> u64 {
         let first = match self.smoothed {
             None => nanos(config.rto_initial),
-            // The minimum is that of the variation, as in Linux.
+            // The minimum applies to the variation, as in Linux.
             Some(smoothed) => smoothed.saturating_add((4 * self.variation).max(nanos(config.rto_min))),
         };
         first.saturating_mul(1 << self.backoff).min(nanos(config.rto_max))

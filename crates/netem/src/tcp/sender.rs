@@ -1,4 +1,4 @@
-//! The sending half: what is under way, what was lost, and what may be sent.
+//! The sending half: segments in flight, lost segments, and what may be sent.
 
 use super::config::Config;
 use super::congestion::Congestion;
@@ -7,16 +7,16 @@ use super::{SACK_MAX, Segment};
 use crate::emulator::nanos;
 use std::collections::VecDeque;
 
-/// Selective acknowledgements behind a segment after which it counts as lost without waiting for others (RFC 5681).
+/// Number of selectively acknowledged later segments after which a segment counts as lost (RFC 5681).
 const DUPLICATES: u32 = 3;
-/// Least time to a tail loss probe (Linux: TCP_TIMEOUT_MIN).
+/// Minimum time until a tail loss probe (Linux: TCP_TIMEOUT_MIN).
 const PROBE_MIN: u64 = 2_000_000;
 
-/// A segment that was sent and is not acknowledged.
+/// A segment that was sent but not acknowledged.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     start: u64,
-    /// With the end of the stream.
+    /// Including the end of the stream.
     end: u64,
     fin: bool,
     sent_at: u64,
@@ -27,11 +27,11 @@ struct Sent {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is being repaired.
+    /// No loss to repair.
     Open,
     /// Fast recovery: until this offset is acknowledged.
     Recovery { until: u64 },
-    /// After the retransmission timer: until this offset is acknowledged.
+    /// After a retransmission timeout: until this offset is acknowledged.
     Loss { until: u64 },
 }
 
@@ -45,7 +45,7 @@ struct Reduction {
 
 #[derive(Debug, Clone)]
 pub(super) struct Sender {
-    /// Oldest byte that is not acknowledged.
+    /// Oldest unacknowledged byte.
     pub(super) una: u64,
     pub(super) next: u64,
     written: u64,
@@ -58,23 +58,23 @@ pub(super) struct Sender {
     pub(super) round_trip: RoundTrip,
     phase: Phase,
     reduction: Reduction,
-    /// When the segment was sent that was delivered last, and its round trip (RFC 8985).
+    /// Send time of the most recently delivered segment, and its round trip (RFC 8985).
     rack: Option<(u64, u64, u64)>,
-    /// One segment may go whatever the window says.
+    /// One segment may be sent regardless of the windows.
     forced: bool,
     wants_room: bool,
     last_sent: u64,
-    /// Since when the oldest byte waits.
+    /// Since when the oldest byte has been waiting.
     waits_since: Option<u64>,
     timer: Option<u64>,
-    /// The timer is that of a tail loss probe.
+    /// The timer belongs to a tail loss probe.
     is_probe: bool,
     has_probed: bool,
-    /// A tail loss probe repeated the last segment: its end, and when.
+    /// A tail loss probe retransmitted the last segment: its end, and the time.
     probed: Option<(u64, u64)>,
     reorder_at: Option<u64>,
     persist: u32,
-    /// The window is shut: ask how it is.
+    /// The window is closed: send a window probe.
     asks: bool,
     pub(super) repetitions: u64,
 }
@@ -114,12 +114,12 @@ impl Sender {
         self.congestion.window()
     }
 
-    /// Bytes that are written and not acknowledged.
+    /// Number of bytes written but not acknowledged.
     pub(super) fn unacknowledged(&self) -> u64 {
         self.written.saturating_sub(self.una)
     }
 
-    /// Whether everything has arrived, with the end of the stream if there is one.
+    /// Whether everything is acknowledged, including the end of the stream if there is one.
     pub(super) fn is_done(&self) -> bool {
         self.una >= self.written + u64::from(self.is_finishing)
     }
@@ -128,7 +128,7 @@ impl Sender {
         self.window_end = self.window_end.max(end);
     }
 
-    /// The application writes; says how many bytes fit.
+    /// The application writes. Returns the number of bytes that fit.
     pub(super) fn write(&mut self, bytes: usize, config: &Config) -> usize {
         if self.is_finishing {
             return 0;
@@ -140,7 +140,7 @@ impl Sender {
         taken
     }
 
-    /// The application writes no more.
+    /// The application closes the stream.
     pub(super) fn finish(&mut self) {
         self.is_finishing = true;
         self.wants_room = false;
@@ -152,7 +152,7 @@ impl Sender {
 
     // ---- acknowledgements
 
-    /// The peer says what has arrived. Says whether a writer that waits for room has it now.
+    /// Processes an acknowledgement. Returns whether a waiting writer can write again.
     pub(super) fn acknowledge(&mut self, segment: &Segment, config: &Config, now: u64) -> bool {
         self.set_window_end(segment.window_end);
         let has_window = self.window_end > self.next;
@@ -179,7 +179,7 @@ impl Sender {
             if !one.is_sacked {
                 delivered += 1;
                 later(&mut newest, one);
-                // The first: a delayed acknowledgement counts from the segment that it was delayed for.
+                // The first segment: a delayed acknowledgement counts from the segment that it was delayed for.
                 if one.times == 1 {
                     sample.get_or_insert(now - one.sent_at);
                 }
@@ -218,7 +218,7 @@ impl Sender {
         if bytes > 0 || newly_sacked > 0 {
             self.arm(config, now);
         }
-        // As Linux does: a wake-up for a few bytes is not worth it.
+        // As in Linux, a few free bytes are not worth a wake-up.
         let room = (config.send_buffer as u64).saturating_sub(self.unacknowledged());
         let has_room = self.wants_room && room * 3 >= config.send_buffer as u64;
         self.wants_room &= !has_room;
@@ -253,10 +253,10 @@ impl Sender {
         count
     }
 
-    /// The latest segment of which we know that it has arrived.
+    /// Records the most recently sent segment that is known to have arrived.
     fn remember(&mut self, one: Sent, now: u64) {
         let round_trip = now - one.sent_at;
-        // What arrives sooner than any round trip was the original of a repetition.
+        // An acknowledgement faster than any round trip belongs to the original, not to the retransmission.
         if one.times > 1 && round_trip < self.round_trip.min() {
             return;
         }
@@ -265,7 +265,7 @@ impl Sender {
         }
     }
 
-    /// What was sent before something that has arrived, and should have arrived by now, is lost.
+    /// Segments are lost if they were sent before a delivered one and should have arrived by now.
     fn detect(&mut self, now: u64) {
         self.reorder_at = None;
         let Some((rack_sent, rack_end, rack_round_trip)) = self.rack else { return };
@@ -278,7 +278,7 @@ impl Sender {
         let mut next: Option<u64> = None;
         for one in self.sent.iter_mut().filter(|one| !one.is_sacked && !one.is_lost) {
             if (one.sent_at, one.end) >= (rack_sent, rack_end) {
-                // Those that were sent once come in the order of sending.
+                // Segments sent once are in the order of sending.
                 if one.times == 1 {
                     break;
                 }
@@ -340,10 +340,10 @@ impl Sender {
 
     // ---- sending
 
-    /// The next segment that may go.
+    /// The next segment that may be sent.
     pub(super) fn transmit(&mut self, config: &Config, now: u64) -> Option<Segment> {
         if core::mem::take(&mut self.asks) {
-            // A byte that was acknowledged long ago: its receiver answers with what it has.
+            // An old byte as a window probe; its receiver answers with an acknowledgement.
             return Some(Segment { sequence: self.una, push: true, ..Segment::default() });
         }
         let is_free = self.in_flight() < self.congestion.window() || self.forced;
@@ -388,7 +388,7 @@ impl Sender {
         let unsent = self.written.saturating_sub(self.next);
         if unsent == 0 {
             let ends = self.is_finishing && self.next == self.written;
-            // The end goes whatever the windows say.
+            // The end of the stream is sent regardless of the windows.
             return ends.then(|| self.send_new(0, true, config, now));
         }
         let room = self.window_end.saturating_sub(self.next);
@@ -397,7 +397,8 @@ impl Sender {
             self.arm(config, now);
         }
         let is_small = len < config.mss as u64 && !self.sent.is_empty();
-        // A window that is nearly shut is left alone until it opens (RFC 9293 §3.8.6.2.1); so are small segments by Nagle.
+        // Nearly closed windows are not used until they open (RFC 9293 §3.8.6.2.1); small segments wait with Nagle's
+        // algorithm.
         if len == 0 || !is_free || (is_small && (len < unsent || config.nagle)) {
             return None;
         }
@@ -435,7 +436,7 @@ impl Sender {
 
     // ---- timers
 
-    /// Sets the timer for the oldest segment, or for the question whether a window has opened.
+    /// Sets the timer for the oldest segment or for a window probe.
     fn arm(&mut self, config: &Config, now: u64) {
         self.is_probe = false;
         let timeout = self.round_trip.timeout(config);
@@ -452,7 +453,7 @@ impl Sender {
             && self.sacked == 0
             && !self.has_probed
         {
-            // A single segment may be waiting for a delayed acknowledgement.
+            // The acknowledgement of a single segment may be delayed.
             let more = if self.sent.len() == 1 { nanos(config.rto_min) } else { PROBE_MIN };
             self.is_probe = true;
             wait = (2 * smoothed).saturating_add(more).min(timeout);
@@ -465,7 +466,7 @@ impl Sender {
         [self.timer, self.reorder_at, give_up].into_iter().flatten().min()
     }
 
-    /// A deadline has come. Says whether the connection is to be given up.
+    /// Handles an expired timer. Returns whether to end the connection.
     pub(super) fn handle_timeout(&mut self, config: &Config, now: u64) -> bool {
         if self.waits_since.is_some_and(|since| now >= since.saturating_add(nanos(config.give_up))) {
             return true;
@@ -491,7 +492,7 @@ impl Sender {
         false
     }
 
-    /// Sends something behind a tail that may have been lost: its acknowledgement shows what is missing.
+    /// Sends a tail loss probe: its acknowledgement shows which segments are missing.
     fn probe(&mut self, config: &Config, now: u64) {
         self.has_probed = true;
         let unsent = self.written.saturating_sub(self.next);
@@ -508,7 +509,8 @@ impl Sender {
         self.arm(config, now);
     }
 
-    /// A probe that repeated the last segment has been answered: if it repaired a loss, that is one (RFC 8985 §7.4.2).
+    /// A tail loss probe that retransmitted the last segment was acknowledged. If it repaired a loss, reduce the window
+    /// (RFC 8985 §7.4.2).
     fn end_probe(&mut self, now: u64) {
         let Some((end, sent_at)) = self.probed.filter(|(end, _)| self.una >= *end) else { return };
         self.probed = None;
@@ -519,7 +521,7 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer has run out (RFC 5681 §3.1): what is under way counts as lost.
+    /// The retransmission timer has expired (RFC 5681 §3.1): all segments in flight count as lost.
     fn time_out(&mut self, config: &Config, now: u64) {
         if self.phase == Phase::Open {
             self.congestion.lost();

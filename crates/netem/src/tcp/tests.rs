@@ -23,7 +23,7 @@ fn seconds(nanos: u64) -> f64 {
 #[test]
 fn a_line_without_loss_is_filled() {
     let done = run("rate=10mbit,delay=10ms,queue=1s", BULK, 1);
-    // 1448 bytes in packets of 1500.
+    // 1448 bytes in packets of 1500 bytes.
     let least = 1_000_000.0 * 1500.0 / 1448.0 * 8.0 / 10e6;
     let took = seconds(done.took);
     assert!(took > least && took < least + 0.12, "{took} {least}");
@@ -35,12 +35,12 @@ fn a_line_without_loss_is_filled() {
 fn a_request_and_its_response_take_a_round_trip_each() {
     let done = run("delay=10ms", Exchange { request: 100, response: 100, count: 50 }, 1);
     assert!(done.each.iter().all(|each| *each == 20_000_000), "{:?}", done.each);
-    // Acknowledgements travel with the data, apart from the first ones.
+    // Acknowledgements are piggybacked on data, except the first ones.
     assert!(done.segments < 2 * 50 + 10, "{}", done.segments);
 }
 
 #[test]
-fn losses_are_repaired_without_waiting_for_the_timer() {
+fn losses_are_repaired_without_a_timeout() {
     for seed in 0..20 {
         let done = run("rate=10mbit,delay=10ms,loss=1%,queue=1s", BULK, seed);
         assert!(done.repetitions[0] > 0);
@@ -49,11 +49,11 @@ fn losses_are_repaired_without_waiting_for_the_timer() {
 }
 
 #[test]
-fn everything_arrives_whatever_the_link_does() {
+fn everything_arrives_over_any_link() {
     for seed in 0..60 {
         let text = "rate=2mbit,delay=5ms,jitter=20ms,loss=10%,burst=2,reorder=5%,duplicate=2%,queue=50ms";
         let what = Exchange { request: 5_000, response: 60_000, count: 3 };
-        // Bursts are counted in packets, so repetitions of one segment can all fall into one.
+        // Bursts are counted in packets, so all retransmissions of one segment can be lost in a single burst.
         let config = Config { give_up: Duration::from_secs(1_000_000), ..config() };
         let done = exchange(&link(text), &config, &what, seed);
         let done = done.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -62,7 +62,7 @@ fn everything_arrives_whatever_the_link_does() {
 }
 
 #[test]
-fn algorithms_differ_in_how_far_they_fall() {
+fn algorithms_differ_in_their_window_after_a_loss() {
     let long = Exchange { request: 20_000_000, ..BULK };
     let of = |algorithm| {
         let config = Config { algorithm, ..config() };
@@ -78,8 +78,8 @@ fn algorithms_differ_in_how_far_they_fall() {
 }
 
 #[test]
-fn nagle_waits_and_others_do_not() {
-    // A response in two writes is what Nagle and delayed acknowledgements make slow; here the peer writes at once.
+fn only_nagle_delays_small_segments() {
+    // Nagle and delayed acknowledgements slow down a response in two writes; here the peer writes at once.
     let mut with = Endpoint::connect(Config { nagle: true, ..config() }, 0);
     let mut without = Endpoint::connect(config(), 0);
     for end in [&mut with, &mut without] {
@@ -94,7 +94,7 @@ fn nagle_waits_and_others_do_not() {
     assert_eq!(without.poll_transmit(10).unwrap().len, 10);
 }
 
-/// Two ends joined without a line.
+/// Two endpoints connected without a line.
 fn joined(config: Config) -> (Endpoint, Endpoint) {
     let mut one = Endpoint::connect(config, 0);
     let mut other = Endpoint::accept(config, &one.poll_transmit(0).unwrap(), 0);
@@ -114,13 +114,13 @@ fn carry(from: &mut Endpoint, to: &mut Endpoint, now: u64) -> usize {
 }
 
 #[test]
-fn a_reader_that_stops_holds_the_writer_back_and_a_lost_window_update_is_asked_for() {
+fn window_probes_recover_a_lost_window_update() {
     let (mut one, mut other) = joined(Config { send_buffer: 10_000, receive_buffer: 5_000, ..config() });
     assert_eq!(one.write(40_000), 10_000);
     while carry(&mut one, &mut other, 1) + carry(&mut other, &mut one, 1) > 0 {}
     assert_eq!((other.readable(), one.acknowledged()), (5_000, 5_000));
     other.read(5_000);
-    // The update that the window has opened gets lost.
+    // The window update is lost.
     assert!(other.poll_transmit(2).is_some() && other.poll_transmit(2).is_none());
     let at = one.poll_timeout().unwrap();
     one.handle_timeout(at);
@@ -131,7 +131,7 @@ fn a_reader_that_stops_holds_the_writer_back_and_a_lost_window_update_is_asked_f
 }
 
 #[test]
-fn a_peer_that_is_gone_is_given_up() {
+fn connections_to_dead_peers_time_out() {
     let give_up = Duration::from_secs(30);
     let config = Config { give_up, ..config() };
     let mut alone = Endpoint::connect(config, 0);
@@ -159,7 +159,7 @@ fn a_peer_that_is_gone_is_given_up() {
 }
 
 #[test]
-fn closing_comes_behind_the_data_and_aborting_at_once() {
+fn closing_follows_the_data_and_aborting_is_immediate() {
     let (mut one, mut other) = joined(config());
     one.write(3_000);
     one.close();
@@ -175,7 +175,7 @@ fn closing_comes_behind_the_data_and_aborting_at_once() {
 }
 
 #[test]
-fn links_that_let_nothing_through_end() {
+fn exchanges_over_dead_links_end() {
     let mut dead = link("rate=1mbit");
     dead.up.loss = crate::emulator::loss::Loss::Independent { probability: 1.0 };
     assert!(matches!(exchange(&dead, &config(), &BULK, 1), Err(ExchangeError::Unfinished(_))));

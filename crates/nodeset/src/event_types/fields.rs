@@ -5,22 +5,22 @@ use super::{BASE_EVENT_TYPE, CONDITION_TYPE, EventTypesError, names, values};
 
 const MANDATORY: u32 = 78;
 const OPTIONAL: u32 = 80;
-/// Deepest nesting of declarations; the bound guards against a circle.
+/// Maximum nesting of declarations; protects against circles.
 const DEPTH_MAX: usize = 8;
 
 /// A field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Field {
-    /// In Rust.
+    /// Its Rust name.
     pub(super) name: String,
-    /// With the URIs of the namespaces. Empty for the ConditionId.
+    /// BrowseNames with namespace URIs. Empty for the ConditionId.
     pub(super) path: Vec<(String, String)>,
-    /// In Rust.
+    /// Its Rust type.
     pub(super) value: String,
     pub(super) description: Option<String>,
 }
 
-/// The fields of a type beyond those of BaseEventType that every event has, inherited ones first.
+/// The fields of a type besides those that every event has from BaseEventType; inherited ones first.
 pub(super) fn of(model: &Model, id: &Id) -> Result<Vec<Field>, EventTypesError> {
     let mut ancestors = model.ancestors(id)?;
     ancestors.reverse();
@@ -30,7 +30,7 @@ pub(super) fn of(model: &Model, id: &Id) -> Result<Vec<Field>, EventTypesError> 
             name: "condition_id".to_owned(),
             path: Vec::new(),
             value: "taktwerk::NodeId".to_owned(),
-            description: Some("The condition that the event tells of.".to_owned()),
+            description: Some("The condition that the event reports.".to_owned()),
         });
     }
     let mut collector = Collector { model, fields };
@@ -82,7 +82,7 @@ impl Collector<'_> {
                 let value = if is_optional { format!("Option<{value}>") } else { value };
                 let description = entry.description.clone();
                 let field = Field { name: names::field(&name), path: path.clone(), value, description };
-                // A type may declare anew what it inherits.
+                // A type may redeclare an inherited field.
                 match self.fields.iter_mut().find(|known| known.path == path) {
                     Some(known) => *known = field,
                     None => self.fields.push(field),

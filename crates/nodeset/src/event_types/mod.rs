@@ -17,8 +17,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - `model`: nodes of all files by their URIs; `fields`: the fields of a type; `values`: their Rust types; `names`: names in
-//!   Rust; `write`: the source.
+//! - `model`: nodes of all files by namespace URI; `fields`: the fields of a type; `values`: their Rust types; `names`:
+//!   Rust names; `write`: writes the source.
 
 mod fields;
 mod model;
@@ -34,7 +34,7 @@ use taktwerk_types::Identifier;
 const BASE_EVENT_TYPE: u32 = 2041;
 const CONDITION_TYPE: u32 = 2782;
 
-/// Why no source can be written.
+/// Why no source can be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventTypesError {
@@ -46,10 +46,10 @@ pub enum EventTypesError {
         /// The namespace.
         uri: String,
     },
-    /// A node that a type needs is in no NodeSet.
+    /// A required node is not in any NodeSet.
     #[error("{of} needs the node {id} of {uri:?}: add the NodeSet that defines it too")]
     Missing {
-        /// What needs it.
+        /// What requires it.
         of: String,
         /// The id, without a namespace.
         id: String,
@@ -75,13 +75,13 @@ pub struct EventTypes {
 }
 
 impl EventTypes {
-    /// None yet.
+    /// An empty collection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the types of a file, before or after those that they derive from.
+    /// Adds the types of a file, in any order.
     pub fn add(&mut self, set: &NodeSet) {
         self.model.add(set);
     }
@@ -92,15 +92,15 @@ impl EventTypes {
         self.model.add_namespace_zero();
     }
 
-    /// The Rust source for the event types of a namespace, in the order of their names.
+    /// The Rust source for the event types of a namespace, ordered by name.
     ///
     /// # Errors
-    /// There are none, a node is missing, or names are the same.
+    /// There are no event types, a node is missing, or names collide.
     pub fn generate(&self, uri: &str) -> Result<String, EventTypesError> {
         self.generate_some(uri, |_| true)
     }
 
-    /// The same for those whose BrowseNames are wanted.
+    /// Like [`Self::generate`], for selected BrowseNames.
     ///
     /// # Errors
     /// As [`Self::generate`].
@@ -112,7 +112,7 @@ impl EventTypes {
         write::source(&self.model, &self.of(uri, &is_wanted)?)
     }
 
-    /// The event types of a namespace, with BaseEventType itself left out: the library has it.
+    /// The event types of a namespace, without BaseEventType, which the library has.
     fn of(&self, uri: &str, is_wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Id>, EventTypesError> {
         let base = Id::ns0(BASE_EVENT_TYPE);
         let mut found = Vec::new();

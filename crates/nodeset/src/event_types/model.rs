@@ -1,4 +1,4 @@
-//! The nodes of all files, by namespace URIs instead of indexes.
+//! The nodes of all files, by namespace URI instead of index.
 
 use super::{EventTypesError, text_of};
 use crate::model::{Node, NodeClass, NodeSet};
@@ -10,10 +10,10 @@ const HAS_SUBTYPE: u32 = 45;
 const HAS_MODELLING_RULE: u32 = 37;
 /// HasComponent, HasOrderedComponent, HasProperty.
 const CHILDREN: [u32; 3] = [47, 49, 46];
-/// Deepest chain of supertypes; the bound guards against a circle.
+/// Maximum length of a supertype chain; protects against circles.
 const ANCESTORS_MAX: usize = 64;
 
-/// A node.
+/// The id of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
     pub(super) uri: String,
@@ -25,7 +25,7 @@ impl Id {
         Self { uri: UA.to_owned(), identifier: Identifier::Numeric(id) }
     }
 
-    /// The number of a node of namespace 0.
+    /// The numeric id, for namespace 0.
     pub(super) fn number(&self) -> Option<u32> {
         match self.identifier {
             Identifier::Numeric(number) if self.uri == UA => Some(number),
@@ -34,7 +34,7 @@ impl Id {
     }
 }
 
-/// What is needed of a node.
+/// The data needed of a node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Entry {
     /// Its BrowseName, with the URI of its namespace.
@@ -43,7 +43,7 @@ pub(super) struct Entry {
     pub(super) description: Option<String>,
     pub(super) is_object_type: bool,
     pub(super) is_abstract: bool,
-    /// Of an Object or Variable.
+    /// Whether it is an Object or Variable.
     pub(super) is_instance: bool,
     /// DataType and ValueRank of a Variable.
     pub(super) value: Option<(Id, i32)>,
@@ -69,7 +69,7 @@ impl Model {
                 name,
                 symbolic_name: node.symbolic_name.clone(),
                 description: description(node),
-                // References that other nodes have named before stay.
+                // Keep references that other nodes have added before.
                 supertype: entry.supertype.take(),
                 children: core::mem::take(&mut entry.children),
                 ..of_class(&node.class, &id)
@@ -126,7 +126,7 @@ impl Model {
     }
 
     pub(super) fn get(&self, id: &Id, of: &str) -> Result<&Entry, EventTypesError> {
-        // A node that others refer to but no file has is without a name.
+        // Nodes that are only referred to have no name.
         self.entries.get(id).filter(|entry| !entry.name.1.is_empty()).ok_or_else(|| {
             EventTypesError::Missing { of: of.to_owned(), id: text_of(&id.identifier), uri: id.uri.clone() }
         })
@@ -167,7 +167,7 @@ fn of_class(class: &NodeClass, id: &dyn Fn(&NodeId) -> Id) -> Entry {
     }
 }
 
-/// The first description that says something.
+/// The first non-empty description.
 fn description(node: &Node) -> Option<String> {
     let texts = node.descriptions.iter().map(|text| text.text.as_str().trim());
     texts.filter(|text| !text.is_empty()).map(str::to_owned).next()

@@ -1,4 +1,4 @@
-//! Names of the specification in Rust.
+//! Rust names for names of the specification.
 
 use super::EventTypesError;
 use super::fields::Field;
@@ -10,10 +10,10 @@ const KEYWORDS: [&str; 45] = [
     "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait",
     "true", "try", "type", "typeof", "unsafe", "use", "where", "while",
 ];
-/// Names that fields cannot have: keywords that cannot be raw, and the one that every struct has.
+/// Names that fields cannot have: keywords that cannot be raw, and the field that every struct has.
 const TAKEN: [&str; 6] = ["self", "super", "crate", "base", "virtual", "yield"];
 
-/// Splits `InputArguments` into `input` and `arguments`. Digits stay with the word before them.
+/// Splits `InputArguments` into `input` and `arguments`. Digits belong to the word before them.
 pub(super) fn words(name: &str) -> Vec<String> {
     let characters: Vec<char> = name.chars().collect();
     let mut words = vec![String::new()];
@@ -35,7 +35,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A name of a field from its words.
+/// A field name from its words.
 pub(super) fn field(name: &str) -> String {
     match name {
         "" => "field".to_owned(),

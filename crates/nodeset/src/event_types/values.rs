@@ -8,8 +8,8 @@ const ENUMERATION: u32 = 29;
 const OPTION_SET: u32 = 12755;
 const UNION: u32 = 12756;
 
-/// The Rust type for a DataType and ValueRank. Abstract types, and what can be a scalar or an array, are Variants. Structures
-/// of other namespaces are ExtensionObjects.
+/// The Rust type for a DataType and ValueRank: Variant for abstract types and for values that can be scalar or array,
+/// ExtensionObject for structures of other namespaces.
 pub(super) fn rust(model: &Model, data_type: &Id, rank: i32, of: &str) -> Result<String, EventTypesError> {
     let ancestors = model.ancestors(data_type).map_err(|error| match error {
         EventTypesError::Missing { id, uri, .. } => EventTypesError::Missing { of: of.to_owned(), id, uri },

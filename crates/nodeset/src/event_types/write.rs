@@ -1,14 +1,14 @@
-//! The source.
+//! Writes the source.
 
 use super::fields::{self, Field};
 use super::model::{Entry, Id, Model};
 use super::{EventTypesError, names, text_of};
 use core::fmt::Write as _;
 
-/// Longest line of a comment.
+/// Maximum length of a comment line.
 const LINE_MAX: usize = 110;
 
-/// The declarations of types, in the order of their names.
+/// The declarations of types, ordered by name.
 pub(super) fn source(model: &Model, ids: &[Id]) -> Result<String, EventTypesError> {
     let mut types = Vec::new();
     for id in ids {
@@ -51,7 +51,7 @@ fn declaration(text: &mut String, name: &str, id: &Id, entry: &Entry, fields: &[
     text.push_str("    }\n}\n\n");
 }
 
-/// A description as a comment. It is text of others: brackets are no links, and there is no code.
+/// A description as a comment. The text is untrusted: brackets are escaped, so that there are no links and no code.
 fn comment(text: &mut String, description: Option<&str>, indent: &str, is_more: bool) {
     let Some(description) = description else { return };
     if is_more {

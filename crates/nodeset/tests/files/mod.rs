@@ -1,5 +1,5 @@
-//! Where the published NodeSet files are. They are not in the repository; `cargo xtask nodesets` fetches them, and
-//! TAKTWERK_NODESETS names another directory.
+//! Location of the published NodeSet files. They are not in the repository: `cargo xtask nodesets` fetches them, and
+//! TAKTWERK_NODESETS sets another directory.
 
 use std::path::PathBuf;
 use taktwerk_nodeset::NodeSet;

@@ -1,4 +1,4 @@
-//! Who knows whom: the app, its authorities, and their revocation lists in all combinations.
+//! Combinations of trust: the application, its authorities, and their revocation lists.
 
 use crate::forge::{Authority, KEYS, Role, authority, chain, self_signed};
 use crate::table::Expect::{ChainIncomplete, Good, IssuerRevocationUnknown, RevocationUnknown, Untrusted};
@@ -92,7 +92,7 @@ fn no_authority() {
     table.finish(12);
 }
 
-/// Chains that the peer sends along complete what we know, and give no trust.
+/// Issuers sent by the peer complete the chain, and give no trust.
 #[test]
 fn chains_that_are_sent() {
     let ca1 = Authority::root(authority("ca1"), &KEYS.root);

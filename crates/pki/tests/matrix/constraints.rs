@@ -1,4 +1,4 @@
-//! What authorities may do: path lengths, keyCertSign, and applications that issue.
+//! Constraints on authorities: path lengths, keyCertSign, and applications that issue certificates.
 
 use crate::forge::{Authority, KEYS, Role, authority, chain, named, uri, with};
 use crate::table::Expect::{Good, IssuerUseNotAllowed, PolicyCheckFailed, Untrusted};
@@ -63,7 +63,7 @@ fn who_may_issue() {
             let overlooked = case(name, &ca).options(|it| it.suppress_use_not_allowed = true);
             table.check(overlooked, IssuerUseNotAllowed);
         }
-        // A trusted application vouches for nobody, whatever it says of itself (Part 6 §6.2.2).
+        // A trusted application is not an authority, whatever its certificate says (Part 6 §6.2.2).
         let application =
             with(authority("application"), |it| it.subject_alt_names = vec![uri("urn:test:app")]);
         table.check(
@@ -83,7 +83,7 @@ fn who_may_issue() {
     table.finish(30);
 }
 
-/// An authority with several certificates: whichever is known, the chain is found.
+/// An authority with several certificates: the chain is found through any known one.
 #[test]
 fn renewed_authorities() {
     let mut table = Table::default();
@@ -99,13 +99,13 @@ fn renewed_authorities() {
         let app = new.issue(&role.leaf(), &KEYS.leaf);
         let case = Case::new("old and new certificate of one key, new trusted", role, &app);
         table.check(case.issuer(&old.der).trust(&new.der).list(&new.list(&[])), Good);
-        // The same name with another key: the wrong one is tried and passed over.
+        // The same name with another key: this candidate is tried and skipped.
         let other = Authority::root(authority("ca1"), &KEYS.other);
         let case = Case::new("another authority of the same name", role, &app);
         table.check(case.trust(&other.der).trust(&new.der).list(&new.list(&[])), Good);
         let case = Case::new("another authority of the same name is trusted", role, &app);
         table.check(case.trust(&other.der).issuer(&new.der).list(&new.list(&[])), Untrusted);
-        // Cross-certification: two ways up, one of which leads to somebody trusted.
+        // Cross-certification: two possible chains, one of which leads to a trusted authority.
         let trusted = Authority::root(authority("trusted"), &KEYS.sub);
         let cross = trusted.issue(&authority("ca1"), &KEYS.root);
         let case = Case::new("cross-certified", role, &chain(&[&app, &cross]));

@@ -1,4 +1,4 @@
-//! What the certificate itself says: validity, names, uses, keys and hashes.
+//! The certificate's own fields: validity, names, uses, keys and hashes.
 
 use crate::forge::{Authority, HOST, KEYS, Role, URI, authority, dns, extension, self_signed, uri, with};
 use crate::table::Expect::{
@@ -28,7 +28,7 @@ fn validity() {
             let other = case(&format!("{name}, another thing overlooked"))
                 .options(|it| it.suppress_issuer_certificate_expired = true);
             table.check(other, TimeInvalid);
-            // Trust comes first: a stranger does not even learn that his certificate has expired.
+            // Trust is checked first: a stranger does not learn that the certificate has expired.
             table.check(Case::new(&format!("{name}, unknown"), role, &app), Expect::Untrusted);
         }
         for (name, params) in [("ca1TE", expired(authority("ca1"))), ("ca1TV", early(authority("ca1")))] {
@@ -73,7 +73,7 @@ fn host_names() {
     ] {
         let app = server(names);
         table.check(Case::new(name, Role::Server, &app).trust(&app), expect);
-        // Servers do not ask their clients for host names.
+        // Servers do not check host names of clients.
         table.check(Case::new(name, Role::Client, &app).trust(&app), Good);
         if expect == HostNameInvalid {
             let overlooked = Case::new(&format!("{name}, overlooked"), Role::Server, &app)
@@ -133,7 +133,7 @@ fn application_uris() {
             table.check(Case::new(name, role, &der).trust(&der), expect);
             let suppressed = Case::new(&format!("{name}, everything overlooked"), role, &der).trust(&der);
             table.check(suppressed.options(|it| it.suppress_host_name_invalid = true), expect);
-            // Before CreateSession nobody knows which one is right, but there has to be one.
+            // Before CreateSession the expected URI is not known, but there must be one.
             let unknown = Case::new(&format!("{name}, not known yet"), role, &der).trust(&der).uri(None);
             table.check(unknown, if uris.len() == 1 { Good } else { UriInvalid });
         }
@@ -199,7 +199,7 @@ fn uses() {
     }
     let app = self_signed(&with(Role::User.leaf(), |it| it.key_usages = vec![KeyEncipherment]), &KEYS.leaf);
     table.check(Case::new("a user who may not sign", Role::User, &app).trust(&app), UseNotAllowed);
-    // As `openssl req -x509` makes them.
+    // Certificates created by `openssl req -x509`.
     let plain = with(Role::User.leaf(), |it| {
         it.key_usages = vec![];
         it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -257,7 +257,7 @@ fn keys_and_hashes() {
             table.check(case(Policy::Aes256_Sha256_RsaPss), Good);
             table.check(case(Policy::RSA_DH_AesGcm), Good);
             table.check(case(Policy::ECC_nistP256), PolicyCheckFailed);
-            // Deprecated, and limited to short keys.
+            // Deprecated policy, limited to short keys.
             let expect = if name == "Sha256_2048" { Good } else { PolicyCheckFailed };
             table.check(case(Policy::Basic256), expect);
         }
@@ -282,7 +282,7 @@ fn keys_and_hashes() {
         let case = Case::new("a 2048-bit authority for a 4096-bit key", role, &app);
         table.check(case.trust(&weak.der).list(&weak.list(&[])), PolicyCheckFailed);
     }
-    // A user's key may be of another kind than the channel's policy uses.
+    // A user's key may be of another kind than that of the channel's policy.
     let user = self_signed(&Role::User.leaf(), &KEYS.leaf);
     let case = Case::new("a user's P-256 key on an RSA channel", Role::User, &user);
     table.check(case.trust(&user).policy(Policy::Basic256Sha256), Good);

@@ -1,4 +1,4 @@
-//! Certificates, authorities and revocation lists as the cases need them, right and wrong.
+//! Creates valid and invalid certificates, authorities and revocation lists for the cases.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CustomExtension, DistinguishedName,
@@ -14,12 +14,12 @@ pub(crate) const URI: &str = "urn:test:peer";
 /// The host of every server.
 pub(crate) const HOST: &str = "peer.example";
 
-/// The time of every check.
+/// The time of every validation.
 pub(crate) fn now() -> UtcTime {
     UtcTime::from_civil(2030, 1, 1, 0, 0, 0).unwrap()
 }
 
-/// Keys, made once. RSA keys take long to make.
+/// Keys, created once, because RSA keys take long.
 pub(crate) struct Keys {
     pub(crate) leaf: KeyPair,
     pub(crate) other: KeyPair,
@@ -48,7 +48,7 @@ pub(crate) static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     }
 });
 
-/// What the peer wants to be.
+/// The role of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Server,
@@ -67,7 +67,7 @@ impl Role {
         }
     }
 
-    /// A certificate that has everything that the role needs.
+    /// Parameters of a certificate that is valid for the role.
     pub(crate) fn leaf(self) -> CertificateParams {
         let mut params = named("peer");
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -101,7 +101,7 @@ pub(crate) fn dns(text: &str) -> SanType {
     SanType::DnsName(text.try_into().unwrap())
 }
 
-/// Bare parameters: a name, valid at the time of the checks, not an authority.
+/// Minimal parameters: a name, valid at the time of the validations, not an authority.
 pub(crate) fn named(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
@@ -120,7 +120,7 @@ pub(crate) fn self_signed(params: &CertificateParams, key: &KeyPair) -> Vec<u8> 
     params.self_signed(key).unwrap().der().to_vec()
 }
 
-/// Changes parameters in an expression.
+/// Changes parameters within an expression.
 pub(crate) fn with(
     mut params: CertificateParams,
     change: impl FnOnce(&mut CertificateParams),
@@ -168,7 +168,7 @@ impl Authority {
         self.list_of(revoked, 2029, 2031)
     }
 
-    /// A revocation list from one year to another.
+    /// A revocation list valid from one year to another.
     pub(crate) fn list_of(&self, revoked: &[&[u8]], from: i32, to: i32) -> Vec<u8> {
         let revoked_certs = revoked
             .iter()
@@ -191,12 +191,12 @@ impl Authority {
     }
 }
 
-/// One certificate behind the other, as they are sent.
+/// Concatenates certificates as peers send them.
 pub(crate) fn chain(certificates: &[&[u8]]) -> Vec<u8> {
     certificates.concat()
 }
 
-/// Replaces bytes where they occur; they have to occur exactly once. For editing DER by hand.
+/// Replaces bytes that must occur exactly once. For editing DER by hand.
 pub(crate) fn replaced(der: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let found: Vec<usize> = (0..der.len())
         .filter(|at| der.get(*at..at + from.len()).is_some_and(|bytes| bytes == from))

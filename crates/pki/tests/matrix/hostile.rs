@@ -1,4 +1,4 @@
-//! Certificates made to break things: loops, forged chains, broken lengths, endless chains, names that are paths.
+//! Malicious certificates: loops, forged chains, broken lengths, endless chains, names that are paths.
 
 use crate::forge::{Authority, KEYS, Role, authority, chain, named, now, replaced, self_signed, with};
 use crate::table::Expect::{ChainIncomplete, Good, Invalid, Untrusted};
@@ -39,10 +39,10 @@ fn loops() {
     table.finish(12);
 }
 
-/// CVE-2022-29865: names that only look alike, a forged AKI serial number, and two builders that disagree. Here there
-/// is one, and it compares bytes.
+/// CVE-2022-29865: names that look alike, a forged AKI serial number, and two chain builders that disagree. Here there is one
+/// builder, and it compares bytes.
 #[test]
-fn the_trio_of_cve_2022_29865() {
+fn the_three_attacks_of_cve_2022_29865() {
     let mut table = Table::default();
     for role in Role::ALL {
         let trusted = Authority::root(authority("Plant CA"), &KEYS.root);
@@ -65,7 +65,7 @@ fn the_trio_of_cve_2022_29865() {
             .issue(&with(role.leaf(), |it| it.use_authority_key_identifier_extension = true), &KEYS.leaf);
         table.check(case("forged name and key identifier", &app), Invalid);
         table.check(case("… with the forger sent along", &chain(&[&app, &forger.der])), Untrusted);
-        // 3: the trusted certificate sent along to make it look as if it vouched.
+        // 3: the trusted certificate sent along, as if it were the issuer.
         table.check(case("… with the trusted one sent along", &chain(&[&app, &trusted.der])), Invalid);
         let both = chain(&[&app, &trusted.der, &forger.der]);
         table.check(case("… with both sent along", &both), Untrusted);
@@ -78,7 +78,7 @@ fn long_chains() {
     let mut table = Table::default();
     let keys = [&KEYS.root, &KEYS.sub, &KEYS.other];
     for role in Role::ALL {
-        // The root, then one below the other; the last one is the leaf's issuer.
+        // The root first, each issued by the one before; the last one issues the leaf.
         let chain_of = |len: usize| {
             let mut all = vec![Authority::root(authority("ca0"), keys[0])];
             for number in 1..len - 1 {
@@ -124,7 +124,7 @@ fn names_that_are_paths() {
     table.finish(42);
 }
 
-/// Edits of the bytes: none is accepted as something else, and none is accepted at all.
+/// Edited bytes: none of these certificates is accepted.
 #[test]
 fn broken_der() {
     let mut table = Table::default();
@@ -170,7 +170,7 @@ fn broken_der() {
     table.finish(56);
 }
 
-/// The work is bounded for what is sent and for what is known: many authorities of one name, all of them wrong.
+/// The work is bounded for sent and for known certificates: many authorities of one name, all with wrong keys.
 #[test]
 fn many_candidates() {
     let crowd: Vec<Vec<u8>> = (0..200u8)

@@ -1,4 +1,4 @@
-//! Revocation lists: found, believed, and obeyed.
+//! Revocation lists: search, validity and effect.
 
 use crate::forge::{Authority, KEYS, Role, authority, with};
 use crate::table::Expect::{
@@ -30,7 +30,7 @@ fn revoked() {
         table.check(two("ca1TC_ca2IC_appTR").list(&ca1.list(&[])).list(&ca2.list(&[LEAF])), Revoked);
         table.check(two("ca1TC_ca2TR_appT").list(&ca1.list(&[CA2])).list(&ca2.list(&[])), IssuerRevoked);
         table.check(two("both revoked").list(&ca1.list(&[CA2])).list(&ca2.list(&[LEAF])), Revoked);
-        // The same number at another authority is somebody else.
+        // The same serial number at another authority is another certificate.
         table.check(two("its number revoked by ca1").list(&ca1.list(&[LEAF])).list(&ca2.list(&[])), Good);
         let everything = one("ca1TC_appTR, everything overlooked").list(&ca1.list(&[LEAF])).options(|it| {
             it.suppress_revocation_status_unknown = true;
@@ -39,7 +39,7 @@ fn revoked() {
             it.disable_revocation_lists = true;
         });
         table.check(everything, Revoked);
-        // What is wrong first decides: the validity period comes before revocation.
+        // The first failing step decides: the validity period is checked before revocation.
         let expired =
             ca1.issue(&with(role.leaf(), |it| it.not_after = date_time_ymd(2029, 7, 1)), &KEYS.leaf);
         let case = Case::new("expired and revoked", role, &expired).trust(&ca1.der).list(&ca1.list(&[LEAF]));
@@ -49,7 +49,7 @@ fn revoked() {
 }
 
 #[test]
-fn lists_that_do_not_count() {
+fn invalid_lists_are_ignored() {
     let mut table = Table::default();
     for role in Role::ALL {
         let ca1 = Authority::root(authority("ca1"), &KEYS.root);

@@ -1,4 +1,4 @@
-//! The table: what is sent, what is known, and what has to come out.
+//! The table of cases: sent chain, known certificates, expected result.
 
 use crate::forge::{Role, URI, now};
 use taktwerk_crypto::SecurityPolicy;
@@ -8,7 +8,7 @@ use taktwerk_crypto::certificate::{
 };
 use taktwerk_types::StatusCode;
 
-/// What has to come out, in a word: the local status.
+/// The expected result: the local status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
     Good,
@@ -29,7 +29,7 @@ pub(crate) enum Expect {
 }
 
 impl Expect {
-    /// The status in our own log, and what a server tells a client of it (Part 4 §6.1.3).
+    /// The status in the local log, and the status that a server sends to its client (Part 4 §6.1.3).
     fn statuses(self) -> (StatusCode, StatusCode) {
         const CHECKS: StatusCode = StatusCode::BAD_SECURITY_CHECKS_FAILED;
         match self {
@@ -56,7 +56,7 @@ fn same(status: StatusCode) -> (StatusCode, StatusCode) {
     (status, status)
 }
 
-/// One line of the table.
+/// One case of the table.
 pub(crate) struct Case {
     name: String,
     role: Role,
@@ -65,7 +65,7 @@ pub(crate) struct Case {
     options: ValidationOptions,
     uri: Option<String>,
     policy: Option<SecurityPolicy>,
-    /// Steps that fail and are overlooked.
+    /// Failing steps that the options suppress.
     overlooked: Vec<Step>,
 }
 
@@ -113,14 +113,14 @@ impl Case {
         self
     }
 
-    /// A step that fails and is overlooked, but noted.
+    /// Expects a step that fails and is suppressed, but reported.
     pub(crate) fn overlooked(mut self, step: Step) -> Self {
         self.overlooked.push(step);
         self
     }
 }
 
-/// The cases of one test, and which of them came out wrong.
+/// The cases of one test, and the wrong results.
 #[derive(Default)]
 pub(crate) struct Table {
     count: usize,
@@ -150,7 +150,8 @@ impl Table {
         let (local_wanted, told_to_clients) = expect.statuses();
         let external_wanted = match case.role {
             _ if expect == Expect::Good => StatusCode::GOOD,
-            // A client tells its own user, a server its client; of a user's certificate nothing is told.
+            // A client reports the reason to its user, a server hides it from its client; nothing is told about a user's
+            // certificate.
             Role::Server => local_wanted,
             Role::Client => told_to_clients,
             Role::User => StatusCode::BAD_IDENTITY_TOKEN_REJECTED,
@@ -170,7 +171,7 @@ impl Table {
         if report.signature_checks() > SIGNATURE_CHECKS_MAX {
             faults.push(format!("{} signature checks", report.signature_checks()));
         }
-        // What decides is the last thing that is noted, once, with an audit event and words.
+        // The deciding finding is the last one and unsuppressed, with an audit event and a text.
         let decided = report.findings().iter().filter(|it| !it.suppressed).count();
         let last = report.findings().last();
         if expect != Expect::Good
@@ -178,7 +179,7 @@ impl Table {
         {
             faults.push(format!("findings {:?}", report.findings()));
         }
-        // Looking for everything comes to the same decision.
+        // An exhaustive validation comes to the same decision.
         let all = Validation { exhaustive: true, ..validation }.run(&case.sent, &request);
         if all.failure().map(|it| it.status) != report.failure().map(|it| it.status) {
             faults.push(format!("exhaustively {:?}", all.findings()));
@@ -189,7 +190,7 @@ impl Table {
         }
     }
 
-    /// Ends the test.
+    /// Ends the test: fails on wrong results or too few cases.
     pub(crate) fn finish(self, at_least: usize) {
         assert!(self.wrong.is_empty(), "{} of {}:\n{}", self.wrong.len(), self.count, self.wrong.join("\n"));
         assert!(self.count >= at_least, "only {} cases", self.count);

@@ -1,8 +1,9 @@
-//! What a responder says of its Actions, when it starts and when it is asked: ActionMetaData and ActionResponder
-//! announcements (Part 14 §7.2.4.6.10, §7.2.4.6.11).
+//! Announcements of a responder's Actions, at startup and in answer to probes: ActionMetaData and ActionResponder (Part
+//! 14 §7.2.4.6.10, §7.2.4.6.11).
 //!
-//! No probe is defined for them. Who asks for the DataSetMetaData of a DataSetWriter that answers Actions gets their
-//! ActionMetaData, who asks for PubSubConnections the ActionResponder: its clause refers to that probe's fields.
+//! No probe is defined for them. A probe for the DataSetMetaData of a DataSetWriter that answers Actions gets the
+//! ActionMetaData; a probe for PubSubConnections gets the ActionResponder, because its clause refers to that probe's
+//! fields.
 
 use super::wire::Wire;
 use crate::config::{Connection, WriterGroup, without_credentials};
@@ -17,21 +18,21 @@ use taktwerk_schema::{
 };
 use taktwerk_types::Instant;
 
-/// Nanoseconds between two announcements of the same thing at least, and between attempts without keys.
+/// Minimum nanoseconds between two announcements of the same kind, and between attempts without keys.
 const PAUSE: u64 = 500_000_000;
 
-/// Actions with the same fields, and all that a requestor has to know of them.
+/// Actions with the same fields, and everything that a requestor needs to know about them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ActionDescription {
-    /// The DataSetWriter that answers.
+    /// The DataSetWriter of the responses.
     pub data_set_writer_id: u16,
-    /// What can be asked for.
+    /// The available targets.
     pub targets: Vec<ActionTargetDataType>,
     /// The fields of a request; its name is that of the Action.
     pub request: DataSetMetaDataType,
     /// The fields of a response, with the same name and version.
     pub response: DataSetMetaDataType,
-    /// The Methods behind the targets, in their order; empty if there are none, or they are not told.
+    /// The Methods of the targets, in the same order; empty if there are none or they are not announced.
     pub methods: Vec<ActionMethodDataType>,
 }
 
@@ -46,7 +47,7 @@ impl ActionDescription {
         }
     }
 
-    /// What an ActionMetaData announcement says; `None`: it is another one.
+    /// From an ActionMetaData announcement; `None` for other announcements.
     #[must_use]
     pub fn from_announcement(announcement: &Announcement) -> Option<Self> {
         let Announcement::ActionMetaData { writer_id, targets, request, response, methods } = announcement
@@ -69,7 +70,7 @@ enum Topic {
     Responder { groups: bool, writers: bool },
 }
 
-/// Says what there is.
+/// Creates and sends the announcements.
 #[derive(Debug, Default)]
 pub(super) struct Describer {
     connection: Connection,
@@ -79,17 +80,17 @@ pub(super) struct Describer {
 }
 
 impl Describer {
-    /// Of a responder's connection, with the WriterGroups that answer Actions.
+    /// For a responder's connection with the WriterGroups that answer Actions.
     pub(super) fn new(connection: Connection, descriptions: Vec<ActionDescription>) -> Self {
         Self { connection, descriptions, topics: Pauses::default(), number: 1 }
     }
 
-    /// Whether there is anything to say.
+    /// Whether there are descriptions to announce.
     pub(super) fn is_described(&self) -> bool {
         !self.descriptions.is_empty()
     }
 
-    /// Says everything without being asked: at the start, and after each connection to a broker.
+    /// Announces everything without a probe: at startup, and after each connection to a broker.
     pub(super) fn announce(&mut self, now: Now) {
         if self.descriptions.is_empty() {
             return;
@@ -107,7 +108,7 @@ impl Describer {
         }
     }
 
-    /// Somebody asks this responder.
+    /// A probe was received for this responder.
     pub(super) fn asked(&mut self, probe: &Probe, now: Now) {
         match probe {
             Probe::DataSetMetaData(ids) => self.meta_data(ids, now),
@@ -126,7 +127,7 @@ impl Describer {
         self.topics.poll_timeout()
     }
 
-    /// Says what is due, as a publisher says what it publishes: secured as the messages are that it is about.
+    /// Sends due announcements, secured like the messages they describe.
     pub(super) fn poll(
         &mut self,
         wire: &mut Wire,
@@ -160,7 +161,7 @@ impl Describer {
             let id = self.connection.publisher_id.as_ref();
             match wire.announce(about, id, &numbered, room, now, out) {
                 Ok(()) => self.number = self.number.wrapping_add(1),
-                // Without keys it is said later.
+                // Without keys, it is sent later.
                 Err(error) => {
                     let later = now.instant.as_nanos().saturating_add(PAUSE);
                     self.topics.postpone(&topic, Instant::from_nanos(later));
@@ -171,7 +172,7 @@ impl Describer {
         result
     }
 
-    /// Group and writer by their positions.
+    /// Positions of group and writer.
     fn place(&self, id: u16) -> Option<(usize, usize)> {
         self.connection.writer_groups.iter().enumerate().find_map(|(group, config)| {
             let writer = config.writers.iter().position(|writer| writer.data_set_writer_id == id)?;

@@ -1,5 +1,5 @@
-//! What the requests and responses of a DataSetWriter look like: from its ActionMetaData, and from its settings as the
-//! ActionResponder message says them.
+//! The form of a DataSetWriter's requests and responses: from its ActionMetaData, and from its settings in the
+//! ActionResponder message.
 
 use super::describe::ActionDescription;
 use super::wire::ActionError;
@@ -14,11 +14,11 @@ use taktwerk_types::{BuiltInType, DataValue, StatusCode, Variant};
 /// The fields of requests, or of responses.
 #[derive(Debug)]
 pub(crate) struct FieldSet {
-    /// In their order; none if nobody has described them.
+    /// In order; empty if they were not described.
     pub(crate) names: Vec<String>,
     types: Vec<Option<BuiltInType>>,
     raw: Result<RawLayout, RawLayoutError>,
-    /// Those behind the one of OPC UA.
+    /// The namespaces after that of OPC UA.
     #[cfg(feature = "json")]
     pub(crate) namespaces: Vec<String>,
     pub(crate) major_version: u32,
@@ -41,12 +41,12 @@ impl FieldSet {
         }
     }
 
-    /// What a decoder has to know.
+    /// The types that a decoder needs.
     pub(super) fn types(&self) -> FieldTypes<'_> {
         FieldTypes { built_in_types: &self.types, raw: self.raw() }
     }
 
-    /// The built-in type of a field; `None`: not known.
+    /// The built-in type of a field; `None` if unknown.
     #[cfg(feature = "json")]
     pub(crate) fn built_in_type(&self, index: usize) -> Option<BuiltInType> {
         self.types.get(index).copied().flatten()
@@ -56,7 +56,7 @@ impl FieldSet {
         self.raw.as_ref().ok().filter(|layout| !layout.is_empty())
     }
 
-    /// Whether fields can be sent in this form, with a name each or as raw data.
+    /// Whether fields can be sent in this form, by name or as raw data.
     fn check(&self, fields: &[Variant], is_raw: bool) -> Result<(), StatusCode> {
         if !self.names.is_empty() && fields.len() > self.names.len() {
             return Err(StatusCode::BAD_TOO_MANY_ARGUMENTS);
@@ -73,12 +73,12 @@ impl FieldSet {
     }
 }
 
-/// How a DataSetWriter says things in both directions.
+/// The form of a DataSetWriter's messages in both directions.
 #[derive(Debug, Default)]
 pub(crate) struct Form {
-    /// Fields are RawData, else Variants (Part 14 §7.2.4.5.9, §7.2.5.6.2).
+    /// Fields are RawData; otherwise Variants (Part 14 §7.2.4.5.9, §7.2.5.6.2).
     pub(crate) is_raw: bool,
-    /// What JSON messages say besides.
+    /// Additional members of JSON messages.
     pub(crate) json: JsonDataSetMessageContentMask,
     pub(crate) writer_name: String,
     pub(crate) group_name: String,
@@ -87,7 +87,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// The fields of one direction, if somebody has said them.
+    /// The fields of one direction, if they were described.
     pub(crate) fn fields(&self, is_request: bool) -> Option<&FieldSet> {
         if is_request { self.request.as_ref() } else { self.response.as_ref() }
     }
@@ -107,16 +107,16 @@ impl Form {
         self.response = Some(FieldSet::new(&description.response));
     }
 
-    /// Whether fields can be said.
+    /// Whether the fields can be encoded.
     pub(super) fn check(&self, is_request: bool, fields: &[Variant]) -> Result<(), StatusCode> {
         self.fields(is_request).map_or(Ok(()), |set| set.check(fields, self.is_raw))
     }
 }
 
-/// DataSetWriters kept of a responder; what it says of more is not.
+/// Maximum DataSetWriters kept per responder; further ones are ignored.
 const WRITERS_MAX: usize = 1_024;
 
-/// The forms of a responder, by its DataSetWriters.
+/// The forms of a responder's DataSetWriters.
 #[derive(Debug, Default)]
 pub(crate) struct Forms(BTreeMap<u16, Form>);
 
@@ -132,7 +132,7 @@ impl Forms {
         Some(self.0.entry(id).or_default())
     }
 
-    /// What a connection says of its DataSetWriters.
+    /// Takes the settings of a connection's DataSetWriters.
     pub(super) fn settings(&mut self, connection: &Connection) {
         for group in &connection.writer_groups {
             for writer in &group.writers {
@@ -143,14 +143,14 @@ impl Forms {
         }
     }
 
-    /// What ActionMetaData says of one.
+    /// Takes an ActionMetaData description.
     pub(super) fn description(&mut self, description: &ActionDescription) {
         if let Some(form) = self.of(description.data_set_writer_id) {
             form.description(description);
         }
     }
 
-    /// Those of a responder itself, which have to be in order.
+    /// The forms of a responder itself, with validation.
     pub(super) fn checked(
         connection: &Connection,
         descriptions: &[ActionDescription],

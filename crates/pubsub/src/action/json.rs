@@ -1,8 +1,8 @@
-//! Actions as JSON: requests and responses (Part 14 §7.2.5.6), and what a responder says of itself (§7.2.5.5.7,
+//! Actions as JSON: requests and responses (Part 14 §7.2.5.6), and announcements of a responder (§7.2.5.5.7,
 //! §7.2.5.5.8).
 //!
-//! Values are in the CompactEncoding, whatever JsonDataSetMessageContentMask says about encodings. What is read may be in
-//! any of them.
+//! Values are written in CompactEncoding, whatever the JsonDataSetMessageContentMask says about encodings, and are read
+//! in any encoding.
 
 use super::ActionTarget;
 use super::form::{FieldSet, Form};
@@ -33,13 +33,13 @@ fn context<'a>(namespaces: &'a [&'a str]) -> JsonContext<'a> {
     JsonContext { verbose: false, namespaces, structures: Some(&structure::Standard) }
 }
 
-/// The namespaces of a message's values: that of OPC UA, and those of its metadata.
+/// The namespaces of a message's values: that of OPC UA and those of its metadata.
 fn namespaces(set: Option<&FieldSet>) -> Vec<&str> {
     let own = set.into_iter().flat_map(|set| set.namespaces.iter().map(String::as_str));
     core::iter::once("http://opcfoundation.org/UA/").chain(own).collect()
 }
 
-/// A request or response to be sent.
+/// A request or response to send.
 pub(crate) struct Outgoing<'a> {
     pub(crate) message_id: &'a str,
     pub(crate) responder: PublisherIdRef<'a>,
@@ -153,7 +153,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// The name of a field; those that nobody has described are numbered.
+/// The name of a field; fields without a description are numbered.
 fn name(set: Option<&FieldSet>, index: usize) -> Cow<'_, str> {
     match set.and_then(|set| set.names.get(index)) {
         Some(name) => Cow::Borrowed(name),
@@ -161,13 +161,13 @@ fn name(set: Option<&FieldSet>, index: usize) -> Cow<'_, str> {
     }
 }
 
-/// A message that has to do with Actions.
+/// A message related to Actions.
 pub(crate) enum Received {
     Action(ActionMessage),
     Announcement(PublisherId, Box<Announcement>),
 }
 
-/// Reads a message; `None`: it has nothing to do with Actions.
+/// Parses a message; `None` if it is not related to Actions.
 pub(crate) fn receive(message: &[u8], form: KnownForm<'_>) -> Result<Option<Received>, JsonError> {
     let json = parse_bytes(message, JsonLimits::default())?;
     let Some(kind) = json.get("MessageType").and_then(Json::as_str) else { return Ok(None) };
@@ -200,7 +200,7 @@ pub(crate) fn receive(message: &[u8], form: KnownForm<'_>) -> Result<Option<Rece
     })))
 }
 
-/// A member of a message; its default if it is not there, as the CompactEncoding has it.
+/// A member of a message; its default if it is missing, as in the CompactEncoding.
 fn member<T: JsonDecode>(json: &Json<'_>, name: &str) -> Result<T, JsonError> {
     T::decode_json(json.get(name).unwrap_or(&Json::Null), &context(&[]))
 }
@@ -209,7 +209,7 @@ fn number(json: &Json<'_>, name: &str) -> Result<u16, JsonError> {
     json.get(name).map_or(Ok(0), |number| u16::decode_json(number, &context(&[])))
 }
 
-/// An enumeration's value: its number, or its name and number.
+/// An enumeration value: its number, or name and number.
 fn state(json: &Json<'_>) -> Result<ActionState, JsonError> {
     let number = match json.get("ActionState") {
         None | Some(Json::Null) => Some(0),
@@ -221,7 +221,7 @@ fn state(json: &Json<'_>) -> Result<ActionState, JsonError> {
     state.ok_or(JsonError::Expected("ActionState: 0, 1 or 2"))
 }
 
-/// Good is written in more than one way.
+/// Good is written in several ways.
 fn status(json: &Json<'_>) -> Result<StatusCode, JsonError> {
     match json.get("Status") {
         Some(Json::Number(number)) => {
@@ -265,7 +265,7 @@ fn part(
     Ok(Part { writer_id, body, status: if is_request { StatusCode::GOOD } else { status(json)? }, fields })
 }
 
-/// The fields in the order of the metadata, or as they come if there is none.
+/// The fields in the order of the metadata, or as received if there is none.
 fn fields(
     payload: Option<&Json<'_>>,
     set: Option<&FieldSet>,
@@ -278,13 +278,13 @@ fn fields(
     let namespaces = namespaces(set);
     let context = context(&namespaces);
     let known = set.map(|set| set.names.as_slice()).unwrap_or_default();
-    // Nothing at all is what is said while it executes.
+    // A message without fields means that the Action is executing.
     let mut fields = vec![Variant::Empty; if members.is_empty() { 0 } else { known.len() }];
     for (position, (name, json)) in members.iter().enumerate() {
         let index = match known.iter().position(|known| *known == **name) {
             Some(index) => index,
             None if known.is_empty() => position,
-            // A responder must not do something else than it is asked for.
+            // A responder must not execute something other than requested.
             None if is_request => return Err(StatusCode::BAD_INVALID_ARGUMENT),
             None => continue,
         };
@@ -298,7 +298,7 @@ fn fields(
     Ok(fields)
 }
 
-/// Appends what a responder says of itself: ActionMetaData, or ActionResponder. Other announcements have other messages.
+/// Appends an ActionMetaData or ActionResponder announcement. Others have their own messages.
 pub(crate) fn announce(
     message_id: &str,
     publisher_id: &str,
@@ -336,7 +336,7 @@ pub(crate) fn announce(
         }
         Announcement::ActionResponder(connections) => {
             head(RESPONDER, out);
-            // A responder is on one.
+            // A responder has one connection.
             if let Some(connection) = connections.first() {
                 members.name("Connection", out);
                 structure::encode(connection, &context, out);

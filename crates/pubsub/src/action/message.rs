@@ -1,4 +1,4 @@
-//! Requests and responses, and how they are written as UADP.
+//! Action requests and responses, and their UADP encoding.
 
 use super::form::Form;
 use crate::publisher_id::{PublisherId, PublisherIdRef};
@@ -10,10 +10,10 @@ use crate::uadp::header::{NetworkMessageHeader, WriterIds};
 use crate::uadp::payload::DataSetPayload;
 use taktwerk_types::{DataValue, DecodeError, DecodeLimits, Decoder, Encode, StatusCode, Variant};
 
-/// What an Action's NetworkMessage says.
+/// The content of an Action's NetworkMessage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ActionMessage {
-    /// The responder, in requests and responses.
+    /// The responder, both in requests and responses.
     pub(crate) responder: PublisherId,
     pub(crate) is_request: bool,
     pub(crate) response_address: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct ActionMessage {
     pub(crate) requestor_id: Option<Variant>,
     /// In milliseconds.
     pub(crate) timeout_hint: Option<f64>,
-    /// One for each request or response.
+    /// One per request or response.
     pub(crate) parts: Vec<Part>,
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct Part {
     pub(crate) writer_id: u16,
     pub(crate) body: ActionBody,
     pub(crate) status: StatusCode,
-    /// Or why they cannot be read: [`UNKNOWN`] if nobody has said yet what they are.
+    /// The fields, or why they cannot be decoded: [`UNKNOWN`] if they were not described yet.
     pub(crate) fields: Result<Vec<Variant>, StatusCode>,
 }
 
-/// Raw data whose metadata is not there.
+/// Raw data without metadata.
 pub(crate) const UNKNOWN: StatusCode = StatusCode::BAD_WAITING_FOR_INITIAL_DATA;
 
-/// Knows the form of a responder's DataSetWriter.
+/// Finds the form of a responder's DataSetWriter.
 pub(crate) type KnownForm<'a> = &'a dyn Fn(&PublisherId, u16) -> Option<&'a Form>;
 
 /// The NetworkMessage header of a message with one part.
@@ -65,7 +65,7 @@ pub(super) fn encode_payload(
 ) {
     header.encode(out);
     let set = form.and_then(|form| form.fields(header.is_request));
-    // Without fields, which is how everything begins and ends, there is nothing raw.
+    // The first and the last messages have no fields, so they contain no raw data.
     let raw = form.filter(|form| form.is_raw && !fields.is_empty()).and(set).and_then(|set| set.raw());
     let kind = match header.is_request {
         true => DataSetMessageKind::ActionRequest,
@@ -76,7 +76,7 @@ pub(super) fn encode_payload(
         kind,
         encoding: if raw.is_some() { FieldEncoding::RawData } else { FieldEncoding::Variant },
         status: (status != StatusCode::GOOD).then_some(status),
-        // What has no types is worth nothing without the right metadata.
+        // Raw data is only valid with the right metadata version.
         major_version: set.filter(|_| raw.is_some()).map(|set| set.major_version),
         ..DataSetMessageHeader::default()
     };
@@ -88,12 +88,12 @@ pub(super) fn encode_payload(
     };
     let mut scratch = Vec::new();
     for (index, field) in fields.iter().enumerate() {
-        // One that did not fit would have been refused; it becomes zeros.
+        // The fields were checked before; one that does not fit would become zeros.
         let _ = layout.encode_field(index, &DataValue::new(field.clone()), &mut scratch, out);
     }
 }
 
-/// Reads a message whose security was checked.
+/// Decodes a message whose security was verified.
 pub(super) fn decode(
     header: &NetworkMessageHeader<'_>,
     payload: &[u8],
@@ -144,7 +144,8 @@ pub(super) fn decode(
     })
 }
 
-/// The value of a field. A StatusCode alone: without metadata nobody can tell it from a Bad value.
+/// The value of a field. For a status, the StatusCode itself: without metadata it cannot be distinguished from a Bad
+/// value.
 pub(crate) fn plain(field: DataValue) -> Variant {
     field.value.unwrap_or_else(|| field.status.map_or(Variant::Empty, Variant::StatusCode))
 }

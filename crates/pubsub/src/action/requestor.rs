@@ -1,4 +1,4 @@
-//! The requestor: asks, repeats until there is an answer, and says when it has it (Part 14 §6.2.11.2).
+//! The requestor: sends requests, repeats them until they are answered, and confirms the response (Part 14 §6.2.11.2).
 
 use super::describe::ActionDescription;
 use super::form::{Form, Forms};
@@ -20,30 +20,30 @@ use taktwerk_crypto::{Entropy, PubSubProvider};
 use taktwerk_schema::ActionState;
 use taktwerk_types::{Instant, StatusCode, Variant};
 
-/// What a requestor is.
+/// Options of a requestor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RequestorOptions {
-    /// Who asks.
+    /// Id of the requestor.
     pub requestor_id: PublisherId,
-    /// Where responses are to be sent, if not to the responder's own address.
+    /// Address for responses, if not the responder's own.
     pub response_address: Option<String>,
-    /// How messages are written.
+    /// Message mapping.
     pub mapping: ActionMapping,
-    /// The transport repeats by itself what has not arrived (Part 14 §6.2.11.2.2): a request is sent once.
+    /// The transport retransmits (Part 14 §6.2.11.2.2), so each request is sent once.
     pub reliable: bool,
-    /// Requests have an address: that of their DataSetWriter, which [`Requestor::set_address`] tells and they wait for, or
-    /// the [`Self::request_address`].
+    /// Requests need an address: that of their DataSetWriter, set by [`Requestor::set_address`], for which they wait,
+    /// or the [`Self::request_address`].
     pub needs_address: bool,
-    /// Where requests go to DataSetWriters of which nothing is told.
+    /// Address of requests to DataSetWriters without a known address.
     pub request_address: Option<String>,
     /// Nanoseconds between repetitions: the responder's publishing interval.
     pub interval_nanos: u64,
     /// Message security of requests and responses.
     pub security: GroupSecurity,
-    /// Works without message security too.
+    /// Allow operation without message security.
     pub allow_unsecured: bool,
-    /// Requests that may wait for their responses at the same time.
+    /// Maximum requests waiting for responses.
     pub requests_max: usize,
 }
 
@@ -66,7 +66,7 @@ impl RequestorOptions {
     }
 }
 
-/// What is asked, and of whom.
+/// A request and its target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Position of the connection.
@@ -83,17 +83,17 @@ pub struct Request {
     pub timeout_nanos: u64,
 }
 
-/// Names a request of a requestor.
+/// Identifies a request of a requestor.
 pub type RequestId = u16;
 
-/// How a request ended.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Which one.
+    /// The request.
     pub request_id: RequestId,
-    /// Good, what the responder says, or Bad_Timeout: it may or may not have been executed. It was not if nothing was sent:
-    /// Bad_NoCommunication without a connection, Bad_WaitingForInitialData if the responder has not said what there is, and
-    /// Bad_TypeMismatch and the like if the inputs are something else.
+    /// Good, the responder's status, or Bad_Timeout: then it may have been executed. It was not sent in these cases:
+    /// Bad_NoCommunication without a connection, Bad_WaitingForInitialData if the responder has not announced its
+    /// fields, and Bad_TypeMismatch and similar if the inputs do not match.
     pub status: StatusCode,
     /// The fields of the response.
     pub outputs: Vec<Variant>,
@@ -102,29 +102,29 @@ pub struct Outcome {
 #[derive(Debug)]
 struct Pending {
     request: Request,
-    /// What we want of the responder: Executing, then Idle.
+    /// The state we request from the responder: Executing, then Idle.
     state: ActionState,
     is_sent: bool,
     next: Instant,
     deadline: Instant,
 }
 
-/// What a responder has said of itself.
+/// The announced data of a responder.
 #[derive(Debug, Default)]
 struct Known {
     forms: Forms,
     addresses: BTreeMap<u16, String>,
 }
 
-/// Responders that are known; of more than these nothing is kept.
+/// Maximum number of known responders; further ones are ignored.
 const KNOWN_MAX: usize = 256;
 
-/// Asks responders for Actions.
+/// Sends Action requests to responders.
 #[derive(Debug)]
 pub struct Requestor {
     options: RequestorOptions,
     wire: Wire,
-    /// Ours among all that share an id and a security group, and of this run.
+    /// Unique among requestors that share an id and a security group, and among runs.
     correlation: [u8; 8],
     next_id: RequestId,
     pending: BTreeMap<RequestId, Pending>,
@@ -135,7 +135,7 @@ pub struct Requestor {
     is_connected: bool,
 }
 
-/// Announcements kept for the user; more than these overwrite the oldest.
+/// Maximum announcements kept for the user; further ones replace the oldest.
 const ANNOUNCEMENTS_KEPT: usize = 256;
 
 impl Requestor {
@@ -166,14 +166,14 @@ impl Requestor {
         })
     }
 
-    /// Whether responses would arrive now: requests wait for that. A requestor begins connected.
+    /// Whether responses would be received now: requests wait for that. A requestor starts connected.
     pub fn set_connected(&mut self, is_connected: bool, now: Now) {
         if core::mem::replace(&mut self.is_connected, is_connected) != is_connected {
             self.wake(now);
         }
     }
 
-    /// Where requests to a DataSetWriter of a responder go.
+    /// Sets the address of requests to a responder's DataSetWriter.
     pub fn set_address(
         &mut self,
         responder: &PublisherId,
@@ -187,7 +187,7 @@ impl Requestor {
         }
     }
 
-    /// What an Action of a responder is, if the responder does not say so itself. An announcement replaces it.
+    /// Describes a responder's Actions if it does not announce them itself. An announcement replaces the description.
     pub fn describe(&mut self, responder: &PublisherId, description: &ActionDescription, now: Now) {
         if let Some(known) = self.known(responder) {
             known.forms.description(description);
@@ -195,7 +195,7 @@ impl Requestor {
         }
     }
 
-    /// What is known of a responder; `None`: too many are known.
+    /// The data of a responder; `None` if there are too many.
     fn known(&mut self, responder: &PublisherId) -> Option<&mut Known> {
         let responder = self.wire.known(responder);
         if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&responder) {
@@ -208,7 +208,7 @@ impl Requestor {
         Some(self.known.entry(responder).or_default())
     }
 
-    /// What could not be sent until now is tried.
+    /// Retries what could not be sent.
     fn wake(&mut self, now: Now) {
         for pending in self.pending.values_mut().filter(|pending| !pending.is_sent) {
             pending.next = now.instant;
@@ -221,7 +221,7 @@ impl Requestor {
             known.forms.description(&description);
         }
         if let Announcement::ActionResponder(connections) = announcement {
-            // One that is not understood says nothing about the form of requests either.
+            // A connection that cannot be parsed gives no form of requests either.
             for connection in connections.iter().filter_map(|one| Connection::from_schema(one).ok()) {
                 known.forms.settings(&connection);
             }
@@ -229,7 +229,7 @@ impl Requestor {
         self.wake(now);
     }
 
-    /// Asks a responder what can be asked of it. The answers come from [`Self::poll_announcement`].
+    /// Requests the announcements of a responder. They are returned by [`Self::poll_announcement`].
     pub fn discover(&mut self, connection: usize, responder: &PublisherId, now: Now) {
         let all = Probe::PubSubConnections { include_writer_groups: true, include_data_set_writers: true };
         for probe in [all, Probe::DataSetMetaData(Vec::new())] {
@@ -237,13 +237,13 @@ impl Requestor {
         }
     }
 
-    /// The next announcement about Actions, asked for or not: ActionResponder and ActionMetaData
+    /// The next announcement about Actions, requested or not: ActionResponder and ActionMetaData
     /// ([`super::ActionDescription::from_announcement`]).
     pub fn poll_announcement(&mut self) -> Option<(PublisherId, Announcement)> {
         self.announcements.pop_front()
     }
 
-    /// Asks. [`ActionEngine::poll`] sends it, and [`Self::poll_outcome`] tells how it ended.
+    /// Starts a request. [`ActionEngine::poll`] sends it, and [`Self::poll_outcome`] returns its result.
     ///
     /// # Errors
     /// [`ActionError::TooManyRequests`].
@@ -263,7 +263,7 @@ impl Requestor {
         Ok(id)
     }
 
-    /// Takes a received datagram. What is no response to this requestor is ignored.
+    /// Processes a received datagram. Ignores everything except responses to this requestor.
     ///
     /// # Errors
     /// Why it was dropped.
@@ -314,11 +314,11 @@ impl Requestor {
                 continue;
             }
             match part.body.state {
-                // It has it, and will say when it is done: nothing has to be repeated (Part 14 Table 83).
+                // The responder has it and will report the end: stop repeating (Part 14 Table 83).
                 ActionState::EXECUTING if pending.state == ActionState::EXECUTING => {
                     pending.next = pending.deadline;
                 }
-                // It says it again, and we may know then.
+                // The response will be repeated, when the fields may be known.
                 ActionState::DONE if part.fields == Err(UNKNOWN) => is_unknown = true,
                 ActionState::DONE if pending.state == ActionState::EXECUTING => {
                     let (status, outputs) = match part.fields {
@@ -332,7 +332,7 @@ impl Requestor {
                     }
                     pending.state = ActionState::IDLE;
                     pending.next = now.instant;
-                    // The responder is told so for some time, not as long as the request might have taken.
+                    // Confirm to the responder for some time, not as long as the request's timeout.
                     pending.deadline = later(now.instant, self.options.interval_nanos.saturating_mul(10));
                 }
                 ActionState::IDLE if pending.state == ActionState::IDLE => {
@@ -347,7 +347,7 @@ impl Requestor {
         Ok(())
     }
 
-    /// The next request that ended.
+    /// The next finished request.
     pub fn poll_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
@@ -397,7 +397,7 @@ impl ActionEngine for Requestor {
                 return true;
             }
             if obstacle.is_some() {
-                // Who removes it wakes us.
+                // A removal wakes the engine.
                 pending.next = pending.deadline;
                 return true;
             }
@@ -429,7 +429,7 @@ impl ActionEngine for Requestor {
                 request_id: *id,
                 state: pending.state,
                 status: StatusCode::GOOD,
-                // Who only says that it has the response need not repeat the request.
+                // The confirmation need not repeat the inputs.
                 fields: if is_asking { &request.inputs } else { &[] },
                 form,
             };
@@ -452,8 +452,8 @@ pub(super) fn later(instant: Instant, nanos: u64) -> Instant {
     Instant::from_nanos(instant.as_nanos().saturating_add(nanos))
 }
 
-/// Whether nothing can be asked before it is known what the fields are: JSON has names, and raw data that is said only once
-/// has to be understood when it is.
+/// Whether requests must wait until the fields are known: JSON needs names, and raw data that is sent only once must be
+/// decodable when it arrives.
 fn needs_fields(options: &RequestorOptions, form: Option<&Form>) -> bool {
     options.mapping != ActionMapping::Uadp || (options.reliable && form.is_some_and(|form| form.is_raw))
 }

@@ -1,5 +1,5 @@
-//! The responder: executes what is asked for, once, and says how it stands until the requestor knows
-//! (Part 14 §6.2.11.2).
+//! The responder: executes each request once and sends its state until the requestor has confirmed it (Part 14
+//! §6.2.11.2).
 
 use super::describe::{ActionDescription, Describer};
 use super::form::Forms;
@@ -17,40 +17,40 @@ use taktwerk_crypto::{Entropy, PubSubProvider};
 use taktwerk_schema::ActionState;
 use taktwerk_types::{Encode, Instant, StatusCode, Variant};
 
-/// An Action that can be asked for.
+/// An Action that can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionTarget {
-    /// The DataSetWriter that answers.
+    /// The DataSetWriter of the responses.
     pub data_set_writer_id: u16,
-    /// The Action among those of its ActionMetaData.
+    /// Id of the Action in its ActionMetaData.
     pub action_target_id: u16,
 }
 
-/// What a responder is.
+/// Options of a responder.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ResponderOptions {
-    /// Who answers.
+    /// PublisherId of the responder.
     pub publisher_id: PublisherId,
     /// Position of its connection.
     pub connection: usize,
-    /// How messages are written.
+    /// Message mapping.
     pub mapping: ActionMapping,
-    /// The transport repeats by itself what has not arrived (Part 14 §6.2.11.2.2): a response is sent once.
+    /// The transport retransmits (Part 14 §6.2.11.2.2), so each response is sent once.
     pub reliable: bool,
     /// Nanoseconds between responses: the publishing interval.
     pub interval_nanos: u64,
     /// Message security of requests and responses.
     pub security: GroupSecurity,
-    /// Works without message security too: whoever reaches the address may ask for anything.
+    /// Allow operation without message security: anyone who reaches the address may request anything.
     pub allow_unsecured: bool,
-    /// Executions that are known at the same time, those that are over and remembered included.
+    /// Maximum number of known executions, including remembered ones.
     pub executions_max: usize,
-    /// Nanoseconds for which responses are repeated when the requestor says nothing any more.
+    /// Nanoseconds for which responses are repeated without hearing from the requestor.
     pub patience_nanos: u64,
-    /// Nanoseconds for which an execution that is over is remembered, so that a late request does not repeat it.
+    /// Nanoseconds for which a finished execution is remembered, so that a late request does not repeat it.
     pub memory_nanos: u64,
-    /// Largest announcement in one piece, in bytes; `None`: a broker takes any.
+    /// Maximum announcement without chunks, in bytes; `None` for brokers, which have no limit.
     pub announcement_len_max: Option<usize>,
 }
 
@@ -74,24 +74,24 @@ impl ResponderOptions {
     }
 }
 
-/// Names an execution.
+/// Identifies an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecutionId(u64);
 
-/// Something to do for a requestor; [`Responder::finish`] when it is done.
+/// An execution to perform; call [`Responder::finish`] when it is done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
-    /// Its name.
+    /// Its id.
     pub id: ExecutionId,
-    /// What is to be done.
+    /// The requested Action.
     pub target: ActionTarget,
-    /// The fields of the request, in the order of the ActionMetaData; null for those that JSON leaves out.
+    /// The fields of the request, in the order of the ActionMetaData; null for fields that JSON omits.
     pub inputs: Vec<Variant>,
-    /// When the requestor gives up (TimeoutHint): what has not begun until then is not worth beginning.
+    /// When the requestor gives up (TimeoutHint): do not start the execution after that.
     pub deadline: Option<Instant>,
 }
 
-/// What tells executions apart: the requestor, its data, the request and what it asks for.
+/// Identity of an execution: requestor, correlation data, RequestId and target.
 type Key = (Vec<u8>, Vec<u8>, u16, ActionTarget);
 
 #[derive(Debug, Clone)]
@@ -102,14 +102,14 @@ struct Running {
     response_address: Option<String>,
     status: StatusCode,
     outputs: Vec<Variant>,
-    /// When a response is due; `None`: not before something happens.
+    /// When a response is due; `None` until something happens.
     next: Option<Instant>,
-    /// Forgotten then, whatever its state.
+    /// Removed at this time, whatever its state.
     until: Instant,
 }
 
-/// What a responder knows of requests: those that execute, and those that are over and must not be executed again, and which
-/// messages it has received. For a successor that answers in its place.
+/// A responder's knowledge of requests: running executions, finished ones that must not be repeated, and received
+/// messages. For a successor that replaces the responder.
 #[derive(Debug, Clone, Default)]
 pub struct ResponderMemory {
     running: BTreeMap<Key, Running>,
@@ -118,13 +118,13 @@ pub struct ResponderMemory {
 }
 
 impl ResponderMemory {
-    /// How many requests are in it.
+    /// Number of requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.running.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.running.is_empty()
@@ -141,7 +141,7 @@ pub struct Responder {
     next_id: u64,
     describer: Describer,
     forms: Forms,
-    /// Another one answers.
+    /// The responder was replaced by another one.
     is_over: bool,
 }
 
@@ -163,23 +163,23 @@ impl Responder {
         Ok(Self { options, wire, targets, running, next_id: 1, describer, forms, is_over: false })
     }
 
-    /// Gives away what it knows, and takes no request any more: another one answers in its place.
+    /// Returns its memory and stops accepting requests: a successor replaces it.
     pub fn retire(&mut self) -> ResponderMemory {
         self.is_over = true;
         let running = core::mem::take(&mut self.running);
         ResponderMemory { running, next_id: self.next_id, floor: self.wire.keys().replay_floor() }
     }
 
-    /// Goes on where another one with the same PublisherId has retired: requests that come again are not executed again, and
-    /// [`Self::finish`] is told of those that execute, under the names that they had. To be called after
-    /// [`Self::describe`], before anything is received.
+    /// Continues from a retired responder with the same PublisherId. Repeated requests are not executed again, and
+    /// [`Self::finish`] accepts running executions with their old ids. Call it after [`Self::describe`] and before
+    /// anything is received.
     pub fn succeed(&mut self, memory: ResponderMemory) {
         self.next_id = self.next_id.max(memory.next_id);
         self.wire.keys().restore(memory.floor);
         self.running = memory.running;
         for ((.., target), running) in &mut self.running {
             let form = self.forms.get(target.data_set_writer_id).filter(|_| !running.outputs.is_empty());
-            // What was made for another form cannot be said in this one.
+            // Outputs for another form cannot be encoded in this one.
             if let Some(Err(error)) = form.map(|form| form.check(false, &running.outputs)) {
                 running.outputs = Vec::new();
                 if !running.status.is_bad() {
@@ -189,9 +189,8 @@ impl Responder {
         }
     }
 
-    /// Describes the Actions to requestors, with announcements: what the connection is, and which of the DataSetWriters
-    /// of its WriterGroups answers what, and in which form. Other descriptions replace those that were given before, and
-    /// are announced.
+    /// Describes the Actions to requestors with announcements: the connection, and the DataSetWriters of its
+    /// WriterGroups with their targets and form. New descriptions replace the previous ones and are announced.
     ///
     /// # Errors
     /// [`ActionError::DataValues`], [`ActionError::NoRawData`]; nothing is changed then.
@@ -210,7 +209,8 @@ impl Responder {
         Ok(())
     }
 
-    /// Takes a received datagram and gives what is to be done now. What is no request to this responder is ignored.
+    /// Processes a received datagram and returns the new executions. Ignores everything except requests to this
+    /// responder.
     ///
     /// # Errors
     /// Why it was dropped.
@@ -241,14 +241,15 @@ impl Responder {
             let key = (sender.clone(), correlation.clone(), part.body.request_id, target);
             let heard_until = later(now.instant, self.options.patience_nanos);
             match (self.running.get_mut(&key), part.body.state) {
-                // Once more: it may have missed our response. What is over stays over.
+                // A repeated request: our response may have been lost. Finished executions stay finished.
                 (Some(running), ActionState::EXECUTING) if running.state != ActionState::IDLE => {
                     running.until = running.until.max(heard_until);
                     running.next = running.next.or(Some(now.instant));
                 }
-                // It has the result.
+                // The requestor has the result.
                 (Some(running), ActionState::IDLE) => {
-                    // While it executes this means: never mind. What was begun is not undone, but nobody waits.
+                    // While it is executing, this is a cancellation: the execution continues, but its result is not
+                    // sent.
                     running.state = ActionState::IDLE;
                     running.outputs = Vec::new();
                     running.next = Some(now.instant);
@@ -272,7 +273,7 @@ impl Responder {
                         response_address: message.response_address.clone(),
                         status: inputs.as_ref().err().copied().unwrap_or(StatusCode::GOOD),
                         outputs: Vec::new(),
-                        // What arrives anyway is said once it is done.
+                        // With reliable delivery, only the result is sent.
                         next: (!self.options.reliable || !is_new).then_some(now.instant),
                         until: heard_until,
                     };
@@ -281,14 +282,14 @@ impl Responder {
                         fresh.push(Execution { id, target, inputs, deadline });
                     }
                 }
-                // Done is what responders say; what is over or was never heard of is idle already.
+                // Only responders send Done; unknown and finished executions are idle already.
                 _ => {}
             }
         }
         Ok(fresh)
     }
 
-    /// Room for one more; the oldest memory goes for it.
+    /// Makes space for one execution, by removing the oldest remembered one.
     fn has_room(&mut self) -> bool {
         if self.running.len() < self.options.executions_max {
             return true;
@@ -298,8 +299,8 @@ impl Responder {
         oldest.is_some_and(|key| self.running.remove(&key).is_some())
     }
 
-    /// An execution is over. False: nobody waits for its result any more. Outputs that are not what the ActionMetaData
-    /// says, and cannot be sent in its form, are not sent: the requestor gets Bad_TypeMismatch or the like.
+    /// An execution has ended. False if its result is not wanted any more. Outputs that do not match the ActionMetaData
+    /// and cannot be encoded are not sent: the requestor gets Bad_TypeMismatch or similar.
     pub fn finish(&mut self, id: ExecutionId, status: StatusCode, outputs: Vec<Variant>, now: Now) -> bool {
         let patience = self.options.patience_nanos;
         let found = self.running.iter_mut().find(|(_, running)| running.id == id);
@@ -318,13 +319,13 @@ impl Responder {
         true
     }
 
-    /// How many executions are known, those that are over and remembered included.
+    /// Number of known executions, including remembered ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.running.len()
     }
 
-    /// Whether none is known.
+    /// Whether no execution is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.running.is_empty()
@@ -354,20 +355,20 @@ impl ActionEngine for Responder {
         self.running.retain(|(_, correlation, request_id, target), running| {
             if now.instant >= running.until {
                 match running.state {
-                    // It is remembered for a while after nobody has fetched it.
+                    // A result that was not fetched is remembered for a while.
                     ActionState::DONE => {
                         running.state = ActionState::IDLE;
                         running.outputs = Vec::new();
                         running.next = None;
                         running.until = later(now.instant, options.memory_nanos);
                     }
-                    // What executes is not forgotten; whoever asked hears nothing until it asks again.
+                    // A running execution is kept, but no state is sent until the request is repeated.
                     ActionState::EXECUTING => running.next = None,
                     _ => return false,
                 }
             }
             let Some(next) = running.next.filter(|next| now.instant >= *next) else { return true };
-            // Idle is said once for each time that it is asked.
+            // Idle is sent once per request for it.
             running.next =
                 (running.state != ActionState::IDLE).then(|| later(next, options.interval_nanos.max(1)));
             let sending = Sending {
@@ -390,7 +391,7 @@ impl ActionEngine for Responder {
                 form: forms.get(target.data_set_writer_id),
             };
             match wire.send(sending, now, out) {
-                // It arrives: nobody will say that it has.
+                // Delivery is reliable and there is no confirmation.
                 Ok(()) if options.reliable && running.state == ActionState::DONE => {
                     running.state = ActionState::IDLE;
                     running.outputs = Vec::new();
@@ -408,9 +409,9 @@ impl ActionEngine for Responder {
     }
 }
 
-/// When somebody gives up who waits for some milliseconds from now on; `None`: never.
+/// The deadline of a timeout in milliseconds from now; `None` if there is none.
 fn deadline(now: Instant, millis: f64) -> Option<Instant> {
     let is_said = millis.is_finite() && millis > 0.0;
-    // What is too large becomes the largest.
+    // Too large values saturate.
     is_said.then(|| later(now, (millis * 1e6) as u64))
 }

@@ -83,14 +83,14 @@ fn a_request_is_executed_and_answered() {
             (execution.target, execution.inputs.as_slice()),
             (TARGET, [Variant::from(20u32)].as_slice())
         );
-        // It says that it executes, to the address it was given.
+        // It reports Executing to the given address.
         responder.poll(at(1), &mut out).unwrap();
         assert_eq!(out.iter().next().unwrap().address, Some("opc.udp://10.0.0.9:4840"));
         let mut executing = sent(&mut out);
-        // The request comes again, as it does in every interval, and is not executed again.
+        // The request is repeated in every interval and not executed again.
         requestor.poll(at(100), &mut out).unwrap();
         assert_eq!(responder.receive(&mut sent(&mut out)[0], at(101)).unwrap(), []);
-        // Who has heard that it executes waits (Part 14 Table 83).
+        // After the state Executing, the requestor stops repeating (Part 14 Table 83).
         requestor.receive(0, &mut executing[0], at(102)).unwrap();
         requestor.poll(at(1_000), &mut out).unwrap();
         assert!(out.is_empty());
@@ -101,20 +101,20 @@ fn a_request_is_executed_and_answered() {
         requestor.receive(0, &mut sent(&mut out)[0], at(1_111)).unwrap();
         let outcome = Outcome { request_id: id, status: StatusCode::GOOD, outputs: vec!["done".into()] };
         assert_eq!(requestor.poll_outcome(), Some(outcome));
-        // Both agree that it is over.
+        // Both agree that it is finished.
         requestor.poll(at(1_111), &mut out).unwrap();
         assert_eq!(responder.receive(&mut sent(&mut out)[0], at(1_112)).unwrap(), []);
         responder.poll(at(1_112), &mut out).unwrap();
         requestor.receive(0, &mut sent(&mut out)[0], at(1_113)).unwrap();
         assert_eq!((requestor.poll_timeout(), requestor.poll_outcome()), (None, None));
-        // And after a while the responder forgets it.
+        // After a while the responder removes it.
         responder.poll(at(62_000), &mut out).unwrap();
         assert!(responder.is_empty() && out.is_empty());
     }
 }
 
 #[test]
-fn unknown_actions_and_silence() {
+fn unknown_actions_and_missing_responses() {
     let (mut requestor, mut responder) = both(SecurityMode::SignAndEncrypt, 2);
     let mut out = Transmit::new();
     let other = ActionTarget { action_target_id: 99, ..TARGET };
@@ -125,7 +125,7 @@ fn unknown_actions_and_silence() {
     requestor.receive(0, &mut sent(&mut out)[0], at(0)).unwrap();
     let outcome = requestor.poll_outcome().unwrap();
     assert_eq!((outcome.request_id, outcome.status), (unknown, StatusCode::BAD_NOT_FOUND));
-    // Nobody answers.
+    // There is no answer.
     let silent = requestor.request(request(TARGET, 1), at(1000)).unwrap();
     for millis in (1000..6100).step_by(100) {
         requestor.poll(at(millis), &mut out).unwrap();
@@ -136,7 +136,7 @@ fn unknown_actions_and_silence() {
 }
 
 #[test]
-fn nothing_without_security_unless_asked_for() {
+fn unsecured_engines_must_be_allowed() {
     let provider = Arc::new(DummyPubSubProvider);
     let entropy = || Box::new(SeededEntropy::new(1));
     let options = ResponderOptions::new(RESPONDER, GroupSecurity::default());
@@ -146,7 +146,7 @@ fn nothing_without_security_unless_asked_for() {
     ));
     let options = RequestorOptions::new(RESPONDER, GroupSecurity::default());
     assert!(matches!(Requestor::new(options, provider, entropy()), Err(ActionError::Unsecured)));
-    // What is sent without security is not taken by those who have it, nor is what is signed only.
+    // Unsecured messages are not accepted by secured engines, nor are signed ones where encryption is required.
     let (_, mut responder) = both(SecurityMode::SignAndEncrypt, 3);
     for mode in [SecurityMode::None, SecurityMode::Sign] {
         let (mut weaker, _) = both(mode, 3);
@@ -161,7 +161,7 @@ fn nothing_without_security_unless_asked_for() {
 }
 
 #[test]
-fn a_full_responder_refuses_and_forgets_only_what_is_over() {
+fn a_full_responder_refuses_and_removes_only_finished_executions() {
     let (mut requestor, _) = both(SecurityMode::None, 4);
     let mut options = ResponderOptions::new(RESPONDER, GroupSecurity::default());
     options.allow_unsecured = true;
@@ -179,7 +179,7 @@ fn a_full_responder_refuses_and_forgets_only_what_is_over() {
     let third = ask(&mut requestor, 2);
     let refused = responder.receive(&mut third.clone(), at(2));
     assert_eq!(refused, Err(ActionError::TooManyRequests(2)));
-    // One ends and is only remembered: it makes room.
+    // A finished execution makes space.
     assert!(responder.finish(first.id, StatusCode::GOOD, Vec::new(), at(3)));
     let mut none = Transmit::new();
     responder.poll(at(10_003), &mut none).unwrap();
@@ -187,10 +187,10 @@ fn a_full_responder_refuses_and_forgets_only_what_is_over() {
     assert_eq!(responder.len(), 2);
 }
 
-/// A responder with other settings, or one that was switched off and on: nothing is executed twice, and what executes is
+/// A responder with changed settings, or one that was restarted: nothing is executed twice, and running executions are
 /// answered.
 #[test]
-fn a_successor_goes_on_where_another_has_retired() {
+fn a_successor_continues_from_a_retired_responder() {
     let mode = SecurityMode::SignAndEncrypt;
     let (mut requestor, mut first) = both(mode, 5);
     let mut out = Transmit::new();
@@ -202,14 +202,14 @@ fn a_successor_goes_on_where_another_has_retired() {
     assert_eq!((memory.len(), first.len()), (1, 0));
     requestor.poll(at(100), &mut out).unwrap();
     let repeated = sent(&mut out).remove(0);
-    assert_eq!(first.receive(&mut repeated.clone(), at(101)), Ok(Vec::new()), "another one answers");
+    assert_eq!(first.receive(&mut repeated.clone(), at(101)), Ok(Vec::new()), "the responder was replaced");
     let (_, mut second) = both(mode, 6);
     second.succeed(memory);
     second.set_keys("g", Ok(&keys()), at(102)).unwrap();
     assert_eq!(second.receive(&mut repeated.clone(), at(103)), Ok(Vec::new()), "it executes already");
     let replayed = second.receive(&mut recorded.clone(), at(104));
     assert_eq!(replayed, Err(ActionError::Security(SecurityError::Replayed)));
-    // Its result comes under the name that it had.
+    // Its result is accepted with its old id.
     assert!(second.finish(execution.id, StatusCode::GOOD, vec!["done".into()], at(105)));
     second.poll(at(105), &mut out).unwrap();
     requestor.receive(0, &mut sent(&mut out)[0], at(106)).unwrap();
@@ -222,7 +222,7 @@ fn a_successor_goes_on_where_another_has_retired() {
     assert_ne!(fresh[0].id, execution.id);
 }
 
-/// Loss, repetition and reordering: every request ends as it should, and nothing is executed twice.
+/// Loss, repetition and reordering: every request gets its result, and nothing is executed twice.
 #[test]
 fn on_a_bad_link() {
     for seed in 0..20 {
@@ -284,9 +284,9 @@ fn on_a_bad_link() {
     }
 }
 
-/// What a responder says of itself, asked and unasked, and only to those who have its keys.
+/// Announcements of a responder, requested and unrequested, only for receivers with its keys.
 #[test]
-fn actions_are_described_to_those_who_may_ask_for_them() {
+fn actions_are_described_only_to_key_holders() {
     use crate::config::{Connection, DataSetWriter, WriterGroup};
     use crate::uadp::announcement::Announcement;
     use taktwerk_schema::{ActionTargetDataType, DataSetMetaDataType};
@@ -314,7 +314,7 @@ fn actions_are_described_to_those_who_may_ask_for_them() {
         responder.describe(connection, vec![description.clone()], at(0)).unwrap();
         let mut out = Transmit::new();
         responder.poll(at(0), &mut out).unwrap();
-        assert!(out.is_empty(), "nothing before it is told to, or asked");
+        assert!(out.is_empty(), "nothing is announced without a request");
         responder.announce(at(0));
         assert_eq!(responder.poll_timeout(), Some(at(0).instant));
         responder.poll(at(0), &mut out).unwrap();
@@ -339,7 +339,7 @@ fn actions_are_described_to_those_who_may_ask_for_them() {
             assert_eq!(writers[0].data_set_writer_id, TARGET.data_set_writer_id);
         };
         check(&mut requestor, sent(&mut out), 1);
-        // Asked, secured as everything else, however often: once.
+        // Requested and secured; answered once, however often it is requested.
         requestor.discover(0, &RESPONDER, at(600));
         for millis in (600..1_101).step_by(10) {
             requestor.poll(at(millis), &mut out).unwrap();
@@ -352,13 +352,13 @@ fn actions_are_described_to_those_who_may_ask_for_them() {
         responder.poll(at(1_101), &mut out).unwrap();
         let answers = sent(&mut out);
         for mut datagram in answers.clone() {
-            // Who has no keys reads nothing.
+            // Without keys it cannot be read.
             let refused = outsider.receive(0, &mut datagram, at(1_102));
             assert_eq!(refused.is_err(), mode != SecurityMode::None);
         }
         check(&mut requestor, answers, 1_102);
         assert_eq!(requestor.poll_timeout(), None, "it has its answers");
-        // One that asks another responder is not answered.
+        // A probe for another responder is not answered.
         requestor.discover(0, &PublisherId::UInt16(8), at(2_000));
         for millis in (2_000..2_501).step_by(10) {
             requestor.poll(at(millis), &mut out).unwrap();

@@ -1,4 +1,4 @@
-//! What both engines do with datagrams: security in both directions.
+//! Security of the datagrams of both engines.
 
 use super::form::Form;
 use super::message::{self, ActionMessage, KnownForm};
@@ -25,28 +25,28 @@ use taktwerk_schema::ActionState;
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, DecodeLimits, Decoder, Instant, StatusCode, Variant};
 
-/// Limits for what comes from anybody.
+/// Limits for untrusted input.
 const LIMITS: DecodeLimits = DecodeLimits::DEFAULT;
 
-/// Why something was not sent or not accepted.
+/// Why a message was not sent or not accepted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActionError {
-    /// The engine has no message security and was not told that this is on purpose.
+    /// The engine has no message security and was not explicitly allowed to work without.
     #[error("Actions without message security: configure a security group, or allow it explicitly")]
     Unsecured,
     /// It is malformed.
     #[error("malformed: {0}")]
     Malformed(#[from] DecodeError),
-    /// It is not secured as it must be, forged, or a replay.
+    /// The message is not secured as required, forged, or replayed.
     #[error("security: {0}")]
     Security(#[from] SecurityError),
-    /// JSON has no message security to give.
+    /// JSON has no message security.
     #[error(
         "JSON messages cannot be secured: protect the transport (mqtts+json://…) and allow it explicitly, or use UADP"
     )]
     JsonSecured,
-    /// It is no JSON NetworkMessage.
+    /// It is not a valid JSON NetworkMessage.
     #[error("JSON: {0}")]
     Json(String),
     /// A DataSetWriter's DataSetFieldContentMask asks for DataValues.
@@ -55,32 +55,32 @@ pub enum ActionError {
          (Part 14 §7.2.4.5.9)"
     )]
     DataValues(u16),
-    /// Fields are to be RawData and cannot be.
+    /// The fields cannot be RawData.
     #[error("DataSetWriter {writer_id}: fields cannot be RawData: {reason}")]
     NoRawData {
         /// The DataSetWriter.
         writer_id: u16,
-        /// Which field, and why.
+        /// The field and the reason.
         reason: String,
     },
-    /// As many requests wait for their responses as may.
-    #[error("{0} requests wait for their responses already: try again later")]
+    /// The maximum number of requests is waiting for responses.
+    #[error("{0} requests are waiting for their responses: try again later")]
     TooManyRequests(usize),
 }
 
-/// How messages are written (Part 14 §7.2.4.4.2, §7.2.5.6).
+/// Message mapping (Part 14 §7.2.4.4.2, §7.2.5.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ActionMapping {
     /// Binary.
     #[default]
     Uadp,
-    /// Text, over brokers; without message security.
+    /// Text, over brokers, without message security.
     #[cfg(feature = "json")]
     Json,
 }
 
-/// What a driver does with a requestor and a responder alike.
+/// The common interface of requestor and responder for a driver.
 pub trait ActionEngine {
     /// The keys of its security group.
     #[doc(hidden)]
@@ -90,13 +90,13 @@ pub trait ActionEngine {
     #[must_use]
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Sends and repeats what is due, and gives up what took too long.
+    /// Sends and repeats what is due, and ends what has timed out.
     ///
     /// # Errors
     /// The first message that could not be secured; it is tried again in the next interval.
     fn poll(&mut self, now: Now, out: &mut Transmit) -> Result<(), SecurityError>;
 
-    /// Says of itself what there is to say without being asked: at the start, and after each connection to a broker.
+    /// Sends announcements without a probe: at startup, and after each connection to a broker.
     fn announce(&mut self, now: Now) {
         let _ = now;
     }
@@ -111,7 +111,7 @@ pub trait ActionEngine {
         self.key_store().poll_timeout()
     }
 
-    /// The outcome of such a call, or keys that were pushed.
+    /// Takes the result of such a call, or keys that were pushed.
     ///
     /// # Errors
     /// The group is not known, or the keys cannot be used.
@@ -124,30 +124,30 @@ pub trait ActionEngine {
         self.key_store().answer(security_group_id, outcome, now.instant)
     }
 
-    /// Goes on from what was received before a restart, unless it knows of something already. To be called before there
-    /// are keys.
+    /// Continues from the messages received before a restart; ignored for groups that already have state. Call it
+    /// before there are keys.
     fn not_below(&mut self, floor: ReplayFloor) {
         if self.key_store().replay_floor().is_empty() {
             self.key_store().restore(floor);
         }
     }
 
-    /// What was received so far, for [`Self::not_below`] after a restart.
+    /// The received messages, for [`Self::not_below`] after a restart.
     fn replay_floor(&mut self) -> ReplayFloor {
         self.key_store().replay_floor()
     }
 
-    /// The keys of a group are known to be others now: they are asked for at once.
+    /// The keys of a group have changed: fetch them at once.
     fn refresh_keys(&mut self, security_group_id: &str, now: Now) {
         self.key_store().refresh(security_group_id, now.instant);
     }
 }
 
-/// A message about one request: a repeated one, or a response.
+/// A message about one request: a request or a response.
 pub(super) struct Sending<'a> {
     pub(super) connection: usize,
     pub(super) kind: DatagramKind,
-    /// Where to, if not to the responder's own address.
+    /// The address, if not the responder's own.
     pub(super) address: Option<&'a str>,
     pub(super) responder: PublisherIdRef<'a>,
     pub(super) header: ActionHeader<'a>,
@@ -156,20 +156,20 @@ pub(super) struct Sending<'a> {
     pub(super) state: ActionState,
     pub(super) status: StatusCode,
     pub(super) fields: &'a [Variant],
-    /// What the fields are, as far as it is known.
+    /// The form of the fields, if known.
     pub(super) form: Option<&'a Form>,
 }
 
-/// A datagram whose security was checked.
+/// A datagram whose security was verified.
 pub(super) enum Opened {
     Action(ActionMessage),
-    /// Somebody asks a publisher about itself.
+    /// A probe for a publisher's data.
     Probe(Option<PublisherId>, Probe),
-    /// A publisher says something about itself.
+    /// An announcement of a publisher.
     Announcement(PublisherId, Box<Announcement>),
 }
 
-/// Keys, randomness, and what a message must have.
+/// Keys, randomness, and the required security.
 pub(super) struct Wire {
     mapping: ActionMapping,
     /// JSON messages sent so far.
@@ -218,7 +218,7 @@ impl Wire {
         })
     }
 
-    /// A PublisherId as it is compared: JSON does not carry its type.
+    /// A PublisherId in comparable form: JSON does not carry its type.
     pub(super) fn known(&self, id: &PublisherId) -> PublisherId {
         match (self.mapping, id) {
             #[cfg(feature = "json")]
@@ -227,7 +227,7 @@ impl Wire {
         }
     }
 
-    /// Never the same again.
+    /// A unique MessageId.
     #[cfg(feature = "json")]
     fn message_id(&mut self) -> String {
         self.sent = self.sent.wrapping_add(1);
@@ -238,7 +238,7 @@ impl Wire {
         &mut self.keys
     }
 
-    /// What sends anything: keys, randomness, and the security of all that is sent.
+    /// The parts needed to send a message: keys, randomness and security.
     pub(super) fn sending(&mut self) -> (&mut KeyStore, &mut dyn Entropy, Security<'_>) {
         (&mut self.keys, &mut *self.entropy, security_of(&self.security))
     }
@@ -291,7 +291,7 @@ impl Wire {
         })
     }
 
-    /// Says something about a responder, in chunks if it is longer than `room`.
+    /// Sends an announcement, in chunks if it is longer than `room`.
     pub(super) fn announce(
         &mut self,
         about: About<'_>,
@@ -315,7 +315,7 @@ impl Wire {
         write_announcement(keys, entropy, now, out, about, publisher_id, announcement, security, room)
     }
 
-    /// Checks and reads a datagram. `None`: it has nothing to do with Actions, or is not whole yet.
+    /// Verifies and parses a datagram. `None` if it is not related to Actions or is incomplete.
     pub(super) fn open(
         &mut self,
         datagram: &mut [u8],
@@ -340,13 +340,13 @@ impl Wire {
             NetworkMessageType::DataSetMessages if !header.has_action_header || is_chunk => return Ok(None),
             NetworkMessageType::DataSetMessages => {}
             NetworkMessageType::DiscoveryProbe if is_chunk => return Ok(None),
-            // Who asks without security learns nothing that he may not know: the answer has it.
+            // An unsecured probe is accepted: the answer is secured.
             NetworkMessageType::DiscoveryProbe if mode == SecurityMode::None => {
                 let probe = Probe::decode(&mut decoder)?;
                 return Ok(Some(Opened::Probe(header.publisher_id.map(|id| id.to_owned()), probe)));
             }
             NetworkMessageType::DiscoveryProbe => {}
-            // Others announce with less, or nothing, and are none of our responders.
+            // Announcements with less security are not from our responders.
             NetworkMessageType::DiscoveryAnnouncement if mode < self.security.mode => return Ok(None),
             NetworkMessageType::DiscoveryAnnouncement => {}
         }
@@ -374,7 +374,7 @@ impl Wire {
         Ok(Some(Opened::Announcement(publisher_id.to_owned(), Box::new(announcement.announcement))))
     }
 
-    /// Verifies, looks for replays, and only then decrypts.
+    /// Verifies, checks for replays, and only then decrypts.
     fn check(
         &mut self,
         datagram: &mut [u8],
@@ -388,7 +388,7 @@ impl Wire {
             return Err(SecurityError::ModeInsufficient { actual: security.mode, wanted });
         }
         if wanted == SecurityMode::None {
-            // Whatever it is secured with, there are no keys here.
+            // There are no keys for this security.
             return match security.mode {
                 SecurityMode::None => Ok(payload..datagram.len()),
                 _ => Err(SecurityError::NoKeys),
@@ -412,8 +412,8 @@ impl Wire {
         let nonce: Nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
         let sender = header.ok();
         let publisher_id = sender.and_then(|header| header.publisher_id).map(|id| id.to_owned());
-        // Requests, responses, probes and announcements carry the same PublisherId but come from different senders, and
-        // requests from many: the random half of the nonce tells them apart.
+        // Requests, responses, probes and announcements carry the same PublisherId but have different senders, and
+        // requests come from many: the random half of the nonce distinguishes them.
         let [a, b, ..] = nonce;
         replay.accept(publisher_id, Some(u16::from_le_bytes([a, b])), token_id, nonce_number(&nonce))?;
         if mode == SecurityMode::SignAndEncrypt {

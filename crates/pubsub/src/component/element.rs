@@ -1,11 +1,11 @@
-//! Between elements, which have names, and components, which have positions.
+//! Conversion between elements, which have names, and components, which have positions.
 
 use super::Component;
 use crate::config::{Configuration, Element};
 use crate::index::{GroupIndex, ReaderIndex};
 
 impl Element {
-    /// Which component it is in a configuration; `None` for elements without a state and those that are not there.
+    /// The component of an element; `None` for elements without a state and missing ones.
     #[must_use]
     pub fn component(&self, configuration: &Configuration) -> Option<Component> {
         let connection = |wanted: &str| {
@@ -44,7 +44,7 @@ impl Element {
         })
     }
 
-    /// The element that a component is in a configuration; `None` for the root and those that are not there.
+    /// The element of a component; `None` for the root and missing ones.
     #[must_use]
     pub fn of(component: Component, configuration: &Configuration) -> Option<Self> {
         let connection = |at: usize| configuration.connections.get(at);

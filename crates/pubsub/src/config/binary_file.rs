@@ -5,17 +5,17 @@ use taktwerk_schema::{PubSubConfiguration2DataType, PubSubConfigurationDataType,
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, DecodeLimits, Encode, ExtensionObject, Variant};
 
-/// Why a file holds no configuration.
+/// Why a file contains no configuration.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BinaryFileError {
-    /// The bytes are no UABinaryFileDataType.
+    /// The bytes are not a UABinaryFileDataType.
     #[error("not a UABinaryFile: {0}")]
     Decode(#[from] DecodeError),
-    /// The file holds something else.
-    #[error("the UABinaryFile holds {0}, not a PubSubConfiguration2DataType")]
+    /// The file has another content.
+    #[error("the UABinaryFile contains {0}, not a PubSubConfiguration2DataType")]
     OtherContent(String),
-    /// The configuration in it cannot be understood.
+    /// The configuration is invalid.
     #[error("{0}")]
     Conversion(#[from] ConversionError),
 }
@@ -35,7 +35,7 @@ pub fn read(bytes: &[u8]) -> Result<Configuration, BinaryFileError> {
         other => return Err(BinaryFileError::OtherContent(other.type_name())),
     };
     if object.is::<PubSubConfigurationDataType>() {
-        // The structure before 1.05, whose fields the new one has too.
+        // The structure before 1.05, whose fields the new one contains.
         let old: PubSubConfigurationDataType = object.decode()?;
         let new = PubSubConfiguration2DataType {
             published_data_sets: old.published_data_sets,

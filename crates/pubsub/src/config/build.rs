@@ -1,4 +1,4 @@
-//! Short ways to make the usual configurations in a program.
+//! Builders for common configurations.
 
 use super::layouts;
 use super::{
@@ -47,7 +47,7 @@ impl PublishedDataSet {
 }
 
 impl Connection {
-    /// A connection of a URL: `opc.udp://…`, `opc.eth://…`, `mqtt://…` and `mqtts://…` (UADP), or `mqtt+json://…` and
+    /// A connection for a URL: `opc.udp://…`, `opc.eth://…`, `mqtt://…` and `mqtts://…` (UADP), or `mqtt+json://…` and
     /// `mqtts+json://…`.
     #[must_use]
     pub fn new(name: &str, publisher_id: Option<PublisherId>, url: &str) -> Self {
@@ -67,9 +67,9 @@ impl Connection {
         }
     }
 
-    /// Announces a datagram connection again and again without being asked, from `seconds` to `seconds`
-    /// (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3 and §6.4.1.3.7): that the publisher works, its configuration, and the
-    /// metadata of its DataSetWriters. 0: only when it is asked. Groups that are added later are not announced so.
+    /// Makes a datagram connection send announcements every `seconds` seconds without a probe (DiscoveryAnnounceRate,
+    /// Part 14 §6.4.1.2.3 and §6.4.1.3.7): status, configuration, and the metadata of its DataSetWriters. 0: only in
+    /// answer to probes. Does not apply to groups added later.
     pub fn announce_every(&mut self, seconds: u32) {
         match &mut self.transport {
             ConnectionTransport::Datagram2(transport) => transport.discovery_announce_rate = seconds,
@@ -219,7 +219,7 @@ impl ReaderGroup {
 }
 
 impl DataSetReader {
-    /// The reader of what a writer sends: same ids, masks and metadata, and a timeout of three keep-alive times.
+    /// A reader for a writer's messages: same ids, masks and metadata, and a timeout of three keep-alive times.
     #[must_use]
     pub fn of(
         publisher_id: Option<PublisherId>,
@@ -266,8 +266,7 @@ impl DataSetReader {
 }
 
 impl Configuration {
-    /// The configuration of a subscriber to everything that `publisher` sends, under `security_mode`s and groups equal
-    /// to the publisher's.
+    /// The configuration of a subscriber to everything that `publisher` sends, with the same security modes and groups.
     #[must_use]
     pub fn subscriber_of(publisher: &Self) -> Self {
         let mut connections = Vec::new();

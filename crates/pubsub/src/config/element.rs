@@ -1,4 +1,4 @@
-//! Elements of a configuration by their names: what stays the same when positions move.
+//! Elements of a configuration by name, which does not change when positions do.
 
 use super::{Configuration, Connection, DataSetReader, DataSetWriter, ReaderGroup, WriterGroup};
 
@@ -48,7 +48,7 @@ impl Configuration {
         self.connections.iter().find(|connection| connection.name == name)
     }
 
-    /// A connection by name, to be changed.
+    /// A connection by name, mutable.
     pub fn connection_mut(&mut self, name: &str) -> Option<&mut Connection> {
         self.connections.iter_mut().find(|connection| connection.name == name)
     }
@@ -61,7 +61,7 @@ impl Connection {
         self.writer_groups.iter().find(|group| group.name == name)
     }
 
-    /// A WriterGroup by name, to be changed.
+    /// A WriterGroup by name, mutable.
     pub fn writer_group_mut(&mut self, name: &str) -> Option<&mut WriterGroup> {
         self.writer_groups.iter_mut().find(|group| group.name == name)
     }
@@ -72,7 +72,7 @@ impl Connection {
         self.reader_groups.iter().find(|group| group.name == name)
     }
 
-    /// A ReaderGroup by name, to be changed.
+    /// A ReaderGroup by name, mutable.
     pub fn reader_group_mut(&mut self, name: &str) -> Option<&mut ReaderGroup> {
         self.reader_groups.iter_mut().find(|group| group.name == name)
     }
@@ -93,7 +93,7 @@ impl ReaderGroup {
         self.readers.iter().find(|reader| reader.name == name)
     }
 
-    /// A DataSetReader by name, to be changed.
+    /// A DataSetReader by name, mutable.
     pub fn reader_mut(&mut self, name: &str) -> Option<&mut DataSetReader> {
         self.readers.iter_mut().find(|reader| reader.name == name)
     }

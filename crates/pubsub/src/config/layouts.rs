@@ -1,4 +1,4 @@
-//! The header layouts of Annex A: settings that go together, under a URI.
+//! The header layouts of Annex A: related settings, identified by a URI.
 
 use taktwerk_schema::{
     DataSetFieldContentMask, DataSetOrderingType, UadpDataSetMessageContentMask,
@@ -7,7 +7,7 @@ use taktwerk_schema::{
 
 /// The layout with a fixed position for every field (Part 14 §A.2.1).
 pub const PERIODIC_FIXED_URI: &str = "http://opcfoundation.org/UA/PubSub-Layouts/UADP-Periodic-Fixed";
-/// The layout whose messages say what they hold (Part 14 §A.2.2).
+/// The layout whose messages describe themselves (Part 14 §A.2.2).
 pub const DYNAMIC_URI: &str = "http://opcfoundation.org/UA/PubSub-Layouts/UADP-Dynamic";
 
 /// The group settings of the periodic fixed layout.

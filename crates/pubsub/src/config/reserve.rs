@@ -1,14 +1,14 @@
-//! Ids of WriterGroups and DataSetWriters that a server gives out (ReserveIds, Part 14 §9.1.3.7.5).
+//! Ids of WriterGroups and DataSetWriters that a server reserves (ReserveIds, Part 14 §9.1.3.7.5).
 
 use super::Configuration;
 use std::collections::{BTreeSet, VecDeque};
 use taktwerk_types::{NodeId, StatusCode};
 
-/// The ids for internal assignment begin here; those below are for configuration tools.
+/// First id for internal assignment; those below are for configuration tools.
 pub const INTERNAL_MIN: u16 = 0x8000;
-/// Sessions whose reservations are kept; a new one costs the oldest its own.
+/// Maximum sessions with reservations; a new one removes those of the oldest.
 const SESSIONS_MAX: usize = 64;
-/// Ids of each kind that one session may have reserved.
+/// Maximum reserved ids of each kind per session.
 const PER_SESSION_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -18,13 +18,13 @@ struct Reserved {
     writers: BTreeSet<u16>,
 }
 
-/// What is reserved, by session.
+/// The reservations by session.
 #[derive(Debug, Default)]
 pub struct Reservations {
     sessions: VecDeque<Reserved>,
 }
 
-/// Which kind of id.
+/// The kind of id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A WriterGroupId.
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// The ids of a configuration.
+    /// The ids in a configuration.
     fn used(self, configuration: &Configuration) -> BTreeSet<u16> {
         let groups = configuration.connections.iter().flat_map(|connection| &connection.writer_groups);
         match self {
@@ -57,7 +57,7 @@ impl Reservations {
     /// Reserves ids for a session: WriterGroupIds and DataSetWriterIds.
     ///
     /// # Errors
-    /// Bad_ResourceUnavailable if there are not so many; nothing is reserved then.
+    /// Bad_ResourceUnavailable if there are not enough; nothing is reserved then.
     pub fn reserve(
         &mut self,
         session: &NodeId,
@@ -106,7 +106,7 @@ impl Reservations {
         self.sessions.iter().any(|reserved| reserved.session != *session && kind.of(reserved).contains(&id))
     }
 
-    /// An id that is neither used nor reserved.
+    /// An id that is neither in use nor reserved.
     #[must_use]
     pub fn next(&self, kind: Kind, configuration: &Configuration) -> Option<u16> {
         let used = kind.used(configuration);
@@ -116,12 +116,12 @@ impl Reservations {
         (INTERNAL_MIN..=u16::MAX).find(is_free)
     }
 
-    /// Gives back what a session has reserved: it has ended.
+    /// Removes the reservations of a session that has ended.
     pub fn release(&mut self, session: &NodeId) {
         self.sessions.retain(|reserved| reserved.session != *session);
     }
 
-    /// Forgets the reservations that a configuration has made use of.
+    /// Removes the reservations of ids that a configuration uses.
     pub fn used(&mut self, configuration: &Configuration) {
         let (groups, writers) = (Kind::Group.used(configuration), Kind::Writer.used(configuration));
         for reserved in &mut self.sessions {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(reservations.next(Kind::Group, &current), Some(0x8004));
         assert_eq!(reservations.next(Kind::Writer, &current), Some(0x8001));
         reservations.used(&configuration(0x8001, 0x8000));
-        assert!(!reservations.is_foreign(Kind::Group, &two, 0x8001), "it is nobody's reservation any more");
+        assert!(!reservations.is_foreign(Kind::Group, &two, 0x8001), "it is not reserved any more");
         assert!(reservations.is_foreign(Kind::Group, &one, 0x8003));
         reservations.release(&two);
         assert!(!reservations.is_foreign(Kind::Group, &one, 0x8003), "its session has ended");

@@ -1,4 +1,5 @@
-//! Between the typed configuration and the standard structures. Nothing is lost: settings of unknown kinds are kept.
+//! Conversion between the typed configuration and the standard structures. Lossless: settings of unknown kinds are
+//! kept.
 
 use super::{
     Configuration, Connection, ConnectionTransport, DataSetReader, DataSetReaderMessage,
@@ -16,11 +17,11 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{DecodeError, ExtensionObject, Structure, UaString, Variant};
 
-/// A standard structure that is no valid configuration.
+/// A standard structure that is not a valid configuration.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{element}: {reason}")]
 pub struct ConversionError {
-    /// Which part of the configuration, such as `connection "udp" / writer group "fast"`.
+    /// The part of the configuration, such as `connection "udp" / writer group "fast"`.
     pub element: String,
     /// What is wrong with it.
     pub reason: String,
@@ -39,8 +40,8 @@ impl ConversionError {
 
 type Result<T> = core::result::Result<T, ConversionError>;
 
-/// Settings of several kinds: an ExtensionObject becomes one of the variants of an enumeration and that again the same
-/// ExtensionObject. Kinds that are not known are kept.
+/// Settings of several kinds: an ExtensionObject becomes a variant of an enumeration and converts back to the same
+/// ExtensionObject. Unknown kinds are kept.
 macro_rules! settings {
     ($($target:ident { $([$none:ident])? $($variant:ident: $type:ty),* $(,)? })*) => {$(
         impl $target {
@@ -142,7 +143,7 @@ fn publisher_id(value: &Variant, what: &str) -> Result<Option<PublisherId>> {
 
 fn mode(mode: MessageSecurityMode, what: &str) -> Result<SecurityMode> {
     match mode {
-        // Invalid is the default of the structure and means: not configured here.
+        // Invalid is the structure's default and means that it is not configured here.
         MessageSecurityMode::NONE | MessageSecurityMode::INVALID => Ok(SecurityMode::None),
         MessageSecurityMode::SIGN => Ok(SecurityMode::Sign),
         MessageSecurityMode::SIGN_AND_ENCRYPT => Ok(SecurityMode::SignAndEncrypt),
@@ -175,7 +176,7 @@ impl Configuration {
     /// From the standard structure.
     ///
     /// # Errors
-    /// The first part that cannot be understood.
+    /// The first invalid part.
     pub fn from_schema(source: &PubSubConfiguration2DataType) -> Result<Self> {
         Ok(Self {
             enabled: source.enabled,
@@ -195,7 +196,7 @@ impl Configuration {
         })
     }
 
-    /// As the standard structure.
+    /// Converts to the standard structure.
     #[must_use]
     pub fn to_schema(&self) -> PubSubConfiguration2DataType {
         PubSubConfiguration2DataType {
@@ -249,7 +250,7 @@ impl PublishedDataSet {
         })
     }
 
-    /// As the standard structure.
+    /// Converts to the standard structure.
     #[must_use]
     pub fn to_schema(&self) -> PublishedDataSetDataType {
         PublishedDataSetDataType {
@@ -276,7 +277,7 @@ impl Connection {
     /// From the standard structure.
     ///
     /// # Errors
-    /// The first part that cannot be understood.
+    /// The first invalid part.
     pub fn from_schema(source: &PubSubConnectionDataType) -> Result<Self> {
         let what = format!("connection {:?}", source.name.as_str());
         let address = if source.address.is_null() {
@@ -301,7 +302,7 @@ impl Connection {
         })
     }
 
-    /// As the standard structure.
+    /// Converts to the standard structure.
     #[must_use]
     pub fn to_schema(&self) -> PubSubConnectionDataType {
         let address =
@@ -324,7 +325,7 @@ impl WriterGroup {
     /// From the standard structure.
     ///
     /// # Errors
-    /// The first part that cannot be understood.
+    /// The first invalid part.
     pub fn from_schema(source: &WriterGroupDataType) -> Result<Self> {
         let what = format!("writer group {:?}", source.name.as_str());
         let transport = WriterGroupTransport::from_object(&source.transport_settings, &what)?;
@@ -353,7 +354,7 @@ impl WriterGroup {
         })
     }
 
-    /// As the standard structure.
+    /// Converts to the standard structure.
     #[must_use]
     pub fn to_schema(&self) -> WriterGroupDataType {
         WriterGroupDataType {
@@ -381,7 +382,7 @@ impl DataSetWriter {
     /// From the standard structure.
     ///
     /// # Errors
-    /// The first part that cannot be understood.
+    /// The first invalid part.
     pub fn from_schema(source: &DataSetWriterDataType) -> Result<Self> {
         let what = format!("writer {:?}", source.name.as_str());
         let transport = DataSetWriterTransport::from_object(&source.transport_settings, &what)?;
@@ -398,7 +399,7 @@ impl DataSetWriter {
         })
     }
 
-    /// As the standard structure.
+    /// Converts to the standard structure.
     #[must_use]
     pub fn to_schema(&self) -> DataSetWriterDataType {
         DataSetWriterDataType {
@@ -419,7 +420,7 @@ impl ReaderGroup {
     /// From the standard structure.
     ///
     /// # Errors
-    /// The first part that cannot be understood.
+    /// The first invalid part.
     pub fn from_schema(source: &ReaderGroupDataType) -> Result<Self> {
         let what = format!("reader group {:?}", source.name.as_str());
         let readers = source.data_set_readers.iter().map(DataSetReader::from_schema).collect::<Result<_>>();
@@ -440,7 +441,7 @@ impl ReaderGroup {
         })
     }
 
-    /// As the standard structure.
+    /// Converts to the standard structure.
     #[must_use]
     pub fn to_schema(&self) -> ReaderGroupDataType {
         ReaderGroupDataType {
@@ -462,12 +463,12 @@ impl DataSetReader {
     /// From the standard structure.
     ///
     /// # Errors
-    /// The first part that cannot be understood.
+    /// The first invalid part.
     pub fn from_schema(source: &DataSetReaderDataType) -> Result<Self> {
         let what = format!("reader {:?}", source.name.as_str());
         let transport = DataSetReaderTransport::from_object(&source.transport_settings, &what)?;
         let subscribed_data_set = SubscribedDataSet::from_object(&source.subscribed_data_set, &what)?;
-        // Invalid: the settings of the group hold (Part 14 §6.2.9.9).
+        // Invalid: the group's settings apply (Part 14 §6.2.9.9).
         let own_security = match source.security_mode {
             MessageSecurityMode::INVALID => None,
             wire => Some(security(wire, &source.security_group_id, &source.security_key_services, &what)?),
@@ -491,7 +492,7 @@ impl DataSetReader {
         })
     }
 
-    /// As the standard structure.
+    /// Converts to the standard structure.
     #[must_use]
     pub fn to_schema(&self) -> DataSetReaderDataType {
         let security = self.security.as_ref();

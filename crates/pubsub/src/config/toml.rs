@@ -1,4 +1,4 @@
-//! The configuration as TOML, for people.
+//! The configuration as TOML.
 //!
 //! ```toml
 //! [[data-set]]
@@ -18,8 +18,8 @@
 //! writers = [{ name = "plant", id = 1, data-set = "plant" }]
 //! ```
 //!
-//! A data set with `actions` publishes Actions (Part 14 §5.4.3): `request` is what is said to them, `fields` what they answer.
-//! Those with `object` and `method` are Methods of a server:
+//! A data set with `actions` publishes Actions (Part 14 §5.4.3): `request` are the fields of requests, `fields` those
+//! of responses. Actions with `object` and `method` are Methods of a server:
 //!
 //! ```toml
 //! [[data-set]]
@@ -29,8 +29,8 @@
 //! actions = [{ id = 1, name = "heat", object = "ns=2;s=Boiler", method = "ns=2;s=Heat" }]
 //! ```
 //!
-//! TOML says what is commonly configured. [`to_toml`] refuses a configuration of which it would lose something: that is
-//! what the binary file is for.
+//! TOML covers the common settings. [`to_toml`] refuses a configuration with settings that TOML cannot express; use the
+//! binary file for these.
 
 mod read;
 mod shape;
@@ -39,23 +39,23 @@ mod write;
 pub use read::{from_toml, from_toml_with};
 pub use write::to_toml;
 
-/// Why text is no configuration, or a configuration no text.
+/// Why text is not a valid configuration, or a configuration cannot be written as text.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TomlError {
-    /// The text is no TOML, or has a key that is not known.
+    /// The text is not valid TOML, or has an unknown key.
     #[error("{0}")]
     Text(String),
-    /// A value that means nothing.
+    /// An invalid value.
     #[error("{element}: {reason}")]
     Value {
-        /// Where.
+        /// The element.
         element: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The configuration says more than TOML can.
-    #[error("the configuration has settings that TOML cannot say: write the binary file")]
+    /// TOML cannot express all settings.
+    #[error("the configuration has settings that TOML cannot express: write the binary file")]
     NotExpressible,
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use crate::config::{Configuration, DataSetSource};
     use crate::publisher_id::PublisherId;
 
-    /// Methods of a server, and what an application does.
+    /// Methods of a server, and Actions of an application.
     const ACTIONS: &str = r#"
 [[data-set]]
 name = "boiler"
@@ -179,7 +179,7 @@ readers = [
         assert_eq!(schema, configuration);
     }
 
-    /// What a publisher writes for its subscribers.
+    /// The configuration that a publisher writes for its subscribers.
     #[test]
     fn the_other_side_of_a_publisher_in_text() {
         let mut publisher = from_toml(TEXT).unwrap();
@@ -259,7 +259,7 @@ readers = [
         }
     }
 
-    /// The URL chooses the mapping; nothing else has to say it again.
+    /// The URL determines the mapping; nothing else has to repeat it.
     #[test]
     fn a_url_that_says_json_makes_everything_json() {
         let text = r#"
@@ -287,11 +287,11 @@ readers = [{ name = "r", writer-id = 4 }]
         assert!(matches!(reader.message, super::super::DataSetReaderMessage::Json(_)));
         let again = to_toml(&configuration).unwrap();
         assert_eq!(from_toml(&again).unwrap(), configuration, "{again}");
-        // One that comes as the binary file, or from a program.
+        // A configuration from the binary file or from a program.
         let mut mixed = configuration;
         mixed.connections[0].writer_groups[0].message = super::super::WriterGroupMessage::default();
         let problems = format!("{:?}", super::super::validate(&mixed));
-        assert!(problems.contains("the connection is one of JSON"), "{problems}");
+        assert!(problems.contains("the connection is for JSON"), "{problems}");
     }
 
     #[test]
@@ -317,7 +317,7 @@ readers = [{ name = "r", writer-id = 4 }]
     }
 
     #[test]
-    fn what_cannot_be_said_is_refused() {
+    fn inexpressible_configurations_are_refused() {
         let mut configuration = from_toml(TEXT).unwrap();
         configuration.connections[0].properties.push(Default::default());
         assert_eq!(to_toml(&configuration), Err(TomlError::NotExpressible));

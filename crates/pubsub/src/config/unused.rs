@@ -1,4 +1,4 @@
-//! Settings that are kept, shown and handed on, and do nothing here: whoever asks for them has to hear that.
+//! Settings that are kept, shown and passed on, but have no effect. Users must be told about them.
 
 use super::{
     Configuration, Connection, ConnectionTransport, DataSetReaderTransport, DataSetWriterTransport, Problem,
@@ -7,11 +7,12 @@ use super::{
 use taktwerk_schema::DatagramConnectionTransport2DataType;
 use taktwerk_types::{ExtensionObject, UaString};
 
-const QUALITY: &str = "QosCategory and DatagramQos are not used: datagrams are sent as the kernel sends all";
+const QUALITY: &str =
+    "QosCategory and DatagramQos are not used: datagrams are sent with the kernel's default";
 const CREDENTIALS: &str =
     "ResourceUri and AuthenticationProfileUri are not used: give the broker's user and password with its URL";
 
-/// What a configuration asks its publishers for and does not get.
+/// Settings of publishers without effect.
 #[must_use]
 pub fn unused_by_publishers(configuration: &Configuration) -> Vec<Problem> {
     let mut found = Found::default();
@@ -21,7 +22,7 @@ pub fn unused_by_publishers(configuration: &Configuration) -> Vec<Problem> {
         for group in &connection.writer_groups {
             let element = format!("{element} / writer group {:?}", group.name);
             if !group.locale_ids.is_empty() {
-                found.add(&element, "LocaleIds are not used: texts are sent in the locale that they have");
+                found.add(&element, "LocaleIds are not used: texts are sent in their own locale");
             }
             if group.priority != 0 {
                 found.add(&element, "Priority is not used: groups are sent in the order of their times");
@@ -48,13 +49,13 @@ pub fn unused_by_publishers(configuration: &Configuration) -> Vec<Problem> {
     found.problems
 }
 
-/// What a configuration asks its subscribers for and does not get.
+/// Settings of subscribers without effect.
 #[must_use]
 pub fn unused_by_subscribers(configuration: &Configuration) -> Vec<Problem> {
     let mut found = Found::default();
     for connection in configuration.connections.iter().filter(|one| !one.reader_groups.is_empty()) {
         let element = format!("connection {:?}", connection.name);
-        // What has publishers says it with them.
+        // A connection with publishers reports it there.
         if connection.writer_groups.is_empty() {
             found.connection(&element, connection);
         }
@@ -85,7 +86,7 @@ pub fn unused_by_subscribers(configuration: &Configuration) -> Vec<Problem> {
     found.problems
 }
 
-/// The largest announcement that a connection asks for (DiscoveryMaxMessageSize, Part 14 §6.4.1.2.4); `None`: any.
+/// Maximum announcement of a connection in bytes (DiscoveryMaxMessageSize, Part 14 §6.4.1.2.4); `None`: unlimited.
 #[must_use]
 pub fn discovery_message_len_max(connection: &Connection) -> Option<usize> {
     let ConnectionTransport::Datagram2(of) = &connection.transport else { return None };
@@ -139,7 +140,7 @@ mod tests {
     };
 
     #[test]
-    fn what_does_nothing_is_named() {
+    fn settings_without_effect_are_reported() {
         let mut connection = Connection::new("udp", None, "opc.udp://239.0.0.1");
         connection.transport = ConnectionTransport::Datagram2(DatagramConnectionTransport2DataType {
             discovery_announce_rate: 5,

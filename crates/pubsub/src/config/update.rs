@@ -1,9 +1,9 @@
-//! What CloseAndUpdate does to a configuration (Part 14 §9.1.3.7): elements of a written configuration are added,
-//! matched, modified and removed as references say.
+//! The CloseAndUpdate Method (Part 14 §9.1.3.7): references say which elements of a written configuration are added,
+//! matched, modified and removed.
 //!
-//! Removals come first; then data sets and security groups, connections, groups, writers and readers, so that what an
-//! element needs is there whatever the order of the references. An element that would leave the configuration with a
-//! problem it did not have is not taken.
+//! Removals come first; then data sets and security groups, connections, groups, writers and readers, so that every
+//! element finds what it needs, whatever the order of the references. An element that would add a new problem to the
+//! configuration is refused.
 
 mod part;
 
@@ -22,16 +22,16 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// References of one update.
+/// Maximum references per update.
 pub const REFERENCES_MAX: usize = 4_096;
 
-/// Who updates, and what elements get that leave something to the server.
+/// The caller of an update, and defaults for elements that leave something to the server.
 pub struct Context<'a> {
     /// The session, whose reserved ids may be used.
     pub session: &'a NodeId,
-    /// Ids that are reserved.
+    /// Reserved ids.
     pub reservations: &'a Reservations,
-    /// The PublisherId of a connection that names none, by its transport profile.
+    /// The PublisherId of a connection without one, by transport profile.
     pub default_publisher_id: &'a dyn Fn(&str) -> PublisherId,
     /// Whether the caller may change SecurityGroups.
     pub permits_security: bool,
@@ -43,22 +43,22 @@ impl core::fmt::Debug for Context<'_> {
     }
 }
 
-/// What came of an update.
+/// The result of an update.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
-    /// The new configuration; without new versions.
+    /// The new configuration; versions are not updated.
     pub configuration: Configuration,
     /// Whether anything was applied.
     pub is_changed: bool,
-    /// One for each reference.
+    /// One per reference.
     pub results: Vec<StatusCode>,
     /// Names and ids that were assigned or found.
     pub values: Vec<PubSubConfigurationValueDataType>,
-    /// The elements that were added, matched or modified, one for each reference.
+    /// The elements that were added, matched or modified, one per reference.
     pub elements: Vec<Option<Element>>,
 }
 
-/// What is done with an element.
+/// The operation on an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Add,
@@ -114,7 +114,7 @@ fn parse(mask: Mask) -> Result<(Operation, Subject), StatusCode> {
     }
 }
 
-/// Applies the elements of `written` that are referenced to `current`. With `complete` all are applied or none.
+/// Applies the referenced elements of `written` to `current`. With `complete`, all are applied or none.
 #[must_use]
 pub fn update(
     current: &Configuration,
@@ -156,7 +156,7 @@ pub fn update(
     for (_, target, position, operation) in order {
         let Some(reference) = references.get(position) else { continue };
         let (backup, names) = (work.configuration.clone(), work.names.clone());
-        // A data set that was removed may come again, after others.
+        // A removed data set may be added again by a later reference.
         let may_come = operation == Operation::Remove || target == Subject::DataSet;
         let outcome =
             work.apply(operation, target, reference).and_then(|done| work.check(may_come).map(|()| done));
@@ -185,7 +185,7 @@ pub fn update(
     if !written.default_security_key_services.is_empty() {
         work.configuration.default_security_key_services = written.default_security_key_services.clone();
     }
-    // A data set that was removed and could not be added again leaves writers without anything to write.
+    // If a removed data set could not be added again, its writers are left without data.
     let left_over = work.check(false).is_err();
     let is_refused = complete && results.iter().any(|status| status.is_bad());
     if is_refused || left_over {
@@ -212,11 +212,11 @@ pub fn update(
     }
 }
 
-/// What an operation has done.
+/// The result of an operation.
 struct Done {
     element: Element,
     identifier: Variant,
-    /// A name or an id was assigned or found, which the caller wants to know.
+    /// A name or an id was assigned or found, which the caller has to be told.
     is_told: bool,
 }
 
@@ -226,7 +226,7 @@ impl Done {
     }
 }
 
-/// Under which names parents of the written configuration stand in the current one.
+/// Names in the current configuration of the written configuration's parents.
 #[derive(Debug, Clone, Default)]
 struct Names {
     connections: BTreeMap<u16, String>,
@@ -238,7 +238,7 @@ struct Work<'a> {
     configuration: Configuration,
     written: &'a Configuration,
     context: &'a Context<'a>,
-    /// Problems that were there before.
+    /// Problems that existed before.
     known: Vec<Problem>,
     names: Names,
     added_again: &'a dyn Fn(&str) -> bool,
@@ -249,7 +249,7 @@ const INVALID: StatusCode = StatusCode::BAD_INVALID_ARGUMENT;
 const DUPLICATE: StatusCode = StatusCode::BAD_BROWSE_NAME_DUPLICATED;
 
 impl<'a> Work<'a> {
-    /// Whether there are problems that were not there before; of data sets that are missing only if they cannot come.
+    /// Fails if there are new problems. With `may_come`, missing data sets are ignored.
     fn check(&self, may_come: bool) -> Result<(), StatusCode> {
         let is_missing = |problem: &Problem| may_come && problem.message.starts_with(NO_DATA_SET);
         let problems = validate(&self.configuration);
@@ -272,12 +272,12 @@ impl<'a> Work<'a> {
             Subject::ReaderGroup => self.reader_group(operation, reference),
             Subject::Writer => self.writer(operation, reference),
             Subject::Reader => self.reader(operation, reference),
-            // This server pushes keys to nobody.
+            // This server does not push keys.
             Subject::Push => Err(StatusCode::BAD_NOT_SUPPORTED),
         }
     }
 
-    /// Puts an element into the list that `list` finds; `next` is a free id.
+    /// Puts an element into the list that `list` returns; `next` is a free id.
     fn put<P: Part>(
         &mut self,
         operation: Operation,
@@ -341,12 +341,12 @@ impl<'a> Work<'a> {
         Ok(Done::new(put, |name| Element::Connection { name }))
     }
 
-    /// What was written of the connection that a reference names.
+    /// The written connection that a reference names.
     fn written_connection(&self, reference: &Reference) -> Result<&'a Connection, StatusCode> {
         self.written.connections.get(usize::from(reference.connection_index)).ok_or(INVALID)
     }
 
-    /// The connection that a reference leads to.
+    /// The current connection that a reference leads to.
     fn parent(&mut self, reference: &Reference) -> Result<&mut Connection, StatusCode> {
         let written = self.written_connection(reference)?;
         let name = self.names.connections.get(&reference.connection_index).unwrap_or(&written.name);
@@ -400,7 +400,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Removes the DataSetWriters of a data set that is gone (Part 14 §9.1.4.5.6).
+/// Removes the DataSetWriters of a removed data set (Part 14 §9.1.4.5.6).
 pub fn remove_writers_of(configuration: &mut Configuration, data_set: &str) {
     for connection in &mut configuration.connections {
         for group in &mut connection.writer_groups {
@@ -409,7 +409,7 @@ pub fn remove_writers_of(configuration: &mut Configuration, data_set: &str) {
     }
 }
 
-/// The data sets of a configuration whose fields or sources a change has touched.
+/// The data sets whose fields or sources have changed.
 #[must_use]
 pub fn changed_data_sets<'a>(old: &Configuration, new: &'a Configuration) -> Vec<&'a PublishedDataSet> {
     new.data_sets.iter().filter(|set| old.data_set(&set.name) != Some(set)).collect()

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in words.
+//! Validates a configuration and describes its problems.
 
 use super::{
     Configuration, Connection, DataSetReaderMessage, DataSetSource, DataSetWriter, DataSetWriterMessage,
@@ -11,26 +11,26 @@ use crate::uadp::{FieldEncoding, SecurityMode, fields::encoding_of};
 use std::collections::BTreeSet;
 use taktwerk_schema::UadpNetworkMessageContentMask as NetworkMask;
 
-/// How the problem of a writer begins whose data set is missing.
+/// Beginning of the problem of a writer without data set.
 pub(super) const NO_DATA_SET: &str = "there is no data set";
 
-/// Both mappings under one topic would be taken for each other.
-const UADP_OVER_JSON: &str = "its messages are binary (UADP), and the connection is one of JSON: make them JSON, or the connection \
+/// Both mappings under one topic could be confused.
+const UADP_OVER_JSON: &str = "its messages are binary (UADP), but the connection is for JSON: make them JSON, or make the connection \
                               one of UADP (mqtt://, mqtts://)";
-const JSON_OVER_UADP: &str = "its messages are JSON, and the connection is one of UADP: make the connection one of JSON \
+const JSON_OVER_UADP: &str = "its messages are JSON, but the connection is for UADP: make the connection one for JSON \
                               (mqtt+json://, mqtts+json://)";
 
-/// Something that keeps a part of the configuration from working.
+/// A problem that keeps a part of the configuration from working.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{element}: {message}")]
 pub struct Problem {
-    /// Which part, such as `connection "udp" / writer group "fast"`.
+    /// The part, such as `connection "udp" / writer group "fast"`.
     pub element: String,
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do.
     pub message: String,
 }
 
-/// All problems of a configuration; empty: it can run.
+/// All problems of a configuration. If there are none, it can run.
 #[must_use]
 pub fn validate(configuration: &Configuration) -> Vec<Problem> {
     let mut check = Check { problems: Vec::new() };
@@ -176,12 +176,12 @@ impl Check {
         }
     }
 
-    /// Nothing can be published to wildcards, and a broker closes the connection of whoever tries.
+    /// A topic with wildcards cannot be published to, and a broker closes the connection of a client that tries.
     fn topic(&mut self, element: &str, setting: &str, topic: &str) {
         if topic.contains(['+', '#', '\0']) || topic.len() > usize::from(u16::MAX) {
             self.add(
                 element,
-                format!("its {setting} is no topic: it may not contain + or #, and has at most 65535 bytes"),
+                format!("its {setting} is not a valid topic: it may not contain + or #, and has at most 65535 bytes"),
             );
         }
     }
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn each_problem_is_told_where_it_is() {
+    fn each_problem_names_its_element() {
         assert_eq!(validate(&good()), []);
         type Change = fn(&mut Configuration);
         let cases: [(&str, Change); 19] = [
@@ -324,21 +324,21 @@ mod tests {
                 group.readers[0].security = None;
                 *c = subscriber;
             }),
-            ("its QueueName is no topic", |c| {
+            ("its QueueName is not a valid topic", |c| {
                 let transport = taktwerk_schema::BrokerWriterGroupTransportDataType {
                     queue_name: "plant/+".into(),
                     ..Default::default()
                 };
                 c.connections[0].writer_groups[0].transport = WriterGroupTransport::Broker(transport);
             }),
-            ("its QueueName is no topic", |c| {
+            ("its QueueName is not a valid topic", |c| {
                 c.connections[0].writer_groups[0].writers[0].transport =
                     DataSetWriterTransport::Broker(taktwerk_schema::BrokerDataSetWriterTransportDataType {
                         queue_name: "x".repeat(70_000).as_str().into(),
                         ..Default::default()
                     });
             }),
-            ("its MetaDataQueueName is no topic", |c| {
+            ("its MetaDataQueueName is not a valid topic", |c| {
                 c.connections[0].writer_groups[0].writers[0].transport =
                     DataSetWriterTransport::Broker(taktwerk_schema::BrokerDataSetWriterTransportDataType {
                         meta_data_queue_name: "meta/#".into(),
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_on_the_way_through_the_standard_structures() {
+    fn conversion_to_the_standard_structures_is_lossless() {
         let publisher = good();
         let subscriber = Configuration::subscriber_of(&publisher);
         assert_eq!(validate(&subscriber), []);

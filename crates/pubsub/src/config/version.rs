@@ -1,22 +1,22 @@
-//! What a change of the configuration does to its versions (Part 14 §6.2.3.2.6, §6.3.1.1.2, §9.1.3.2).
+//! Versions of a changed configuration (Part 14 §6.2.3.2.6, §6.3.1.1.2, §9.1.3.2).
 
 use super::{Configuration, DataSetWriterMessage, PublishedDataSet, WriterGroup, WriterGroupMessage};
 use taktwerk_schema::{ConfigurationVersionDataType, DataSetMetaDataType};
 use taktwerk_types::UtcTime;
 
-/// 2000-01-01, where VersionTime begins, in ticks of UtcTime.
+/// 2000-01-01, the start of VersionTime, in ticks of UtcTime.
 const EPOCH: i64 = 125_911_584_000_000_000;
 const TICKS_PER_SECOND: i64 = 10_000_000;
 
-/// A time as VersionTime: seconds since the beginning of 2000 (Part 4 §7.43). Never 0, which is no version.
+/// A time as VersionTime: seconds since the beginning of 2000 (Part 4 §7.43). Never 0, which means no version.
 #[must_use]
 pub fn version_time(time: UtcTime) -> u32 {
     let seconds = time.ticks().saturating_sub(EPOCH).max(0) / TICKS_PER_SECOND;
     u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
 }
 
-/// The version that metadata has after a change: the MajorVersion is a new one if what subscribers know can no longer
-/// be used, the MinorVersion alone if fields were only added at the end.
+/// The version of metadata after a change: a new MajorVersion if subscribers cannot use their metadata any more,
+/// otherwise a new MinorVersion if fields were added at the end.
 #[must_use]
 pub fn next_version(
     old: &DataSetMetaDataType,
@@ -27,7 +27,7 @@ pub fn next_version(
     let time = time.max(before.minor_version.saturating_add(1)).max(before.major_version.saturating_add(1));
     let major = ConfigurationVersionDataType { major_version: time, minor_version: time };
     let minor = ConfigurationVersionDataType { major_version: before.major_version, minor_version: time };
-    // All but the fields and the version.
+    // Everything except fields and version.
     let rest = |meta_data: &DataSetMetaDataType| DataSetMetaDataType {
         fields: Vec::new(),
         configuration_version: ConfigurationVersionDataType::default(),
@@ -44,7 +44,7 @@ pub fn next_version(
     if is_same { before.clone() } else { minor }
 }
 
-/// Gives everything in `new` that differs from `old` its new version, and the configuration one itself.
+/// Gives everything in `new` that differs from `old` a new version, and the configuration itself.
 pub fn touch(old: &Configuration, new: &mut Configuration, time: u32) {
     let time = time.max(old.configuration_version.saturating_add(1));
     new.configuration_version = time;
@@ -75,7 +75,7 @@ pub fn touch(old: &Configuration, new: &mut Configuration, time: u32) {
     }
 }
 
-/// What the GroupVersion stands for: with the same one, messages look the same.
+/// The properties that the GroupVersion covers: with the same version, messages have the same layout.
 #[derive(Debug, PartialEq)]
 struct Layout {
     network_message: u32,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_breaks_subscribers_is_a_major_change() {
+    fn only_breaking_changes_are_major() {
         let (x, y) = (field("x", BuiltInType::Float), field("y", BuiltInType::Int32));
         let old = PublishedDataSet::new("d", vec![x.clone()]).meta_data;
         let with = |fields| DataSetMetaDataType { fields, ..old.clone() };
@@ -166,7 +166,7 @@ mod tests {
         new.connections[0].writer_groups[0].publishing_interval = 20.0;
         touch(&old, &mut new, 50);
         assert_eq!((group_version(&new), new.configuration_version), (3, 50));
-        // A field more is a new MinorVersion of the data set, and so another layout.
+        // An additional field gives the data set a new MinorVersion and so another layout.
         let mut newer = new.clone();
         newer.data_sets[0].meta_data.fields.push(field("y", BuiltInType::Float));
         touch(&new, &mut newer, 40);

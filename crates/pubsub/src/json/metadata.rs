@@ -9,9 +9,9 @@ use taktwerk_types::json::{Json, JsonContext, JsonEncode, JsonError};
 /// A received metadata message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetaDataMessage {
-    /// Who sent it.
+    /// The sender.
     pub publisher_id: String,
-    /// Of which DataSetWriter.
+    /// The DataSetWriter.
     pub data_set_writer_id: u16,
     /// The metadata.
     pub meta_data: DataSetMetaDataType,
@@ -47,10 +47,10 @@ pub fn encode(
     members.close(out);
 }
 
-/// Reads a metadata message.
+/// Parses a metadata message.
 ///
 /// # Errors
-/// It is none.
+/// It is not a metadata message.
 pub fn decode(json: &Json<'_>) -> Result<MetaDataMessage, JsonError> {
     use taktwerk_types::json::JsonDecode;
     let context =

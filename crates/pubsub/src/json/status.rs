@@ -6,8 +6,7 @@ use taktwerk_types::UtcTime;
 use taktwerk_types::json::write::{Members, plain, string};
 use taktwerk_types::json::{Json, JsonContext, JsonDecode, JsonEncode, JsonError};
 
-/// Appends a Status message. `cyclic` is when the next one comes and when this one was sent, of messages that are
-/// repeated.
+/// Appends a Status message. For cyclic messages, `cyclic` contains the time of the next one and the time of this one.
 pub fn encode(
     message_id: &str,
     publisher_id: &str,
@@ -38,10 +37,10 @@ pub fn encode(
     members.close(out);
 }
 
-/// Reads a Status message.
+/// Parses a Status message.
 ///
 /// # Errors
-/// It is none.
+/// It is not a Status message.
 pub fn decode(json: &Json<'_>) -> Result<Announcement, JsonError> {
     let context = JsonContext::default();
     let status = json.get("Status").ok_or(JsonError::Expected("Status"))?;
@@ -63,7 +62,7 @@ mod tests {
     use taktwerk_types::json::parse::parse_bytes;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_messages_can_be_read() {
         let times = (UtcTime::from_unix(core::time::Duration::from_secs(7)), UtcTime::NULL);
         for (state, cyclic) in [(PubSubState::ERROR, None), (PubSubState::OPERATIONAL, Some(times))] {
             let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Structures of namespace 0 as JSON, through their descriptions.
+//! Structures of namespace 0 as JSON, by their descriptions.
 
 use taktwerk_schema::description::{self, StructureDescription, StructureKind};
 use taktwerk_schema::dynamic::{DynamicStructure, DynamicValue, TypeRegistry};
@@ -6,7 +6,7 @@ use taktwerk_types::json::write::{Members, array, plain, string};
 use taktwerk_types::json::{Json, JsonContext, JsonError, StructureJson, encode_value, variant_from_json};
 use taktwerk_types::{BuiltInType, DecodeLimits, ExtensionObject, NodeId, Structure};
 
-/// Knows the structures of namespace 0.
+/// Converts the structures of namespace 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Standard;
 
@@ -45,10 +45,10 @@ pub fn encode<T: Structure>(value: &T, context: &JsonContext<'_>, out: &mut Vec<
     members.close(out);
 }
 
-/// Reads a structure of the schema from an object of its fields.
+/// Decodes a structure of the schema from an object with its fields.
 ///
 /// # Errors
-/// A member is not of the type that the structure has.
+/// The type of a member differs from the structure's field.
 pub fn decode<T: Structure>(json: &Json<'_>, context: &JsonContext<'_>) -> Result<T, JsonError> {
     let data_type = NodeId::numeric(0, T::DATA_TYPE_ID);
     let object = Standard.decode_fields(&data_type, json, context);
@@ -61,7 +61,7 @@ fn fields(value: &DynamicStructure, context: &JsonContext<'_>, members: &mut Mem
     use taktwerk_types::json::JsonEncode;
     let known = value.data_type.ns0().and_then(description::structure);
     for (name, field) in &value.fields {
-        // A field that can hold any type says which one it holds; 0 in it is something.
+        // A field of any type contains its type; there 0 is a value, not a default.
         let is_any =
             known.is_some_and(|known| known.fields.iter().any(|one| *one.name == **name && is_variant(one)));
         if let (true, DynamicValue::Variant(value)) = (is_any, field) {
@@ -129,7 +129,7 @@ fn write(value: &DynamicValue, context: &JsonContext<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Structures nested deeper than this are refused.
+/// Maximum nesting of structures.
 const DEPTH_MAX: usize = 32;
 
 fn read(
@@ -175,7 +175,7 @@ fn read_field(
     let is_enumeration = description::enumeration(field.type_id).is_some_and(|known| !known.is_option_set);
     if is_enumeration && field.value_rank < 0 {
         let value = match json.as_str() {
-            // Verbose: the name and then the number.
+            // Verbose: the name, followed by the number.
             Some(text) => text.rsplit('_').next().and_then(|number| number.parse().ok()),
             None => match json {
                 Json::Number(number) => number.parse().ok(),

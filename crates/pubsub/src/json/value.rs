@@ -1,9 +1,9 @@
-//! Values of fields in any of the encodings.
+//! Decodes field values in any encoding.
 
 use taktwerk_types::json::{Json, JsonContext, JsonDecode, JsonError, variant_from_json};
 use taktwerk_types::{BuiltInType, DataValue, Variant};
 
-/// Reads a field of a type, as far as the metadata says it.
+/// Decodes a field with its type, if the metadata has it.
 pub(crate) fn value(
     kind: Option<BuiltInType>,
     json: &Json<'_>,
@@ -12,7 +12,7 @@ pub(crate) fn value(
     let has = |name: &str| json.get(name).is_some();
     if has("UaType") {
         let mut value = DataValue::decode_json(json, context)?;
-        // A StatusCode with its type, where another type belongs: the status of the field.
+        // A StatusCode with its type instead of another type is the status of the field.
         if let Some(Variant::StatusCode(status)) = value.value
             && kind != Some(BuiltInType::StatusCode)
         {
@@ -54,14 +54,14 @@ pub(crate) fn value(
         return Ok(rest);
     }
     let variant = match kind {
-        // A field of any type whose type is not written: the encodings that leave it out.
+        // A field of unknown type, in an encoding without types.
         Some(BuiltInType::Variant) | None => guess(json),
         Some(kind) => variant_from_json(kind, json, context)?,
     };
     Ok(DataValue { value: Some(variant).filter(|value| !value.is_empty()), ..DataValue::default() })
 }
 
-/// A value of unknown type: what JSON itself says about it.
+/// A value of unknown type: derived from the JSON type.
 fn guess(json: &Json<'_>) -> Variant {
     match json {
         Json::Null => Variant::Empty,
@@ -72,7 +72,7 @@ fn guess(json: &Json<'_>) -> Variant {
         },
         Json::String(text) => (&**text).into(),
         Json::Array(values) => values.iter().map(guess).collect::<Vec<_>>().into(),
-        // The members without their order say little; their names and values as text say all.
+        // The members of an object are kept as text, which preserves names and order.
         Json::Object(members) => {
             let names = members.iter().map(|(name, value)| vec![Variant::from(&**name), guess(value)]);
             names.flatten().collect::<Vec<_>>().into()

@@ -1,4 +1,4 @@
-//! Discovery on the publisher's side: announcements, asked for or not (Part 14 §7.2.4.6).
+//! Announcements of a publisher, with and without a probe (Part 14 §7.2.4.6).
 
 use super::{GroupIndex, PublisherOptions, Turn};
 use crate::config::{
@@ -18,7 +18,7 @@ use taktwerk_crypto::pubsub::MESSAGE_NONCE_LEN;
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeLimits, Decoder, Instant, StatusCode};
 
-/// What is to be announced; also the key by which announcements are kept apart in time.
+/// The subject of an announcement; also the key for limiting its rate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Topic {
     Endpoints,
@@ -27,21 +27,21 @@ enum Topic {
     Writer(u16),
     Group(u16, bool),
     Connections(bool, bool),
-    /// That the publisher works, and in how many nanoseconds it will say so again.
+    /// The status of the publisher, and the nanoseconds until the next one.
     Status(u64),
 }
 
-/// What is announced again and again, without being asked for (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3 and §6.4.1.3.7;
-/// MetaDataUpdateTime, §6.4.2.5.6).
+/// A cyclic announcement without a probe (DiscoveryAnnounceRate, Part 14 §6.4.1.2.3 and §6.4.1.3.7; MetaDataUpdateTime,
+/// §6.4.2.5.6).
 #[derive(Debug)]
 struct Cyclic {
     connection: usize,
-    /// A WriterGroup's position; `None`: about the connection.
+    /// Position of the WriterGroup; `None` for the connection.
     group: Option<usize>,
-    /// A DataSetWriter's position in it: about its metadata only.
+    /// Position of the DataSetWriter in it, for its metadata only.
     writer: Option<usize>,
     interval_nanos: u64,
-    /// `None`: not yet.
+    /// `None` before the start.
     due: Option<Instant>,
 }
 
@@ -68,7 +68,7 @@ fn cyclic(configuration: &Configuration) -> Vec<Cyclic> {
         for (group, of) in connection.writer_groups.iter().enumerate() {
             for (writer, of) in of.writers.iter().enumerate() {
                 let DataSetWriterTransport::Broker(transport) = &of.transport else { continue };
-                // Zero and less say: never again (§6.4.2.5.6).
+                // Zero and negative values mean no repetition (§6.4.2.5.6).
                 let interval_nanos = nanos(transport.meta_data_update_time);
                 if interval_nanos > 0 && !of.data_set_name.is_empty() {
                     let (group, writer) = (Some(group), Some(writer));
@@ -80,13 +80,13 @@ fn cyclic(configuration: &Configuration) -> Vec<Cyclic> {
     all
 }
 
-/// Answers probes. Each thing is announced at most once in a pause, however often it is asked for.
+/// Answers probes. Each announcement is sent at most once per pause, however often it is requested.
 #[derive(Debug)]
 pub(super) struct Announcer {
     topics: Pauses<(usize, Topic)>,
     cyclic: Vec<Cyclic>,
     runs: bool,
-    /// The sequence number of the next announcement, by connection.
+    /// Sequence number of the next announcement, by connection.
     numbers: Vec<u16>,
 }
 
@@ -100,19 +100,19 @@ impl Announcer {
         }
     }
 
-    /// The publisher runs: what is announced again and again is announced now.
+    /// The publisher has started: cyclic announcements are due now.
     pub(super) fn start(&mut self, now: Now) {
         self.runs = true;
         self.cyclic.iter_mut().for_each(|cyclic| cyclic.due = Some(now.instant));
     }
 
-    /// The publisher does not run any more. Over datagrams, saying nothing says it (Part 14 §7.2.4.6.7).
+    /// The publisher has stopped. Over datagrams, the missing status reports that (Part 14 §7.2.4.6.7).
     pub(super) fn stop(&mut self) {
         self.runs = false;
         self.cyclic.iter_mut().for_each(|cyclic| cyclic.due = None);
     }
 
-    /// The connections have other positions. What is new or changed is announced without being asked for.
+    /// The positions of connections have changed. New and changed parts are announced without a probe.
     pub(super) fn reconfigured(&mut self, old: &Configuration, new: &Configuration, now: Now) {
         let position = |name: &str| new.connections.iter().position(|connection| connection.name == name);
         let mut numbers = vec![1; new.connections.len()];
@@ -153,7 +153,7 @@ impl Announcer {
         wanted.chain(self.cyclic.iter().filter_map(|cyclic| cyclic.due)).min()
     }
 
-    /// Wants what is due without being asked for.
+    /// Requests the cyclic announcements that are due.
     fn poll_cyclic(&mut self, configuration: &Configuration, now: Now) {
         for position in 0..self.cyclic.len() {
             let Some(cyclic) = self.cyclic.get_mut(position) else { return };
@@ -202,7 +202,7 @@ impl Announcer {
         }
     }
 
-    /// Looks whether a datagram is a probe for us.
+    /// Checks whether a datagram is a probe for us.
     pub(super) fn receive(
         &mut self,
         configuration: &Configuration,
@@ -218,8 +218,8 @@ impl Announcer {
         if header.message_type != NetworkMessageType::DiscoveryProbe {
             return;
         }
-        // Whoever asks without security learns nothing that he may not know: what is said about secured groups is
-        // secured. One who asks with security has to have the keys.
+        // An unsecured probe is accepted, because announcements about secured groups are secured. A secured probe must
+        // use the right keys.
         let probe = match header.security.filter(|security| is_secured(*security)) {
             None => Probe::decode(&mut decoder),
             Some(security) => {
@@ -286,7 +286,7 @@ impl Announcer {
                         self.send(turn, configuration, connection, &topic, announcement, security).is_ok();
                 }
             }
-            // Without keys it is said later.
+            // Without keys, it is sent later.
             if !sent {
                 let later = turn.now.instant.as_nanos().saturating_add(pause.max(RETRY_NANOS));
                 self.topics.postpone(&(connection, topic), Instant::from_nanos(later));
@@ -361,7 +361,7 @@ impl Announcer {
     }
 }
 
-/// Between attempts to announce something without keys, in nanoseconds.
+/// Nanoseconds between attempts to send an announcement without keys.
 const RETRY_NANOS: u64 = 100_000_000;
 
 fn security_of(group: &WriterGroup) -> Security<'_> {
@@ -373,8 +373,8 @@ fn security_of(group: &WriterGroup) -> Security<'_> {
     }
 }
 
-/// With what security something is announced: what is said about a group is secured as its data is. What is said about
-/// several groups is said once for each kind of security.
+/// The security of an announcement: that of the group's data. An announcement about several groups is sent once per
+/// kind of security.
 fn securities<'a>(configuration: &'a Configuration, connection: usize, topic: &Topic) -> Vec<Security<'a>> {
     let Some(config) = configuration.connections.get(connection) else { return Vec::new() };
     let groups = config.writer_groups.iter();
@@ -400,7 +400,7 @@ fn securities<'a>(configuration: &'a Configuration, connection: usize, topic: &T
     }
 }
 
-/// Checks and decrypts a secured probe with the keys of the connection's groups.
+/// Verifies and decrypts a secured probe with the keys of the connection's groups.
 fn open_probe(
     config: &Connection,
     keys: &mut KeyStore,
@@ -418,7 +418,7 @@ fn open_probe(
         let Some((Some(ring), replay)) = keys.receiving(group) else { continue };
         let Ok(of_token) = ring.accepted(security.token_id, now.instant) else { continue };
         let Ok(range) = verify(of_token, security, datagram, payload) else { continue };
-        // All who ask name the same publisher: the random half of the nonce tells them apart.
+        // All probes name the same publisher: the random half of the nonce distinguishes their senders.
         let [a, b, ..] = nonce;
         let (of, from) = (header.publisher_id.map(|id| id.to_owned()), Some(u16::from_le_bytes([a, b])));
         replay.accept(of, from, security.token_id, nonce_number(&nonce)).ok()?;
@@ -436,7 +436,7 @@ fn is_secured(security: crate::uadp::SecurityHeader<'_>) -> bool {
     security.mode != SecurityMode::None
 }
 
-/// Where the writer with an id is.
+/// The position of the writer with an id.
 fn position(config: &Connection, id: u16) -> Option<(GroupIndex, usize)> {
     for (group, writers) in config.writer_groups.iter().enumerate() {
         if let Some(writer) = writers.writers.iter().position(|writer| writer.data_set_writer_id == id) {
@@ -446,7 +446,7 @@ fn position(config: &Connection, id: u16) -> Option<(GroupIndex, usize)> {
     None
 }
 
-/// What there is to say.
+/// The content of an announcement.
 fn content(
     configuration: &Configuration,
     options: &PublisherOptions,
@@ -508,7 +508,7 @@ fn content(
             schema.connection_properties.clear();
             schema.writer_groups.clear();
             if *with_groups {
-                // Those that are secured like this announcement; the others are in others.
+                // Only groups with this announcement's security; the others are in other announcements.
                 let groups = config.writer_groups.iter().filter(|group| security_of(group) == security);
                 schema.writer_groups = groups.map(|group| public(group.to_schema(), *with_writers)).collect();
             }
@@ -517,7 +517,7 @@ fn content(
     })
 }
 
-/// Without properties, which are nobody else's business (Part 14 §7.2.4.6.8).
+/// Without properties, which are private (Part 14 §7.2.4.6.8).
 fn public(
     mut group: taktwerk_schema::WriterGroupDataType,
     with_writers: bool,

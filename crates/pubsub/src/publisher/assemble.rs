@@ -1,4 +1,4 @@
-//! From DataSetMessages to NetworkMessages in the [`Transmit`](crate::Transmit).
+//! Assembles DataSetMessages into NetworkMessages in the [`Transmit`](crate::Transmit).
 
 use super::plan::Room;
 use super::writer::{Item, Place, Writer};
@@ -14,7 +14,7 @@ use crate::uadp::header::{GroupHeader, NetworkMessageHeader, PromotedFields, Wri
 use taktwerk_schema::UadpNetworkMessageContentMask as Mask;
 use taktwerk_types::{Encode, Guid, Instant, Variant};
 
-/// What is the same in all NetworkMessages of a group.
+/// The common properties of a group's NetworkMessages.
 #[derive(Debug)]
 pub(super) struct Envelope {
     message: WriterGroupMessage,
@@ -27,10 +27,10 @@ pub(super) struct Envelope {
     json: crate::json::GroupSpec,
 }
 
-/// Why a message was not made.
+/// Why a message was not created.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Its length.
+    /// The message is too large; its length.
     TooLarge(usize),
     Security(SecurityError),
 }
@@ -41,14 +41,14 @@ impl From<SecurityError> for Failure {
     }
 }
 
-/// A NetworkMessage to make.
+/// A NetworkMessage to create.
 pub(super) struct MessageKind<'a> {
     pub(super) items: &'a [Item],
     pub(super) ids: &'a [u16],
     pub(super) promoted: &'a [Variant],
     pub(super) writers: &'a [Writer],
     pub(super) made: &'a [u8],
-    /// Its number in the cycle, from 1.
+    /// Number of the message in its cycle, from 1.
     pub(super) number: u16,
     pub(super) due: Instant,
 }
@@ -103,7 +103,7 @@ impl Envelope {
         self.mask.contains(bit)
     }
 
-    /// Only one DataSetMessage goes into a NetworkMessage.
+    /// Whether a NetworkMessage contains only one DataSetMessage.
     pub(super) fn is_single(&self) -> bool {
         match &self.message {
             #[cfg(feature = "json")]
@@ -114,7 +114,7 @@ impl Envelope {
         }
     }
 
-    /// Bytes around the DataSetMessages, without the PayloadHeader.
+    /// Overhead around the DataSetMessages in bytes, without the PayloadHeader.
     pub(super) fn fixed_len(&self, is_secured: bool) -> usize {
         let mut header = Vec::new();
         self.header(1, 1, Default::default()).encode(&mut header);
@@ -140,7 +140,7 @@ impl Envelope {
         }
     }
 
-    /// Makes a UADP NetworkMessage, or several with chunks. Gives how many.
+    /// Creates a UADP NetworkMessage, or several chunks. Returns their number.
     #[allow(clippy::too_many_arguments)] // what a message is made of
     pub(super) fn uadp(
         &self,
@@ -170,7 +170,7 @@ impl Envelope {
             }
             for item in message.items {
                 let place = start_of_message + item.offset;
-                // A fixed offset further on: what lies between says that it is not valid.
+                // A later fixed offset: the gap starts with a byte that marks it as not valid.
                 if item.offset > 0 && out.len() < place {
                     out.resize(place, 0);
                 }
@@ -193,7 +193,7 @@ impl Envelope {
         next_number: &mut u16,
     ) -> Result<u64, Failure> {
         let ids = [item.writer_id];
-        // The ids are two bytes without a count, and ExtendedFlags1 and 2 say that it is a chunk.
+        // The writer id takes two bytes without a count, and ExtendedFlags1 and 2 mark the chunk.
         let overhead = room.fixed_len + 2 + 2 + CHUNK_HEADER_LEN;
         let piece_len = room.message_len_max.saturating_sub(overhead);
         if !self.has(Mask::PAYLOAD_HEADER) || piece_len == 0 {
@@ -224,7 +224,7 @@ impl Envelope {
             .map_err(Failure::Security)
     }
 
-    /// Makes a JSON NetworkMessage.
+    /// Creates a JSON NetworkMessage.
     pub(super) fn json(
         &mut self,
         turn: &mut Turn<'_>,

@@ -1,4 +1,4 @@
-//! Another configuration while the publisher runs: what is not touched by the change goes on as if nothing had happened.
+//! Changing the configuration of a running publisher: unchanged parts continue without interruption.
 
 use super::group::Group;
 use super::{GroupIndex, Publisher, PublisherEvent};
@@ -8,7 +8,7 @@ use crate::time::Now;
 use crate::uadp::SecurityMode;
 use std::sync::Arc;
 
-/// A group without what is switched rather than built.
+/// A group without the settings that are switched at run time.
 fn settings(group: &WriterGroup) -> WriterGroup {
     let mut group = WriterGroup { enabled: true, properties: Vec::new(), ..group.clone() };
     for writer in &mut group.writers {
@@ -18,7 +18,7 @@ fn settings(group: &WriterGroup) -> WriterGroup {
     group
 }
 
-/// Whether a group of one configuration sends the same as one of another.
+/// Whether groups of two configurations send the same.
 pub(crate) fn same_group(
     old: &Configuration,
     before: GroupIndex,
@@ -42,17 +42,17 @@ pub(crate) fn same_group(
 }
 
 impl Publisher {
-    /// Largest NetworkMessage of groups that are built from now on and do not say themselves, in bytes.
+    /// Sets the maximum NetworkMessage in bytes for groups that are created from now on without their own limit.
     pub fn set_message_len_max(&mut self, len: usize) {
         self.options.message_len_max = len;
     }
 
-    /// Takes another configuration. Groups that are the same run on; those that have kept connection and name go on
-    /// with their sequence numbers. What the new configuration has enabled is started, what it has not is stopped.
-    /// The states of all groups are told again as events.
+    /// Applies another configuration. Unchanged groups continue; groups with the same connection and name keep their
+    /// sequence numbers. Enabled parts are started, disabled ones are stopped. Events report the states of all groups
+    /// again.
     ///
     /// # Errors
-    /// All that is wrong with the new configuration; nothing has changed then.
+    /// All problems of the new configuration; nothing has changed then.
     pub fn reconfigure(&mut self, configuration: Configuration, now: Now) -> Result<(), Vec<Problem>> {
         let problems = config::validate(&configuration);
         if !problems.is_empty() {
@@ -94,7 +94,7 @@ impl Publisher {
         self.configuration = Arc::clone(&new);
         self.exchange_keys(&new);
         self.announcer.reconfigured(&old, &new, now);
-        // All states are told below; however many there are, none of these events may push others out.
+        // All states are reported below; none of these events may displace others.
         let mut events = core::mem::take(&mut self.events);
         for position in 0..self.groups.len() {
             let Some(group) = self.groups.get(position) else { break };
@@ -112,7 +112,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Keys of the SecurityGroups of a configuration, and of no others.
+    /// Adds and removes SecurityGroups to match a configuration.
     fn exchange_keys(&mut self, configuration: &Configuration) {
         let groups = configuration.connections.iter().flat_map(|connection| &connection.writer_groups);
         let secured: Vec<_> =
@@ -128,7 +128,7 @@ impl Publisher {
     }
 }
 
-/// Where a group of a new configuration was in the old one.
+/// The old position of a group of the new configuration.
 fn position(old: &Configuration, new: &Configuration, connection: usize, name: &str) -> Option<GroupIndex> {
     let of = &new.connections.get(connection)?.name;
     let connection = old.connections.iter().position(|connection| connection.name == *of)?;

@@ -1,7 +1,7 @@
 //! A preformatted DataSetMessage: laid out once, then patched through a table of offsets.
 //!
-//! As long as every field has the size it had, a cycle writes values, sequence number, time and status into the bytes
-//! that are there and allocates nothing. A field of another size makes the message be laid out anew.
+//! As long as every field keeps its size, a cycle writes values, sequence number, time and status into the existing
+//! bytes and allocates nothing. If the size of a field changes, the message is laid out again.
 
 use super::in_place::{FieldWriter, Message};
 use crate::time::Now;
@@ -14,7 +14,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{DataValue, Encode, StatusCode, Variant};
 
-/// What the configuration says about a writer's DataSetMessages.
+/// Settings of a writer's DataSetMessages.
 #[derive(Debug)]
 pub(super) struct Spec {
     pub(super) content: Mask,
@@ -22,7 +22,7 @@ pub(super) struct Spec {
     pub(super) encoding: FieldEncoding,
     pub(super) version: ConfigurationVersionDataType,
     pub(super) raw: Option<RawLayout>,
-    /// Bytes of every DataSetMessage; 0: as many as it takes.
+    /// Size of every DataSetMessage in bytes; 0: variable.
     pub(super) configured_size: usize,
 }
 
@@ -31,7 +31,7 @@ impl Spec {
         let has = |bit| self.content.contains(bit);
         DataSetMessageHeader {
             is_valid: true,
-            // Events are Variants whatever the mask says; a keep-alive has no fields.
+            // Events are always Variants; a keep-alive has no fields.
             encoding: match kind {
                 DataSetMessageKind::KeyFrame | DataSetMessageKind::DeltaFrame => self.encoding,
                 _ => FieldEncoding::Variant,
@@ -47,7 +47,7 @@ impl Spec {
         }
     }
 
-    /// Appends a keep-alive: the number is that of the next message with data.
+    /// Appends a keep-alive with the number of the next data message.
     pub(super) fn keep_alive(&self, next_number: u16, now: Now, out: &mut Vec<u8>) -> Result<(), usize> {
         let start = out.len();
         self.header(DataSetMessageKind::KeepAlive, next_number, now).encode(out);
@@ -96,8 +96,8 @@ impl Spec {
         }
     }
 
-    /// Fills up to the ConfiguredSize. A message that is longer is replaced by one that says it is not valid
-    /// (Part 14 §6.3.1.3.3), and the answer is its length.
+    /// Pads to the ConfiguredSize. A longer message is replaced by one that is marked as not valid (Part 14
+    /// §6.3.1.3.3), and its length is returned.
     fn pad(&self, start: usize, out: &mut Vec<u8>) -> Result<(), usize> {
         let len = out.len() - start;
         if self.configured_size == 0 {
@@ -118,7 +118,7 @@ impl Spec {
 pub(super) struct Frame {
     bytes: Vec<u8>,
     offsets: DataSetMessageOffsets,
-    /// Where each field ends; the first starts at `first`.
+    /// End of each field; the first field starts at `first`.
     ends: Vec<usize>,
     first: usize,
     is_laid_out: bool,
@@ -126,12 +126,12 @@ pub(super) struct Frame {
     field: Vec<u8>,
 }
 
-/// What happened to a key frame.
+/// Result of writing a key frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
-    /// Values were written over the old ones.
+    /// The values were patched.
     Patched,
-    /// It was laid out anew.
+    /// The message was laid out again.
     LaidOut,
 }
 
@@ -144,7 +144,7 @@ impl Frame {
     /// Writes the values.
     ///
     /// # Errors
-    /// The length, if it is more than the ConfiguredSize; the message then says that it is not valid.
+    /// The length, if it exceeds the ConfiguredSize; the message is then marked as not valid.
     pub(super) fn write(
         &mut self,
         spec: &Spec,
@@ -161,7 +161,7 @@ impl Frame {
         Ok(if patched.is_some() { Made::Patched } else { Made::LaidOut })
     }
 
-    /// The fields, to be written over the old ones; `None`: nothing is laid out.
+    /// A writer that patches the fields in place; `None` if nothing is laid out yet.
     pub(super) fn fields<'a>(&'a mut self, spec: &'a Spec) -> Option<FieldWriter<'a>> {
         let message = Message {
             spec,
@@ -175,14 +175,14 @@ impl Frame {
         self.is_laid_out.then(|| FieldWriter::message(message))
     }
 
-    /// How many fields are bad; `None`: one has another size.
+    /// Number of bad fields; `None` if the size of a field has changed.
     fn patch(&mut self, spec: &Spec, values: &[DataValue]) -> Option<usize> {
         let mut fields = self.fields(spec)?;
         values.iter().for_each(|value| fields.value(value));
         fields.finish()
     }
 
-    /// Says in the header what is new besides the fields, of which so many are bad.
+    /// Updates the header with the number of bad fields, the sequence number and the time.
     pub(super) fn stamp(&mut self, bad: usize, number: u16, now: Now) {
         let status = match bad {
             0 => StatusCode::GOOD,
@@ -195,7 +195,7 @@ impl Frame {
         put(&mut self.bytes, offsets.status, &status_bits(status).to_le_bytes());
     }
 
-    /// How many fields are bad.
+    /// Lays out the message; returns the number of bad fields.
     fn lay_out(&mut self, spec: &Spec, values: &[DataValue], number: u16, now: Now) -> Result<usize, usize> {
         let mut bad = 0;
         self.is_laid_out = false;
@@ -273,9 +273,9 @@ mod tests {
     }
 
     proptest! {
-        /// A frame that is patched again and again has the same bytes as one that is laid out for the first time.
+        /// A patched frame has the same bytes as one that is laid out for the first time.
         #[test]
-        fn patched_is_as_laid_out(
+        fn patching_equals_laying_out(
             cycles in proptest::collection::vec(proptest::collection::vec(value(), 3), 1..8),
             data_value in any::<bool>(),
         ) {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_larger_than_configured_says_it_is_not_valid() {
+    fn oversized_messages_are_marked_not_valid() {
         let spec = spec(FieldEncoding::Variant, None, 20);
         let mut frame = Frame::default();
         let short = [DataValue::new(1u8)];

@@ -1,4 +1,4 @@
-//! A WriterGroup at work.
+//! A running WriterGroup.
 
 use super::Values;
 use super::assemble::{Envelope, MessageKind};
@@ -27,7 +27,7 @@ pub(super) struct Group {
     room: Room,
     writers: Vec<Writer>,
     envelope: Envelope,
-    /// The messages of the cycle that runs.
+    /// The messages of the current cycle.
     made: Vec<u8>,
     items: Vec<Item>,
     messages: Vec<Range<usize>>,
@@ -68,7 +68,7 @@ impl Group {
         };
         let envelope = Envelope::new(connection, config);
         let message_len_max = match config.max_network_message_size {
-            // Brokers take more than a datagram.
+            // Brokers accept larger messages than datagrams.
             0 if connection.url.starts_with("mqtt") => 256 * 1024,
             0 => options.message_len_max,
             size => size as usize,
@@ -109,7 +109,7 @@ impl Group {
         })
     }
 
-    /// Its place in another configuration that says the same about it.
+    /// Updates its position for another configuration with the same settings.
     pub(super) fn rebind(&mut self, configuration: &Configuration, index: GroupIndex) {
         self.index = index;
         let connection = configuration.connections.get(index.connection);
@@ -122,7 +122,7 @@ impl Group {
         }
     }
 
-    /// Goes on where a group of the same name has stopped: with its sequence numbers, counters and beat.
+    /// Continues from an old group with the same name: takes its sequence numbers, counters and schedule.
     pub(super) fn take_over(&mut self, old: &Self, now: taktwerk_types::Instant) {
         if self.security == old.security {
             self.state = old.state;
@@ -137,7 +137,7 @@ impl Group {
         }
     }
 
-    /// What each writer has counted.
+    /// The counters of its writers.
     pub(super) fn writer_counters(&self) -> impl Iterator<Item = super::WriterCounters> {
         self.writers.iter().map(Writer::counters)
     }
@@ -153,20 +153,20 @@ impl Group {
         self.state == PubSubState::OPERATIONAL
     }
 
-    /// When there is something to do.
+    /// When something is due.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = taktwerk_types::Instant> {
         self.schedule.deadline().into_iter().chain(self.repeats.deadline())
     }
 
-    /// Sends again what is due for it.
+    /// Sends due repetitions.
     pub(super) fn repeat(&mut self, turn: &mut Turn<'_>) {
-        // A group that has failed in this turn says nothing more.
+        // A group that has failed in this turn sends nothing more.
         if self.runs() {
             self.counters.repeated += self.repeats.poll(self.index, turn.now.instant, turn.out);
         }
     }
 
-    /// Goes on with a whole cycle and key frames.
+    /// Resumes with a whole cycle and key frames.
     pub(super) fn resume(&mut self, now: taktwerk_types::Instant) {
         self.messages.clear();
         self.sent = 0;
@@ -175,14 +175,14 @@ impl Group {
         self.writers.iter_mut().for_each(Writer::restart);
     }
 
-    /// Does what is due.
+    /// Processes all that is due.
     pub(super) fn poll(
         &mut self,
         turn: &mut Turn<'_>,
         configuration: &Configuration,
         values: &mut dyn Values,
     ) {
-        // Each step moves the schedule on, and cycles that were missed are skipped: two cycles at most.
+        // Each step advances the schedule, and missed cycles are skipped: at most two cycles.
         while let Some(step) = self.schedule.step(turn.now.instant, self.messages.len()) {
             match step {
                 Step::Sample => self.sample(turn, values),
@@ -227,7 +227,7 @@ impl Group {
         self.schedule.sampled();
     }
 
-    /// Sends the messages below `until`. False: the group has failed.
+    /// Sends the messages before position `until`. False if the group has failed.
     fn send(&mut self, turn: &mut Turn<'_>, configuration: &Configuration, until: usize) -> bool {
         let Some(connection) = configuration.connections.get(self.index.connection) else { return false };
         while self.sent < until {

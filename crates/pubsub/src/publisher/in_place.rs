@@ -1,4 +1,4 @@
-//! Fields written straight into the message that is sent: what lies between a source and the wire is one table of offsets.
+//! Fields written directly into the message to send, by a table of offsets.
 
 use super::frame::Spec;
 use crate::uadp::FieldEncoding;
@@ -7,8 +7,8 @@ use taktwerk_types::{BuiltInType, DataValue, Variant};
 
 /// Writes the fields of a data set, in the order of its metadata: see [`crate::Values::write`].
 ///
-/// All of them have to be written. If a field is not as long as it was in the last message (a text, an array), nothing is
-/// sent of what was written here: the message is laid out anew with what [`crate::Values::sample`] gives.
+/// All fields must be written. If the size of a field differs from the last message (a text, an array), the written
+/// values are discarded and the message is laid out again from [`crate::Values::sample`].
 #[derive(Debug)]
 pub struct FieldWriter<'a> {
     target: Target<'a>,
@@ -23,16 +23,16 @@ enum Target<'a> {
     Values(&'a mut [DataValue]),
 }
 
-/// A message that is laid out.
+/// A message with known offsets.
 #[derive(Debug)]
 pub(super) struct Message<'a> {
     pub(super) spec: &'a Spec,
     pub(super) bytes: &'a mut [u8],
-    /// Where each field ends.
+    /// End of each field.
     pub(super) ends: &'a [usize],
-    /// Where the next one starts.
+    /// Start of the next field.
     pub(super) start: usize,
-    /// Fields that could not be written as what they are.
+    /// Number of fields whose value did not fit their type.
     pub(super) bad: usize,
     pub(super) scratch: &'a mut Vec<u8>,
     pub(super) field: &'a mut Vec<u8>,
@@ -42,18 +42,18 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A number or Boolean, which always has as many bytes.
+/// A number or Boolean, which has a fixed size.
 pub trait Number: Copy + sealed::Sealed {
     /// Its built-in type.
     const TYPE: BuiltInType;
-    /// Its bytes.
+    /// Its size in bytes.
     const LEN: usize;
 
-    /// Writes it over [`Self::LEN`] bytes.
+    /// Writes it into [`Self::LEN`] bytes.
     #[doc(hidden)]
     fn put(self, slot: &mut [u8]);
 
-    /// As a Variant.
+    /// Converts it to a Variant.
     fn variant(self) -> Variant;
 }
 
@@ -104,7 +104,7 @@ impl<'a> FieldWriter<'a> {
         Self { target: Target::Message(message), index: 0, fits: true }
     }
 
-    /// Writes into what [`crate::Values::sample`] is given: for sources that want one way of writing only.
+    /// Writes into the fields of [`crate::Values::sample`]: for sources that implement only one way of writing.
     pub fn values(values: &'a mut [DataValue]) -> Self {
         Self { target: Target::Values(values), index: 0, fits: true }
     }
@@ -115,7 +115,7 @@ impl<'a> FieldWriter<'a> {
         self.index
     }
 
-    /// How many fields are still to be written.
+    /// Number of fields not written yet.
     #[must_use]
     pub fn remaining(&self) -> usize {
         let count = match &self.target {
@@ -125,7 +125,7 @@ impl<'a> FieldWriter<'a> {
         count.saturating_sub(self.index)
     }
 
-    /// Writes the next field. One too many is ignored, but nothing is sent then.
+    /// Writes the next field. An additional field is ignored, but the message is then not sent.
     pub fn value(&mut self, value: &DataValue) {
         let index = self.index;
         self.index += 1;
@@ -140,7 +140,7 @@ impl<'a> FieldWriter<'a> {
         }
     }
 
-    /// Writes a number into the next field, good and without times.
+    /// Writes a number into the next field, with status Good and without timestamps.
     #[inline]
     pub fn number<T: Number>(&mut self, number: T) {
         if let Target::Message(message) = &mut self.target
@@ -152,7 +152,7 @@ impl<'a> FieldWriter<'a> {
         self.value(&DataValue { value: Some(number.variant()), ..DataValue::default() });
     }
 
-    /// Writes numbers into the next fields. Where these are raw fields of the same type, it is done at the speed of memory.
+    /// Writes numbers into the next fields. For raw fields of the same type, this is a plain memory copy.
     #[inline]
     pub fn numbers<T: Number>(&mut self, numbers: impl IntoIterator<Item = T>) {
         let mut numbers = numbers.into_iter();
@@ -163,7 +163,7 @@ impl<'a> FieldWriter<'a> {
             let end = message.start + run * T::LEN;
             let slots = message.bytes.get_mut(message.start..end).unwrap_or_default();
             let mut count = 0;
-            // Slots first: when they are used up, no number is taken.
+            // Slots first, so that no number is consumed when they are used up.
             for (slot, number) in slots.chunks_exact_mut(T::LEN).zip(&mut numbers) {
                 number.put(slot);
                 count += 1;
@@ -174,7 +174,7 @@ impl<'a> FieldWriter<'a> {
         numbers.for_each(|number| self.number(number));
     }
 
-    /// How many fields were bad, if every field was written and had the length that it had.
+    /// Number of bad fields, if every field was written with unchanged size.
     pub(super) fn finish(self) -> Option<usize> {
         let is_whole = self.fits && self.remaining() == 0;
         match self.target {
@@ -185,7 +185,7 @@ impl<'a> FieldWriter<'a> {
 }
 
 impl Message<'_> {
-    /// How many fields from `index` on are raw ones of a type.
+    /// Number of consecutive raw fields of a type from `index` on.
     fn run(&self, index: usize, kind: BuiltInType) -> usize {
         match (&self.spec.raw, self.spec.encoding) {
             (Some(raw), FieldEncoding::RawData) => raw.run(index, kind),
@@ -193,7 +193,7 @@ impl Message<'_> {
         }
     }
 
-    /// Writes a number as a Variant over one of the same size. False: that is not what is there.
+    /// Patches a Variant with a number of the same size. False if the existing type differs.
     #[inline]
     fn number<T: Number>(&mut self, index: usize, number: T) -> bool {
         if self.spec.encoding != FieldEncoding::Variant {
@@ -213,7 +213,7 @@ impl Message<'_> {
         true
     }
 
-    /// False: it has another size, or there is no such field.
+    /// False if the size differs or the field does not exist.
     fn value(&mut self, index: usize, value: &DataValue) -> bool {
         let Some(end) = self.ends.get(index) else { return false };
         let Some(slot) = self.bytes.get_mut(self.start..*end) else { return false };
@@ -247,7 +247,7 @@ fn copy(slot: &mut [u8], field: &[u8]) -> bool {
     fits
 }
 
-/// Writes a field as a Variant over the old one. False: it has another size.
+/// Patches a Variant field. False if the size differs.
 fn patch_variant(slot: &mut [u8], field: &DataValue, scratch: &mut Vec<u8>) -> bool {
     if let (Some(value), true) = (&field.value, field.status().is_good())
         && let Some((kind, body)) = slot.split_first_mut()

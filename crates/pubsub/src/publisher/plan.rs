@@ -1,4 +1,4 @@
-//! Which DataSetMessages share a NetworkMessage (Part 14 §6.3.1.1.3, §6.3.1.3.4).
+//! Distributes DataSetMessages over NetworkMessages (Part 14 §6.3.1.1.3, §6.3.1.3.4).
 
 use super::writer::Item;
 use core::ops::Range;
@@ -7,18 +7,18 @@ use taktwerk_schema::DataSetOrderingType;
 /// The limits of a group's NetworkMessages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    /// Bytes of a NetworkMessage.
+    /// Maximum length of a NetworkMessage in bytes.
     pub(super) message_len_max: usize,
-    /// Bytes of header, security header, footer and signature, without what each DataSetMessage adds.
+    /// Length of header, security header, footer and signature, without the part per DataSetMessage.
     pub(super) fixed_len: usize,
     /// There is a PayloadHeader: ids and sizes.
     pub(super) payload_header: bool,
-    /// Only one DataSetMessage in each.
+    /// Only one DataSetMessage per NetworkMessage.
     pub(super) single: bool,
 }
 
 impl Room {
-    /// Bytes of a NetworkMessage with so many DataSetMessages of so many bytes.
+    /// Length of a NetworkMessage with this number and total length of DataSetMessages.
     fn len(&self, count: usize, bytes: usize) -> usize {
         let header = match (self.payload_header, count) {
             (false, _) => 0,
@@ -28,13 +28,13 @@ impl Room {
         self.fixed_len + header + bytes
     }
 
-    /// Bytes that one DataSetMessage may have.
+    /// Maximum length of a single DataSetMessage.
     pub(super) fn single_len_max(&self) -> usize {
         self.message_len_max.saturating_sub(self.len(1, 0))
     }
 }
 
-/// Sorts `items` and appends the ranges that share a NetworkMessage. An item that fits into none stands alone.
+/// Sorts `items` and appends the ranges that share a NetworkMessage. An item that fits into none is alone in its range.
 pub(super) fn plan(
     items: &mut [Item],
     ordering: DataSetOrderingType,

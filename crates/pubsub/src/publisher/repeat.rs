@@ -1,7 +1,7 @@
-//! NetworkMessages that are sent again, for networks that lose some (MessageRepeatCount, Part 14 §6.4.1.3.1 and §6.4.1.3.2).
+//! Repetition of NetworkMessages for lossy networks (MessageRepeatCount, Part 14 §6.4.1.3.1 and §6.4.1.3.2).
 //!
-//! A repetition is the same message, byte for byte: it has the numbers and the nonce of the first one, by which receivers
-//! know that they have had it.
+//! A repetition is identical to the first message, including sequence numbers and nonce, so that receivers detect
+//! duplicates.
 
 use super::GroupIndex;
 use crate::config::WriterGroupTransport;
@@ -11,7 +11,7 @@ use core::convert::Infallible;
 use std::collections::VecDeque;
 use taktwerk_types::Instant;
 
-/// Most bytes of a WriterGroup's messages that wait to be sent again; beyond, the oldest are not.
+/// Maximum bytes of a WriterGroup's messages that wait for repetition; beyond, the oldest are dropped.
 const BYTES_MAX: usize = 16 << 20;
 
 #[derive(Debug)]
@@ -22,15 +22,15 @@ struct Waiting {
     bytes: Vec<u8>,
 }
 
-/// What a WriterGroup has to send again.
+/// The messages of a WriterGroup to repeat.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     count: u8,
     delay_nanos: u64,
-    /// In the order in which they are due: all wait equally long.
+    /// Ordered by due time: all wait equally long.
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// Memory of messages that are not repeated any more.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
 }
 
@@ -44,8 +44,7 @@ impl Repeats {
         Self { count, delay_nanos: nanos(delay), ..Self::default() }
     }
 
-    /// Remembers the messages that were just made: those from the position `from` on. Gives how many others are not sent
-    /// again because of them.
+    /// Stores the messages just created, from position `from` on. Returns the number of repetitions dropped for them.
     pub(super) fn remember(&mut self, out: &Transmit, from: usize) -> u64 {
         if self.count == 0 {
             return 0;
@@ -68,12 +67,12 @@ impl Repeats {
         gone
     }
 
-    /// When something is to be sent again.
+    /// When the next repetition is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.waiting.front().map(|waiting| waiting.due)
     }
 
-    /// Sends what is due. Gives how many messages that were.
+    /// Sends due repetitions. Returns their number.
     pub(super) fn poll(&mut self, index: GroupIndex, now: Instant, out: &mut Transmit) -> u64 {
         let mut sent = 0;
         while self.deadline().is_some_and(|due| due <= now)
@@ -105,7 +104,7 @@ impl Repeats {
         sent
     }
 
-    /// Nothing is sent again: the group has stopped.
+    /// Drops all repetitions, because the group has stopped.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.bytes = 0;

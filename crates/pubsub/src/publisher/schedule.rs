@@ -1,27 +1,27 @@
-//! When a WriterGroup samples and sends.
+//! The schedule of a WriterGroup: when it samples and sends.
 
 use crate::time::nanos;
 use taktwerk_types::Instant;
 
-/// What is due.
+/// A due step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Take the values of a cycle.
+    /// Sample the values of a cycle.
     Sample,
-    /// Send the messages of the cycle that are due: up to and without this position.
+    /// Send the due messages of the cycle, up to this position.
     Send {
-        /// Positions below this.
+        /// End of the positions, exclusive.
         until: usize,
     },
 }
 
-/// The timetable of a group: cycles, and offsets within them (Part 14 §6.3.1.1.5, §6.3.1.1.6).
+/// The schedule of a group: cycles, and offsets within them (Part 14 §6.3.1.1.5, §6.3.1.1.6).
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
     interval: u64,
-    /// Nanoseconds from the start of a cycle to sampling; `None`: when the first message is sent.
+    /// Nanoseconds from the start of a cycle to sampling; `None`: when the first message is due.
     sampling_offset: Option<u64>,
-    /// Nanoseconds from the start of a cycle to each message; the last one holds for all further messages.
+    /// Nanoseconds from the start of a cycle to each message; the last offset applies to all further messages.
     publishing_offsets: Vec<u64>,
     start: Option<Instant>,
     cycle: u64,
@@ -34,7 +34,7 @@ impl Schedule {
     pub(super) fn new(interval: f64, sampling_offset: f64, publishing_offsets: &[f64]) -> Self {
         Self {
             interval: nanos(interval).max(1),
-            // Negative: not configured.
+            // Negative means not configured.
             sampling_offset: (sampling_offset >= 0.0).then(|| nanos(sampling_offset)),
             publishing_offsets: publishing_offsets.iter().map(|offset| nanos(*offset)).collect(),
             start: None,
@@ -50,13 +50,13 @@ impl Schedule {
         (self.cycle, self.sampled, self.sent) = (0, false, 0);
     }
 
-    /// Keeps the beat of another timetable.
+    /// Keeps the phase of another schedule.
     pub(super) fn take_over(&mut self, old: &Self, now: Instant) {
         self.start = old.start;
         self.resume(now);
     }
 
-    /// The next cycle is the first that starts at `now` or later: what could not be sent is not made up for.
+    /// The next cycle is the first one that starts at `now` or later; missed cycles are not repeated.
     pub(super) fn resume(&mut self, now: Instant) {
         let since = now.as_nanos().saturating_sub(self.at(0, 0).as_nanos());
         (self.cycle, self.sampled, self.sent) = (since.div_ceil(self.interval), false, 0);
@@ -71,12 +71,12 @@ impl Schedule {
         self.publishing_offsets.get(message).or(self.publishing_offsets.last()).copied().unwrap_or(0)
     }
 
-    /// When message `message` of this cycle is due.
+    /// When a message of this cycle is due.
     pub(super) fn due(&self, message: usize) -> Instant {
         self.at(self.cycle, self.offset(message))
     }
 
-    /// When something is due.
+    /// When the next step is due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.start?;
         if !self.sampled {
@@ -85,7 +85,7 @@ impl Schedule {
         Some(self.due(self.sent))
     }
 
-    /// What is due at `now`; `messages` is how many this cycle has.
+    /// The step due at `now`; `messages` is the number of messages in this cycle.
     pub(super) fn step(&self, now: Instant, messages: usize) -> Option<Step> {
         if self.deadline()? > now {
             return None;
@@ -97,13 +97,13 @@ impl Schedule {
         Some(Step::Send { until: self.sent + due })
     }
 
-    /// The values of this cycle were taken.
+    /// The values of this cycle were sampled.
     pub(super) fn sampled(&mut self) {
         self.sampled = true;
     }
 
-    /// Messages below `until` were sent; when that was all, the next cycle begins. Gives the number of cycles that
-    /// have passed without anybody looking.
+    /// The messages before `until` were sent. After the last one, the next cycle begins. Returns the number of missed
+    /// cycles.
     pub(super) fn sent(&mut self, until: usize, messages: usize, now: Instant) -> u64 {
         self.sent = until;
         if until < messages {
@@ -111,7 +111,7 @@ impl Schedule {
         }
         (self.sampled, self.sent) = (false, 0);
         self.cycle += 1;
-        // The cycle that begins is the last one whose start has come; the ones before it are lost.
+        // Continue with the last cycle that has started; those before it are missed.
         let since = now.as_nanos().saturating_sub(self.at(0, 0).as_nanos());
         let latest = since / self.interval;
         let missed = latest.saturating_sub(self.cycle);
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(run(&mut schedule, 1, at(9)), (1, 0));
         assert_eq!(schedule.deadline(), Some(at(15)));
         assert_eq!(run(&mut schedule, 1, at(14)), (0, 0));
-        // At 48 the cycle of 15 is run late, those of 25 and 35 are lost, that of 45 is run.
+        // At 48, the cycle of 15 runs late, those of 25 and 35 are missed, and that of 45 runs.
         assert_eq!(run(&mut schedule, 1, at(48)), (2, 2));
         assert_eq!(schedule.deadline(), Some(at(55)));
     }

@@ -1,17 +1,17 @@
-//! Where a publisher's values come from.
+//! The source of a publisher's values.
 
 use super::FieldWriter;
 use crate::time::Now;
 use taktwerk_types::{DataValue, Variant};
 
-/// What became of [`Values::write`].
+/// Result of [`Values::write`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InPlace {
-    /// This source does not write so; [`Values::sample`] is called instead.
+    /// This source does not support writing in place; [`Values::sample`] is called instead.
     NotOffered,
-    /// There is nothing to send in this cycle: only sources that are not cyclic may say so.
+    /// Nothing to send in this cycle: only for sources that are not cyclic.
     NothingToSend,
-    /// All fields are written.
+    /// All fields were written.
     Written,
 }
 
@@ -19,16 +19,15 @@ pub enum InPlace {
 pub trait Values {
     /// Writes the current value of every field of a data set.
     ///
-    /// `data_set` is its position in [`crate::config::Configuration::data_sets`]; `fields` are in the order of its
-    /// metadata and hold what was written the last time. All fields of a data set are asked for at once, so that they
-    /// can belong together. The answer says whether there is something to send: only sources that are not cyclic
-    /// may say no.
+    /// `data_set` is its position in [`crate::config::Configuration::data_sets`]. `fields` are in the order of its
+    /// metadata and contain the values of the last call. All fields of a data set are sampled at once, so that they are
+    /// consistent. Returns whether there is something to send; only sources that are not cyclic may return false.
     fn sample(&mut self, data_set: usize, fields: &mut [DataValue], now: Now) -> bool;
 
-    /// Does the same as [`Self::sample`] for data sets of which every cycle sends all fields, right into the message: no
-    /// value passes through memory of its own. For thousands of numbers in every cycle that is most of what they cost.
+    /// Like [`Self::sample`], but writes directly into the message, for data sets whose cycles send all fields. No
+    /// value is stored in between, which saves most of the cost of thousands of numbers per cycle.
     ///
-    /// [`Self::sample`] may follow in the same cycle: if a field is no longer as long as it was.
+    /// [`Self::sample`] may follow in the same cycle if the size of a field has changed.
     fn write(&mut self, data_set: usize, fields: &mut FieldWriter<'_>, now: Now) -> InPlace {
         let _ = (data_set, fields, now);
         InPlace::NotOffered
@@ -40,7 +39,7 @@ pub trait Values {
         false
     }
 
-    /// The source itself, for who changes it while the publisher runs.
+    /// The concrete source, to be changed while the publisher runs.
     fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
         None
     }

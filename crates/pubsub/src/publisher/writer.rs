@@ -1,4 +1,4 @@
-//! A DataSetWriter: from values to DataSetMessages (Part 14 §6.2.4).
+//! A DataSetWriter: converts values to DataSetMessages (Part 14 §6.2.4).
 
 use super::frame::{Frame, Made, Spec};
 use super::{GroupCounters, PublisherEvent, Turn, WriterCounters};
@@ -12,18 +12,18 @@ use crate::uadp::raw::RawLayout;
 use core::ops::Range;
 use taktwerk_types::{DataValue, Instant, Variant};
 
-/// When a writer has something to send.
+/// When a writer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// In every cycle.
     Cyclic,
-    /// When the source says so.
+    /// When the source has values.
     Acyclic,
     /// Events.
     Events,
-    /// Nothing but keep-alives: there is no data set.
+    /// Only keep-alives: there is no data set.
     Heartbeat,
-    /// Nothing by itself: responses to Actions.
+    /// Only responses to Actions.
     Actions,
 }
 
@@ -33,11 +33,11 @@ enum Codec {
     Uadp(Box<Spec>),
     #[cfg(feature = "json")]
     Json(Box<crate::json::WriterSpec>),
-    /// A mapping that this build does not have: nothing is sent.
+    /// A mapping that is not compiled in: nothing is sent.
     None,
 }
 
-/// Where the bytes of a DataSetMessage are.
+/// Location of a DataSetMessage's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the writer's frame.
@@ -52,9 +52,9 @@ pub(super) struct Item {
     /// Position of the writer in the group.
     pub(super) writer: usize,
     pub(super) writer_id: u16,
-    /// The NetworkMessage it has to be in; 0: any.
+    /// Number of the required NetworkMessage; 0: any.
     pub(super) message_number: u16,
-    /// Where it has to start in it; 0: anywhere.
+    /// Required start in it; 0: anywhere.
     pub(super) offset: usize,
     pub(super) place: Place,
     pub(super) len: usize,
@@ -74,7 +74,7 @@ pub(super) struct Writer {
     offset: usize,
     frame: Frame,
     values: Vec<DataValue>,
-    /// What was sent last, to see what has changed.
+    /// The values sent last, to detect changes.
     sent: Vec<DataValue>,
     changed: Vec<u16>,
     event: Vec<Variant>,
@@ -82,9 +82,9 @@ pub(super) struct Writer {
     next_number: u32,
     cycles_since_key: u32,
     last_sent: Option<Instant>,
-    /// DataSetMessages that were too large.
+    /// Number of DataSetMessages that were too large.
     pub(super) failed: u64,
-    /// The fields that are sent in the header.
+    /// The fields promoted to the header.
     pub(super) promoted: Vec<usize>,
 }
 
@@ -170,7 +170,7 @@ impl Writer {
         self.frame.bytes()
     }
 
-    /// The promoted fields of what was sampled last.
+    /// The promoted fields of the last sample.
     pub(super) fn promoted_values<'a>(&'a self) -> impl Iterator<Item = Variant> + 'a {
         let values = self.promoted.iter().filter_map(|index| self.values.get(*index));
         values.map(|value| value.value.clone().unwrap_or_default())
@@ -237,10 +237,10 @@ impl Writer {
         }
     }
 
-    /// Lets the source write into the message that is laid out. False: it has to be sampled.
+    /// Lets the source write into the laid-out message. False if it has to be sampled.
     fn in_place(&mut self, turn: &Turn<'_>, values: &mut dyn Values, items: &mut Vec<Item>) -> bool {
         let Codec::Uadp(spec) = &self.codec else { return false };
-        // Delta frames and promoted fields need to know what the values are.
+        // Delta frames and promoted fields need the values.
         if self.key_frame_count > 1 || !self.promoted.is_empty() {
             return false;
         }
@@ -277,7 +277,7 @@ impl Writer {
             if self.changed.is_empty() {
                 return;
             }
-            // A delta frame that is no shorter than a key frame is not worth it (Part 14 §7.2.4.5.6).
+            // A delta frame that is not shorter than a key frame is useless (Part 14 §7.2.4.5.6).
             if self.changed.len() < self.values.len() {
                 let start = made.len();
                 let outcome = match &mut self.codec {
@@ -391,7 +391,7 @@ impl Writer {
         items.push(self.item(Place::Made(start..made.len()), made.len() - start, number));
     }
 
-    /// Whether it sends. One that begins to does so with a key frame.
+    /// Enables or disables it. The first message after enabling is a key frame.
     pub(super) fn set_enabled(&mut self, enabled: bool) {
         if enabled && !self.enabled {
             self.restart();
@@ -404,18 +404,18 @@ impl Writer {
         self.data_set = data_set.unwrap_or(usize::MAX);
     }
 
-    /// Goes on with the sequence numbers of another writer of the same id.
+    /// Continues with the sequence numbers of another writer with the same id.
     pub(super) fn take_over(&mut self, old: &Self) {
         self.next_number = old.next_number;
         self.failed = old.failed;
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub(super) fn counters(&self) -> WriterCounters {
         WriterCounters { failed: self.failed, sequence_number: self.next_number.wrapping_sub(1) }
     }
 
-    /// Starts again: the next message is a key frame.
+    /// Restarts: the next message is a key frame.
     pub(super) fn restart(&mut self) {
         self.sent.clear();
         self.cycles_since_key = 0;
@@ -428,7 +428,7 @@ const fn short(number: u32) -> u16 {
     (number & 0xffff) as u16
 }
 
-/// A DataSetMessage that did not fit its ConfiguredSize.
+/// A DataSetMessage that exceeds its ConfiguredSize.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TooLarge {
     pub(super) len: usize,

@@ -1,8 +1,8 @@
-//! How far the senders of secured messages were, kept over a restart of who receives them.
+//! The replay state of secured messages, kept across a restart of the receiver.
 //!
-//! Windows over nonces begin with the first number that is heard. What was recorded before a subscriber was started again
-//! could so be played to it once more, as long as the key is good. With the marks of before, nothing is taken that was
-//! taken already, nor what is older.
+//! Replay windows begin with the first received number. Without saved state, messages recorded before a restart could
+//! be replayed to the receiver as long as the key is valid. With the saved marks, neither already accepted nor older
+//! messages are accepted.
 
 use super::replay::Replay;
 use crate::publisher_id::PublisherId;
@@ -10,16 +10,16 @@ use taktwerk_crypto::PubSubKeys;
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, DecodeLimits, Decoder, Encode, UaString, Variant};
 
-/// What is signed to tell keys apart. It begins like no NetworkMessage, whose version is 1.
+/// Signed to identify keys. No NetworkMessage begins like this, because their version is 1.
 const LABEL: &[u8] = b"taktwerk: the key of a replay mark";
-/// What files begin with.
+/// First bytes of a file.
 const MAGIC: [u8; 8] = *b"TKREPLY1";
-/// The most marks that are kept: the most windows of some SecurityGroups.
+/// Maximum number of marks: enough for the windows of several SecurityGroups.
 const MARKS_MAX: usize = 65_536;
-/// Limits for what is read from a file.
+/// Limits for decoding a file.
 const LIMITS: DecodeLimits = DecodeLimits { depth_max: 4, ..DecodeLimits::DEFAULT };
 
-/// Tells a key from others without giving it away.
+/// Identifies a key without revealing it.
 pub(super) type KeyMark = [u8; 16];
 
 /// The mark of a key; `None` if the library cannot sign with it.
@@ -29,7 +29,7 @@ pub(super) fn key_mark(keys: &dyn PubSubKeys) -> Option<KeyMark> {
     signature.get(..16)?.try_into().ok()
 }
 
-/// How far one sender was with one key.
+/// The replay state of one sender and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayMark {
     pub(super) security_group_id: String,
@@ -39,27 +39,27 @@ pub struct ReplayMark {
     pub(super) window: Replay,
 }
 
-/// How far all senders were: what [`Subscriber::replay_floor`](crate::Subscriber::replay_floor) gives, and what the next one
-/// is given.
+/// The replay state of all senders: returned by [`Subscriber::replay_floor`](crate::Subscriber::replay_floor) and
+/// passed to the next subscriber.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReplayFloor {
     pub(super) marks: Vec<ReplayMark>,
 }
 
 impl ReplayFloor {
-    /// For how many senders it says something.
+    /// Number of senders.
     #[must_use]
     pub fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Whether it says nothing.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
 
-    /// As the content of a file. There is nothing secret in it.
+    /// The content for a file. It contains no secrets.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
@@ -77,10 +77,10 @@ impl ReplayFloor {
         out
     }
 
-    /// Reads what [`Self::encode`] has written.
+    /// Decodes the output of [`Self::encode`].
     ///
     /// # Errors
-    /// It is something else.
+    /// The bytes are invalid.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(bytes, LIMITS);
         if decoder.take_array::<8>()? != MAGIC {
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(marks in proptest::collection::vec(mark(), 0..5)) {
+        fn written_marks_can_be_read(marks in proptest::collection::vec(mark(), 0..5)) {
             let floor = ReplayFloor { marks };
             let bytes = floor.encode();
             prop_assert_eq!(ReplayFloor::decode(&bytes), Ok(floor));

@@ -10,15 +10,15 @@ use taktwerk_types::StatusCode;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecurityError {
-    /// The message has less security than the group asks for, or none.
-    #[error("the message is secured with {actual:?}, the group asks for {wanted:?}")]
+    /// The message has less security than the group requires, or none.
+    #[error("the message is secured with {actual:?}, but the group requires {wanted:?}")]
     ModeInsufficient {
-        /// What the message has.
+        /// Security of the message.
         actual: SecurityMode,
-        /// What it must have.
+        /// Required security.
         wanted: SecurityMode,
     },
-    /// No key with this id is known (any more, or yet).
+    /// No key with this id is known.
     #[error("no key with SecurityTokenId {0} is known: the key service has newer ones, or it is forged")]
     UnknownToken(u32),
     /// The key service has invalidated the key (InvalidateKeys, Part 14 §8.4.2).
@@ -26,7 +26,7 @@ pub enum SecurityError {
         "the key with SecurityTokenId {0} was invalidated: the publisher has not fetched the new ones yet, or it is forged"
     )]
     KeyInvalidated(u32),
-    /// The key has been followed by the next one for longer than a KeyLifetime (Part 14 §6.2.12.2).
+    /// The key was replaced by the next one more than a KeyLifetime ago (Part 14 §6.2.12.2).
     #[error(
         "the key with SecurityTokenId {0} is too old: the publisher does not change its keys, or it is a replay"
     )]
@@ -37,38 +37,38 @@ pub enum SecurityError {
     /// The last key has expired.
     #[error("the last key has expired: the key service has not answered in time")]
     KeysExpired,
-    /// All nonces of the key are used up.
+    /// All nonces of the key are used.
     #[error("the key has secured 2^32 messages: shorten the KeyLifetime")]
     NonceExhausted,
-    /// The numbers that were reserved for us are used up, and no others have come.
+    /// The reserved nonce numbers are used up, and no others were reserved.
     #[error(
         "no sequence numbers are reserved for the key: they could not be written to a file, so none is used"
     )]
     NoncesNotReserved,
-    /// The message has been received before.
+    /// The message was received before.
     #[error("the message was received before")]
     Replayed,
-    /// Its timestamp is further from now than is allowed.
+    /// Its timestamp differs too much from the current time.
     #[error(
         "the message is dated {off_millis} ms from now: it is a replay, or the clocks of publisher and subscriber differ"
     )]
     Stale {
-        /// Milliseconds from its timestamp until now; negative if that lies ahead.
+        /// Milliseconds from its timestamp to now; negative if it is in the future.
         off_millis: i64,
     },
-    /// It has no timestamp, and without one nobody can tell how old it is.
+    /// It has no timestamp, so its age is unknown.
     #[error(
         "the message has no timestamp, so its age is unknown: let the publisher send one (Timestamp in the \
          NetworkMessageContentMask or the DataSetMessageContentMask), or allow any age"
     )]
     Undated,
     /// Too many publishers use the group.
-    #[error("more senders than the replay guard has room for")]
+    #[error("too many senders for the replay guard")]
     TooManySenders,
-    /// The message is too short for what its header announces.
-    #[error("the message is shorter than its security needs")]
+    /// The message is shorter than its header requires.
+    #[error("the message is too short for its security header")]
     TooShort,
-    /// The library refused: in practice, a wrong signature.
+    /// The library refused: usually a wrong signature.
     #[error("{0}")]
     Crypto(#[from] CryptoError),
 }
@@ -87,8 +87,8 @@ impl SecurityError {
     }
 }
 
-/// Encrypts, if the mode says so, and signs a message in place. `message` ends with room for the signature; encryption
-/// starts at `payload`, behind the header.
+/// Encrypts (depending on the mode) and signs a message in place. `message` ends with space for the signature;
+/// encryption starts at `payload`, after the header.
 ///
 /// # Errors
 /// The message is too short, or the library fails.
@@ -107,11 +107,11 @@ pub fn seal(
     Ok(keys.sign(signed, signature)?)
 }
 
-/// Checks the signature of a received message and says where its payload is. Nothing else may be done with the message
-/// before: no replay state, no parsing of the payload.
+/// Verifies the signature of a received message and returns the range of its payload. Nothing may be done with the
+/// message before: no replay state, no parsing of the payload.
 ///
 /// # Errors
-/// The signature is wrong, or the message is too short for it.
+/// The signature is wrong, or the message is too short.
 pub fn verify(
     keys: &dyn PubSubKeys,
     header: &SecurityHeader<'_>,

@@ -1,11 +1,11 @@
-//! What was received before.
+//! Replay detection.
 
 use super::SecurityError;
 use crate::publisher_id::PublisherId;
 use crate::sequence::{Sequence, compare32};
 use std::collections::BTreeMap;
 
-/// A window over the nonce sequence numbers of one sender and key: what lies in it may come in any order, once.
+/// A window over the nonce sequence numbers of one sender and key: numbers in it are accepted in any order, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
     newest: u32,
@@ -13,28 +13,28 @@ pub struct Replay {
     seen: u128,
 }
 
-/// How far back a message may come late.
+/// How far behind the newest number a message may be.
 const WINDOW: u32 = 128;
 
 impl Replay {
-    /// A window that has seen one number.
+    /// A window that has accepted one number.
     #[must_use]
     pub const fn new(first: u32) -> Self {
         Self { newest: first, seen: 1 }
     }
 
-    /// The newest number, and which of those before it were seen.
+    /// The newest number, and a bitmap of accepted earlier ones.
     pub(super) const fn parts(self) -> (u32, u128) {
         (self.newest, self.seen)
     }
 
-    /// What [`Self::parts`] has given.
+    /// From the result of [`Self::parts`].
     pub(super) const fn from_parts(newest: u32, seen: u128) -> Self {
-        // The newest itself was seen.
+        // The newest number itself was accepted.
         Self { newest, seen: seen | 1 }
     }
 
-    /// Takes a number. False: it was seen, or is too old or too far ahead to tell.
+    /// Accepts a number. False if it was accepted before, is too old, or is too far ahead.
     pub fn accept(&mut self, number: u32) -> bool {
         match compare32(number, self.newest) {
             Sequence::Newer { missing } => {
@@ -65,17 +65,17 @@ struct Sender {
 
 /// The windows of all senders of a SecurityGroup, by publisher, WriterGroup and key.
 ///
-/// Only verified messages may come here. A window is never given up for another sender's sake.
+/// Only for verified messages. A window is never removed to make space for another sender.
 #[derive(Debug, Default)]
 pub struct ReplayGuard {
     windows: BTreeMap<Sender, Replay>,
 }
 
-/// The most windows of one SecurityGroup.
+/// Maximum windows per SecurityGroup.
 const SENDERS_MAX: usize = 16_384;
 
 impl ReplayGuard {
-    /// Takes a verified message.
+    /// Records a verified message.
     ///
     /// # Errors
     /// [`SecurityError::Replayed`] or [`SecurityError::TooManySenders`].
@@ -97,7 +97,7 @@ impl ReplayGuard {
         Ok(())
     }
 
-    /// Goes on with a window of before; one that has begun meanwhile keeps what it knows.
+    /// Restores a saved window; an existing window keeps its state.
     pub(super) fn restore(
         &mut self,
         publisher_id: Option<PublisherId>,
@@ -111,25 +111,25 @@ impl ReplayGuard {
         }
     }
 
-    /// All windows: whose, with which key, and how far.
+    /// All windows: sender, key, and state.
     pub(super) fn windows(&self) -> impl Iterator<Item = (Option<&PublisherId>, Option<u16>, u32, Replay)> {
         self.windows.iter().map(|(sender, window)| {
             (sender.publisher_id.as_ref(), sender.writer_group_id, sender.token_id, *window)
         })
     }
 
-    /// Forgets the windows of keys that `is_known` does not know: nothing they secured is accepted any more.
+    /// Removes the windows of keys for which `is_known` is false: their messages are no longer accepted anyway.
     pub fn forget(&mut self, is_known: impl Fn(u32) -> bool) {
         self.windows.retain(|sender, _| is_known(sender.token_id));
     }
 
-    /// How many windows there are.
+    /// Number of windows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.windows.len()
     }
 
-    /// Whether nothing was received.
+    /// Whether there are no windows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.windows.is_empty()
@@ -143,7 +143,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// No number is ever taken twice, and every number that is at most 127 behind the newest is taken once.
+        /// No number is accepted twice, and every number at most 127 behind the newest is accepted once.
         #[test]
         fn against_a_set(start in any::<u32>(), steps in proptest::collection::vec(-200i64..300, 1..300)) {
             let mut window = Replay::new(start);

@@ -1,4 +1,4 @@
-//! The keys of a SecurityGroup in time.
+//! The keys of a SecurityGroup over time.
 
 use super::SecurityError;
 use crate::time::nanos;
@@ -11,24 +11,24 @@ use taktwerk_types::Instant;
 /// The MessageNonce of a message: 4 random bytes and a sequence number (Part 14 Table 156).
 pub type Nonce = [u8; MESSAGE_NONCE_LEN];
 
-/// What GetSecurityKeys answers (Part 14 §8.3.2), or SetSecurityKeys brings.
+/// The result of GetSecurityKeys (Part 14 §8.3.2), or the arguments of SetSecurityKeys.
 #[derive(Clone, PartialEq)]
 pub struct SecurityKeys {
     /// The URI of the policy.
     pub security_policy_uri: String,
     /// The SecurityTokenId of the first key.
     pub first_token_id: u32,
-    /// The key data, in the order of their ids. The first is the current one if the id asked for was 0.
+    /// The key data, ordered by id. The first is the current one if the requested id was 0.
     pub keys: Vec<Vec<u8>>,
-    /// Milliseconds until the current key is followed by the next.
+    /// Milliseconds until the next key becomes the current one.
     pub time_to_next_key: f64,
-    /// Milliseconds that each key is used.
+    /// Lifetime of each key in milliseconds.
     pub key_lifetime: f64,
-    /// The current key's id, if the answer began with another one. `None`: the first is the current one.
+    /// The current key's id, if the list begins with another one. `None`: the first is the current one.
     pub current_token_id: Option<u32>,
-    /// Sequence numbers of nonces that are reserved for us, for a key that others than this process have used or will use:
-    /// no other number is used with the current key. More are asked for before they are used up. `None`: all numbers are
-    /// ours; the key is new.
+    /// Reserved nonce sequence numbers, for a key that other processes have used or will use: no other number is used
+    /// with the current key. More are requested before they are used up. `None`: the key is new, and all numbers can be
+    /// used.
     pub nonces: Option<Range<u32>>,
 }
 
@@ -47,7 +47,7 @@ impl core::fmt::Debug for SecurityKeys {
 
 struct Key {
     token_id: u32,
-    /// As it came, to see whether a key service that started again uses an id a second time.
+    /// As received, to detect a restarted key service that reuses ids.
     key_data: Vec<u8>,
     keys: Box<dyn PubSubKeys>,
 }
@@ -66,23 +66,23 @@ struct Retiring {
     until: Instant,
 }
 
-/// What an answer of the key service has changed in a ring.
+/// The changes of a ring by a key service's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KeyUpdate {
-    /// The keys that were there before are not valid any more (InvalidateKeys, Part 14 §8.4.2).
+    /// The previous keys are no longer valid (InvalidateKeys, Part 14 §8.4.2).
     pub invalidated: bool,
-    /// SecurityTokenIds that another key has now than before.
+    /// SecurityTokenIds that now belong to another key.
     pub replaced: Vec<u32>,
 }
 
-/// Past, current and future keys of one SecurityGroup, and the nonces of what we secure with the current one.
+/// Past, current and future keys of one SecurityGroup, and nonces for sending with the current one.
 ///
-/// All WriterGroups of a process that share a SecurityGroup share its ring: that is what keeps their nonces apart.
+/// All WriterGroups of a process with the same SecurityGroup share its ring, which keeps their nonces distinct.
 ///
-/// A key is accepted until a KeyLifetime after it was followed by the next one (Part 14 §6.2.12.2). An answer whose current
-/// key is none of those that are known, although these have not run out, says that they were invalidated: they are
-/// discarded (§9.1.3.3), and nothing that was secured with them is accepted any more.
+/// A key is accepted until a KeyLifetime after the next one has replaced it (Part 14 §6.2.12.2). If an answer's current
+/// key is not among the known keys although these have not run out, they were invalidated: they are discarded
+/// (§9.1.3.3), and messages secured with them are no longer accepted.
 #[derive(Debug)]
 pub struct KeyRing {
     policy: PubSubSecurityPolicy,
@@ -93,28 +93,28 @@ pub struct KeyRing {
     past_keys_max: usize,
     invalidated_nanos: u64,
     retiring: Option<Retiring>,
-    /// Ids of keys that were invalidated: there is nothing to ask for if a message comes with one.
+    /// Ids of invalidated keys: messages with them cause no key request.
     revoked: VecDeque<u32>,
     nonce_token: Option<u32>,
     nonce_random: [u8; 4],
     nonce_next: u64,
-    /// The numbers that may be used end before this one.
+    /// End of the usable nonce numbers, exclusive.
     nonce_end: u64,
-    /// Numbers come in ranges that are reserved: so many were in the last one.
+    /// Length of the last reserved range, if numbers are reserved.
     reserved_len: Option<u64>,
-    /// The range after the one that is in use.
+    /// The range after the current one.
     reserved: Option<Range<u64>>,
 }
 
-/// The number behind the last one of a nonce.
+/// End of the nonce numbers, exclusive.
 const ALL_NONCES: u64 = 1 << 32;
 
-/// Ids of invalidated keys that are remembered.
+/// Maximum number of remembered ids of invalidated keys.
 const REVOKED_MAX: usize = 64;
-/// How much earlier than by our clock keys may have run out, at most, in nanoseconds.
+/// Tolerance between clocks for the end of the keys, in nanoseconds.
 const SLACK_MAX: u64 = 1_000_000_000;
 
-/// The id behind another one; 0 is never used (Part 14 §8.3.2).
+/// The id after another one; 0 is never used (Part 14 §8.3.2).
 pub(super) const fn following(token_id: u32) -> u32 {
     match token_id.wrapping_add(1) {
         0 => 1,
@@ -123,7 +123,7 @@ pub(super) const fn following(token_id: u32) -> u32 {
 }
 
 impl KeyRing {
-    /// From the first answer of a key service.
+    /// Creates a ring from the first answer of a key service.
     ///
     /// # Errors
     /// An unknown policy, no keys, or key data of a wrong length.
@@ -157,7 +157,7 @@ impl KeyRing {
         Ok(ring)
     }
 
-    /// For how many nanoseconds a current key that is invalidated goes on being used, announced with ForceKeyReset, and
+    /// Sets for how many nanoseconds an invalidated current key stays in use, announced with ForceKeyReset, and is
     /// accepted. Default: 0.
     #[must_use]
     pub fn keeping_invalidated(mut self, nanos: u64) -> Self {
@@ -165,8 +165,8 @@ impl KeyRing {
         self
     }
 
-    /// Takes another answer: keys that are known stay as they are, new ones are added, and the timetable is that of
-    /// the answer. Old keys are kept for messages that are on their way, unless the answer says that they were invalidated.
+    /// Takes another answer: known keys stay, new ones are added, and the timing is that of the answer. Old keys are
+    /// kept for messages in transit, unless the answer shows that they were invalidated.
     ///
     /// # Errors
     /// As [`Self::new`]; the ring is then as it was.
@@ -211,7 +211,7 @@ impl KeyRing {
             let is_kept = match (invalidated, is_new) {
                 _ if is_fresh(id) => false,
                 (true, _) => answered.contains(&id),
-                // What followed the keys that have run out would not be what follows now.
+                // The successor of keys that have run out is not known.
                 (false, true) => current.wrapping_sub(id) < 1 << 31,
                 (false, false) => true,
             };
@@ -236,7 +236,7 @@ impl KeyRing {
         }
         self.policy = policy;
         self.keys.extend(fresh);
-        // The distance from the current key orders the ring, also over the end of the numbers.
+        // The distance from the current key orders the ring, also across a wrap.
         self.keys
             .make_contiguous()
             .sort_by_key(|key| key.token_id.wrapping_sub(current).wrapping_add(1 << 31));
@@ -252,14 +252,14 @@ impl KeyRing {
         Ok(KeyUpdate { invalidated, replaced })
     }
 
-    /// Whether the time of the last key is up, or nearly: what comes then is unknown because nobody has asked for it.
+    /// Whether the last key has ended or is about to: the following keys are unknown because they were not requested.
     fn has_run_out(&self, now: Instant) -> bool {
         let future = self.lifetime_nanos.saturating_mul(self.future_keys() as u64);
         let end = self.next_change.as_nanos().saturating_add(future);
         now.as_nanos().saturating_add((self.lifetime_nanos / 16).min(SLACK_MAX)) >= end
     }
 
-    /// When a key at a position is not accepted any more: a lifetime after it was followed by the next one.
+    /// When the key at a position is no longer accepted: a lifetime after the next one has replaced it.
     fn accepted_until(&self, at: usize) -> u64 {
         let current = self.position(self.current).unwrap_or(at);
         let away = self.lifetime_nanos.saturating_mul(at.abs_diff(current) as u64);
@@ -268,11 +268,11 @@ impl KeyRing {
         end.saturating_add(self.lifetime_nanos)
     }
 
-    /// The key that a received message with this id has to be secured with.
+    /// The key for verifying a received message with this id.
     ///
     /// # Errors
     /// [`SecurityError::UnknownToken`]: the key service may have it; [`SecurityError::KeyInvalidated`] and
-    /// [`SecurityError::KeyTooOld`]: there was such a key, and it is not valid any more.
+    /// [`SecurityError::KeyTooOld`]: the key existed and is no longer valid.
     pub fn accepted(&self, token_id: u32, now: Instant) -> Result<&dyn PubSubKeys, SecurityError> {
         if let Some((at, key)) = self.keys.iter().enumerate().find(|(_, key)| key.token_id == token_id) {
             return match now.as_nanos() < self.accepted_until(at) {
@@ -292,20 +292,20 @@ impl KeyRing {
         })
     }
 
-    /// Whether a key with this id is there, one that was invalidated a moment ago included.
+    /// Whether a key with this id is present, including one that was just invalidated.
     #[must_use]
     pub fn knows(&self, token_id: u32) -> bool {
         self.position(token_id).is_some()
             || self.retiring.as_ref().is_some_and(|retiring| retiring.key.token_id == token_id)
     }
 
-    /// Whether what is secured now has to say that all keys become invalid (ForceKeyReset, Part 14 §7.2.4.4.2).
+    /// Whether sent messages must announce that all keys become invalid (ForceKeyReset, Part 14 §7.2.4.4.2).
     #[must_use]
     pub fn forces_key_reset(&self, now: Instant) -> bool {
         self.retiring_token(now).is_some()
     }
 
-    /// The key that goes on being used although it was invalidated: one that we have sent with.
+    /// The invalidated key that stays in use: one that we have sent with.
     fn retiring_token(&self, now: Instant) -> Option<u32> {
         let retiring = self.retiring.as_ref().filter(|retiring| now < retiring.until)?;
         Some(retiring.key.token_id).filter(|id| self.nonce_token == Some(*id))
@@ -339,35 +339,35 @@ impl KeyRing {
         self.keys.iter().find(|key| key.token_id == token_id).map(|key| &*key.keys)
     }
 
-    /// The ids of all keys, and what tells each from others.
+    /// The ids of all keys, with marks that identify them.
     pub(super) fn marks(&self) -> impl Iterator<Item = (u32, super::floor::KeyMark)> {
         let retiring = self.retiring.as_ref().map(|retiring| &retiring.key);
         let marked = |key: &Key| Some((key.token_id, super::floor::key_mark(&*key.keys)?));
         self.keys.iter().chain(retiring).filter_map(marked)
     }
 
-    /// How many keys follow the current one.
+    /// Number of keys after the current one.
     #[must_use]
     pub fn future_keys(&self) -> usize {
         self.position(self.current).map_or(0, |at| self.keys.len() - at - 1)
     }
 
-    /// When the current key is followed by the next one, or expires if there is none.
+    /// When the next key becomes the current one, or the current one expires if there is none.
     #[must_use]
     pub fn next_change(&self) -> Instant {
         self.next_change
     }
 
-    /// How long a key is used, in nanoseconds.
+    /// The lifetime of a key in nanoseconds.
     #[must_use]
     pub fn lifetime_nanos(&self) -> u64 {
         self.lifetime_nanos
     }
 
-    /// Moves on to the key of this time.
+    /// Moves to the key for this time.
     ///
     /// # Errors
-    /// [`SecurityError::KeysExpired`]: the last key's time is up. It stays usable for what is received.
+    /// [`SecurityError::KeysExpired`]: the last key's lifetime has ended. It can still be used for receiving.
     pub fn advance(&mut self, now: Instant) -> Result<(), SecurityError> {
         while now >= self.next_change {
             let at = self.position(self.current).ok_or(SecurityError::NoKeys)?;
@@ -380,11 +380,11 @@ impl KeyRing {
         Ok(())
     }
 
-    /// The key and a nonce for the next message we send.
+    /// The key and a nonce for the next message to send.
     ///
-    /// The sequence starts with 1 for a key that comes into use while we run. For the key that is in use when we start
-    /// it starts further on, by the share of the key's lifetime that is over: whoever sent under our name before, with
-    /// the same key, was not as far; so neither a nonce repeats nor does a receiver take us for a replay.
+    /// The sequence starts at 1 for a key that becomes current while we run. For the key that is current when we start,
+    /// it starts further on, in proportion to the elapsed lifetime of the key: a previous process with our name and the
+    /// same key has not got that far. So nonces do not repeat, and receivers do not detect a replay.
     ///
     /// # Errors
     /// [`SecurityError::KeysExpired`], [`SecurityError::NonceExhausted`], [`SecurityError::NoncesNotReserved`].
@@ -397,7 +397,7 @@ impl KeyRing {
         let token_id = self.retiring_token(now).unwrap_or(self.current);
         if self.nonce_token != Some(token_id) {
             self.nonce_next = if self.nonce_token.is_none() { self.first_number(now) } else { 1 };
-            // Reserved numbers come below; the key of another token is ours alone.
+            // Reserved numbers follow below; the key of a new token is ours alone.
             self.nonce_end = if self.reserved_len.is_some() { self.nonce_next } else { ALL_NONCES };
             entropy.fill(&mut self.nonce_random);
             self.nonce_token = Some(token_id);
@@ -417,7 +417,7 @@ impl KeyRing {
         Ok((token_id, keys.ok_or(SecurityError::NoKeys)?, nonce))
     }
 
-    /// Whether more numbers have to be reserved: half of the last ones are used, and there are no others yet.
+    /// Whether more numbers have to be reserved: half of the last range is used, and there is no other.
     #[must_use]
     pub fn wants_nonces(&self) -> bool {
         let is_used =
@@ -425,7 +425,7 @@ impl KeyRing {
         self.reserved.is_none() && self.reserved_len.is_some_and(is_used)
     }
 
-    /// Whether there is a number for the next message.
+    /// Checks that there is a number for the next message.
     ///
     /// # Errors
     /// [`SecurityError::NoncesNotReserved`]
@@ -437,7 +437,7 @@ impl KeyRing {
         }
     }
 
-    /// Where the sequence starts for a key that is in use already: up to 2^29, which receivers still take for newer.
+    /// Start of the sequence for a key that is already in use: at most 2^29, which receivers still treat as newer.
     fn first_number(&self, now: Instant) -> u64 {
         let left = self.next_change.as_nanos().saturating_sub(now.as_nanos());
         let gone = self.lifetime_nanos.saturating_sub(left);
@@ -488,7 +488,7 @@ mod tests {
         assert_eq!(ring.current_token_id(), 2);
         assert!(ring.get(u32::MAX).is_none());
         assert_eq!(ring.advance(at(2400)), Err(SecurityError::KeysExpired));
-        assert!(ring.get(2).is_some(), "what arrives late can still be read");
+        assert!(ring.get(2).is_some(), "late messages can still be read");
         ring.update(&DummyPubSubProvider, &answer(3, 2, 900.0), at(2500)).unwrap();
         ring.advance(at(2500)).unwrap();
         assert_eq!((ring.current_token_id(), ring.future_keys()), (3, 1));
@@ -506,7 +506,7 @@ mod tests {
         assert_eq!(take(&mut ring, at(0)), (7, 1));
         assert_eq!(take(&mut ring, at(999)), (7, 2));
         assert_eq!(take(&mut ring, at(1000)), (8, 1));
-        // A publisher that starts in the middle of a key's time begins in the middle of the numbers.
+        // A publisher that starts in the middle of a key's lifetime begins in the middle of the numbers.
         let mut late = KeyRing::new(&DummyPubSubProvider, &answer(7, 2, 500.0), 1, at(0)).unwrap();
         assert_eq!(take(&mut late, at(0)), (7, 1 + (1 << 28)));
     }
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(exhausted, Err(SecurityError::NonceExhausted));
     }
 
-    /// Reserved numbers are used in their order, and nothing else; more are asked for in time.
+    /// Only reserved numbers are used, in order; more are requested in time.
     #[test]
     fn only_reserved_numbers_are_used() {
         let mut entropy = SeededEntropy::new(1);
@@ -542,7 +542,7 @@ mod tests {
         assert!(ring.wants_nonces());
         assert_eq!(take(&mut ring), Err(SecurityError::NoncesNotReserved));
         assert_eq!(ring.check_nonces(), Err(SecurityError::NoncesNotReserved));
-        // Nothing could be reserved: what is received can be read nevertheless.
+        // Without reserved numbers, messages can still be received.
         ring.update(&DummyPubSubProvider, &with(0..0), at(0)).unwrap();
         assert_eq!(take(&mut ring), Err(SecurityError::NoncesNotReserved));
         assert!(ring.accepted(7, at(0)).is_ok());
@@ -558,7 +558,7 @@ mod tests {
         SecurityKeys { keys, ..answer(first, 0, time_to_next) }
     }
 
-    /// InvalidateKeys: the service answers with keys behind all that were known, before these have run out.
+    /// InvalidateKeys: the service answers with keys after all known ones, before these have run out.
     #[test]
     fn keys_that_were_invalidated_are_not_accepted_any_more() {
         let mut entropy = SeededEntropy::new(1);
@@ -576,7 +576,7 @@ mod tests {
         assert!(!ring.forces_key_reset(at(1600)));
         let (token, _, nonce) = ring.next_nonce(&mut entropy, at(1600)).unwrap();
         assert_eq!((token, nonce_number(&nonce)), (10, 1));
-        // A service that forgot everything begins with the first id again.
+        // A service that has lost its state begins with the first id again.
         let update = ring.update(&DummyPubSubProvider, &other(10, 90, 1000.0), at(1700)).unwrap();
         assert_eq!(update, KeyUpdate { invalidated: true, replaced: vec![10, 11, 12, 13] });
         let update = ring.update(&DummyPubSubProvider, &other(1, 120, 1000.0), at(1800)).unwrap();
@@ -585,9 +585,9 @@ mod tests {
         assert_eq!(ring.accepted(13, at(1800)).err(), Some(SecurityError::KeyInvalidated(13)));
     }
 
-    /// Rotation that is forced, rotation that was slept through: nothing was invalidated.
+    /// A forced rotation, or missed rotations, are no invalidation.
     #[test]
-    fn keys_that_follow_are_no_invalidation() {
+    fn following_keys_are_no_invalidation() {
         let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 3, 1000.0), 2, at(0)).unwrap();
         let forced =
             SecurityKeys { keys: vec![vec![1; 68], vec![2; 68], vec![3; 68]], ..answer(8, 0, 1000.0) };
@@ -598,14 +598,14 @@ mod tests {
         let update = ring.update(&DummyPubSubProvider, &other(11, 50, 1000.0), at(3300)).unwrap();
         assert_eq!(update, KeyUpdate::default());
         assert!(ring.accepted(10, at(3300)).is_ok());
-        // The same, but nobody has given new ones in time: they end (Part 14 §6.2.12.2).
+        // The same, but new keys were not received in time: the old ones end (Part 14 §6.2.12.2).
         let mut late = KeyRing::new(&DummyPubSubProvider, &answer(7, 1, 1000.0), 2, at(0)).unwrap();
         assert!(late.accepted(7, at(1999)).is_ok());
         assert_eq!(late.accepted(7, at(2000)).err(), Some(SecurityError::KeyTooOld(7)));
         assert!(late.advance(at(2000)).is_err());
     }
 
-    /// Part 14 §7.2.4.4.2: who wants to give subscribers time goes on with the old key and says so.
+    /// Part 14 §7.2.4.4.2: a publisher can keep using the old key for a while and announce that.
     #[test]
     fn an_invalidated_key_can_be_announced_for_a_while() {
         let mut entropy = SeededEntropy::new(1);
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_no_keys_change_nothing() {
+    fn invalid_answers_change_nothing() {
         let mut ring = KeyRing::new(&DummyPubSubProvider, &answer(7, 2, 1000.0), 1, at(0)).unwrap();
         let mut wrong = answer(9, 1, 1000.0);
         wrong.keys = vec![vec![0; 67]];

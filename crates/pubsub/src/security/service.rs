@@ -1,4 +1,4 @@
-//! The key service (SKS, Part 14 §8): makes the keys of SecurityGroups and hands them out.
+//! The key service (SKS, Part 14 §8): creates the keys of SecurityGroups and provides them.
 
 use super::SecurityKeys;
 use super::ring::following;
@@ -14,10 +14,10 @@ pub struct SecurityGroupKeys {
     lifetime: f64,
     max_future: usize,
     max_past: usize,
-    /// Oldest first; the ids follow each other.
+    /// Oldest first, with consecutive ids.
     keys: VecDeque<Vec<u8>>,
     first_token_id: u32,
-    /// The current key's place in `keys`.
+    /// Position of the current key in `keys`.
     current: usize,
     next_change: Instant,
 }
@@ -33,9 +33,9 @@ impl core::fmt::Debug for SecurityGroupKeys {
     }
 }
 
-/// Most keys of a group that are kept or made in advance.
+/// Maximum keys of a group, kept or created in advance.
 const KEYS_MAX: u32 = 1_000;
-/// The shortest lifetime of a key, in milliseconds.
+/// Minimum lifetime of a key in milliseconds.
 pub(crate) const LIFETIME_MIN: f64 = 100.0;
 
 impl SecurityGroupKeys {
@@ -80,7 +80,7 @@ impl SecurityGroupKeys {
 
     fn advance(&mut self, entropy: &mut dyn Entropy, now: Instant) {
         let step = nanos(self.lifetime).max(1);
-        // After a long pause the keys in between were never used; only the last rotations matter.
+        // After a long pause, the keys in between were never used; only the last rotations matter.
         let behind = now.as_nanos().saturating_sub(self.next_change.as_nanos()) / step;
         let skipped = behind.saturating_sub(KEYS_MAX.into());
         self.next_change = Instant::from_nanos(self.next_change.as_nanos() + skipped * step);
@@ -91,10 +91,10 @@ impl SecurityGroupKeys {
     }
 }
 
-/// Makes and hands out the keys of SecurityGroups.
+/// Creates and provides the keys of SecurityGroups.
 ///
-/// Whether a caller may have them is decided by the server in front of it: [`KeyService::get_security_keys`] is told
-/// the outcome and answers with the status of the specification.
+/// The server decides whether a caller may have them: [`KeyService::get_security_keys`] gets the decision and returns
+/// the status of the specification.
 #[derive(Debug, Default)]
 pub struct KeyService {
     groups: BTreeMap<String, SecurityGroupKeys>,
@@ -162,15 +162,15 @@ impl KeyService {
         self.groups.values().map(|group| group.next_change).min()
     }
 
-    /// Moves all groups on to the keys of this time.
+    /// Moves all groups to the keys for this time.
     pub fn advance(&mut self, entropy: &mut dyn Entropy, now: Instant) {
         self.groups.values_mut().for_each(|group| group.advance(entropy, now));
     }
 
-    /// GetSecurityKeys (Part 14 §8.3.2): the keys from `starting_token_id` on (0: from the current one), with as many
-    /// future keys as asked for and as there are.
+    /// GetSecurityKeys (Part 14 §8.3.2): the keys from `starting_token_id` on (0: from the current one), with the
+    /// requested number of future keys, as far as available.
     ///
-    /// `encrypted`: the channel encrypts; `permitted`: the roles of the user may call it for this group.
+    /// `encrypted`: the channel is encrypted; `permitted`: the user's roles may call it for this group.
     ///
     /// # Errors
     /// Bad_SecurityModeInsufficient, Bad_UserAccessDenied, Bad_NotFound.
@@ -194,7 +194,7 @@ impl KeyService {
         let group = self.groups.get_mut(security_group_id).ok_or(StatusCode::BAD_NOT_FOUND)?;
         group.advance(entropy, now);
         let known = |id: u32| (0..group.keys.len()).find(|position| group.token_id(*position) == id);
-        // An id that is not known any more, or not yet: from the oldest on.
+        // An unknown id: from the oldest key on.
         let start =
             if starting_token_id == 0 { group.current } else { known(starting_token_id).unwrap_or(0) };
         let count = (requested_key_count as usize).saturating_add(1);
@@ -210,7 +210,7 @@ impl KeyService {
         })
     }
 
-    /// ForceKeyRotation (Part 14 §8.4.3): the next key becomes the current one now.
+    /// ForceKeyRotation (Part 14 §8.4.3): the next key becomes the current one immediately.
     ///
     /// # Errors
     /// Bad_NotFound.
@@ -227,7 +227,7 @@ impl KeyService {
         Ok(())
     }
 
-    /// InvalidateKeys (Part 14 §8.4.2): all keys, also future ones, are replaced; ids go on behind the last.
+    /// InvalidateKeys (Part 14 §8.4.2): replaces all keys, including future ones; ids continue after the last.
     ///
     /// # Errors
     /// Bad_NotFound.
@@ -281,7 +281,7 @@ mod tests {
         assert!(first.keys.iter().all(|key| key.len() == 68));
         let later = get(&mut service, 0, 100, at(1500));
         assert_eq!((later.first_token_id, later.keys.len()), (2, 4));
-        assert_eq!(later.keys[0], first.keys[1], "what was promised comes");
+        assert_eq!(later.keys[0], first.keys[1], "the announced key follows");
         let past = get(&mut service, 1, 1, at(1500));
         assert_eq!((past.first_token_id, past.current_token_id), (1, Some(2)));
         assert_eq!(past.keys[0], first.keys[0]);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_may() {
+    fn keys_need_permission_and_encryption() {
         let (mut service, mut entropy) = (KeyService::new(), SeededEntropy::new(3));
         service.add_group(&group(), &mut entropy, at(0)).unwrap();
         let mut get = |id, encrypted, permitted| {
@@ -311,10 +311,10 @@ mod tests {
         assert_eq!((keys.first_token_id, keys.time_to_next_key), (2, 1000.0));
         service.invalidate_keys("g", &mut entropy, at(200)).unwrap();
         let fresh = service.get_security_keys("g", 0, 9, true, true, &mut entropy, at(200)).unwrap();
-        assert_eq!(fresh.first_token_id, 6, "behind all that were invalidated");
+        assert_eq!(fresh.first_token_id, 6, "after all invalidated ones");
         assert!(fresh.keys.iter().all(|key| !keys.keys.contains(key)));
         assert_eq!(service.invalidate_keys("x", &mut entropy, at(0)), Err(StatusCode::BAD_NOT_FOUND));
-        // A service that slept for years wakes up without making all keys it has missed.
+        // A service that was suspended for years does not create all missed keys.
         let late = Instant::from_nanos(u64::MAX / 4);
         let keys = service.get_security_keys("g", 0, 0, true, true, &mut entropy, late).unwrap();
         assert!(keys.first_token_id < 2_000);

@@ -1,4 +1,4 @@
-//! The key rings of an engine, and when it wants new keys: the pull client of a key service (Part 14 §8.2, §8.3.2).
+//! The key rings of an engine, and its key requests: the pull client of a key service (Part 14 §8.2, §8.3.2).
 
 use super::{KeyRing, KeyUpdate, ReplayFloor, ReplayGuard, ReplayMark, SecurityError, SecurityKeys};
 use std::collections::BTreeMap;
@@ -7,25 +7,25 @@ use taktwerk_crypto::PubSubProvider;
 use taktwerk_schema::EndpointDescription;
 use taktwerk_types::{Instant, StatusCode};
 
-/// How keys are asked for.
+/// Options of key requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyStoreOptions {
-    /// Future keys to ask for: they bridge the time in which the key service is away.
+    /// Number of future keys to request, which bridge an outage of the key service.
     pub requested_key_count: u32,
-    /// Past keys to keep, for messages that are on their way.
+    /// Number of past keys to keep, for messages in transit.
     pub past_keys_max: usize,
-    /// Nanoseconds to wait after the first failed request; doubles with each.
+    /// Delay after the first failed request, in nanoseconds; it doubles with each failure.
     pub retry_nanos: u64,
-    /// Nanoseconds between requests after failures at most.
+    /// Maximum delay after failures, in nanoseconds.
     pub retry_nanos_max: u64,
-    /// Nanoseconds between requests because of messages with an unknown SecurityTokenId: whoever forges them cannot
-    /// make us flood the key service. Also between those because of messages that announce new keys (ForceKeyReset).
+    /// Minimum nanoseconds between requests caused by messages with an unknown SecurityTokenId: forged ones must not
+    /// flood the key service. Also between requests caused by messages that announce new keys (ForceKeyReset).
     pub unknown_token_nanos: u64,
-    /// Nanoseconds for which the current key goes on being used after the key service has invalidated it, with
-    /// ForceKeyReset in what is sent with it, and goes on being accepted. 0: not at all. Part 14 §8.4.2 wants invalid keys
-    /// to be invalid at once, at the cost of what is lost meanwhile; §7.2.4.4.2 has publishers that announce it give
-    /// subscribers five times the KeepAliveTime. Who chooses the latter has to choose it on both sides.
+    /// Nanoseconds for which an invalidated current key stays in use, announced with ForceKeyReset, and is accepted. 0:
+    /// not at all. Part 14 §8.4.2 requires invalid keys to be invalid at once, which loses messages in the meantime; in
+    /// §7.2.4.4.2 publishers announce it and give subscribers five times the KeepAliveTime. The latter must be
+    /// configured on both sides.
     pub invalidated_nanos: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for KeyStoreOptions {
     }
 }
 
-/// A call of GetSecurityKeys that somebody has to make.
+/// A call of GetSecurityKeys to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyRequest {
     /// The SecurityGroupId argument.
@@ -51,7 +51,7 @@ pub struct KeyRequest {
     pub starting_token_id: u32,
     /// The RequestedKeyCount argument.
     pub requested_key_count: u32,
-    /// The servers that may be asked, in order.
+    /// The servers to try, in order.
     pub services: Vec<EndpointDescription>,
 }
 
@@ -62,7 +62,7 @@ struct Group {
     services: Vec<EndpointDescription>,
     next_request: Instant,
     waiting: bool,
-    /// What is being asked may be answered with what was true before: ask again.
+    /// The pending answer may be outdated: request again.
     again: bool,
     failures: u32,
     last_unknown: Option<Instant>,
@@ -75,7 +75,7 @@ pub struct KeyStore {
     provider: Arc<dyn PubSubProvider>,
     options: KeyStoreOptions,
     groups: BTreeMap<String, Group>,
-    /// What was received before we were started, until there are keys that it can belong to.
+    /// Received messages from before the start, until the keys they belong to are available.
     floor: BTreeMap<String, Vec<ReplayMark>>,
 }
 
@@ -86,7 +86,7 @@ impl KeyStore {
         Self { provider, options, groups: BTreeMap::new(), floor: BTreeMap::new() }
     }
 
-    /// Adds a group, which wants its keys at once. Adding it again adds key services it did not have.
+    /// Adds a group, which requests its keys at once. Adding it again adds missing key services.
     pub fn add_group(&mut self, security_group_id: &str, services: &[EndpointDescription]) {
         let group = self.groups.entry(security_group_id.to_owned()).or_insert_with(|| Group {
             ring: None,
@@ -106,15 +106,14 @@ impl KeyStore {
         }
     }
 
-    /// Forgets the groups that are not wanted any more, with their keys. What was received with these is remembered, in case
-    /// the group comes back.
+    /// Removes unwanted groups with their keys. Their replay state is kept, in case a group is added again.
     pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         if self.groups.keys().all(|id| is_wanted(id)) {
             return;
         }
         let known = self.replay_floor();
         self.restore(known);
-        // What still has its windows, or has none to come to, needs no marks.
+        // Groups with windows, and removed ones, need no marks.
         let groups = &self.groups;
         self.floor.retain(|id, _| !is_wanted(id) || groups.get(id).is_none_or(|group| group.ring.is_none()));
         self.groups.retain(|id, _| is_wanted(id));
@@ -126,7 +125,7 @@ impl KeyStore {
         self.groups.values().filter(|group| !group.waiting).map(Group::due).min()
     }
 
-    /// A call to make now; its outcome comes back through [`Self::answer`].
+    /// A call to make now; pass its result to [`Self::answer`].
     pub fn poll_request(&mut self, now: Instant) -> Option<KeyRequest> {
         let (id, group) = self.groups.iter_mut().find(|(_, group)| !group.waiting && group.due() <= now)?;
         group.waiting = true;
@@ -138,8 +137,8 @@ impl KeyStore {
         })
     }
 
-    /// The outcome of a call, or keys that were pushed (SetSecurityKeys). The next request is due at half the
-    /// KeyLifetime, after a failure sooner.
+    /// Takes the result of a call, or pushed keys (SetSecurityKeys). The next request is due after half the
+    /// KeyLifetime, or sooner after a failure.
     ///
     /// # Errors
     /// The group is not known, or the keys cannot be used.
@@ -174,13 +173,13 @@ impl KeyStore {
                 let wait = if again { 0 } else { half.max(self.options.retry_nanos) };
                 group.next_request = Instant::from_nanos(now.as_nanos().saturating_add(wait));
                 if outcome.is_ok_and(|keys| keys.nonces.as_ref().is_some_and(core::ops::Range::is_empty)) {
-                    // Without reserved numbers nothing can be sent: try again.
+                    // Without reserved numbers nothing can be sent: retry.
                     group.failed(&self.options, now);
                 }
                 if let Some(ring) = &group.ring {
-                    // A key that has the id of another one has a sequence of its own.
+                    // A replaced key with the same id has its own sequence.
                     group.replay.forget(|token| ring.knows(token) && !update.replaced.contains(&token));
-                    // Marks of keys that are not there are of no use: nothing is accepted with them.
+                    // Marks of missing keys are useless: nothing is accepted with them.
                     let marks = self.floor.remove(security_group_id).unwrap_or_default();
                     let known: Vec<_> = if marks.is_empty() { Vec::new() } else { ring.marks().collect() };
                     for mark in marks {
@@ -200,13 +199,13 @@ impl KeyStore {
         }
     }
 
-    /// A message came with a token that the ring does not have: ask soon, but not more often than the options say.
+    /// A message had an unknown token: request keys soon, within the configured rate.
     pub fn unknown_token(&mut self, security_group_id: &str, now: Instant) {
         self.ask_soon(security_group_id, now);
     }
 
-    /// A verified message says that all keys become invalid (ForceKeyReset, Part 14 §7.2.4.4.2): ask soon, but not more
-    /// often than the options say, and not for what is known to be invalid already.
+    /// A verified message announces that all keys become invalid (ForceKeyReset, Part 14 §7.2.4.4.2): request keys
+    /// soon, within the configured rate, unless that is known already.
     pub fn key_reset(&mut self, security_group_id: &str, token_id: u32, now: Instant) {
         let ring = self.ring(security_group_id);
         if ring.is_some_and(|ring| ring.get(token_id).is_some()) {
@@ -214,7 +213,7 @@ impl KeyStore {
         }
     }
 
-    /// The keys are known to be others now: ask at once.
+    /// The keys have changed: request them at once.
     pub fn refresh(&mut self, security_group_id: &str, now: Instant) {
         if let Some(group) = self.groups.get_mut(security_group_id) {
             group.again = group.waiting;
@@ -238,12 +237,12 @@ impl KeyStore {
         self.groups.get(security_group_id)?.ring.as_ref()
     }
 
-    /// The ring of a group, to take a nonce or move on in time.
+    /// The ring of a group, to take a nonce or to advance in time.
     pub fn ring_mut(&mut self, security_group_id: &str) -> Option<&mut KeyRing> {
         self.groups.get_mut(security_group_id)?.ring.as_mut()
     }
 
-    /// The ring and what was received with its keys.
+    /// The ring and the replay state of its keys.
     pub(crate) fn receiving(
         &mut self,
         security_group_id: &str,
@@ -252,7 +251,7 @@ impl KeyStore {
         Some((group.ring.as_ref(), &mut group.replay))
     }
 
-    /// Goes on from what was received before we were started. To be called before there are keys.
+    /// Restores the replay state from before the start. Call it before there are keys.
     pub fn restore(&mut self, floor: ReplayFloor) {
         self.floor.clear();
         for mark in floor.marks {
@@ -260,10 +259,10 @@ impl KeyStore {
         }
     }
 
-    /// What was received so far, for [`Self::restore`] after a restart.
+    /// The replay state, for [`Self::restore`] after a restart.
     #[must_use]
     pub fn replay_floor(&self) -> ReplayFloor {
-        // Of groups whose keys have not come, it is what it was.
+        // For groups without keys, the restored state is unchanged.
         let mut marks: Vec<ReplayMark> = self.floor.values().flatten().cloned().collect();
         for (id, group) in &self.groups {
             let Some(ring) = group.ring.as_ref().filter(|_| !group.replay.is_empty()) else { continue };
@@ -297,7 +296,7 @@ impl KeyStore {
 impl Group {
     /// When the next request is due.
     fn due(&self) -> Instant {
-        // After a failure the pause counts.
+        // After a failure, the delay applies.
         let wants_nonces = self.failures == 0 && self.ring.as_ref().is_some_and(KeyRing::wants_nonces);
         if wants_nonces { Instant::ZERO } else { self.next_request }
     }
@@ -358,11 +357,11 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_that_keys_are_others_asks_at_once() {
+    fn changed_keys_are_requested_at_once() {
         let mut store = KeyStore::new(Arc::new(DummyPubSubProvider), KeyStoreOptions::default());
         store.add_group("g", &[]);
         store.poll_request(at(0)).unwrap();
-        // It may have been answered before they were others.
+        // The answer may have been created before the change.
         store.refresh("g", at(5));
         assert_eq!(store.poll_request(at(5)), None);
         store.answer("g", Ok(&keys(1)), at(6)).unwrap();
@@ -373,7 +372,7 @@ mod tests {
         assert!(store.poll_request(at(8)).is_some());
     }
 
-    /// A message that announces other keys is a reason to ask; not once these are there.
+    /// A message that announces new keys causes a request, unless these are already known.
     #[test]
     fn announced_resets_ask_at_a_bounded_rate() {
         let mut store = KeyStore::new(Arc::new(DummyPubSubProvider), KeyStoreOptions::default());
@@ -393,8 +392,8 @@ mod tests {
         assert_eq!(store.ring("g").unwrap().current_token_id(), 9);
     }
 
-    /// A key service that was started again begins with the same ids; what was received with the keys of before says nothing
-    /// about the new ones.
+    /// A restarted key service begins with the same ids; the replay state of the previous keys does not apply to the
+    /// new ones.
     #[test]
     fn another_key_with_the_same_id_has_a_window_of_its_own() {
         let mut store = KeyStore::new(Arc::new(DummyPubSubProvider), KeyStoreOptions::default());
@@ -409,7 +408,7 @@ mod tests {
         assert_eq!(first, Ok(()));
     }
 
-    /// After a restart, what was taken before is not taken again, with whatever id the key comes.
+    /// After a restart, previously accepted messages are not accepted again, whatever id the key has.
     #[test]
     fn a_floor_survives_a_restart() {
         let new = || {
@@ -429,12 +428,12 @@ mod tests {
         assert_eq!(floor.len(), 1);
         let mut store = new();
         store.restore(floor.clone());
-        assert_eq!(store.replay_floor(), floor, "without keys it stays what it is");
+        assert_eq!(store.replay_floor(), floor, "without keys it is unchanged");
         store.answer("g", Ok(&keys(1)), at(0)).unwrap();
         for (number, is_taken) in [(500, false), (502, false), (501, true), (300, false), (503, true)] {
             assert_eq!(accept(&mut store, 1, number).is_ok(), is_taken, "{number}");
         }
-        // Another key: its numbers are others.
+        // Another key has its own numbers.
         let mut store = new();
         store.restore(floor);
         store.answer("g", Ok(&keys(2)), at(0)).unwrap();

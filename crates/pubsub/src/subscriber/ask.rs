@@ -1,7 +1,7 @@
-//! Discovery on the subscriber's side: probes that do not flood (Part 14 §7.2.4.6.12.2).
+//! Probes of a subscriber, with a limited rate (Part 14 §7.2.4.6.12.2).
 //!
-//! What is asked about a secured group is asked with its security, so that nobody else learns what we look for. As many
-//! publishers understand only probes without, every second attempt is one.
+//! Probes about a secured group are secured, so that others do not learn what we look for. Because many publishers
+//! understand only unsecured probes, every second attempt is unsecured.
 
 use super::reader::Reader;
 use crate::network_message::{Security, write_message};
@@ -16,17 +16,17 @@ use crate::uadp::probe::Probe;
 use taktwerk_crypto::Entropy;
 use taktwerk_types::{Encode, Instant};
 
-/// The first probe waits at least this long…
+/// Minimum delay of the first probe.
 const DELAY_MIN: u64 = 100_000_000;
-/// …and so much longer at most.
+/// Maximum additional delay.
 const DELAY_SPREAD: u64 = 400_000_000;
-/// An answer is waited for so long; doubles with each probe.
+/// Timeout of the first answer; it doubles with each probe.
 const PATIENCE: u64 = 500_000_000;
-/// Longest pause between probes.
+/// Maximum pause between probes.
 const PATIENCE_MAX: u64 = 60_000_000_000;
 /// How long a probe waits for keys.
 const KEYS_PAUSE: u64 = 100_000_000;
-/// Most questions that wait for an answer.
+/// Maximum open questions.
 const QUESTIONS_MAX: usize = 1_024;
 
 #[derive(Debug)]
@@ -36,11 +36,11 @@ struct Question {
     probe: Probe,
     due: Instant,
     patience: u64,
-    /// Probes sent so far.
+    /// Number of probes sent.
     attempts: u32,
 }
 
-/// The questions that are open.
+/// The open questions.
 #[derive(Debug, Default)]
 pub(crate) struct Asker {
     questions: Vec<Question>,
@@ -49,7 +49,7 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Opens a question, unless it is open.
+    /// Opens a question, unless it is already open.
     pub(crate) fn ask(
         &mut self,
         connection: usize,
@@ -65,7 +65,7 @@ impl Asker {
         if self.questions.len() >= QUESTIONS_MAX || self.questions.iter().any(is_open) {
             return;
         }
-        // Subscribers start at different times: a simple sequence spreads their probes well enough.
+        // Subscribers start at different times, so a simple sequence spreads their probes well enough.
         self.counter = self.counter.wrapping_add(1);
         let mixed = (now.as_nanos() ^ self.counter).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let due = now.as_nanos().saturating_add(DELAY_MIN + mixed % DELAY_SPREAD);
@@ -79,7 +79,7 @@ impl Asker {
         });
     }
 
-    /// Connections have other positions; questions on those that are gone are dropped.
+    /// The positions of connections have changed; questions on removed connections are dropped.
     pub(crate) fn moved(&mut self, position: impl Fn(usize) -> Option<usize>) {
         self.questions.retain_mut(|question| match position(question.connection) {
             Some(connection) => {
@@ -94,7 +94,7 @@ impl Asker {
         self.questions.iter().map(|question| question.due).min()
     }
 
-    /// Sends what is due; with `entropy`, secured as `security` says of a connection, a publisher and a probe.
+    /// Sends what is due. With `entropy`, `security` determines how to secure the probe for a connection and publisher.
     pub(crate) fn poll<'a>(
         &mut self,
         now: Now,
@@ -118,7 +118,7 @@ impl Asker {
             let header = NetworkMessageHeader {
                 publisher_id: question.publisher_id.as_ref().map(PublisherId::as_ref),
                 message_type: NetworkMessageType::DiscoveryProbe,
-                // Its header is there in any case (Part 14 §7.2.4.6.12.1).
+                // The security header is always present (Part 14 §7.2.4.6.12.1).
                 security: Some(SecurityHeader::default()),
                 ..NetworkMessageHeader::default()
             };
@@ -146,12 +146,12 @@ impl Asker {
             question.due = Instant::from_nanos(now.instant.as_nanos().saturating_add(question.patience));
             question.patience = (question.patience * 2).min(PATIENCE_MAX);
         }
-        // Who looks for anybody asks once; answers come when they come.
+        // A probe to any publisher is sent once; answers can come at any time.
         self.questions
             .retain(|question| !(question.probe == Probe::FindApplications && question.patience > PATIENCE));
     }
 
-    /// Somebody else asks the same: his answer will do.
+    /// Another subscriber has sent the same probe: its answer is sufficient.
     pub(crate) fn overheard(
         &mut self,
         connection: usize,
@@ -170,7 +170,7 @@ impl Asker {
         }
     }
 
-    /// An answer has come.
+    /// An answer was received.
     pub(crate) fn answered(
         &mut self,
         connection: usize,
@@ -194,7 +194,7 @@ pub(super) fn security<'a>(
 ) -> Security<'a> {
     let ids = match probe {
         Probe::DataSetMetaData(ids) | Probe::DataSetWriters(ids) => ids.as_slice(),
-        // Who there is, and how to reach him as a server, everybody may know.
+        // The existence of applications and their endpoints are public.
         Probe::FindApplications | Probe::PublisherEndpoints => return None,
         _ => &[],
     };
@@ -212,7 +212,7 @@ pub(super) fn security<'a>(
     Some((required.group_id.as_str(), required.mode))
 }
 
-/// Whether nothing of the question is left.
+/// Whether the announcement answers the whole question.
 fn settles(probe: &mut Probe, announcement: &Announcement) -> bool {
     match (probe, announcement) {
         (Probe::DataSetMetaData(ids), Announcement::DataSetMetaData { writer_id, .. }) => {

@@ -1,5 +1,4 @@
-//! Another configuration while the subscriber runs: readers that are not touched by the change go on as if nothing had
-//! happened.
+//! Changing the configuration of a running subscriber: unchanged readers continue without interruption.
 
 use super::group::{GroupCount, slot};
 use super::reader::Reader;
@@ -10,7 +9,7 @@ use crate::time::Now;
 use crate::uadp::SecurityMode;
 use std::sync::Arc;
 
-/// A reader without what is switched, or done with the values elsewhere.
+/// A reader without settings that are switched at run time or used elsewhere.
 fn settings(reader: &DataSetReader) -> DataSetReader {
     DataSetReader {
         enabled: true,
@@ -25,7 +24,7 @@ fn security<'a>(group: &'a config::ReaderGroup, reader: &'a DataSetReader) -> &'
     reader.security.as_ref().unwrap_or(&group.security)
 }
 
-/// Whether a reader of one configuration reads the same as one of another.
+/// Whether readers of two configurations read the same.
 pub(crate) fn same_reader(
     old: &Configuration,
     before: ReaderIndex,
@@ -48,12 +47,11 @@ pub(crate) fn same_reader(
 }
 
 impl Subscriber {
-    /// Takes another configuration. Readers that are the same go on; others wait for their first message. What the
-    /// new configuration has enabled is started, what it has not is stopped. The states of all readers are told
-    /// again as events.
+    /// Applies another configuration. Unchanged readers continue; others wait for their first message. Enabled parts
+    /// are started, disabled ones are stopped. Events report the states of all readers again.
     ///
     /// # Errors
-    /// All that is wrong with the new configuration; nothing has changed then.
+    /// All problems of the new configuration; nothing has changed then.
     pub fn reconfigure(
         &mut self,
         configuration: Configuration,
@@ -130,13 +128,13 @@ impl Subscriber {
     }
 }
 
-/// What a ReaderGroup is called, with its connection.
+/// The names of a ReaderGroup and its connection.
 fn name_of(configuration: &Configuration, index: ReaderGroupIndex) -> Option<(&str, &str)> {
     let connection = configuration.connections.get(index.connection)?;
     Some((connection.name.as_str(), connection.reader_groups.get(index.group)?.name.as_str()))
 }
 
-/// Where a reader of a name was in the old configuration.
+/// The old position of a reader.
 fn position(old: &Configuration, connection: &str, group: &str, name: &str) -> Option<ReaderIndex> {
     let at = old.connections.iter().position(|one| one.name == connection)?;
     let groups = &old.connections.get(at)?.reader_groups;

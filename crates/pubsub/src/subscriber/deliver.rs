@@ -1,4 +1,4 @@
-//! From a payload to readers.
+//! Delivers payloads to readers.
 
 use super::ask::Asker;
 use super::group::GroupCount;
@@ -22,7 +22,7 @@ use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, Decoder};
 
 impl Subscriber {
-    /// Takes a received datagram of a connection. It is decrypted in place.
+    /// Processes a received datagram of a connection. It is decrypted in place.
     pub fn receive(&mut self, connection: usize, datagram: &mut [u8], now: Now, sink: &mut dyn Sink) {
         self.counters.network_messages += 1;
         #[cfg(feature = "json")]
@@ -73,7 +73,7 @@ impl Subscriber {
                 return Ok(());
             }
             let group_id = header.group.and_then(|group| group.writer_group_id);
-            // What the last piece is, all are: `opened` then holds for the whole.
+            // All chunks have the same security, so that of the last one applies to the whole payload.
             let security = opened.security.as_ref().map(|by| (by.group_id.clone(), by.mode));
             let scope = PieceScope { connection, message_type: header.message_type, security };
             let whole =
@@ -85,7 +85,7 @@ impl Subscriber {
         self.payload(connection, &header, payload, Some(datagram), opened, now, sink)
     }
 
-    /// A complete payload. `message` is the whole NetworkMessage, for readers with fixed offsets.
+    /// Processes a complete payload. `message` is the whole NetworkMessage, for readers with fixed offsets.
     #[allow(clippy::too_many_arguments)] // what a payload comes with
     fn payload(
         &mut self,
@@ -116,13 +116,13 @@ impl Subscriber {
             return self.fixed(connection, header, payload, message, opened, now, sink);
         }
         let ids = match header.writer_ids {
-            // A chunked message was one DataSetMessage.
+            // A chunked message is one DataSetMessage.
             Some(ids) if header.is_chunk => Some(WriterIds::Received(first_pair(ids))),
             ids => ids,
         };
         let age_max_nanos = self.age_max(header, opened);
         let mut wanted = false;
-        // One DataSetMessage that cannot be read does not cost the others of the NetworkMessage.
+        // A DataSetMessage that cannot be decoded does not affect the others in the NetworkMessage.
         let mut failed = None;
         for (writer_id, bytes) in DataSetPayload::new(ids, payload)? {
             for position in 0..self.readers.len() {
@@ -152,12 +152,13 @@ impl Subscriber {
         failed.map_or(Ok(()), Err)
     }
 
-    /// How old DataSetMessages may be by timestamps of their own: where the NetworkMessage has one, it was looked at.
+    /// Maximum age of DataSetMessages by their own timestamps; unnecessary if the NetworkMessage's timestamp was
+    /// checked.
     fn age_max(&self, header: &NetworkMessageHeader<'_>, opened: &Opened) -> Option<u64> {
         self.options.message_age_max_nanos.filter(|_| opened.security.is_some() && header.timestamp.is_none())
     }
 
-    /// A message without PayloadHeader: each reader knows where its DataSetMessage is.
+    /// A message without PayloadHeader: each reader knows the offset of its DataSetMessage.
     #[allow(clippy::too_many_arguments)] // what a payload comes with
     fn fixed(
         &mut self,
@@ -172,8 +173,8 @@ impl Subscriber {
         let age_max_nanos = self.age_max(header, opened);
         let mut wanted = false;
         let mut failed = None;
-        // Readers without an offset take their DataSetMessages one after the other, in the order of writer ids: that
-        // works if all sizes are fixed.
+        // Readers without an offset take the DataSetMessages in sequence, ordered by writer id, which works if all
+        // sizes are fixed.
         let mut order: Vec<usize> = (0..self.readers.len())
             .filter(|position| {
                 self.readers.get(*position).is_some_and(|reader| {
@@ -231,7 +232,7 @@ impl Subscriber {
         opened: &Opened,
         sink: &mut dyn Sink,
     ) {
-        // Who cannot be trusted has not answered.
+        // Ignore answers that are not trusted.
         if self.is_answer(connection, header, &announcement.announcement, opened) {
             self.asker.answered(connection, header.publisher_id, &announcement.announcement);
         }
@@ -246,8 +247,8 @@ impl Subscriber {
                         .as_ref()
                         .zip(header.publisher_id)
                         .is_some_and(|(own, id)| *own == id);
-                // What is configured under message security is not overruled by an announcement without, or with the
-                // keys of others.
+                // An announcement without security, or with other keys, must not change a reader that requires message
+                // security.
                 let trusted = may(reader, opened);
                 let differs = reader.meta_data.configuration_version != meta_data.configuration_version
                     || !reader.knows_fields();
@@ -263,8 +264,8 @@ impl Subscriber {
         });
     }
 
-    /// Whether an announcement may settle what was asked: metadata for a reader with message security has to come with
-    /// it.
+    /// Whether an announcement may answer a question: metadata for a reader with message security must have that
+    /// security.
     fn is_answer(
         &self,
         connection: usize,
@@ -281,7 +282,7 @@ impl Subscriber {
         })
     }
 
-    /// Asks for the metadata of readers that have none.
+    /// Requests metadata for readers without any.
     pub(crate) fn ask_where_unknown(&mut self, now: Now) {
         if !self.options.ask_for_meta_data {
             return;
@@ -310,7 +311,7 @@ fn first_pair(ids: WriterIds<'_>) -> &[u8] {
     }
 }
 
-/// Whether the message has the security that the reader wants.
+/// Whether the message has the security that the reader requires.
 fn may(reader: &Reader, opened: &Opened) -> bool {
     match (&reader.security, &opened.security) {
         (None, _) => true,
@@ -319,7 +320,7 @@ fn may(reader: &Reader, opened: &Opened) -> bool {
     }
 }
 
-/// What delivery needs of a subscriber besides the reader.
+/// The parts of a subscriber that delivery needs besides the reader.
 pub(crate) struct Context<'a> {
     pub(crate) options: &'a SubscriberOptions,
     pub(crate) counters: &'a mut SubscriberCounters,
@@ -327,12 +328,12 @@ pub(crate) struct Context<'a> {
     pub(crate) fields: &'a mut Vec<ReceivedField>,
     pub(crate) asker: &'a mut Asker,
     pub(crate) now: Now,
-    /// How old the DataSetMessage may be by its own timestamp, in nanoseconds.
+    /// Maximum age of the DataSetMessage by its own timestamp, in nanoseconds.
     pub(crate) age_max_nanos: Option<u64>,
 }
 
 impl Context<'_> {
-    /// Gives a UADP DataSetMessage to a reader. Gives how many bytes are left behind it.
+    /// Delivers a UADP DataSetMessage to a reader. Returns the number of bytes after it.
     fn uadp(
         &mut self,
         reader: &mut Reader,
@@ -363,14 +364,14 @@ impl Context<'_> {
             && reader.knows_fields()
             && ![0, minor_version].contains(&reader.meta_data.configuration_version.minor_version)
         {
-            // Fields that we know can be read as before. But a major change has another MinorVersion too, and where
-            // the MajorVersion is not sent, raw data of it would be read as what it is not.
+            // Known fields can still be decoded. But a major change also changes the MinorVersion, and if the
+            // MajorVersion is not sent, raw data would be misinterpreted.
             self.outdated(reader, minor_version);
             if header.major_version.is_none() && header.encoding == FieldEncoding::RawData {
                 return Ok(decoder.remaining());
             }
         }
-        // Fields are read first: a message that cannot be read does not count as received.
+        // Decode the fields first: an undecodable message does not count as received.
         let types = reader.types();
         if let Err(error) = decode_fields(&header, &mut decoder, types, self.fields) {
             reader.counters.failed += 1;
@@ -402,7 +403,7 @@ impl Context<'_> {
         Ok(decoder.remaining())
     }
 
-    /// The writer's metadata is not the one we have.
+    /// The writer's metadata has another MajorVersion than ours.
     pub(crate) fn changed(&mut self, reader: &mut Reader, major_version: u32, sink: &mut dyn Sink) {
         if reader.told_version != Some(major_version) {
             reader.told_version = Some(major_version);
@@ -413,7 +414,7 @@ impl Context<'_> {
         }
     }
 
-    /// The writer's metadata has more than ours, or is another one: it is asked for once.
+    /// The writer's metadata is newer than ours or different: request it once.
     fn outdated(&mut self, reader: &mut Reader, minor_version: u32) {
         if reader.told_minor_version != Some(minor_version) && self.options.ask_for_meta_data {
             reader.told_minor_version = Some(minor_version);
@@ -421,7 +422,7 @@ impl Context<'_> {
         }
     }
 
-    /// Checks the sequence number; gives how many messages are missing, or `None` if this one is not to be delivered.
+    /// Checks the sequence number. Returns how many messages are missing, or `None` if this one must not be delivered.
     pub(crate) fn number(
         &mut self,
         reader: &mut Reader,

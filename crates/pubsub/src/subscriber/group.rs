@@ -1,4 +1,4 @@
-//! What is counted of ReaderGroups.
+//! Counters of ReaderGroups.
 
 use super::Subscriber;
 use super::open::LIMITS;
@@ -11,7 +11,7 @@ use taktwerk_types::Decoder;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReaderGroupCounters {
-    /// NetworkMessages of which a reader of the group was given something.
+    /// NetworkMessages with data for a reader of the group.
     pub network_messages: u64,
     /// Malformed NetworkMessages that may have been for the group.
     pub malformed: u64,
@@ -28,7 +28,7 @@ pub struct ReaderGroupIndex {
     pub group: usize,
 }
 
-/// A group's counters, and which message was counted last: a message with something for several readers is one.
+/// A group's counters, and the last counted message: one for several readers counts once.
 #[derive(Debug)]
 pub(crate) struct GroupCount {
     pub(crate) index: ReaderGroupIndex,
@@ -37,7 +37,7 @@ pub(crate) struct GroupCount {
 }
 
 impl GroupCount {
-    /// One counter for each group of a configuration, in its order.
+    /// One counter per group of a configuration, in order.
     pub(super) fn all(configuration: &Configuration) -> Vec<Self> {
         let connections = configuration.connections.iter().enumerate();
         connections
@@ -51,7 +51,7 @@ impl GroupCount {
             .collect()
     }
 
-    /// A reader of the group was given something of a message.
+    /// Data of a message was delivered to a reader of the group.
     pub(crate) fn received(&mut self, message: u64) {
         if self.last != message {
             self.last = message;
@@ -60,7 +60,7 @@ impl GroupCount {
     }
 }
 
-/// Which counter is that of a reader's group; behind the last one if there is none.
+/// Position of the counter of a reader's group; past the end if there is none.
 pub(super) fn slot(groups: &[GroupCount], reader: &Reader) -> usize {
     let index = ReaderGroupIndex { connection: reader.index.connection, group: reader.index.group };
     groups.binary_search_by_key(&index, |group| group.index).unwrap_or(usize::MAX)
@@ -72,8 +72,7 @@ impl Subscriber {
         self.groups.iter().map(|group| (group.index, group.counters))
     }
 
-    /// Counts a message that was dropped for those that it may have been for: who sent it, it says itself, and nothing
-    /// of that is proved.
+    /// Counts a dropped message for all readers it may have been for, by its unverified sender.
     pub(super) fn count_dropped(&mut self, connection: usize, datagram: &[u8], is_security: bool) {
         let header = NetworkMessageHeader::decode(&mut Decoder::new(datagram, LIMITS)).ok();
         let mut counted = usize::MAX;
@@ -87,7 +86,7 @@ impl Subscriber {
                 continue;
             }
             reader.counters.security_errors += u64::from(is_security);
-            // Readers of a group stand together.
+            // Readers of a group are adjacent.
             if reader.group != counted
                 && let Some(group) = self.groups.get_mut(reader.group)
             {

@@ -1,4 +1,4 @@
-//! JSON NetworkMessages on the subscriber's side.
+//! JSON NetworkMessages of a subscriber.
 
 use super::deliver::{Context, Facts};
 use super::reader::Reader;
@@ -62,7 +62,7 @@ impl Subscriber {
                 });
                 return Ok(());
             }
-            // Other messages with a header of their own; DataSetMessages have other types.
+            // Other message types with their own header; DataSetMessages have other types.
             Some(kind) if kind != "ua-data" && !kind.starts_with("ua-key") && !is_message(kind) => {
                 return Ok(());
             }
@@ -91,7 +91,7 @@ impl Subscriber {
                     && reader.wants_writer(writer_id)
                     && named(reader, publisher_id);
                 if takes && let Some(required) = &reader.security {
-                    // Nothing in JSON is signed: who asks for that gets nothing, and not everything.
+                    // JSON is never signed: a reader that requires security gets nothing.
                     let (actual, wanted) = (SecurityMode::None, required.mode);
                     return Err(SecurityError::ModeInsufficient { actual, wanted }.into());
                 }
@@ -192,7 +192,7 @@ impl Context<'_> {
     }
 }
 
-/// Reads the payload: names are looked up in the metadata; without metadata fields are numbered as they come.
+/// Decodes the payload. Names are looked up in the metadata; without metadata fields are numbered in order.
 fn fields(reader: &Reader, payload: &Json<'_>, fields: &mut Vec<ReceivedField>) -> Result<(), JsonError> {
     let members = payload.as_object().ok_or(JsonError::Expected("an object as Payload"))?;
     let mut namespaces = vec!["http://opcfoundation.org/UA/"];
@@ -203,7 +203,7 @@ fn fields(reader: &Reader, payload: &Json<'_>, fields: &mut Vec<ReceivedField>) 
         let known = reader.meta_data.fields.iter().position(|field| field.name.as_str() == &**name);
         let index = match known {
             Some(index) => index,
-            // A field that the metadata does not have yet: a newer MinorVersion.
+            // A field that our metadata does not contain: a newer MinorVersion.
             None if reader.knows_fields() => continue,
             None => position,
         };

@@ -1,4 +1,4 @@
-//! From a datagram to a payload that may be trusted.
+//! Verifies and decrypts datagrams.
 
 use super::{Drop, Required, Sink, Subscriber, SubscriberEvent};
 use crate::security::nonce_number;
@@ -9,19 +9,19 @@ use crate::uadp::header::{NetworkMessageHeader, NetworkMessageType};
 use core::ops::Range;
 use taktwerk_types::{DecodeLimits, Decoder, UtcTime};
 
-/// Limits for what comes from anybody: a message is no larger than what a broker takes.
+/// Limits for untrusted input: a message is not larger than brokers accept.
 pub(super) const LIMITS: DecodeLimits = DecodeLimits::DEFAULT;
 
-/// A datagram whose security was checked.
+/// A datagram whose security was verified.
 #[derive(Debug)]
 pub(super) struct Opened {
-    /// Where the payload is; it is decrypted.
+    /// Range of the decrypted payload.
     pub(super) payload: Range<usize>,
-    /// What the message was secured with.
+    /// Security of the message.
     pub(super) security: Option<Required>,
 }
 
-/// Whether a timestamp is near enough to now.
+/// Checks that a timestamp is close enough to now.
 pub(super) fn fresh(timestamp: UtcTime, now: Now, max_nanos: u64) -> Result<(), SecurityError> {
     let off_ticks = now.utc.ticks().saturating_sub(timestamp.ticks());
     // Ticks of 100 ns.
@@ -32,7 +32,7 @@ pub(super) fn fresh(timestamp: UtcTime, now: Now, max_nanos: u64) -> Result<(), 
 }
 
 impl Subscriber {
-    /// Checks a UADP message. Gives `None` for those that nobody wants.
+    /// Verifies a UADP message. `None` if no reader needs it.
     pub(super) fn open(
         &mut self,
         connection: usize,
@@ -47,7 +47,7 @@ impl Subscriber {
             reader.index.connection == connection
                 && reader.wants_sender(header.publisher_id, header.group, header.data_set_class_id)
         });
-        // The strongest demand of all that could take the message, and the groups whose keys could open it.
+        // The strongest requirement of all possible readers, and the groups whose keys could open it.
         let mut groups: Vec<&Required> = Vec::new();
         let (mut unsecured_wanted, mut any) = (false, false);
         for reader in wanting {
@@ -60,7 +60,7 @@ impl Subscriber {
         }
         let is_data = header.message_type == NetworkMessageType::DataSetMessages;
         let Some(security) = security else {
-            // Discovery is unsecured unless its sender wants it otherwise.
+            // Discovery messages are unsecured unless their sender secures them.
             if !is_data || unsecured_wanted || !any {
                 return Ok(
                     (any || !is_data).then_some(Opened { payload: payload..datagram.len(), security: None })
@@ -105,10 +105,10 @@ impl Subscriber {
             {
                 fresh(timestamp, now, max)?;
             }
-            // Only now: nothing unverified may move the window.
+            // Only now: an unverified message must not move the window.
             let nonce = security.nonce.try_into().map_err(|_| SecurityError::TooShort)?;
-            // A probe names the publisher that is asked, but another subscriber has sent it: its number is none in the
-            // publisher's sequence. One that is replayed does no more than delay ours.
+            // A probe names the publisher, but was sent by another subscriber, so its nonce is not in the publisher's
+            // sequence. A replayed probe only delays ours.
             if header.message_type != NetworkMessageType::DiscoveryProbe {
                 let group_id = header.group.and_then(|group| group.writer_group_id);
                 let publisher_id = header.publisher_id.map(|id| id.to_owned());
@@ -122,7 +122,7 @@ impl Subscriber {
         let Some((range, nonce, token_id, encrypted, by)) = opened else {
             return match failure {
                 Some(error) => Err(error.into()),
-                // Nobody here has keys for it.
+                // No keys are configured for it.
                 None => {
                     self.counters.unwanted_secured += u64::from(unsecured_wanted);
                     Ok(None)
@@ -141,7 +141,7 @@ impl Subscriber {
     }
 
     pub(super) fn dropped(&mut self, connection: usize, datagram: &[u8], reason: Drop, sink: &mut dyn Sink) {
-        // Fields that a reader cannot read are counted there.
+        // Undecodable fields are counted at their reader.
         if !matches!(reason, Drop::Fields(_)) {
             self.count_dropped(connection, datagram, matches!(reason, Drop::Security(_)));
         }

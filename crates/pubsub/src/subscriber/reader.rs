@@ -1,4 +1,4 @@
-//! A DataSetReader at work: what it wants, what state it is in, what it knows of its data set.
+//! A running DataSetReader: its filter, state and metadata.
 
 use super::tracker::Tracker;
 use super::{ReaderCounters, ReaderIndex, Required, Sink, SubscriberEvent, SubscriberOptions};
@@ -15,7 +15,7 @@ use taktwerk_types::{BuiltInType, Guid, Instant};
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) index: ReaderIndex,
-    /// Where its group is counted.
+    /// Position of its group's counters.
     pub(crate) group: usize,
     pub(crate) enabled: bool,
     pub(crate) state: PubSubState,
@@ -28,18 +28,18 @@ pub(crate) struct Reader {
     class_id: Guid,
     group_version: u32,
     message_number: u16,
-    /// Where its DataSetMessage starts in a NetworkMessage without PayloadHeader; 0: behind the header.
+    /// Offset of its DataSetMessage in a NetworkMessage without PayloadHeader; 0: after the header.
     pub(crate) offset: usize,
     pub(crate) meta_data: DataSetMetaDataType,
     built_in_types: Vec<Option<BuiltInType>>,
     raw: Option<RawLayout>,
     timeout_nanos: u64,
-    /// When it is in error if nothing comes.
+    /// When it becomes in error without a message.
     deadline: Option<Instant>,
     pub(crate) tracker: Tracker,
-    /// The version that was told to have changed, so that it is told once.
+    /// The version whose change was reported, to report it once.
     pub(crate) told_version: Option<u32>,
-    /// The MinorVersion whose metadata was asked for, so that it is asked for once.
+    /// The MinorVersion whose metadata was requested, to request it once.
     pub(crate) told_minor_version: Option<u32>,
     pub(crate) reset_nanos: u64,
     pub(crate) senders_max: usize,
@@ -97,7 +97,7 @@ impl Reader {
         reader
     }
 
-    /// Whether a NetworkMessage of this sender can be for the reader.
+    /// Whether a NetworkMessage of this sender may be for the reader.
     pub(crate) fn wants_sender(
         &self,
         publisher_id: Option<PublisherIdRef<'_>>,
@@ -113,7 +113,7 @@ impl Reader {
             && (self.class_id == Guid::NULL || class_id.is_none_or(|id| id == self.class_id))
     }
 
-    /// Whether it looks at messages at all.
+    /// Whether it processes messages.
     #[cfg(feature = "json")]
     pub(crate) fn runs(&self) -> bool {
         self.state != PubSubState::DISABLED && self.state != PubSubState::PAUSED
@@ -175,7 +175,7 @@ impl Reader {
         self.deadline
     }
 
-    /// In error if nothing has come; sequence numbers may then start again.
+    /// Sets the error state after a timeout; sequence numbers may restart then.
     pub(crate) fn check_timeout(&mut self, now: Instant, sink: &mut dyn Sink) {
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.deadline = None;
@@ -184,8 +184,8 @@ impl Reader {
         }
     }
 
-    /// A message has come. Only one with all fields, an event or a keep-alive makes a waiting reader operational;
-    /// after an error any does.
+    /// A message was received. A waiting reader becomes operational only with a complete message, an event or a
+    /// keep-alive; after an error, with any message.
     pub(crate) fn arrived(&mut self, is_complete: bool, now: Instant, sink: &mut dyn Sink) {
         self.wait(now);
         match self.state {
@@ -196,7 +196,7 @@ impl Reader {
     }
 }
 
-/// 0 wants any, and what is not sent cannot be compared.
+/// 0 accepts any, and an id that is not sent cannot be compared.
 fn fits(wanted: u16, sent: Option<u16>) -> bool {
     wanted == 0 || sent.is_none_or(|sent| sent == wanted)
 }

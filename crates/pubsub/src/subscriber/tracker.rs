@@ -1,11 +1,11 @@
-//! Which messages of a writer were seen.
+//! Tracks the sequence numbers of writers.
 
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::sequence::{Sequence, compare16, compare32};
 use std::collections::BTreeMap;
 use taktwerk_types::Instant;
 
-/// A number as it was sent: UADP has 16 bits, JSON 32.
+/// A sequence number: UADP has 16 bits, JSON 32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Number {
     Short(u16),
@@ -28,12 +28,12 @@ struct Last {
     accepted: Instant,
 }
 
-/// What a message is, by its number.
+/// Verdict about a message's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// New, so many after the last one.
+    /// New, with this number of messages missing before it.
     New { missing: u32 },
-    /// Seen, or overtaken.
+    /// Duplicate or out of order.
     Old,
     /// Neither.
     Invalid,
@@ -48,8 +48,8 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
-    /// Takes the number of a message. After `reset_nanos` without an accepted one, any number is new. A keep-alive
-    /// has the number that the next message with data will have, and does not use it up.
+    /// Records the number of a message. After `reset_nanos` without an accepted message, any number is new. A
+    /// keep-alive has the number of the next data message and does not consume it.
     #[allow(clippy::too_many_arguments)] // what identifies a sender, and a message of it
     pub(crate) fn check(
         &mut self,
@@ -70,7 +70,7 @@ impl Tracker {
         let sender = (publisher_id.map(|id| id.to_owned()), group_id, writer_id);
         let Some(last) = self.last.get_mut(&sender) else {
             if self.last.len() >= senders_max {
-                // The one that was silent for the longest time goes.
+                // Remove the sender that was silent for the longest time.
                 let oldest = self.last.iter().min_by_key(|(_, last)| last.accepted);
                 if let Some(oldest) = oldest.map(|(sender, _)| sender.clone()) {
                     self.last.remove(&oldest);
@@ -89,7 +89,7 @@ impl Tracker {
                 *last = Last { number, accepted: now };
                 Verdict::New { missing }
             }
-            // Keep-alives repeat the number of the last message: they show that nothing is missing.
+            // A keep-alive may repeat the number of the last message: nothing is missing.
             Sequence::Older if is_keep_alive && number == last.number => {
                 last.accepted = now;
                 Verdict::New { missing: 0 }
@@ -103,7 +103,7 @@ impl Tracker {
         }
     }
 
-    /// Any number is new again.
+    /// Accepts any number next.
     pub(crate) fn reset(&mut self) {
         self.last.clear();
     }
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(check(&mut tracker, 4, true, 0), Verdict::New { missing: 0 }, "3 is the last there was");
         assert_eq!(check(&mut tracker, 3, false, 0), Verdict::Old);
         assert_eq!(check(&mut tracker, 0x8000, false, 0), Verdict::Invalid);
-        // After a long silence the publisher may have been started again.
+        // After a long silence the publisher may have restarted.
         assert_eq!(check(&mut tracker, 0x8000, false, 11), Verdict::New { missing: 0 });
         tracker.reset();
         assert_eq!(check(&mut tracker, 5, false, 11), Verdict::New { missing: 0 });

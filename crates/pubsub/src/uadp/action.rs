@@ -1,7 +1,6 @@
 //! Actions (Part 14 §7.2.4.4.2, §7.2.4.5.9, §7.2.4.5.10): a request and its response in NetworkMessages.
 //!
-//! The ActionHeader stands in front of the payload and is encrypted with it, because it can carry the requestor's
-//! own data.
+//! The ActionHeader precedes the payload and is encrypted with it, because it can contain the requestor's own data.
 
 use taktwerk_schema::ActionState;
 use taktwerk_types::codec::{Decode, encode_bytes};
@@ -19,13 +18,13 @@ const RESERVED: u8 = 0xe0;
 pub struct ActionHeader<'a> {
     /// Request or response.
     pub is_request: bool,
-    /// Where to send the response.
+    /// Address for the response.
     pub response_address: Option<&'a str>,
-    /// What the requestor wants back in the response.
+    /// Data that the response must return.
     pub correlation_data: Option<&'a [u8]>,
     /// The PublisherId of the requestor.
     pub requestor_id: Option<Variant>,
-    /// How long the requestor will wait, in milliseconds.
+    /// Timeout of the requestor in milliseconds.
     pub timeout_hint: Option<f64>,
 }
 
@@ -59,7 +58,7 @@ impl<'a> ActionHeader<'a> {
     /// Reads the header.
     ///
     /// # Errors
-    /// Reserved bits, or bytes that end too early.
+    /// Reserved bits, or truncated bytes.
     pub fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let flags = decoder.byte()?;
         if flags & RESERVED != 0 {
@@ -75,14 +74,14 @@ impl<'a> ActionHeader<'a> {
     }
 }
 
-/// What stands between the header of an Action's DataSetMessage and its fields.
+/// The bytes between the header of an Action's DataSetMessage and its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ActionBody {
-    /// Which target of the ActionMetaData.
+    /// Id of the target in the ActionMetaData.
     pub target_id: u16,
-    /// The request, unique for a requestor and its correlation data.
+    /// Id of the request, unique per requestor and correlation data.
     pub request_id: u16,
-    /// In a request: the state wanted of the responder; in a response: its state.
+    /// In a request: the state requested of the responder; in a response: its state.
     pub state: ActionState,
 }
 
@@ -97,7 +96,7 @@ impl ActionBody {
     /// Reads it.
     ///
     /// # Errors
-    /// An unknown state, or bytes that end too early.
+    /// An unknown state, or truncated bytes.
     pub fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let target_id = u16::decode(decoder)?;
         let request_id = u16::decode(decoder)?;

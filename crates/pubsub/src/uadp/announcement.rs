@@ -1,4 +1,4 @@
-//! Discovery announcements (Part 14 §7.2.4.6.3 to §7.2.4.6.11): what publishers say about themselves.
+//! Discovery announcements (Part 14 §7.2.4.6.3 to §7.2.4.6.11) of publishers.
 
 use taktwerk_schema::{
     ActionMethodDataType, ActionTargetDataType, ApplicationDescription, DataSetMetaDataType,
@@ -15,12 +15,12 @@ pub enum Announcement {
     PublisherEndpoints {
         /// The endpoints.
         endpoints: Vec<EndpointDescription>,
-        /// Bad if the publisher cannot say.
+        /// Bad if the publisher cannot provide them.
         status: StatusCode,
     },
     /// The metadata of a DataSetWriter.
     DataSetMetaData {
-        /// Which writer.
+        /// The writer.
         writer_id: u16,
         /// Its metadata.
         meta_data: Box<DataSetMetaDataType>,
@@ -29,34 +29,34 @@ pub enum Announcement {
     },
     /// The configuration of DataSetWriters.
     DataSetWriters {
-        /// Which writers.
+        /// The writers.
         writer_ids: Vec<u16>,
-        /// Their group, with these writers only.
+        /// Their group, with only these writers.
         group: Box<WriterGroupDataType>,
-        /// One for each writer.
+        /// One per writer.
         statuses: Vec<StatusCode>,
     },
     /// The configuration of the PubSubConnections.
     PubSubConnections(Vec<PubSubConnectionDataType>),
     /// The application behind the publisher.
     Application {
-        /// What it is.
+        /// Its description.
         description: Box<ApplicationDescription>,
-        /// What it can, in the identifiers of Part 12.
+        /// Its capability identifiers (Part 12).
         capabilities: Vec<UaString>,
     },
-    /// Whether the publisher works.
+    /// The status of the publisher.
     Status {
         /// The state of its PubSubConnection.
         state: PubSubState,
-        /// When it will say so again and when it said so, if it does that periodically.
+        /// The times of the next and of this message, if they are cyclic.
         cyclic: Option<(UtcTime, UtcTime)>,
     },
     /// The connections of an ActionResponder.
     ActionResponder(Vec<PubSubConnectionDataType>),
     /// The metadata of Actions.
     ActionMetaData {
-        /// Which DataSetWriter answers.
+        /// The DataSetWriter of the responses.
         writer_id: u16,
         /// The targets.
         targets: Vec<ActionTargetDataType>,
@@ -64,17 +64,17 @@ pub enum Announcement {
         request: Box<DataSetMetaDataType>,
         /// The fields of a response.
         response: Box<DataSetMetaDataType>,
-        /// The Methods behind the targets, if they are told.
+        /// The Methods of the targets, if announced.
         methods: Vec<ActionMethodDataType>,
     },
 }
 
-/// An announcement with its number in the sequence of the publisher's announcements.
+/// An announcement with its sequence number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumberedAnnouncement {
     /// Incremented by one for each announcement of a PublisherId.
     pub sequence_number: u16,
-    /// What is announced.
+    /// The content.
     pub announcement: Announcement,
 }
 

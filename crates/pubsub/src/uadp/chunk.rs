@@ -1,4 +1,4 @@
-//! Payloads in several NetworkMessages (Part 14 §7.2.4.4.4): splitting, and putting together with limits.
+//! Payloads split over several NetworkMessages (Part 14 §7.2.4.4.4): splitting, and reassembly with limits.
 
 use crate::publisher_id::{PublisherId, PublisherIdRef};
 use crate::sequence::{Sequence, compare16};
@@ -7,19 +7,19 @@ use crate::uadp::header::NetworkMessageType;
 use std::collections::BTreeMap;
 use taktwerk_types::{DecodeError, Decoder, Encode, Instant};
 
-/// Bytes in front of the data of a chunk.
+/// Length of a chunk's header in bytes.
 pub const CHUNK_HEADER_LEN: usize = 14;
 
-/// A piece of a payload.
+/// A chunk of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'a> {
     /// The sequence number of the DataSetMessage or announcement that was split.
     pub message_sequence_number: u16,
-    /// Where the piece belongs, in bytes from the start of the payload.
+    /// Offset of the chunk in the payload, in bytes.
     pub offset: u32,
-    /// Bytes of the whole payload.
+    /// Length of the whole payload in bytes.
     pub total_size: u32,
-    /// The piece.
+    /// The bytes.
     pub data: &'a [u8],
 }
 
@@ -34,10 +34,10 @@ impl Chunk<'_> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads a chunk.
+    /// Parses a chunk.
     ///
     /// # Errors
-    /// The piece does not lie within the payload, or is empty.
+    /// The chunk is not within the payload, or is empty.
     pub fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let message_sequence_number = u16::from_le_bytes(decoder.take_array()?);
         let offset = u32::from_le_bytes(decoder.take_array()?);
@@ -45,13 +45,13 @@ impl<'a> Chunk<'a> {
         let data = decoder.bytes()?.unwrap_or_default();
         let end = u64::from(offset) + data.len() as u64;
         if data.is_empty() || end > u64::from(total_size) {
-            return Err(DecodeError::Invalid("chunk: it does not lie within the payload"));
+            return Err(DecodeError::Invalid("chunk: it is not within the payload"));
         }
         Ok(Self { message_sequence_number, offset, total_size, data })
     }
 }
 
-/// Splits a payload into pieces of `piece_len` bytes; the last may be shorter.
+/// Splits a payload into chunks of `piece_len` bytes; the last may be shorter.
 pub fn split(
     payload: &[u8],
     message_sequence_number: u16,
@@ -67,16 +67,16 @@ pub fn split(
     })
 }
 
-/// What reassembly may cost.
+/// Limits of reassembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReassemblyLimits {
-    /// Largest payload, in bytes.
+    /// Maximum payload in bytes.
     pub payload_len_max: usize,
-    /// Bytes that have come of all payloads that are being put together, with 64 more for each piece.
+    /// Maximum received bytes of all incomplete payloads, plus 64 per chunk.
     pub total_len_max: usize,
-    /// Payloads that are being put together at the same time.
+    /// Maximum number of incomplete payloads.
     pub payloads_max: usize,
-    /// How long a payload waits for its pieces, in nanoseconds.
+    /// How long a payload waits for its chunks, in nanoseconds.
     pub timeout_nanos: u64,
 }
 
@@ -91,30 +91,30 @@ impl Default for ReassemblyLimits {
     }
 }
 
-/// What the pieces of a payload have in common besides their sender. Without it anybody could add an unsigned piece to a
-/// payload that is signed, or push it out with a newer number.
+/// Common properties of a payload's chunks besides their sender. Without this check, an attacker could add an unsigned
+/// chunk to a signed payload, or displace it with a newer number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct PieceScope {
-    /// The connection that they came by.
+    /// The connection.
     pub connection: usize,
-    /// What the payload is.
+    /// The message type.
     pub message_type: NetworkMessageType,
-    /// The SecurityGroup whose keys have verified them, and how they are secured; `None`: not at all.
+    /// The SecurityGroup whose keys have verified them, and the mode; `None`: unsecured.
     pub security: Option<(String, SecurityMode)>,
 }
 
-/// Which payload a piece belongs to.
+/// Identifies the payload of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     scope: PieceScope,
     publisher_id: PublisherId,
     /// The DataSetWriterId; `None` for discovery announcements.
     writer_id: Option<u16>,
-    /// The WriterGroup, if it is known.
+    /// The WriterGroup, if known.
     group_id: Option<u16>,
 }
 
-/// What it costs to remember a piece, besides its bytes.
+/// Memory overhead per chunk, besides its bytes.
 const PIECE_COST: usize = 64;
 
 #[derive(Debug)]
@@ -122,14 +122,14 @@ struct Partial {
     sequence_number: u16,
     total_size: usize,
     piece_len: Option<usize>,
-    /// The pieces that are there, by offset. Each by itself: room for those before it would be made, and cleared, for
-    /// one small piece that says that it is the last.
+    /// The received chunks by offset. Stored separately: a single buffer would be allocated and cleared at full size
+    /// for one small chunk that claims a late offset.
     pieces: BTreeMap<u32, Box<[u8]>>,
     received: usize,
     since: Instant,
 }
 
-/// Puts payloads together again. One at a time per writer, as the specification allows.
+/// Reassembles payloads. One at a time per writer, as the specification allows.
 #[derive(Debug)]
 pub struct Reassembler {
     limits: ReassemblyLimits,
@@ -139,26 +139,25 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// One that holds nothing.
+    /// An empty reassembler.
     #[must_use]
     pub fn new(limits: ReassemblyLimits) -> Self {
         Self { limits, partials: BTreeMap::new(), held: 0, dropped: 0 }
     }
 
-    /// Payloads that were given up.
+    /// Number of incomplete payloads that were dropped.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Bytes that are held.
+    /// Bytes currently stored.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Takes a piece; gives the payload when it is the last one that was missing. All pieces that come here have the same
-    /// scope.
+    /// Takes a chunk; returns the payload with the last missing chunk. All chunks must have the same scope.
     pub fn push(
         &mut self,
         publisher_id: PublisherIdRef<'_>,
@@ -170,8 +169,8 @@ impl Reassembler {
         self.push_within(PieceScope::default(), publisher_id, writer_id, group_id, chunk, now)
     }
 
-    /// The same where pieces of several connections, kinds and degrees of security come: only those of one scope are put
-    /// together.
+    /// Like [`Self::push`], for chunks of several connections, kinds and security levels: only chunks of the same scope
+    /// are combined.
     pub fn push_within(
         &mut self,
         scope: PieceScope,
@@ -231,7 +230,7 @@ impl Reassembler {
         None
     }
 
-    /// Gives up payloads that have waited too long.
+    /// Drops payloads that have waited too long.
     pub fn expire(&mut self, now: Instant) {
         let timeout = self.limits.timeout_nanos;
         let late = self
@@ -261,26 +260,26 @@ impl Reassembler {
 }
 
 impl Partial {
-    /// What it takes of the limit.
+    /// Its share of the limit.
     fn held(&self) -> usize {
         self.received + self.pieces.len() * PIECE_COST
     }
 
-    /// The payload, once all pieces are there.
+    /// The payload, when all chunks are present.
     fn whole(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.received);
         self.pieces.values().for_each(|piece| bytes.extend_from_slice(piece));
         bytes
     }
 
-    /// False: the piece is there already or does not fit the others.
+    /// False if the chunk is already present or does not match the others.
     fn take(&mut self, chunk: &Chunk<'_>) -> bool {
         let (start, len) = (chunk.offset as usize, chunk.data.len());
         let end = start.saturating_add(len);
         if len == 0 || end > self.total_size {
             return false;
         }
-        // All pieces but the last have the same size, and pieces never overlap.
+        // All chunks except the last have the same size, and chunks never overlap.
         let is_last = end == self.total_size;
         if !is_last && *self.piece_len.get_or_insert(len) != len {
             return false;
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_are_secured_less_or_are_something_else_are_none_of_a_payload() {
+    fn chunks_of_other_scopes_are_not_combined() {
         let signed =
             PieceScope { security: Some(("g".to_owned(), SecurityMode::Sign)), ..PieceScope::default() };
         let strangers = [
@@ -378,9 +377,9 @@ mod tests {
         assert!(to.partials.is_empty());
     }
 
-    /// Nothing is held but what has come, wherever it says that it belongs.
+    /// Only received bytes take memory, whatever offset they claim.
     #[test]
-    fn a_small_piece_of_a_large_payload_takes_little() {
+    fn a_small_chunk_of_a_large_payload_takes_little_memory() {
         let limits = ReassemblyLimits::default();
         let mut to = Reassembler::new(limits);
         let total_size = u32::try_from(limits.payload_len_max).unwrap();
@@ -389,7 +388,7 @@ mod tests {
             assert_eq!(to.push(WHO, Some(writer), None, &last, Instant::ZERO), None);
         }
         assert_eq!((to.held(), to.dropped()), (32 * (1 + PIECE_COST), 0));
-        // Many small ones are counted as what they cost.
+        // Many small chunks are counted with their overhead.
         let small = |offset| Chunk { message_sequence_number: 2, offset, total_size, data: b"x" };
         for offset in 0..1_000 {
             push(&mut to, &small(offset));

@@ -18,19 +18,19 @@ const TIMESTAMP: u8 = 0x10;
 const PICO_SECONDS: u8 = 0x20;
 const RESERVED_FLAGS_2: u8 = 0xc0;
 
-/// How the fields are encoded.
+/// The encoding of the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FieldEncoding {
-    /// Each a Variant; a StatusCode stands for a Bad value.
+    /// Variants; a StatusCode replaces a Bad value.
     #[default]
     Variant,
-    /// Only the values, as the DataSetMetaData says, padded to fixed sizes (Part 14 §7.2.4.5.11).
+    /// Only the values, typed by the DataSetMetaData, padded to fixed sizes (Part 14 §7.2.4.5.11).
     RawData,
-    /// Each a DataValue.
+    /// DataValues.
     DataValue,
 }
 
-/// What a DataSetMessage holds.
+/// The content of a DataSetMessage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DataSetMessageKind {
     /// All fields.
@@ -40,11 +40,11 @@ pub enum DataSetMessageKind {
     DeltaFrame,
     /// An event.
     Event,
-    /// Nothing: the writer lives.
+    /// No fields: the writer is alive.
     KeepAlive,
-    /// The request of an Action.
+    /// An Action request.
     ActionRequest,
-    /// The response to one.
+    /// An Action response.
     ActionResponse,
 }
 
@@ -64,29 +64,29 @@ impl DataSetMessageKind {
 /// The header of a DataSetMessage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DataSetMessageHeader {
-    /// False: do not look at the rest.
+    /// False: ignore the rest.
     pub is_valid: bool,
-    /// How the fields are encoded.
+    /// The encoding of the fields.
     pub encoding: FieldEncoding,
-    /// What follows.
+    /// The content.
     pub kind: DataSetMessageKind,
-    /// The number in the sequence of the writer's messages; of a keep-alive, the next one that will come.
+    /// The sequence number of the writer's messages; for a keep-alive, that of the next message.
     pub sequence_number: Option<u16>,
     /// When the values were sampled.
     pub timestamp: Option<UtcTime>,
     /// Extra 10 ps ticks of the timestamp.
     pub picoseconds: Option<u16>,
-    /// The overall status: the upper 16 bits are sent.
+    /// The overall status, of which the upper 16 bits are sent.
     pub status: Option<StatusCode>,
     /// The MajorVersion of the DataSetMetaData.
     pub major_version: Option<u32>,
     /// The MinorVersion of the DataSetMetaData.
     pub minor_version: Option<u32>,
-    /// Writes DataSetFlags2 even if it is zero: the layouts of Annex A.2.2 have it always.
+    /// Write DataSetFlags2 even if it is zero: required by the layouts of Annex A.2.2.
     pub always_flags2: bool,
 }
 
-/// Where the changing parts of an encoded header stand, for patching.
+/// Offsets of the changing parts of an encoded header, for patching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DataSetMessageOffsets {
     /// DataSetFlags1.
@@ -99,12 +99,12 @@ pub struct DataSetMessageOffsets {
     pub picoseconds: Option<usize>,
     /// The status (UInt16).
     pub status: Option<usize>,
-    /// The first byte behind the header.
+    /// The first byte after the header.
     pub body: usize,
 }
 
 impl DataSetMessageHeader {
-    /// Appends the header and says where its changing parts stand.
+    /// Appends the header and returns the offsets of its changing parts.
     pub fn encode(&self, out: &mut Vec<u8>) -> DataSetMessageOffsets {
         let bit = |present: bool, bit: u8| if present { bit } else { 0 };
         let encoding = match self.encoding {
@@ -155,11 +155,10 @@ impl DataSetMessageHeader {
         offsets
     }
 
-    /// Reads the header; `decoder` then stands at the fields.
+    /// Decodes the header; `decoder` is then at the fields.
     ///
     /// # Errors
-    /// Reserved values, or bytes that end too early. Of a message that is not valid nothing but the first byte is
-    /// looked at.
+    /// Reserved values, or truncated bytes. If a message is not valid, only its first byte is checked.
     pub fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let flags1 = decoder.byte()?;
         if flags1 & VALID == 0 {
@@ -205,8 +204,8 @@ impl DataSetMessageHeader {
         })
     }
 
-    /// Whether the version in the header, as far as it is there, is that of the metadata: a different MajorVersion
-    /// makes the fields unreadable, a different MinorVersion does not (Part 14 §5.2.3).
+    /// Whether the version in the header, if present, matches the metadata. With a different MajorVersion the fields
+    /// cannot be decoded, with a different MinorVersion they can (Part 14 §5.2.3).
     #[must_use]
     pub fn fits(&self, version: &ConfigurationVersionDataType) -> bool {
         self.major_version.is_none_or(|major| major == version.major_version)

@@ -8,7 +8,7 @@ use taktwerk_types::{
     BuiltInType, DataValue, DecodeError, Decoder, Encode, StatusCode, UtcTime, Variant, variant::data_value,
 };
 
-/// The field encoding that a DataSetFieldContentMask asks for (Part 14 §6.2.4.2).
+/// The field encoding that a DataSetFieldContentMask selects (Part 14 §6.2.4.2).
 #[must_use]
 pub const fn encoding_of(mask: Mask) -> FieldEncoding {
     if mask.contains(Mask::RAW_DATA) {
@@ -20,7 +20,7 @@ pub const fn encoding_of(mask: Mask) -> FieldEncoding {
     }
 }
 
-/// Writes a number over an old one of the same size.
+/// Overwrites a number with one of the same size.
 pub(crate) fn patch_scalar(value: &Variant, slot: &mut [u8]) -> Option<BuiltInType> {
     macro_rules! number {
         ($value:expr, $kind:ident) => {{
@@ -67,7 +67,7 @@ pub fn encode_variant_field(field: &DataValue, out: &mut Vec<u8>) {
     value.encode(out);
 }
 
-/// Appends a field as a DataValue with what the mask selects. Without its status, a Bad value is left out.
+/// Appends a field as a DataValue with the parts that the mask selects. Without its status, a Bad value is omitted.
 pub fn encode_data_value_field(field: &DataValue, mask: Mask, out: &mut Vec<u8>) {
     let status = field.status.filter(|_| mask.contains(Mask::STATUS_CODE));
     let source = field.source_timestamp.filter(|_| mask.contains(Mask::SOURCE_TIMESTAMP));
@@ -108,36 +108,36 @@ fn encode_time(time: Option<UtcTime>, picoseconds: Option<u16>, out: &mut Vec<u8
 pub struct ReceivedField {
     /// The field's position in the DataSetMetaData.
     pub index: u16,
-    /// Value, status and times as far as they were sent.
+    /// Value, status and timestamps, as far as they were sent.
     pub value: DataValue,
 }
 
-/// What a decoder has to know of a DataSet's fields.
+/// Metadata that a decoder needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FieldTypes<'a> {
-    /// The built-in type of each field, in the order of the DataSetMetaData; empty if it is not known.
+    /// The built-in type of each field, in the order of the DataSetMetaData; empty if unknown.
     pub built_in_types: &'a [Option<BuiltInType>],
-    /// The offsets of raw data; without it RawData cannot be read.
+    /// The layout of raw data, without which RawData cannot be decoded.
     pub raw: Option<&'a RawLayout>,
 }
 
-/// Why the fields of a DataSetMessage cannot be read.
+/// Why the fields of a DataSetMessage cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldsError {
-    /// The bytes are wrong.
+    /// The bytes are invalid.
     #[error("{0}")]
     Decode(#[from] DecodeError),
-    /// RawData without the metadata that says what it is.
+    /// RawData without the required metadata.
     #[error("the fields are RawData and their DataSetMetaData is not known: configure it or request it")]
     NoMetaData,
-    /// An encoding that this kind of message must not have.
+    /// An encoding that is not allowed for this kind of message.
     #[error("{0:?} fields cannot be in a {1:?} message")]
     WrongEncoding(FieldEncoding, DataSetMessageKind),
 }
 
-/// Reads the fields of a DataSetMessage into `fields`, whose old content is dropped. `decoder` stands behind the
-/// header; padding is left unread.
+/// Decodes the fields of a DataSetMessage into `fields`, replacing its content. `decoder` must be after the header;
+/// padding is not consumed.
 ///
 /// # Errors
 /// See [`FieldsError`]; `fields` is then undefined.
@@ -153,8 +153,9 @@ pub fn decode_fields(
         DataSetMessageKind::KeyFrame if header.encoding == FieldEncoding::RawData => {
             types.raw.ok_or(FieldsError::NoMetaData)?.decode(decoder, fields).map_err(Into::into)
         }
-        // Only a key frame leaves the count out (Part 14 Tables 163, 166, 167). Others leave it out here too: §7.2.4.5.11 knows
-        // raw fields in key frames only. What is as long as the fields alone has none; what has one is longer.
+        // Only key frames have no count (Part 14 Tables 163, 166, 167). Some stacks also omit it here, because
+        // §7.2.4.5.11 mentions raw fields in key frames only. A body of exactly the fields' length has no count; one
+        // with a count is longer.
         DataSetMessageKind::ActionRequest | DataSetMessageKind::ActionResponse
             if header.encoding == FieldEncoding::RawData =>
         {
@@ -181,7 +182,7 @@ pub fn decode_fields(
         {
             Err(FieldsError::WrongEncoding(header.encoding, header.kind))
         }
-        // Raw data has no place for an index, and events are Variants.
+        // Raw data has no indexes, and events are Variants.
         DataSetMessageKind::DeltaFrame if header.encoding == FieldEncoding::RawData => {
             Err(FieldsError::WrongEncoding(header.encoding, header.kind))
         }
@@ -210,8 +211,8 @@ pub fn decode_fields(
     }
 }
 
-/// Undoes [`encode_variant_field`]. `kind` is the field's type if it is known: a field that holds StatusCodes or
-/// DataValues keeps them.
+/// Reverses [`encode_variant_field`]. `kind` is the field's type, if known: fields of StatusCodes or DataValues keep
+/// them.
 fn from_variant(value: Variant, kind: Option<BuiltInType>) -> DataValue {
     match value {
         Variant::StatusCode(status)

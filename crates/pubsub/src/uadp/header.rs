@@ -5,7 +5,7 @@ use crate::publisher_id::PublisherIdRef;
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, Decoder, Encode, Guid, UtcTime, Variant};
 
-/// The version this crate writes and the only one it reads.
+/// The version that is written, and the only one accepted.
 pub const UADP_VERSION: u8 = 1;
 
 const PUBLISHER_ID: u8 = 0x10;
@@ -32,7 +32,7 @@ const NETWORK_MESSAGE_NUMBER: u8 = 0x04;
 const SEQUENCE_NUMBER: u8 = 0x08;
 const RESERVED_GROUP_FLAGS: u8 = 0xf0;
 
-/// What the payload is.
+/// The kind of payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum NetworkMessageType {
     /// DataSetMessages, or Actions if there is an ActionHeader.
@@ -44,10 +44,10 @@ pub enum NetworkMessageType {
     DiscoveryAnnouncement,
 }
 
-/// The GroupHeader: each field is there or not, as configured.
+/// The GroupHeader: each field is optional.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GroupHeader {
-    /// Which WriterGroup of the publisher.
+    /// The WriterGroup of the publisher.
     pub writer_group_id: Option<u16>,
     /// The version of the group's header and payload layout (VersionTime).
     pub group_version: Option<u32>,
@@ -60,14 +60,14 @@ pub struct GroupHeader {
 /// The PayloadHeader: the DataSetWriterIds of the DataSetMessages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterIds<'a> {
-    /// As they stand in a received message: pairs of bytes.
+    /// As in a received message: pairs of bytes.
     Received(&'a [u8]),
-    /// To be sent; at most 255.
+    /// To send; at most 255.
     List(&'a [u16]),
 }
 
 impl<'a> WriterIds<'a> {
-    /// How many DataSetMessages there are.
+    /// Number of DataSetMessages.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -99,17 +99,17 @@ impl<'a> WriterIds<'a> {
     }
 }
 
-/// The ids by value, however they are stored.
+/// Compares ids by value, however they are stored.
 fn same_ids(one: WriterIds<'_>, two: WriterIds<'_>) -> bool {
     one.iter().eq(two.iter())
 }
 
-/// The fields promoted into the header, where they stay readable without keys (Part 14 §7.2.4.4.2).
+/// The fields promoted into the header, where they are readable without keys (Part 14 §7.2.4.4.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PromotedFields<'a> {
-    /// As they stand in a received message, behind their size.
+    /// As in a received message, after their size.
     Received(&'a [u8]),
-    /// To be sent.
+    /// To send.
     List(&'a [Variant]),
 }
 
@@ -133,30 +133,30 @@ impl PromotedFields<'_> {
     }
 }
 
-/// The header of a NetworkMessage up to and with the SecurityHeader.
+/// The header of a NetworkMessage, including the SecurityHeader.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NetworkMessageHeader<'a> {
-    /// Who sends (for Actions: who responds).
+    /// The sender (for Actions: the responder).
     pub publisher_id: Option<PublisherIdRef<'a>>,
     /// The DataSetClass of all DataSetMessages.
     pub data_set_class_id: Option<Guid>,
     /// The GroupHeader.
     pub group: Option<GroupHeader>,
-    /// The PayloadHeader; not for discovery. Of a chunk: the one DataSetWriterId.
+    /// The PayloadHeader; not for discovery. For a chunk: its DataSetWriterId.
     pub writer_ids: Option<WriterIds<'a>>,
-    /// When the message was made.
+    /// Creation time of the message.
     pub timestamp: Option<UtcTime>,
     /// Extra 10 ps ticks of the timestamp; needs a timestamp.
     pub picoseconds: Option<u16>,
     /// Promoted fields; only with exactly one DataSetMessage.
     pub promoted_fields: Option<PromotedFields<'a>>,
-    /// How the message is secured.
+    /// Security of the message.
     pub security: Option<SecurityHeader<'a>>,
-    /// What the payload is.
+    /// The kind of payload.
     pub message_type: NetworkMessageType,
-    /// The payload is a piece of one that did not fit.
+    /// The payload is a chunk.
     pub is_chunk: bool,
-    /// An ActionHeader follows in front of the payload, inside what is encrypted.
+    /// An ActionHeader precedes the payload, in the encrypted part.
     pub has_action_header: bool,
 }
 
@@ -180,7 +180,7 @@ impl PartialEq for NetworkMessageHeader<'_> {
     }
 }
 
-/// Where the changing parts of an encoded header stand, for patching.
+/// Offsets of the changing parts of an encoded header, for patching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeaderOffsets {
     /// The NetworkMessage sequence number (UInt16).
@@ -189,16 +189,16 @@ pub struct HeaderOffsets {
     pub timestamp: Option<usize>,
     /// The picoseconds (UInt16).
     pub picoseconds: Option<usize>,
-    /// The promoted fields, behind their size.
+    /// The promoted fields, after their size.
     pub promoted_fields: Option<usize>,
     /// The SecurityHeader.
     pub security: Option<usize>,
-    /// The first byte behind the header: what is encrypted starts here.
+    /// The first byte after the header, where encryption starts.
     pub payload: usize,
 }
 
 impl NetworkMessageHeader<'_> {
-    /// Appends the header and says where its changing parts stand.
+    /// Appends the header and returns the offsets of its changing parts.
     pub fn encode(&self, out: &mut Vec<u8>) -> HeaderOffsets {
         let bit = |present: bool, bit: u8| if present { bit } else { 0 };
         let kind = match self.message_type {
@@ -277,7 +277,7 @@ impl NetworkMessageHeader<'_> {
 }
 
 impl GroupHeader {
-    /// Appends the header; the offset is that of the sequence number.
+    /// Appends the header; returns the offset of the sequence number.
     fn encode(&self, out: &mut Vec<u8>) -> Option<usize> {
         let bit = |present: bool, bit: u8| if present { bit } else { 0 };
         out.push(
@@ -324,10 +324,10 @@ fn optional<'a, T: Decode<'a>>(
 }
 
 impl<'a> NetworkMessageHeader<'a> {
-    /// Reads the header; `decoder` then stands at the payload, which may be encrypted.
+    /// Decodes the header; `decoder` is then at the payload, which may be encrypted.
     ///
     /// # Errors
-    /// Another version, reserved values, or bytes that end too early: skip the message (Part 14 §7.2.4.4.2).
+    /// Another version, reserved values, or truncated bytes: skip the message (Part 14 §7.2.4.4.2).
     pub fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let flags = decoder.byte()?;
         if flags & 0x0f != UADP_VERSION {

@@ -1,4 +1,4 @@
-//! Where the DataSetMessages of a NetworkMessage lie (Part 14 §7.2.4.5.2, §7.2.4.5.3).
+//! Locates the DataSetMessages of a NetworkMessage (Part 14 §7.2.4.5.2, §7.2.4.5.3).
 
 use super::header::WriterIds;
 use taktwerk_types::{DecodeError, Decoder};
@@ -7,17 +7,17 @@ use taktwerk_types::{DecodeError, Decoder};
 #[derive(Debug, Clone)]
 pub struct DataSetPayload<'a> {
     writer_ids: Option<WriterIds<'a>>,
-    /// Pairs of bytes; empty if there is one message, which takes all that is left.
+    /// Pairs of bytes; empty if there is one message, which takes all remaining bytes.
     sizes: &'a [u8],
     bodies: &'a [u8],
     index: usize,
 }
 
 impl<'a> DataSetPayload<'a> {
-    /// Finds the messages. `payload` is what stands behind the header, decrypted and without footer and signature.
+    /// Locates the messages. `payload` is the part after the header, decrypted and without footer and signature.
     ///
     /// # Errors
-    /// The sizes say more than there is.
+    /// The sizes exceed the payload.
     pub fn new(writer_ids: Option<WriterIds<'a>>, payload: &'a [u8]) -> Result<Self, DecodeError> {
         let count = writer_ids.map_or(1, |ids| ids.len());
         let mut decoder = Decoder::new(payload, Default::default());
@@ -36,7 +36,7 @@ fn size_of_pair(pair: &[u8]) -> usize {
 }
 
 impl<'a> Iterator for DataSetPayload<'a> {
-    /// The DataSetWriterId, if the message says it, and the DataSetMessage with its padding.
+    /// The DataSetWriterId, if the message has it, and the DataSetMessage with its padding.
     type Item = (Option<u16>, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,32 +1,32 @@
-//! Discovery probes (Part 14 §7.2.4.6.12): a subscriber asks publishers who they are and what they send.
+//! Discovery probes (Part 14 §7.2.4.6.12), with which a subscriber queries publishers.
 
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DecodeError, Decoder, Encode};
 
-/// What is asked for.
+/// The requested information.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Probe {
-    /// Which applications there are; the message has no PublisherId.
+    /// Existing applications; the message has no PublisherId.
     FindApplications,
     /// The server endpoints of the publisher.
     PublisherEndpoints,
-    /// The DataSetMetaData of DataSetWriters; none named: of all.
+    /// The DataSetMetaData of DataSetWriters; empty: of all.
     DataSetMetaData(Vec<u16>),
-    /// The configuration of DataSetWriters; none named: of all.
+    /// The configuration of DataSetWriters; empty: of all.
     DataSetWriters(Vec<u16>),
     /// The configuration of a WriterGroup.
     WriterGroup {
-        /// Which one.
+        /// The group.
         writer_group_id: u16,
-        /// With its DataSetWriters.
+        /// Include its DataSetWriters.
         include_data_set_writers: bool,
     },
     /// The configuration of the PubSubConnections.
     PubSubConnections {
-        /// With their WriterGroups.
+        /// Include their WriterGroups.
         include_writer_groups: bool,
-        /// With the DataSetWriters of these.
+        /// Include the DataSetWriters of these.
         include_data_set_writers: bool,
     },
 }

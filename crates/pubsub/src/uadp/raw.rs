@@ -1,8 +1,8 @@
 //! RawData field encoding (Part 14 §7.2.4.5.11): values without types, padded so that every field has a fixed offset.
 //!
-//! A raw field is the field's plain binary encoding, in which Strings, ByteStrings and arrays are followed by zeros up
-//! to their largest size, optional fields that are missing are zeros, and unions are as long as their longest field.
-//! So a [`RawType`] converts between the two forms; values are made from the plain one.
+//! A raw field is the plain binary encoding with padding: Strings, ByteStrings and arrays are padded with zeros to
+//! their maximum size, missing optional fields are zeros, and unions have the length of their longest field. A
+//! [`RawType`] converts between both forms; values are created from the plain form.
 
 use super::fields::ReceivedField;
 use taktwerk_schema::DataSetMetaDataType;
@@ -17,14 +17,14 @@ mod convert;
 
 pub use compile::RawLayoutError;
 
-/// What a raw field is.
+/// The type of a raw field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RawType {
     /// A built-in type of fixed length.
     Scalar(BuiltInType),
-    /// A String or ByteString, with its largest length in bytes; 0 if it is not padded.
+    /// A String or ByteString with its maximum length in bytes; 0: not padded.
     Text { kind: BuiltInType, max: usize },
-    /// An array or matrix, with the largest lengths of its dimensions; a 0 among them: not padded.
+    /// An array or matrix with the maximum lengths of its dimensions; not padded if one of them is 0.
     Array { element: Box<RawType>, dimensions: Vec<u32> },
     /// A structure or union.
     Structure(std::sync::Arc<RawStructure>),
@@ -52,7 +52,7 @@ struct RawField {
     is_optional: bool,
 }
 
-/// The bytes of a built-in type that always has as many.
+/// The length of a built-in type, if it is fixed.
 pub(crate) const fn scalar_len(kind: BuiltInType) -> Option<usize> {
     Some(match kind {
         BuiltInType::Boolean | BuiltInType::SByte | BuiltInType::Byte => 1,
@@ -65,7 +65,7 @@ pub(crate) const fn scalar_len(kind: BuiltInType) -> Option<usize> {
 }
 
 impl RawType {
-    /// The length if it is always the same.
+    /// The length, if it is fixed.
     fn fixed_len(&self) -> Option<usize> {
         match self {
             Self::Scalar(kind) => scalar_len(*kind),
@@ -88,7 +88,7 @@ impl RawType {
     }
 }
 
-/// The most elements; `None` if a dimension is not bounded.
+/// Maximum number of elements; `None` if a dimension is unlimited.
 fn element_count(dimensions: &[u32]) -> Option<usize> {
     if dimensions.contains(&0) {
         return None;
@@ -96,14 +96,14 @@ fn element_count(dimensions: &[u32]) -> Option<usize> {
     dimensions.iter().try_fold(1usize, |count, length| count.checked_mul(*length as usize))
 }
 
-/// The raw data of a DataSet.
+/// The raw layout of a DataSet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawLayout {
     fields: Vec<RawType>,
-    /// The built-in types of those that are scalars, 0 for others: one byte each, because patching thousands of fields costs
-    /// what their memory costs.
+    /// The built-in types of scalar fields, 0 for others. One byte each, because memory access dominates the cost of
+    /// patching thousands of fields.
     scalars: Vec<u8>,
-    /// The type of all fields, if they are scalars and all the same.
+    /// The common type of all fields, if they are scalars of one type.
     alike: Option<BuiltInType>,
 }
 
@@ -111,7 +111,7 @@ impl RawLayout {
     /// From the metadata of the DataSet.
     ///
     /// # Errors
-    /// [`RawLayoutError`]: a field has a type that raw data cannot have.
+    /// [`RawLayoutError`]: a field has a type that raw data does not allow.
     pub fn new(meta_data: &DataSetMetaDataType) -> Result<Self, RawLayoutError> {
         let fields = compile::compile(meta_data)?;
         let scalar = |field: &RawType| match field {
@@ -128,7 +128,7 @@ impl RawLayout {
         Ok(Self { fields, scalars, alike })
     }
 
-    /// How many fields there are.
+    /// Number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fields.len()
@@ -140,21 +140,22 @@ impl RawLayout {
         self.fields.is_empty()
     }
 
-    /// The bytes of all fields, if they are always as many.
+    /// Length of all fields, if it is fixed.
     #[must_use]
     pub fn fixed_len(&self) -> Option<usize> {
         self.fields.iter().try_fold(0usize, |sum, field| sum.checked_add(field.fixed_len()?))
     }
 
-    /// The bytes of one field, if they are always as many.
+    /// Length of one field, if it is fixed.
     #[must_use]
     pub fn field_len(&self, index: usize) -> Option<usize> {
         self.fields.get(index)?.fixed_len()
     }
 
-    /// Appends a field. A value that does not fit (Bad, another type, too long) becomes zeros, and the answer says so.
+    /// Appends a field. A value that does not fit (Bad, another type, too long) becomes zeros, which the result
+    /// reports.
     ///
-    /// `scratch` is memory that is used again and again.
+    /// `scratch` is a reused buffer.
     pub fn encode_field(
         &self,
         index: usize,
@@ -176,7 +177,7 @@ impl RawLayout {
         result
     }
 
-    /// How many fields from `index` on are scalars of a type.
+    /// Number of consecutive scalars of a type from `index` on.
     pub(crate) fn run(&self, index: usize, kind: BuiltInType) -> usize {
         let rest = self.scalars.get(index..).unwrap_or_default();
         if self.alike == Some(kind) {
@@ -185,10 +186,10 @@ impl RawLayout {
         rest.iter().take_while(|scalar| **scalar == kind.number()).count()
     }
 
-    /// Writes a number over an old one, if the field is a good number of the right type.
+    /// Overwrites a number, if the field is a good number of the right type.
     pub(crate) fn patch_scalar(&self, index: usize, field: &DataValue, slot: &mut [u8]) -> bool {
         let (Some(kind @ 1..), Some(value)) = (self.scalars.get(index), &field.value) else { return false };
-        // A number of another type that is as long is overwritten by whoever hears that this one did not fit.
+        // A number of another type with the same length is overwritten by the caller after the mismatch is reported.
         !field.status().is_bad()
             && super::fields::patch_scalar(value, slot).is_some_and(|patched| patched.number() == *kind)
     }
@@ -224,7 +225,7 @@ fn encode_value(
     }
     scratch.clear();
     if let RawType::Scalar(_) = kind {
-        // The encoding of a scalar Variant is its type and then the plain value.
+        // The encoding of a scalar Variant is its type and the plain value.
         value.encode(scratch);
         out.extend_from_slice(scratch.get(1..).unwrap_or_default());
         return Ok(());
@@ -235,7 +236,7 @@ fn encode_value(
     Ok(())
 }
 
-/// Appends the encoding that a field of a structure has (Part 6 §5.2.5, §5.2.6).
+/// Appends the encoding of a structure's field (Part 6 §5.2.5, §5.2.6).
 fn plain(value: &Variant, out: &mut Vec<u8>) -> Result<(), StatusCode> {
     let body = |object: &ExtensionObject, out: &mut Vec<u8>| match object.binary() {
         Some(body) => {
@@ -255,7 +256,7 @@ fn plain(value: &Variant, out: &mut Vec<u8>) -> Result<(), StatusCode> {
             if let ArrayValues::ExtensionObject(objects) = &array.values {
                 return objects.iter().try_for_each(|object| body(object, out));
             }
-            // The elements stand behind type and length, in front of the dimensions.
+            // The elements are after type and length, before the dimensions.
             let start = out.len();
             value.encode(out);
             let tail = if array.dimensions.len() > 1 { 4 + 4 * array.dimensions.len() } else { 0 };

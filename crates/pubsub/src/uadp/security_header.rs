@@ -8,11 +8,11 @@ const FOOTER: u8 = 0x04;
 const FORCE_KEY_RESET: u8 = 0x08;
 const RESERVED: u8 = 0xf0;
 
-/// How a NetworkMessage is protected, ordered by strength.
+/// Protection of a NetworkMessage, ordered by strength.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SecurityMode {
-    /// Not at all.
+    /// None.
     #[default]
     None,
     /// Signed.
@@ -21,18 +21,18 @@ pub enum SecurityMode {
     SignAndEncrypt,
 }
 
-/// How a message is secured and with which key.
+/// Security mode and key of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SecurityHeader<'a> {
-    /// What was done to the message.
+    /// The security mode.
     pub mode: SecurityMode,
-    /// All keys will be invalidated soon: fetch new ones.
+    /// All keys will soon be invalidated: fetch new ones.
     pub force_key_reset: bool,
-    /// Which key of the SecurityGroup.
+    /// Id of the key in the SecurityGroup.
     pub token_id: u32,
     /// The MessageNonce: 8 bytes in counter mode.
     pub nonce: &'a [u8],
-    /// Bytes of the SecurityFooter in front of the signature; `None` without one.
+    /// Length of the SecurityFooter before the signature; `None` without one.
     pub footer_len: Option<u16>,
 }
 

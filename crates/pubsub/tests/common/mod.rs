@@ -1,4 +1,4 @@
-//! A publisher and a subscriber with nothing but a test between them.
+//! A publisher and a subscriber connected directly by a test.
 #![allow(dead_code, unreachable_pub)] // not every test uses all of it
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub fn connection() -> Connection {
     Connection::new("udp", Some(PublisherId::UInt16(2234)), "opc.udp://239.0.0.1:4840")
 }
 
-/// One connection, one group, and so many writers with a data set each.
+/// One connection with one group and this number of writers, each with a data set.
 pub fn configuration(
     mut group: WriterGroup,
     writers: u16,
@@ -58,7 +58,7 @@ pub fn subscriber(configuration: Configuration) -> Subscriber {
     Subscriber::new(configuration, SubscriberOptions::default(), Arc::new(DummyPubSubProvider)).unwrap()
 }
 
-/// What a sink has got.
+/// Everything that a sink has received.
 #[derive(Debug, Default)]
 pub struct Got {
     pub messages: Vec<Message>,

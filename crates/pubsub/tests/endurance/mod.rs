@@ -1,7 +1,7 @@
-//! Messages over many keys and a bad link: publishers that are restarted, a key service that is away now and then, a
-//! subscriber that must take every message once, and somebody who forges and replays (security acceptance 34).
+//! Messages over many keys and a bad link: publishers restart, the key service is sometimes unavailable, a subscriber
+//! must accept every message once, and an attacker forges and replays (security acceptance 34).
 //!
-//! The test beside it runs a few rotations; `examples/key_rotation.rs` as many as are asked for.
+//! The test beside it runs a few rotations; `examples/key_rotation.rs` runs any number.
 #![allow(unreachable_pub, clippy::unwrap_used)] // a test may
 
 use core::cmp::Ordering;
@@ -21,37 +21,37 @@ use taktwerk_pubsub::{
 use taktwerk_schema::{SecurityGroupDataType, UadpDataSetMessageContentMask};
 use taktwerk_types::{BuiltInType, DataValue, Decoder, Instant, StatusCode, UtcTime, Variant};
 
-/// Publishers that share the SecurityGroup: each sends a message every millisecond.
+/// Publishers that share the SecurityGroup; each sends a message every millisecond.
 const PUBLISHERS: usize = 2;
-/// The longest that the link holds a message back, in milliseconds: well within the window of 128 messages.
+/// Maximum delay of the link in milliseconds, well within the window of 128 messages.
 const DELAY_MAX: u64 = 60;
-/// Messages that are remembered for replays.
+/// Number of messages kept for replays.
 const REMEMBERED: usize = 4_096;
 
-/// What is run.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Messages to send.
     pub messages: u64,
     /// Messages of all publishers under one key.
     pub messages_per_key: u64,
-    /// Replays the same.
+    /// The same seed repeats the same run.
     pub seed: u64,
 }
 
-/// What happened.
+/// Results of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     pub sent: u64,
     /// Dropped by the link.
     pub dropped: u64,
-    /// Taken by the readers.
+    /// Accepted by the readers.
     pub delivered: u64,
-    /// Sent and not dropped, but not taken.
+    /// Sent and not dropped, but not accepted.
     pub lost: u64,
-    /// Taken a second time, or with a content that nobody sent.
+    /// Accepted twice, or with forged content.
     pub wrong: u64,
-    /// Copies that the link made, and old messages that were sent again.
+    /// Duplicates by the link, and replayed old messages.
     pub replays_offered: u64,
     pub forged_offered: u64,
     pub nonces: u64,
@@ -59,31 +59,31 @@ pub struct Report {
     /// Keys that messages were secured with.
     pub keys: u64,
     pub restarts: u64,
-    /// Calls of GetSecurityKeys, and how many of them failed.
+    /// Calls of GetSecurityKeys, and how many failed.
     pub key_requests: u64,
     pub key_requests_failed: u64,
-    /// What the subscriber counted.
+    /// Counters of the subscriber.
     pub replays_refused: u64,
     pub refused_by_security: u64,
 }
 
 impl Report {
-    /// Whether all promises were kept.
+    /// Whether all guarantees were kept.
     pub fn holds(&self) -> bool {
         let none = self.lost + self.wrong + self.nonces_repeated == 0;
-        // And that it was a test of them.
+        // And that the run was a meaningful test.
         none && self.delivered + self.dropped == self.sent && self.dropped > 0 && self.replays_refused > 0
     }
 }
 
-/// Which numbers have come, as bits.
+/// A set of received numbers, as bits.
 #[derive(Default)]
 struct Seen {
     bits: Vec<u64>,
 }
 
 impl Seen {
-    /// False if it was there.
+    /// False if it was already present.
     fn insert(&mut self, number: u64) -> bool {
         let (at, bit) = ((number / 64) as usize, 1 << (number % 64));
         if self.bits.len() <= at {
@@ -103,11 +103,11 @@ impl Seen {
     }
 }
 
-/// Takes what the subscriber delivers.
+/// Receives the subscriber's deliveries.
 #[derive(Default)]
 struct Taken {
     seen: [Seen; PUBLISHERS],
-    /// What may come now; anything else was forged.
+    /// The expected delivery; anything else is forged.
     genuine: Option<(usize, u64)>,
     wrong: u64,
 }
@@ -138,8 +138,8 @@ fn at(millis: u64) -> Now {
     Now { instant: Instant::from_nanos(millis * 1_000_000), utc: UtcTime::from_ticks(ticks) }
 }
 
-/// One connection with one group and one writer for each publisher. DataSetMessages have no number of their own:
-/// with one, the readers would ignore what comes late, and nobody could tell that from a loss.
+/// One connection with one group and one writer per publisher. DataSetMessages have no sequence number, because readers
+/// would drop late messages, which would count as lost.
 fn configuration(sender: usize) -> Configuration {
     let mut group = WriterGroup::dynamic("g", 1, 1.0);
     group.security.mode = SecurityMode::SignAndEncrypt;
@@ -167,9 +167,9 @@ struct World {
     key_millis: u64,
     report: Report,
     taken: Taken,
-    /// What was taken already, oldest first.
+    /// Accepted messages, oldest first.
     remembered: VecDeque<Message>,
-    /// By token: all nonces. Those of long ago are given up with their keys, which never come back.
+    /// All nonces by token. Those of old keys are removed, because the keys never return.
     nonces: BTreeMap<u32, BTreeSet<[u8; 8]>>,
 }
 
@@ -187,7 +187,7 @@ impl World {
         publisher
     }
 
-    /// GetSecurityKeys; one time in ten the service is away for the whole life of a key.
+    /// GetSecurityKeys; in one of ten calls the service is unavailable for the lifetime of a key.
     fn ask(
         &mut self,
         request: &KeyRequest,
@@ -203,7 +203,7 @@ impl World {
         self.service.get_security_keys("group", 0, count, true, true, &mut self.random, now)
     }
 
-    /// No nonce comes twice under a key.
+    /// No nonce is used twice with a key.
     fn check_nonce(&mut self, datagram: &[u8]) {
         let header = NetworkMessageHeader::decode(&mut Decoder::new(datagram, Default::default())).unwrap();
         let security = header.security.unwrap();
@@ -219,7 +219,7 @@ impl World {
         self.report.nonces_repeated += u64::from(!of_key.insert(security.nonce.try_into().unwrap()));
     }
 
-    /// Gives a message to the subscriber. It may be taken only if it is as it was sent and has not been taken before.
+    /// Passes a message to the subscriber. It may be accepted only if it is unmodified and was not accepted before.
     fn give(&mut self, receiving: &mut Subscriber, message: &Message, now: Now) {
         let is_new = !self.taken.seen[message.sender].contains(message.number);
         self.taken.genuine = is_new.then_some((message.sender, message.number));
@@ -227,7 +227,7 @@ impl World {
         self.taken.genuine = None;
         if is_new {
             if self.remembered.len() >= REMEMBERED {
-                // Some of the very old ones stay: their keys are given up before they come again.
+                // Keep some very old ones, to replay them after their keys are gone.
                 let at = self.random.below(REMEMBERED as u64 / 2) as usize;
                 self.remembered.swap_remove_back(at);
             }
@@ -246,7 +246,7 @@ impl World {
     }
 }
 
-/// Runs it. `progress` is told how many messages were sent.
+/// Runs the test. `progress` gets the number of sent messages.
 pub fn run(plan: Plan, provider: Arc<dyn PubSubProvider>, mut progress: impl FnMut(u64)) -> Report {
     let key_millis = plan.messages_per_key / PUBLISHERS as u64;
     let mut random = SeededEntropy::new(plan.seed);
@@ -278,9 +278,9 @@ pub fn run(plan: Plan, provider: Arc<dyn PubSubProvider>, mut progress: impl FnM
     receiving.start(at(1), &mut world.taken);
     let mut sending: Vec<Publisher> = (0..PUBLISHERS).map(|sender| world.publisher(sender, 1)).collect();
     let mut next_number = [0u64; PUBLISHERS];
-    // When a publisher that is being started again is back; in the past if it runs.
+    // When a restarting publisher runs again; in the past if it runs.
     let mut back_at = [0; PUBLISHERS];
-    // What is on its way, by the time of its arrival.
+    // Messages in transit, by arrival time.
     let mut wire: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
     let mut out = Transmit::new();
     let mut millis = 1;
@@ -294,9 +294,9 @@ pub fn run(plan: Plan, provider: Arc<dyn PubSubProvider>, mut progress: impl FnM
             if world.report.sent >= plan.messages {
                 break;
             }
-            // Now and then one is started again, in the middle of a key's life, under the same name. That takes longer
-            // than a message is on its way: the numbers of the new one are far ahead, so that what the old one sent
-            // would be too late behind them.
+            // Sometimes a publisher is restarted in the middle of a key's lifetime, with the same name. That takes
+            // longer than the maximum delay: the new numbers are far ahead, so that late messages of the old one would
+            // be too old.
             if world.random.below(key_millis * 4) == 0 {
                 world.report.restarts += 1;
                 back_at[sender] = millis + DELAY_MAX;

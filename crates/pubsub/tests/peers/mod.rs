@@ -1,4 +1,4 @@
-//! The data set, configuration and keys that the interop peers agree on (`interop/README.md`).
+//! The data set, configuration and keys shared by the interop peers (`interop/README.md`).
 #![allow(dead_code, unreachable_pub)] // not everything is used everywhere
 
 use taktwerk_crypto::PubSubSecurityPolicy;
@@ -17,7 +17,7 @@ use taktwerk_types::BuiltInType;
 /// The SecurityTokenId of the only key.
 pub const TOKEN_ID: u32 = 7;
 
-/// The configuration of the publisher; the subscriber's is made from it.
+/// The configuration of the publisher, from which the subscriber's is derived.
 pub fn configuration(url: &str, layout: &str, mode: SecurityMode, interval: f64) -> Configuration {
     let text = FieldMetaData { max_string_length: 16, ..field("text", BuiltInType::String) };
     let fields = vec![
@@ -59,7 +59,7 @@ pub fn configuration(url: &str, layout: &str, mode: SecurityMode, interval: f64)
     }
 }
 
-/// Keys that everybody here knows: bytes that count up.
+/// Publicly known keys: counting bytes.
 pub fn keys(policy: PubSubSecurityPolicy) -> SecurityKeys {
     let signing = 0..32;
     let encrypting = 0x40..0x40 + policy.encrypting_key_len() as u8;

@@ -1,4 +1,4 @@
-//! From bytes to dynamic values.
+//! Decodes dynamic values.
 
 use super::registry::{FieldType, Kind, StructureType, TypeRegistry};
 use super::{DynamicError, DynamicStructure, DynamicValue};
@@ -10,15 +10,15 @@ use taktwerk_types::{
     UaString, UtcTime, Variant, XmlElement,
 };
 
-/// Most values that one decoding makes: a structure in memory takes about a hundred bytes, even if its encoding takes
+/// Maximum number of values per decoding. A structure takes about a hundred bytes of memory, even if its encoding takes
 /// none.
 const VALUES_MAX: usize = 1_000_000;
 
 impl TypeRegistry {
-    /// Reads a structure from an ExtensionObject.
+    /// Decodes a structure from an ExtensionObject.
     ///
     /// # Errors
-    /// The type is not known, or the body is no encoding of it.
+    /// The type is unknown, or the body does not decode as the type.
     pub fn decode(
         &self,
         object: &ExtensionObject,
@@ -33,7 +33,7 @@ impl TypeRegistry {
 
 struct Reading<'r> {
     types: &'r TypeRegistry,
-    /// How many more values may be made.
+    /// Number of values still allowed.
     left: usize,
 }
 
@@ -78,7 +78,7 @@ impl Reading<'_> {
                     fields.push((field.name.clone(), self.field(structure, field, decoder)?));
                 }
                 if mask != 0 {
-                    // Bits beyond the fields announce data that nobody could skip (Part 6 §5.2.7).
+                    // Bits beyond the fields announce data that cannot be skipped (Part 6 §5.2.7).
                     return Err(DecodeError::Invalid("encoding mask: unknown bits").into());
                 }
             }
@@ -115,7 +115,7 @@ impl Reading<'_> {
             };
             return Ok(DynamicValue::Variant(Variant::Array(Box::new(Array { values, dimensions }))));
         }
-        // Enumerations take four bytes each; structures may take none, which `count` bounds.
+        // Enumerations take four bytes each; structures may take none, which the `count` limit covers.
         let element_len = if matches!(kind, Kind::Enumeration(_)) { 4 } else { 0 };
         let count = if field.value_rank > 1 {
             element_count(&dimensions)?
@@ -138,7 +138,7 @@ impl Reading<'_> {
                 DynamicValue::Enumeration { value, name: known.name_of(i64::from(value)).cloned() }
             }
             Kind::Structure(structure) => {
-                // The nesting count of the decoder carries the codec's errors only: ours is handed out beside it.
+                // The decoder's nesting function only returns codec errors, so ours is passed separately.
                 let mut failure = None;
                 let value = decoder.nested(|decoder| match self.structure(structure, decoder) {
                     Ok(value) => Ok(Some(value)),
@@ -182,7 +182,7 @@ fn elements<'a, T: Decode<'a>>(count: usize, decoder: &mut Decoder<'a>) -> Resul
     if needed > decoder.remaining() {
         return Err(DecodeError::Truncated { needed: needed - decoder.remaining() });
     }
-    // Not `with_capacity(count)`: in memory an element can be many times its shortest encoding.
+    // Not `with_capacity(count)`: an element in memory can be much larger than its shortest encoding.
     let mut values = Vec::new();
     for _ in 0..count {
         values.push(T::decode(decoder)?);

@@ -1,4 +1,4 @@
-//! From dynamic values to bytes.
+//! Encodes dynamic values.
 
 use super::registry::{FieldType, Kind, StructureType, TypeRegistry};
 use super::{DynamicError, DynamicStructure, DynamicValue};
@@ -10,14 +10,14 @@ use taktwerk_types::{
     LocalizedText, NodeId, QualifiedName, UaString, Variant,
 };
 
-/// Deepest nesting that is written; values that are decoded are bounded by the decoder's limits.
+/// Maximum nesting when encoding; the decoder's limits bound decoded values.
 const DEPTH_MAX: usize = 64;
 
 impl TypeRegistry {
-    /// Writes a structure as an ExtensionObject. Fields without a value get their default.
+    /// Encodes a structure as an ExtensionObject. Fields without a value get their default.
     ///
     /// # Errors
-    /// The type is not known, or a field is not of the type that the definition says.
+    /// The type is unknown, or a field's type differs from the definition.
     pub fn encode(&self, value: &DynamicStructure) -> Result<ExtensionObject, DynamicError> {
         let structure = self.structure(&value.data_type);
         let structure = structure.ok_or_else(|| DynamicError::UnknownType(value.data_type.clone()))?;
@@ -32,7 +32,7 @@ struct Writing<'r> {
     out: &'r mut Vec<u8>,
 }
 
-/// A field while it is written: what errors name.
+/// The field being encoded, for error messages.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     structure: &'a StructureType,
@@ -145,7 +145,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Writes the count of an array, or the dimensions of a matrix.
+    /// Writes the count of an array or the dimensions of a matrix.
     fn shape(
         &mut self,
         place: Place<'_>,
@@ -231,17 +231,17 @@ fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// The scalar of a Variant without its type byte.
+/// Writes the scalar of a Variant without its type byte.
 fn write_scalar(value: &Variant, out: &mut Vec<u8>) {
     let at = out.len();
     value.encode(out);
-    // The type byte is the first of the encoding of a scalar.
+    // The encoding of a scalar starts with the type byte.
     if at < out.len() {
         out.remove(at);
     }
 }
 
-/// The elements of an array without their count.
+/// Writes the elements of an array without their count.
 fn write_elements(values: &ArrayValues, out: &mut Vec<u8>) {
     macro_rules! each {
         ($($name:ident)*) => {

@@ -1,10 +1,10 @@
-//! Values for people: structures with the names of their types and fields.
+//! Prints values: structures with type and field names.
 
 use super::{DynamicStructure, DynamicValue, TypeRegistry};
 use core::fmt::{self, Display, Write as _};
 use taktwerk_types::{ArrayValues, DecodeLimits, ExtensionObject, Variant};
 
-/// Deepest nesting of ExtensionObjects that is taken apart.
+/// Maximum nesting of ExtensionObjects that are decoded.
 const DEPTH_MAX: usize = 16;
 
 /// A value that prints with names: `Range {Low: 0, High: 100}`.
@@ -15,7 +15,7 @@ pub struct Printed<'a> {
 }
 
 impl TypeRegistry {
-    /// Prints a value, its structures taken apart as far as their types are known.
+    /// Prints a value; structures are decoded if their types are known.
     #[must_use]
     pub fn print<'a>(&'a self, value: &'a Variant) -> Printed<'a> {
         Printed { types: self, value }

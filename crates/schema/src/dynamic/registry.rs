@@ -1,4 +1,4 @@
-//! What is known about data types at run time.
+//! The data types known at run time.
 
 use super::DynamicError;
 use crate::description::{self, StructureKind};
@@ -32,7 +32,7 @@ pub struct FieldType {
     pub data_type: NodeId,
     /// −1 for a scalar, 1 for an array, more for a matrix.
     pub value_rank: i32,
-    /// The field may be missing; in kinds with subtyped values, the field may hold a subtype.
+    /// The field is optional; in kinds with subtyped values, subtypes are allowed.
     pub is_optional: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Kind {
     Structure(Arc<StructureType>),
 }
 
-/// The data types of a server's own namespaces. Those of namespace 0 need not be added.
+/// The data types of a server's own namespaces. Namespace 0 is built in.
 #[derive(Debug, Clone, Default)]
 pub struct TypeRegistry {
     types: BTreeMap<NodeId, Kind>,
@@ -69,17 +69,17 @@ pub struct TypeRegistry {
 }
 
 impl TypeRegistry {
-    /// A registry that knows namespace 0.
+    /// A registry that contains namespace 0.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a type from the value of its DataTypeDefinition attribute. `base` is the DataType it is a subtype of; it
-    /// matters to option sets only, whose definition does not say on which integer they stand.
+    /// Adds a type from the value of its DataTypeDefinition attribute. `base` is its supertype, which matters only for
+    /// option sets: their definition does not contain the integer type.
     ///
     /// # Errors
-    /// The attribute holds something else than a StructureDefinition or EnumDefinition, or it is malformed.
+    /// The attribute is not a StructureDefinition or EnumDefinition, or it is malformed.
     pub fn add(
         &mut self,
         data_type: NodeId,
@@ -161,7 +161,7 @@ impl TypeRegistry {
             self.resolve(base)
         };
         let kind = match base {
-            // An option set: a number or, on the OptionSet structure, two ByteStrings.
+            // An option set: an integer or, based on the OptionSet structure, two ByteStrings.
             Ok(Kind::BuiltIn(kind)) if kind != BuiltInType::Int32 && kind != BuiltInType::Variant => {
                 Kind::BuiltIn(kind)
             }
@@ -191,7 +191,7 @@ impl TypeRegistry {
         Ok(())
     }
 
-    /// Names another encoding id of a type, for servers whose definitions leave DefaultEncodingId null.
+    /// Adds an encoding id of a type, for servers whose definitions have a null DefaultEncodingId.
     pub fn add_encoding(&mut self, encoding: NodeId, data_type: NodeId) {
         self.encodings.insert(encoding, data_type);
     }
@@ -202,7 +202,7 @@ impl TypeRegistry {
         self.resolve(data_type).is_ok()
     }
 
-    /// The types that added structures have fields of and that are not known yet: what to read next.
+    /// Types of fields that are not known yet: read these next.
     #[must_use]
     pub fn missing(&self) -> BTreeSet<NodeId> {
         let structures = self.types.values().filter_map(|kind| match kind {
@@ -222,8 +222,8 @@ impl TypeRegistry {
         }
     }
 
-    /// The structure whose binary encoding has this id. Some servers send the DataType's id instead: that is
-    /// understood too.
+    /// The structure whose binary encoding has this id. The DataType's id is accepted, too, because some servers send
+    /// it.
     #[must_use]
     pub fn structure_by_encoding(&self, encoding: &NodeId) -> Option<Arc<StructureType>> {
         if let Some(data_type) = self.encodings.get(encoding) {
@@ -242,7 +242,7 @@ impl TypeRegistry {
         data_type.ns0().and_then(namespace_zero).ok_or_else(|| DynamicError::UnknownType(data_type.clone()))
     }
 
-    /// How a field is encoded: as ExtensionObject or Variant where subtypes may stand (Part 6 §5.1.7).
+    /// How a field is encoded: as ExtensionObject or Variant if subtypes are allowed (Part 6 §5.1.7).
     pub(super) fn field_kind(
         &self,
         structure: &StructureType,
@@ -264,7 +264,7 @@ impl TypeRegistry {
     }
 }
 
-/// The structure of option sets that are too large for an integer (Part 3 §8.40). It is abstract, so fields of its own
+/// The structure of option sets that are too large for an integer (Part 3 §8.40). It is abstract, so fields of this
 /// type are ExtensionObjects; subtypes are encoded in place.
 fn option_set() -> StructureType {
     let field = |name: &str| FieldType {

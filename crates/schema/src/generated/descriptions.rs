@@ -1,6 +1,6 @@
 // Written by `cargo xtask codegen` from the OPC UA 1.05.07 NodeSet. Do not edit.
 
-//! What the data types of namespace 0 look like, sorted by DataType id.
+//! Descriptions of the data types of namespace 0, sorted by DataType id.
 
 use taktwerk_types::BuiltInType;
 

@@ -1,6 +1,6 @@
 // Written by `cargo xtask codegen` from the OPC UA 1.05.07 NodeSet. Do not edit.
 
-//! Enumerations. Values that the specification does not know survive.
+//! Enumerations. Values that the specification does not define are preserved.
 
 enumeration! {
     /// `Enumeration` (DataType i=29).

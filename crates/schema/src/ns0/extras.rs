@@ -1,6 +1,6 @@
-//! The parts of a node that most nodes do not have.
+//! The attributes that most nodes do not have.
 
-/// What only some nodes have. Read once per node: it walks the extras in their order.
+/// The attributes that only some nodes have. Decode once per node, because decoding walks all of them in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras {
     dimensions: &'static [u8],
@@ -18,7 +18,7 @@ pub struct Extras {
 impl Extras {
     pub(super) fn read(flags: u8, bytes: &'static [u8]) -> Self {
         let mut extras = Self::default();
-        // A generated blob is never short; a missing part reads as absent.
+        // A generated blob is never truncated; a missing part would read as absent.
         let _ = extras.fill(flags, bytes);
         extras
     }
@@ -46,13 +46,13 @@ impl Extras {
         Some(())
     }
 
-    /// ArrayDimensions; none if the attribute is not there.
+    /// ArrayDimensions; empty if the attribute is missing.
     pub fn array_dimensions(&self) -> impl ExactSizeIterator<Item = u32> + Clone {
         let (lengths, _) = self.dimensions.as_chunks::<4>();
         lengths.iter().map(|length| u32::from_le_bytes(*length))
     }
 
-    /// RolePermissions: role and PermissionType bits; none if the attribute is not there.
+    /// RolePermissions: role and PermissionType bits; empty if the attribute is missing.
     pub fn role_permissions(&self) -> impl ExactSizeIterator<Item = (u32, u32)> + Clone {
         let (entries, _) = self.permissions.as_chunks::<6>();
         entries.iter().map(|[low, high, permissions @ ..]| {

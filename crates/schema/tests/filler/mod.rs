@@ -1,5 +1,5 @@
-//! Made-up values, written from the run-time descriptions: that they decode as the generated types, to the last
-//! byte, shows that the two agree.
+//! Random values, encoded from the run-time descriptions. That they decode as the generated types to the last byte
+//! shows that both agree.
 
 use taktwerk_schema::description::{self, StructureDescription, StructureKind};
 use taktwerk_types::{
@@ -7,7 +7,7 @@ use taktwerk_types::{
     LocalizedText, NodeId, QualifiedName, StatusCode, UaString, UtcTime, Variant,
 };
 
-/// A repeatable source of values.
+/// A reproducible source of values.
 pub(crate) struct Filler(u64);
 
 impl Filler {
@@ -16,7 +16,7 @@ impl Filler {
     }
 
     fn next(&mut self) -> u64 {
-        // xorshift64*: repeatable, and no dependency.
+        // xorshift64*: reproducible, without a dependency.
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;

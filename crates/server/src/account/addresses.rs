@@ -1,4 +1,4 @@
-//! The accounts of addresses.
+//! The accounts of client addresses.
 
 use super::{Account, Level};
 use crate::origin::Origin;
@@ -6,10 +6,10 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Fewest entries at which it is worth to look for accounts that are gone.
+/// Number of entries from which the map is searched for accounts that are no longer used.
 const TIDY_MIN: usize = 256;
 
-/// The accounts of the addresses that something is kept for. An IPv6 network of 64 bits is one address.
+/// The accounts of the addresses that the server keeps something for. An IPv6 /64 network counts as one address.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     server: Arc<Account>,
@@ -29,7 +29,7 @@ impl Addresses {
         Self { server, bytes_max, known: Mutex::new(known) }
     }
 
-    /// The account of an address. Where there are no addresses, each caller gets an account of its own.
+    /// The account of an address. Without an address, each caller gets an account of its own.
     pub(crate) fn account(&self, address: Option<IpAddr>) -> Arc<Account> {
         let make = || self.server.child(Level::Address, self.bytes_max);
         let Some(address) = address else { return make() };

@@ -9,11 +9,11 @@ use taktwerk_types::{
     UaString, UtcTime, Variant, XmlElement,
 };
 
-/// What the allocator keeps beside each allocation, in bytes.
+/// The allocator's overhead per allocation, in bytes.
 pub(crate) const ALLOCATION: usize = 16;
 
-/// Bytes of heap that a value owns: capacities, with what the allocator needs beside each allocation. What stands behind
-/// a reference count counts for each owner.
+/// Bytes of heap that a value owns: capacities plus the allocator's overhead per allocation. Data behind a reference
+/// count counts fully for each owner.
 pub trait HeapSize {
     /// Bytes of heap, without the value itself.
     fn heap_size(&self) -> usize;
@@ -30,7 +30,8 @@ pub(crate) const fn allocation(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { bytes.saturating_add(ALLOCATION) }
 }
 
-/// Implements [`HeapSize`] for a structure. Every field is named: those that own heap, and behind `;` those that do not.
+/// Implements [`HeapSize`] for a structure. Every field is listed: fields that own heap, then after `;` those that do
+/// not.
 macro_rules! heap_size {
     ($type:ty { $($field:ident),* $(,)? $(; $($flat:ident),* $(,)?)? }) => {
         impl $crate::account::HeapSize for $type {
@@ -98,7 +99,7 @@ impl<T: HeapSize + ?Sized> HeapSize for Box<T> {
 
 impl<T: HeapSize + ?Sized> HeapSize for Arc<T> {
     fn heap_size(&self) -> usize {
-        // Two counts stand before the value.
+        // Two reference counts precede the value.
         allocation(size_of_val::<T>(self) + 2 * size_of::<usize>()).saturating_add((**self).heap_size())
     }
 }
@@ -198,7 +199,7 @@ impl HeapSize for ArrayValues {
         macro_rules! each {
             (flat: $($flat:ident)*; deep: $($deep:ident)*) => {
                 match self {
-                    // Not walked: arrays of numbers are what is long.
+                    // Arrays of numbers are measured by capacity, not element by element: they can be long.
                     $(Self::$flat(values) => allocation(values.capacity().saturating_mul(element_size(values))),)*
                     $(Self::$deep(values) => values.heap_size(),)*
                 }

@@ -1,25 +1,25 @@
-//! The account: what the server keeps because peers asked for it (design §13).
+//! Memory accounting: what the server keeps because of its peers (design §13).
 //!
-//! Everything that a peer can make the server keep is charged in bytes of memory: the capacity of what is allocated,
-//! not its length, and what stands behind reference counts too. A charge counts at every level above the account that
-//! it is taken from: subscription, session or connection, address, server. Each level has a limit, and the server has
-//! one for each [`Category`]. The sum of the server's limits is in [`Limits::memory_max`](crate::Limits::memory_max).
+//! Everything that a peer can make the server keep is charged in bytes of memory. The capacity of an allocation counts,
+//! not its length; data behind reference counts counts too. A charge counts on its own account and on every level
+//! above: subscription, session or connection, address, server. Each level has a limit, and the server also has one for
+//! each [`Category`]. [`Limits::memory_max`](crate::Limits::memory_max) is the sum of the server's limits.
 //!
 //! # How to use it
-//! - A value that is kept owns its charge. Wrap it in a [`Charged`], or put a [`Charge`] beside it into the same
-//!   structure. Dropping the value gives the charge back, on whichever thread.
-//! - Types say how much heap they own through [`HeapSize`]; the macro `heap_size!` names every field, so that a new
-//!   field does not compile until somebody has decided about it.
-//! - Take the charge *before* anything is stored: [`Account::charge`] fails with [`Exhausted`], which converts into a
-//!   [`Fault`] with the right StatusCode. [`Account::charge_anyway`] is for bytes that are there already; the caller
-//!   then looks at [`Account::is_over`] and closes what holds most.
-//! - The account of a connection, session or subscription stands in the structure of that name. When one of them
-//!   changes hands, [`Account::move_to`] takes all its charges along.
+//! - A stored value owns its charge. Wrap it in a [`Charged`], or put a [`Charge`] beside it in the same structure.
+//!   Dropping the value returns the charge, on any thread.
+//! - Types report their heap through [`HeapSize`]. The macro `heap_size!` lists every field, so that a new field does
+//!   not compile until it is listed as well.
+//! - Charge *before* storing: [`Account::charge`] fails with [`Exhausted`], which converts into a [`Fault`] with the
+//!   right StatusCode. [`Account::charge_anyway`] is for bytes that exist already; the caller then checks
+//!   [`Account::is_over`] and closes the largest holders.
+//! - The account of a connection, session or subscription is a field of that structure. When its owner changes,
+//!   [`Account::move_to`] moves all its charges.
 //!
 //! # Cost
-//! Subscriptions and sessions take from the level above in steps, so that a charge that comes and goes with every value
-//! or message touches one uncontended lock. Values without a payload are not charged one by one: their place in the
-//! queue is charged when the queue is made.
+//! Subscriptions and sessions draw from the level above in steps, so that a charge per value or message touches one
+//! uncontended lock. Values without a payload are not charged individually: their queue entry is charged when the queue
+//! is created.
 
 pub(crate) mod addresses;
 mod heap_size;
@@ -32,42 +32,42 @@ use core::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_types::StatusCode;
 
-/// What something is kept for. Each category has a limit of its own for the whole server.
+/// What a charge is for. Each category has a server-wide limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Category {
     /// Connections with their channels and the [`ALLOWANCE`](crate::limits::ALLOWANCE) of each direction.
     Connections,
-    /// Chunks and messages that have not arrived whole, beyond the allowance.
+    /// Incomplete chunks and messages, beyond the allowance.
     IncompleteMessages,
-    /// Messages that clients have not taken yet, beyond the allowance.
+    /// Messages not yet read by clients, beyond the allowance.
     UnsentMessages,
     /// Sessions: their strings, nonces, certificates, users and continuation points.
     Sessions,
-    /// Requests that wait: for notifications, for slow work, for another shard.
+    /// Waiting requests: for notifications, for slow work, for another shard.
     Requests,
     /// Subscriptions and MonitoredItems with their filters, index ranges and links.
     MonitoredItems,
-    /// Places in the queues of MonitoredItems.
+    /// Entries in the queues of MonitoredItems.
     QueuePlaces,
-    /// Payloads of values in the queues of MonitoredItems, and of the values that they compare with.
+    /// Payloads of values in the queues of MonitoredItems, and the previous values used for comparison.
     QueuedValues,
     /// Messages kept for Republish.
     Retransmission,
-    /// Nodes and references that clients have added, and their values.
+    /// Nodes and references that clients have added, with their values.
     AddedNodes,
-    /// How many OpenSecureChannel exchanges are being computed. Counted, not in bytes.
+    /// Number of OpenSecureChannel exchanges being computed. Not in bytes.
     HandshakeCount,
-    /// How many subscriptions there are. Counted, not in bytes.
+    /// Number of subscriptions. Not in bytes.
     SubscriptionCount,
-    /// How many MonitoredItems there are. Counted, not in bytes.
+    /// Number of MonitoredItems. Not in bytes.
     MonitoredItemCount,
-    /// How many nodes clients have added. Counted, not in bytes.
+    /// Number of nodes that clients have added. Not in bytes.
     AddedNodeCount,
 }
 
 impl Category {
-    /// All of them.
+    /// All categories.
     pub const ALL: [Self; 14] = [
         Self::Connections,
         Self::IncompleteMessages,
@@ -94,7 +94,7 @@ impl Category {
         )
     }
 
-    /// For people.
+    /// A name for messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -104,7 +104,7 @@ impl Category {
             Self::Sessions => "session bytes",
             Self::Requests => "waiting request bytes",
             Self::MonitoredItems => "monitored item bytes",
-            Self::QueuePlaces => "queue place bytes",
+            Self::QueuePlaces => "queue entry bytes",
             Self::QueuedValues => "queued value bytes",
             Self::Retransmission => "retransmission bytes",
             Self::AddedNodes => "bytes of nodes that clients have added",
@@ -118,7 +118,7 @@ impl Category {
 
 const CATEGORIES: usize = Category::ALL.len();
 
-/// Whom an account belongs to.
+/// The owner of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Level {
@@ -137,7 +137,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// How many bytes an account takes from the level above beyond what it needs. Connections and addresses take
+    /// How many bytes an account draws from the level above beyond its current need. Connections and addresses draw
     /// exactly what they need.
     const fn step(self) -> usize {
         match self {
@@ -147,18 +147,18 @@ impl Level {
     }
 }
 
-/// A limit that a charge would pass.
+/// A limit that a charge would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}: the limit of the {level:?} is reached", category.name())]
 pub struct Exhausted {
-    /// Whose limit it is.
+    /// The level whose limit it is.
     pub level: Level,
-    /// What was to be kept.
+    /// What the charge was for.
     pub category: Category,
 }
 
 impl Exhausted {
-    /// What the client is told.
+    /// The status for the client.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self.category {
@@ -189,7 +189,7 @@ impl From<Exhausted> for Fault {
 /// The limits of an account.
 #[derive(Debug, Clone)]
 pub(crate) struct Maxima {
-    /// Of all bytes together.
+    /// For all bytes together.
     pub(crate) bytes: usize,
     by_category: [usize; CATEGORIES],
 }
@@ -214,7 +214,7 @@ impl Maxima {
     }
 }
 
-/// What one owner and everything below it keeps.
+/// The charges of one owner and of everything below it.
 pub struct Account {
     level: Level,
     maxima: Maxima,
@@ -222,11 +222,11 @@ pub struct Account {
 }
 
 struct State {
-    /// What is charged here and below.
+    /// Charges here and below.
     used: [usize; CATEGORIES],
-    /// What the level above has been charged for it: no less than `used`, and more by a step at times.
+    /// What the level above was charged for this account: at least `used`, sometimes one step more.
     taken: [usize; CATEGORIES],
-    /// The sum of `taken`, as far as it is bytes.
+    /// The sum of `taken` over the categories in bytes.
     bytes: usize,
     parent: Option<Arc<Account>>,
 }
@@ -253,7 +253,7 @@ impl Account {
         Self::new(Level::Server, maxima, None)
     }
 
-    /// An account below this one.
+    /// Creates an account below this one.
     pub(crate) fn child(self: &Arc<Self>, level: Level, bytes_max: usize) -> Arc<Self> {
         Self::new(level, Maxima::bytes(bytes_max), Some(Arc::clone(self)))
     }
@@ -267,19 +267,19 @@ impl Account {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whom it belongs to.
+    /// The owner's level.
     #[must_use]
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// How much of a category is charged here and below.
+    /// Charges of a category, here and below.
     #[must_use]
     pub fn used(&self, category: Category) -> usize {
         self.state().used.get(category as usize).copied().unwrap_or(0)
     }
 
-    /// How many bytes are charged here and below, of all categories.
+    /// Charged bytes of all categories, here and below.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let state = self.state();
@@ -293,7 +293,7 @@ impl Account {
         self.maxima.of(category)
     }
 
-    /// Whether more of a category is charged than there should be, or more than there should be at all.
+    /// Whether the charges of a category, or all bytes together, exceed their limit.
     #[must_use]
     pub fn is_over(&self, category: Category) -> bool {
         let state = self.state();
@@ -306,29 +306,28 @@ impl Account {
         self.state().parent.clone()
     }
 
-    /// Charges `amount`, if it is within the limits of all levels.
+    /// Charges `amount` if it fits within the limits of all levels.
     ///
     /// # Errors
-    /// The first limit that it would pass. Nothing is charged then.
+    /// The first limit that would be exceeded. Nothing is charged then.
     pub(crate) fn charge(self: &Arc<Self>, category: Category, amount: usize) -> Result<Charge, Exhausted> {
         self.add(category, amount, false)?;
         Ok(Charge { account: Arc::clone(self), amount, category })
     }
 
-    /// Charges `amount` whether it is within the limits or not: for what is there already.
+    /// Charges `amount` regardless of the limits, for data that exists already.
     pub(crate) fn charge_anyway(self: &Arc<Self>, category: Category, amount: usize) -> Charge {
-        // With force there is no error.
+        // A forced charge cannot fail.
         let _ = self.add(category, amount, true);
         Charge { account: Arc::clone(self), amount, category }
     }
 
-    /// A charge of nothing, to be resized later.
+    /// A charge of zero, to be resized later.
     pub(crate) fn nothing(self: &Arc<Self>, category: Category) -> Charge {
         Charge { account: Arc::clone(self), amount: 0, category }
     }
 
-    /// Puts the account with everything charged to it below another one. Limits are not looked at: what is kept is kept
-    /// already.
+    /// Moves the account with all its charges below another one. Limits are not checked: the data exists already.
     pub(crate) fn move_to(&self, parent: &Arc<Self>) {
         let mut state = self.state();
         let Some(old) = state.parent.replace(Arc::clone(parent)) else { return };
@@ -338,7 +337,7 @@ impl Account {
         }
     }
 
-    /// Puts the account below the one above its owner: a subscription whose session ends.
+    /// Moves the account up one level, for a subscription whose session ends.
     pub(crate) fn move_up(&self) {
         if let Some(above) = self.parent().and_then(|parent| parent.parent()) {
             self.move_to(&above);
@@ -395,7 +394,7 @@ impl Account {
         let at = category as usize;
         let state = &mut *self.state();
         let (Some(used), Some(taken)) = (state.used.get_mut(at), state.taken.get_mut(at)) else { return };
-        debug_assert!(*used >= amount, "more was given back than charged");
+        debug_assert!(*used >= amount, "more was returned than charged");
         *used = used.saturating_sub(amount);
         let step = if category.is_bytes() { self.level.step() } else { 0 };
         let spare = taken.saturating_sub(*used);
@@ -412,7 +411,7 @@ impl Account {
         }
     }
 
-    /// How much more of a category could be charged at this moment.
+    /// How much more of a category can be charged now.
     fn room(&self, category: Category) -> usize {
         let state = self.state();
         let at = category as usize;
@@ -431,7 +430,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        // Every charge holds its account, so what is left is only what was taken ahead.
+        // Every charge holds its account, so only what was drawn ahead is left.
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(parent) = state.parent.take() {
             for (category, taken) in Category::ALL.into_iter().zip(state.taken) {
@@ -441,8 +440,8 @@ impl Drop for Account {
     }
 }
 
-/// A share of an account, which is given back when this is dropped.
-#[must_use = "a charge that is dropped is given back"]
+/// A share of an account. Dropping it returns the share.
+#[must_use = "dropping a charge returns it"]
 pub struct Charge {
     account: Arc<Account>,
     amount: usize,
@@ -456,17 +455,17 @@ impl fmt::Debug for Charge {
 }
 
 impl Charge {
-    /// How much it is.
+    /// The charged amount.
     #[must_use]
     #[inline]
     pub fn amount(&self) -> usize {
         self.amount
     }
 
-    /// Changes the amount. A smaller one always succeeds.
+    /// Changes the amount. A reduction always succeeds.
     ///
     /// # Errors
-    /// The limit that it would pass; the amount stays as it was.
+    /// The limit that would be exceeded; the amount is unchanged.
     #[inline]
     pub(crate) fn resize(&mut self, amount: usize) -> Result<(), Exhausted> {
         if amount > self.amount {
@@ -478,7 +477,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Changes the amount whether it is within the limits or not.
+    /// Changes the amount regardless of the limits.
     #[inline]
     pub(crate) fn resize_anyway(&mut self, amount: usize) {
         if amount > self.amount {
@@ -489,7 +488,7 @@ impl Charge {
         self.amount = amount;
     }
 
-    /// Grows by as many of `count` units of `unit` as fit; returns how many.
+    /// Grows by as many of `count` units of `unit` as fit. Returns how many.
     pub(crate) fn grow_up_to(&mut self, count: usize, unit: usize) -> usize {
         if self.resize(self.amount.saturating_add(count.saturating_mul(unit))).is_ok() {
             return count;
@@ -497,7 +496,7 @@ impl Charge {
         let fits = (self.account.room(self.category) / unit.max(1)).min(count);
         match self.resize(self.amount + fits * unit) {
             Ok(()) => fits,
-            // Another shard was faster.
+            // Another shard took the rest in the meantime.
             Err(_) => 0,
         }
     }
@@ -509,43 +508,43 @@ impl Drop for Charge {
     }
 }
 
-/// A value together with the charge for it: its own size and all heap that it owns.
+/// A value with the charge for it: its own size and all heap that it owns.
 ///
-/// It can be read, and changed only through [`Self::replace`] and [`Self::change`], which charge anew.
+/// The value changes only through [`Self::replace`] and [`Self::change`], which adjust the charge.
 #[derive(Debug)]
 pub(crate) struct Charged<T> {
-    // Dropped in this order: what is given back is gone.
+    // Drop order: the value goes before its charge is returned.
     value: T,
     charge: Charge,
 }
 
 impl<T: HeapSize> Charged<T> {
-    /// Charges a value and keeps it.
+    /// Charges a value and stores it.
     ///
     /// # Errors
-    /// The limit that it would pass; the value is dropped.
+    /// The limit that would be exceeded; the value is dropped.
     pub(crate) fn new(account: &Arc<Account>, category: Category, value: T) -> Result<Self, Exhausted> {
         let charge = account.charge(category, value.size())?;
         Ok(Self { value, charge })
     }
 
-    /// Keeps a value whether it is within the limits or not.
+    /// Stores a value regardless of the limits.
     pub(crate) fn anyway(account: &Arc<Account>, category: Category, value: T) -> Self {
         let charge = account.charge_anyway(category, value.size());
         Self { value, charge }
     }
 
-    /// Keeps another value in its place.
+    /// Replaces the value.
     ///
     /// # Errors
-    /// The limit that it would pass; the old value stays.
+    /// The limit that would be exceeded; the old value stays.
     pub(crate) fn replace(&mut self, value: T) -> Result<(), Exhausted> {
         self.charge.resize(value.size())?;
         self.value = value;
         Ok(())
     }
 
-    /// Changes the value by something that does not depend on the size of a request, and charges it anew.
+    /// Changes the value and adjusts the charge. The size of the change must not depend on the size of a request.
     pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         let result = change(&mut self.value);
         self.charge.resize_anyway(self.value.size());

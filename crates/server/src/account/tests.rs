@@ -15,7 +15,7 @@ fn a_charge_counts_at_every_level_until_it_is_dropped() {
     let session = address.child(Level::Session, usize::MAX);
     let charge = session.charge(Category::Sessions, 1_000).unwrap();
     assert_eq!(session.used(Category::Sessions), 1_000);
-    // A session takes a step ahead.
+    // A session draws a step in advance.
     for above in [&address, &server] {
         assert!((1_000..=1_000 + 8_192).contains(&above.used(Category::Sessions)));
     }
@@ -41,7 +41,7 @@ fn the_limit_of_each_level_and_category_holds() {
     let refused = far.charge(Category::Sessions, 4_001).unwrap_err();
     assert_eq!(refused, Exhausted { level: Level::Server, category: Category::Sessions });
     assert_eq!(Fault::from(refused).status(), StatusCode::BAD_OUT_OF_MEMORY);
-    // Another category has a limit of its own.
+    // Another category has its own limit.
     let three = far.charge(Category::Requests, 100_000).unwrap();
     assert!(far.charge(Category::Requests, 1 << 20).is_err());
     assert!(far.charge(Category::Requests, usize::MAX).is_err());
@@ -50,7 +50,7 @@ fn the_limit_of_each_level_and_category_holds() {
 }
 
 #[test]
-fn an_account_takes_less_ahead_where_little_is_left() {
+fn an_account_draws_less_in_advance_near_the_limit() {
     let server = server(5_000);
     let session = server.child(Level::Session, usize::MAX);
     let charge = session.charge(Category::Sessions, 5_000).unwrap();
@@ -69,7 +69,7 @@ fn counts_are_not_bytes() {
 }
 
 #[test]
-fn what_is_there_already_is_charged_beyond_the_limit() {
+fn existing_data_is_charged_beyond_the_limit() {
     let server = server(100);
     let connection = server.child(Level::Connection, usize::MAX);
     let mut charge = connection.charge_anyway(Category::Sessions, 150);
@@ -82,7 +82,7 @@ fn what_is_there_already_is_charged_beyond_the_limit() {
 }
 
 #[test]
-fn as_much_as_fits_is_taken() {
+fn growth_stops_at_the_limit() {
     let server = server(1_000);
     let session = server.child(Level::Session, usize::MAX);
     let mut charge = session.charge(Category::Sessions, 100).unwrap();
@@ -130,7 +130,7 @@ fn a_charged_value_is_measured_with_its_heap() {
 }
 
 #[test]
-fn addresses_share_an_account_as_long_as_somebody_holds_it() {
+fn addresses_share_an_account_while_it_is_in_use() {
     let server = server(1 << 20);
     let addresses = Addresses::new(Arc::clone(&server), 1_000);
     let v4 = |last| Some(IpAddr::from(Ipv4Addr::new(10, 0, 0, last)));

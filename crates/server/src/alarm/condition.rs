@@ -1,4 +1,4 @@
-//! A condition of a server: what it is and watches, and how it is now.
+//! The definition of a condition, and a view of its current state.
 
 use super::detector::{Kind, Severities};
 use super::dialog::Dialog;
@@ -8,7 +8,7 @@ use crate::authorization::Access;
 use taktwerk_schema::ids::object_type_ids;
 use taktwerk_types::{ByteString, NodeId, QualifiedName, UtcTime};
 
-/// The certificate that a CertificateExpirationAlarmType is about (Part 9 §5.8.24.7).
+/// The certificate of a CertificateExpirationAlarmType (Part 9 §5.8.24.7).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Certified {
     /// CertificateType: a subtype of CertificateType (Part 12 §7.8.4).
@@ -17,56 +17,57 @@ pub struct Certified {
     pub certificate: ByteString,
 }
 
-/// What a condition is to be.
+/// The definition of a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionSpec {
-    /// ConditionId: the NodeId of its instance, also where the address space does not show it.
+    /// ConditionId: the NodeId of its instance, even if the address space does not show it.
     pub id: NodeId,
     /// ConditionName (Part 9 §5.5.2).
     pub name: Box<str>,
-    /// SourceNode: clients that monitor it, or a node above it, get the events.
+    /// SourceNode. Clients that monitor it, or a node above it, receive the events.
     pub source: NodeId,
     /// SourceName.
     pub source_name: Box<str>,
-    /// InputNode: the Variable that is watched.
+    /// InputNode: the monitored Variable.
     pub input: Option<NodeId>,
     /// SetpointNode or TargetValueNode.
     pub target: Option<NodeId>,
-    /// What is abnormal.
+    /// The kind of alarm: when the input is abnormal.
     pub kind: Kind,
-    /// How urgent that is.
+    /// Its severities.
     pub severities: Severities,
-    /// How it behaves.
+    /// Its behaviour.
     pub rules: Rules,
     /// ConditionClassId: an ObjectType of namespace 0. Default: ProcessConditionClassType (§5.9.3).
     pub class: u32,
-    /// Another ObjectType than that of its kind.
+    /// The ObjectType, if it is not the one for the kind.
     pub type_id: Option<NodeId>,
-    /// Values of fields that its type has and the types of the specification have not.
+    /// Values of fields that its type adds to the specification's types.
     pub own: OwnFields,
-    /// There is a node of this id already, as an imported NodeSet brings one: the condition gives it behaviour. Its type and,
-    /// if a HasCondition reference leads to it, its source are those of the node.
+    /// The node with this id exists already, for example from an imported NodeSet. The condition gives it behaviour and
+    /// takes over the node's type and, if a HasCondition reference leads to it, its source.
     pub is_bound: bool,
-    /// What it asks, if it is a dialog.
+    /// The question, if it is a dialog.
     pub dialog: Option<Dialog>,
-    /// Whether the address space shows it.
+    /// Whether the address space shows its instance.
     pub is_shown: bool,
-    /// The Object that its instance is a component of. Default: the source, or the next Object above it.
+    /// The Object that its instance is a component of. Default: the source, or the nearest Object above it.
     pub parent: Option<NodeId>,
     /// The BrowseName of its instance. Default: its name in the namespace of its id.
     pub browse_name: Option<QualifiedName>,
-    /// Who may do what with the nodes of its instance. Default: what their namespace says.
+    /// Access rights of the nodes of its instance. Default: those of their namespace.
     pub access: Access,
-    /// The date of an alarm for dates that watches no Variable.
+    /// The date of a date alarm that has no input Variable.
     pub date: Option<UtcTime>,
-    /// The certificate whose date it is.
+    /// The certificate that the date belongs to.
     pub certified: Option<Certified>,
-    /// AudibleSound (§5.8.2): the file that clients play while the alarm is audible. Its instance shows it; events do not have it.
+    /// AudibleSound (§5.8.2): the file that clients play while the alarm is audible. Only the instance has it, not the
+    /// events.
     pub sound: Option<ByteString>,
 }
 
 impl ConditionSpec {
-    /// A condition of a source.
+    /// Creates a condition of a source.
     #[must_use]
     pub fn new(id: NodeId, name: &str, source: NodeId, kind: Kind) -> Self {
         Self {
@@ -100,7 +101,7 @@ impl ConditionSpec {
         self.type_id.clone().unwrap_or_else(|| self.kind_type_id())
     }
 
-    /// The ObjectType of the specification for what it does.
+    /// The specification's ObjectType for its kind.
     pub(crate) fn kind_type_id(&self) -> NodeId {
         let dialog = self.dialog.as_ref().map(|_| object_type_ids::DIALOG_CONDITION_TYPE);
         NodeId::numeric(0, dialog.unwrap_or_else(|| self.kind.type_id()))
@@ -113,7 +114,7 @@ impl ConditionSpec {
     }
 }
 
-/// A condition or a branch of it, as it is now: for lists.
+/// The current state of a condition or a branch, for lists.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ConditionView {
@@ -129,9 +130,9 @@ pub struct ConditionView {
     pub source_name: Box<str>,
     /// The ObjectType.
     pub type_id: NodeId,
-    /// The last event: what Acknowledge, Confirm and AddComment want.
+    /// EventId of the last event: the argument for Acknowledge, Confirm and AddComment.
     pub event_id: ByteString,
-    /// Whether it can be confirmed.
+    /// Whether it supports Confirm.
     pub confirms: bool,
     /// The state.
     pub state: State,

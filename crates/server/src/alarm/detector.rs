@@ -1,23 +1,23 @@
-//! What is abnormal about an input: the kinds of alarms (Part 9 §5.8.18 to §5.8.25).
+//! Detectors decide whether an input is abnormal, for each kind of alarm (Part 9 §5.8.18 to §5.8.25).
 
 use super::limits::{LimitSet, Limits, LimitsProblem};
 use super::machine::Finding;
 use taktwerk_schema::ids::object_type_ids as t;
 use taktwerk_types::{NodeId, StatusCode, UtcTime, Variant};
 
-/// What limits are compared with.
+/// The quantity compared with the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quantity {
     /// The value itself (§5.8.21).
     #[default]
     Level,
-    /// How far it is from a setpoint (§5.8.22).
+    /// Its distance from a setpoint (§5.8.22).
     Deviation,
-    /// How fast it changes, per second (§5.8.23).
+    /// Its rate of change per second (§5.8.23).
     RateOfChange,
 }
 
-/// What is watched.
+/// The kind of alarm: what is monitored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// A number has limits.
@@ -29,32 +29,39 @@ pub enum Kind {
         /// Whether only the outermost limit is shown (§5.8.19), or each by itself (§5.8.20).
         is_exclusive: bool,
     },
-    /// A value is not the normal one (§5.8.24.2).
+    /// A value differs from the normal one (§5.8.24.2).
     OffNormal {
         /// The normal one.
         normal: Variant,
     },
     /// A value does not follow a target value (§5.8.25).
     Discrepancy {
-        /// How far it may be off.
+        /// The allowed difference.
         tolerance: f64,
-        /// How long it may take, in milliseconds (ExpectedTime).
+        /// The allowed time, in milliseconds (ExpectedTime).
         expected_time: f64,
     },
-    /// A time comes closer: the input is the ExpirationDate (§5.8.24.7).
+    /// A date approaches: the input is the ExpirationDate (§5.8.24.7).
     Expiration {
-        /// How long before it is told, in milliseconds (ExpirationLimit).
+        /// How long before the date the alarm becomes active, in milliseconds (ExpirationLimit).
         limit: f64,
     },
-    /// A trust list was not updated for too long: the input is the LastUpdateTime (Part 12 §7.8.2.11).
+    /// A trust list has not been updated in time: the input is the LastUpdateTime (Part 12 §7.8.2.11).
     OutOfDate {
-        /// How often it should be updated, in milliseconds (UpdateFrequency).
+        /// Required update interval, in milliseconds (UpdateFrequency).
         frequency: f64,
         /// TrustListId.
         trust_list: NodeId,
     },
-    /// The application says itself whether it is active.
+    /// The application sets whether it is active.
     Set,
+    /// A condition that is not an alarm and needs acknowledgement (§5.7). The application sets whether it is in a state
+    /// that operators must acknowledge.
+    Acknowledgeable,
+    /// A condition without acknowledgement (§5.5). The application sets whether operators should see it (Retain). It
+    /// needs a type of its own, because ConditionType is abstract. If that type is an alarm type or acknowledgeable, so
+    /// is the condition.
+    Condition,
 }
 
 /// Severities by limit.
@@ -73,22 +80,22 @@ impl Default for Severities {
     }
 }
 
-/// Looks at inputs.
+/// Evaluates inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detector {
     kind: Kind,
     severities: Severities,
     limits: LimitSet,
-    /// Of RateOfChange: the input of before.
+    /// Of RateOfChange: the previous input.
     before: Option<(f64, UtcTime)>,
-    /// Of Discrepancy: since when it has been off.
+    /// Of Discrepancy: since when the value has differed.
     off_since: Option<UtcTime>,
-    /// Of alarms for dates: when they become active.
+    /// Of date alarms: when they become active.
     due: Option<UtcTime>,
     is_active: bool,
 }
 
-/// An input: the value, and what it is compared with.
+/// An input: a value, and the target it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Input<'a> {
     /// The value.
@@ -101,7 +108,7 @@ pub struct Input<'a> {
     pub target: Option<&'a Variant>,
 }
 
-/// A number, whatever type it has.
+/// The value as a number, whatever numeric type it has.
 pub(crate) fn number(value: &Variant) -> Option<f64> {
     Some(match value {
         Variant::Boolean(value) => f64::from(u8::from(*value)),
@@ -120,7 +127,7 @@ pub(crate) fn number(value: &Variant) -> Option<f64> {
 }
 
 impl Kind {
-    /// Whether it can be meant.
+    /// Whether the settings are valid.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -138,7 +145,7 @@ impl Kind {
             Self::Expiration { limit } if limit.is_finite() && *limit >= 0.0 => Ok(()),
             Self::OutOfDate { frequency, .. } if frequency.is_finite() && *frequency >= 0.0 => Ok(()),
             Self::Expiration { .. } | Self::OutOfDate { .. } => Err(LimitsProblem::NoNumber),
-            Self::OffNormal { .. } | Self::Set => Ok(()),
+            Self::OffNormal { .. } | Self::Set | Self::Acknowledgeable | Self::Condition => Ok(()),
         }
     }
 
@@ -159,10 +166,18 @@ impl Kind {
             Self::Expiration { .. } => t::CERTIFICATE_EXPIRATION_ALARM_TYPE,
             Self::OutOfDate { .. } => t::TRUST_LIST_OUT_OF_DATE_ALARM_TYPE,
             Self::Set => t::ALARM_CONDITION_TYPE,
+            Self::Acknowledgeable => t::ACKNOWLEDGEABLE_CONDITION_TYPE,
+            Self::Condition => t::CONDITION_TYPE,
         }
     }
 
-    /// What an alarm is called that is given no name.
+    /// Whether it is an alarm: it has an ActiveState and the Methods of alarms (§5.8).
+    #[must_use]
+    pub const fn is_alarm(&self) -> bool {
+        !matches!(self, Self::Acknowledgeable | Self::Condition)
+    }
+
+    /// The default name of an alarm.
     #[must_use]
     pub fn default_name(&self) -> &'static str {
         match self {
@@ -174,35 +189,36 @@ impl Kind {
             Self::Expiration { .. } => "ExpirationAlarm",
             Self::OutOfDate { .. } => "OutOfDateAlarm",
             Self::Set => "Alarm",
+            Self::Acknowledgeable | Self::Condition => "Condition",
         }
     }
 }
 
 impl Detector {
-    /// One that has seen nothing.
+    /// Creates a detector without any previous input.
     #[must_use]
     pub fn new(kind: Kind, severities: Severities) -> Self {
         let limits = LimitSet::NONE;
         Self { kind, severities, limits, before: None, off_since: None, due: None, is_active: false }
     }
 
-    /// What it watches.
+    /// What it monitors.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// After a restart: the limits that were exceeded, for their deadbands.
+    /// After a restart: restores the exceeded limits, for their deadbands.
     pub(crate) fn resume(&mut self, limits: LimitSet, is_active: bool) {
         (self.limits, self.is_active) = (limits, is_active);
     }
 
-    /// The application says whether it is active.
+    /// Sets whether it is active, on behalf of the application.
     pub fn set(&mut self, is_active: bool) {
         self.is_active = is_active;
     }
 
-    /// When time alone changes what is found.
+    /// When the result changes without a new input.
     #[must_use]
     pub fn deadline(&self) -> Option<UtcTime> {
         match self.kind {
@@ -214,7 +230,7 @@ impl Detector {
         }
     }
 
-    /// What an input means. A Bad value leaves everything but the quality as it is (§5.5.2, Quality).
+    /// Evaluates an input. A Bad value changes only the quality (§5.5.2, Quality).
     pub fn look(&mut self, input: Input<'_>, now: UtcTime) -> Finding {
         if !input.status.is_bad() {
             self.evaluate(input, now);
@@ -234,7 +250,7 @@ impl Detector {
                 let Some(quantity) = quantity_of(*quantity, input, &mut self.before) else { return };
                 let found = limits.evaluate(quantity, self.limits);
                 self.limits = match (is_exclusive, found.outermost()) {
-                    // The deadband of the inner limit goes on behind the outer one.
+                    // The deadband of the inner limit still applies beyond the outer one.
                     (true, Some(_)) | (false, _) => found,
                     (true, None) => LimitSet::NONE,
                 };
@@ -259,12 +275,12 @@ impl Detector {
             }
             Kind::Expiration { limit } => self.active_from(input.value, -*limit, now),
             Kind::OutOfDate { frequency, .. } => self.active_from(input.value, *frequency, now),
-            Kind::Set => {}
+            Kind::Set | Kind::Acknowledgeable | Kind::Condition => {}
         }
     }
 
-    /// It is active from so many milliseconds after a date on. Without a date nothing is due, and what was found stays, as with
-    /// limits and a value that is no number.
+    /// Active from `millis` milliseconds after a date. Without a date there is no deadline and the previous result
+    /// stays, as it does for limits with a value that is not a number.
     fn active_from(&mut self, date: &Variant, millis: f64, now: UtcTime) {
         self.due = None;
         let Variant::DateTime(date) = date else { return };
@@ -277,7 +293,7 @@ impl Detector {
     }
 }
 
-/// The number that limits are compared with.
+/// The quantity to compare with the limits.
 fn quantity_of(quantity: Quantity, input: Input<'_>, before: &mut Option<(f64, UtcTime)>) -> Option<f64> {
     let value = number(input.value)?;
     match quantity {
@@ -288,7 +304,7 @@ fn quantity_of(quantity: Quantity, input: Input<'_>, before: &mut Option<(f64, U
             let (old, time) = last?;
             let seconds = input.time.ticks().saturating_sub(time.ticks()) as f64 / 1e7;
             if seconds <= 0.0 {
-                // Not measured since: the rate of before stands.
+                // There is no newer measurement: keep the previous rate.
                 *before = last;
                 return None;
             }
@@ -330,7 +346,7 @@ mod tests {
         assert_eq!((high.active, high.severity, high.limits.outermost()), (true, 500, Some(LimitSet::HIGH)));
         let worst = look(&mut detector, 99.0f32, None, 2);
         assert_eq!((worst.severity, worst.limits.outermost()), (800, Some(LimitSet::HIGH_HIGH)));
-        // A text has no level: what was found stays.
+        // A text has no level: the previous result stays.
         assert_eq!(look(&mut detector, "hot", None, 3), worst);
         assert!(!look(&mut detector, true, None, 4).active);
     }
@@ -390,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn expiration_is_told_before() {
+    fn expiration_alarms_become_active_before_the_date() {
         let mut detector = Detector::new(Kind::Expiration { limit: 60_000.0 }, Severities::default());
         assert!(!look(&mut detector, at(100), None, 39).active);
         assert_eq!(detector.deadline(), Some(at(40)), "time alone raises it");
@@ -400,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_updated_in_time_is_told() {
+    fn a_missing_update_raises_the_alarm() {
         let kind = Kind::OutOfDate { frequency: 60_000.0, trust_list: NodeId::NULL };
         let mut detector = Detector::new(kind, Severities::default());
         assert!(!look(&mut detector, at(100), None, 159).active);
@@ -413,7 +429,7 @@ mod tests {
 
     /// An old deadline would raise an alarm about a date that is no longer the input.
     #[test]
-    fn without_a_date_nothing_is_due_and_what_was_found_stays() {
+    fn without_a_date_there_is_no_deadline_and_the_result_stays() {
         let kinds = [
             Kind::Expiration { limit: 60_000.0 },
             Kind::OutOfDate { frequency: 60_000.0, trust_list: NodeId::NULL },
@@ -449,6 +465,8 @@ mod tests {
             Kind::Expiration { limit: 0.0 },
             Kind::OutOfDate { frequency: 0.0, trust_list: NodeId::NULL },
             Kind::Set,
+            Kind::Acknowledgeable,
+            Kind::Condition,
         ]);
         for kind in kinds {
             let node = Ns0::get().node(kind.type_id()).unwrap();

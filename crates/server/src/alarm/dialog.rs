@@ -1,11 +1,11 @@
-//! Dialogs: conditions that ask operators something (Part 9 §5.6).
+//! Dialogs: conditions that ask operators a question (Part 9 §5.6).
 
 use taktwerk_types::{LocalizedText, StatusCode};
 
-/// Most responses to choose from.
+/// Maximum number of responses.
 pub const RESPONSES_MAX: usize = 32;
 
-/// What a dialog asks.
+/// The question of a dialog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dialog {
     /// DialogState: whether it waits for a response.
@@ -25,7 +25,7 @@ pub struct Dialog {
 }
 
 impl Dialog {
-    /// A question with its responses. The first is the default and the one that means "ok", the last means "cancel".
+    /// A question with its responses. The first is the default and means OK; the last means Cancel.
     #[must_use]
     pub fn new(prompt: impl Into<LocalizedText>, responses: &[&str]) -> Self {
         let responses: Vec<LocalizedText> =
@@ -45,7 +45,7 @@ impl Dialog {
     /// Respond (§5.6.3).
     ///
     /// # Errors
-    /// Bad_DialogNotActive; Bad_DialogResponseInvalid if there is no such response.
+    /// Bad_DialogNotActive; Bad_DialogResponseInvalid if the response does not exist.
     pub fn respond(&mut self, response: i32) -> Result<(), StatusCode> {
         if !self.is_active {
             return Err(StatusCode::BAD_DIALOG_NOT_ACTIVE);
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_dialog_that_asks_takes_one_of_its_responses() {
+    fn only_an_active_dialog_accepts_one_of_its_responses() {
         let mut dialog = Dialog::new("Open the valve?", &["Yes", "No"]);
         assert_eq!(dialog.respond(0), Err(StatusCode::BAD_DIALOG_NOT_ACTIVE));
         dialog.is_active = true;

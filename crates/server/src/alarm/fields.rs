@@ -1,4 +1,4 @@
-//! The fields of a condition: what its events say and its Variables show, by their paths from the type.
+//! The fields of a condition, by their paths from the type: used for its events and its Variables.
 
 use super::condition::ConditionSpec;
 use super::detector::{Kind, Quantity};
@@ -16,7 +16,7 @@ use taktwerk_types::{LocalizedText, NodeId, UtcTime, Variant};
 /// A path and its value.
 pub(crate) type Field = (&'static str, Variant);
 
-/// The name of a field. Each is made once: there are as many as the types have.
+/// The name of a field. Names are interned: their number is limited by the types.
 pub(crate) fn name_of(path: &'static str) -> FieldName {
     static NAMES: OnceLock<Mutex<BTreeMap<&'static str, FieldName>>> = OnceLock::new();
     let mut names = NAMES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +57,7 @@ macro_rules! two_states {
     };
 }
 
-/// All fields but those of BaseEventType.
+/// All fields except those of BaseEventType.
 pub(crate) fn fields(
     spec: &ConditionSpec,
     rules: &Rules,
@@ -67,7 +67,7 @@ pub(crate) fn fields(
     now: UtcTime,
 ) -> Vec<Field> {
     let mut fields = Fields { all: Vec::with_capacity(56), now };
-    condition(&mut fields, spec, state, branch);
+    condition(&mut fields, spec, rules, state, branch);
     if let Some(dialog) = &state.dialog {
         two_states!(fields, "DialogState", dialog.is_active, ["Inactive", "Active"], state.time);
         fields.add("Prompt", dialog.prompt.clone());
@@ -78,13 +78,19 @@ pub(crate) fn fields(
         fields.add("LastResponse", dialog.last_response);
         return fields.all;
     }
+    if rules.acknowledges || rules.is_alarm {
+        acknowledgeable(&mut fields, rules, state);
+    }
+    if !rules.is_alarm {
+        return fields.all;
+    }
     alarm(&mut fields, spec, rules, state);
     kind(&mut fields, spec, state, input);
     fields.all
 }
 
 /// §5.5.2.
-fn condition(fields: &mut Fields, spec: &ConditionSpec, state: &State, branch: Option<u32>) {
+fn condition(fields: &mut Fields, spec: &ConditionSpec, rules: &Rules, state: &State, branch: Option<u32>) {
     let times = &state.times;
     let class = Ns0::get().node(spec.class).map_or("", |node| node.browse_name());
     fields.add("ConditionClassId", NodeId::numeric(0, spec.class));
@@ -93,7 +99,7 @@ fn condition(fields: &mut Fields, spec: &ConditionSpec, state: &State, branch: O
     fields.add("BranchId", branch.map_or(NodeId::NULL, |number| branch_id(&spec.id, number)));
     fields.add("Retain", state.retain());
     two_states!(fields, "EnabledState", state.enabled, ["Disabled", "Enabled"], times.enabled);
-    fields.add("EnabledState/EffectiveDisplayName", LocalizedText::new("en", effective(state)));
+    fields.add("EnabledState/EffectiveDisplayName", LocalizedText::new("en", effective(rules, state)));
     let known = |time: UtcTime| if time.is_null() { state.time } else { time };
     fields.add("Quality", state.quality);
     fields.add("Quality/SourceTimestamp", known(times.quality));
@@ -104,16 +110,21 @@ fn condition(fields: &mut Fields, spec: &ConditionSpec, state: &State, branch: O
     fields.add("ClientUserId", &*state.user);
 }
 
-/// §5.7.2 and §5.8.2.
-fn alarm(fields: &mut Fields, spec: &ConditionSpec, rules: &Rules, state: &State) {
+/// §5.7.2.
+fn acknowledgeable(fields: &mut Fields, rules: &Rules, state: &State) {
     let times = &state.times;
     two_states!(fields, "AckedState", state.acked, ["Unacknowledged", "Acknowledged"], times.acked);
     if rules.confirms {
         let texts = ["Unconfirmed", "Confirmed"];
         two_states!(fields, "ConfirmedState", state.confirmed, texts, times.confirmed);
     }
+}
+
+/// §5.8.2.
+fn alarm(fields: &mut Fields, spec: &ConditionSpec, rules: &Rules, state: &State) {
+    let times = &state.times;
     two_states!(fields, "ActiveState", state.active, ["Inactive", "Active"], times.active);
-    fields.add("ActiveState/EffectiveDisplayName", LocalizedText::new("en", effective(state)));
+    fields.add("ActiveState/EffectiveDisplayName", LocalizedText::new("en", effective(rules, state)));
     fields.add("InputNode", spec.input.clone().unwrap_or(NodeId::NULL));
     let texts = ["Unsuppressed", "Suppressed"];
     two_states!(fields, "SuppressedState", state.suppressed, texts, times.suppressed);
@@ -159,7 +170,7 @@ fn alarm(fields: &mut Fields, spec: &ConditionSpec, rules: &Rules, state: &State
     }
 }
 
-/// What the types of alarms add (§5.8.18 to §5.8.25).
+/// The fields that the alarm types add (§5.8.18 to §5.8.25).
 fn kind(fields: &mut Fields, spec: &ConditionSpec, state: &State, input: &Variant) {
     let target = || spec.target.clone().unwrap_or(NodeId::NULL);
     match &spec.kind {
@@ -196,7 +207,7 @@ fn kind(fields: &mut Fields, spec: &ConditionSpec, state: &State, input: &Varian
             fields.add("UpdateFrequency", *frequency);
             fields.add("NormalState", NodeId::NULL);
         }
-        Kind::Set => {}
+        Kind::Set | Kind::Acknowledgeable | Kind::Condition => {}
     }
 }
 
@@ -225,7 +236,7 @@ fn limit_properties(fields: &mut Fields, limits: &Limits) {
     }
 }
 
-/// The ExclusiveLimitStateMachine (§5.8.19.2); without a limit it has no state.
+/// The ExclusiveLimitStateMachine (§5.8.19.2). Within all limits it has no current state.
 fn exclusive(fields: &mut Fields, limit: Option<LimitSet>) {
     let Some(limit) = limit else {
         fields.add("LimitState/CurrentState", LocalizedText::default());
@@ -242,7 +253,7 @@ fn exclusive(fields: &mut Fields, limit: Option<LimitSet>) {
     fields.add("LimitState/CurrentState/Id", NodeId::numeric(0, id));
 }
 
-/// The states of a NonExclusiveLimitAlarm (§5.8.20), as far as it has limits.
+/// The states of a NonExclusiveLimitAlarm (§5.8.20), for the limits that it has.
 fn non_exclusive(fields: &mut Fields, limits: &Limits, state: &State) {
     let changed = state.times.limits;
     let on = |limit| state.limits.contains(limit);
@@ -263,12 +274,13 @@ fn non_exclusive(fields: &mut Fields, limits: &Limits, state: &State) {
     }
 }
 
-/// What a person would call the state (EffectiveDisplayName, §5.2).
-fn effective(state: &State) -> String {
+/// A readable name of the state (EffectiveDisplayName, §5.2).
+fn effective(rules: &Rules, state: &State) -> String {
     if !state.enabled {
         return "Disabled".to_owned();
     }
     let active = match (state.active, state.limits.outermost()) {
+        _ if !rules.is_alarm => "Enabled".to_owned(),
         (true, Some(limit)) => format!("Active/{}", limit.name()),
         (true, None) => "Active".to_owned(),
         (false, _) => "Inactive".to_owned(),
@@ -280,21 +292,28 @@ fn effective(state: &State) -> String {
     }
 }
 
-/// The BranchId of a branch: its condition's id with its number.
+/// The BranchId of a branch: the condition's id and the branch number.
 pub(crate) fn branch_id(condition: &NodeId, number: u32) -> NodeId {
     NodeId::string(condition.namespace_index, format!("{condition}#{number}"))
 }
 
-/// The optional members of the type that an instance has in the address space.
+/// The optional members that the instance has in the address space.
 pub(crate) fn optional_members(spec: &ConditionSpec) -> Vec<&'static str> {
     if spec.is_dialog() {
         return vec!["DialogState/TransitionTime"];
     }
     let rules = &spec.rules;
-    let mut optional = vec![
-        "EnabledState/TransitionTime",
-        "EnabledState/EffectiveDisplayName",
-        "AckedState/TransitionTime",
+    let mut optional = vec!["EnabledState/TransitionTime", "EnabledState/EffectiveDisplayName"];
+    if rules.acknowledges || rules.is_alarm {
+        optional.push("AckedState/TransitionTime");
+    }
+    if rules.confirms {
+        optional.extend(["ConfirmedState", "ConfirmedState/TransitionTime", "Confirm"]);
+    }
+    if !rules.is_alarm {
+        return optional;
+    }
+    optional.extend([
         "ActiveState/TransitionTime",
         "ActiveState/EffectiveDisplayName",
         "SuppressedState",
@@ -306,13 +325,12 @@ pub(crate) fn optional_members(spec: &ConditionSpec) -> Vec<&'static str> {
         "Unsuppress",
         "RemoveFromService",
         "PlaceInService",
-    ];
+    ]);
     let mut add = |wanted: bool, members: &[&'static str]| {
         if wanted {
             optional.extend_from_slice(members);
         }
     };
-    add(rules.confirms, &["ConfirmedState", "ConfirmedState/TransitionTime", "Confirm"]);
     add(rules.latches, &["LatchedState", "Reset"]);
     add(rules.shelving_time_max.is_some(), &["MaxTimeShelved"]);
     add(rules.audible, &["AudibleEnabled"]);
@@ -339,7 +357,11 @@ pub(crate) fn optional_members(spec: &ConditionSpec) -> Vec<&'static str> {
         }
         Kind::Discrepancy { .. } => add(true, &["Tolerance"]),
         Kind::Expiration { .. } => add(true, &["ExpirationLimit"]),
-        Kind::OffNormal { .. } | Kind::OutOfDate { .. } | Kind::Set => {}
+        Kind::OffNormal { .. }
+        | Kind::OutOfDate { .. }
+        | Kind::Set
+        | Kind::Acknowledgeable
+        | Kind::Condition => {}
     }
     optional
 }

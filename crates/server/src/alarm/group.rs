@@ -1,31 +1,31 @@
-//! Groups of alarms (Part 9 §5.8.3, §5.8.4): which members are active, and which one was first.
+//! Groups of alarms (Part 9 §5.8.3, §5.8.4): which members are active, and which was first.
 
 use std::collections::BTreeSet;
 use taktwerk_types::NodeId;
 
-/// What a group is for.
+/// The purpose of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKind {
-    /// It says which alarms belong together (AlarmGroupType, §5.8.3).
+    /// Groups related alarms (AlarmGroupType, §5.8.3).
     Related,
-    /// It also says which of its alarms was active first (FirstInGroup and FirstInGroupFlag, §5.8.2).
+    /// Also shows which of its alarms was active first (FirstInGroup and FirstInGroupFlag, §5.8.2).
     FirstInGroup,
-    /// As long as one of its members is active, other alarms are suppressed (AlarmSuppressionGroupType, §5.8.4).
+    /// Suppresses other alarms while one of its members is active (AlarmSuppressionGroupType, §5.8.4).
     Suppression,
 }
 
-/// What a group is to be.
+/// The definition of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSpec {
     /// The NodeId of its Object.
     pub id: NodeId,
-    /// What it is called.
+    /// Its name.
     pub name: Box<str>,
     /// The Object that organizes it.
     pub parent: NodeId,
-    /// What it is for.
+    /// Its purpose.
     pub kind: GroupKind,
-    /// ConditionIds of its members. Groups that suppress also have Boolean Variables: true is active (§5.8.4).
+    /// ConditionIds of its members. Suppression groups can also have Boolean Variables: true means active (§5.8.4).
     pub members: Vec<NodeId>,
     /// ConditionIds of the alarms that it suppresses (HasAlarmSuppressionGroup, §5.4.4).
     pub suppresses: Vec<NodeId>,
@@ -48,16 +48,16 @@ pub enum Member {
     Variable(u32),
 }
 
-/// What a change of a member does to its group.
+/// How a change of a member affects its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupChange {
     /// Nothing.
     None,
-    /// The member is the first one that is active: the group is active from now on.
+    /// The first member became active, so the group is active.
     Activated,
-    /// No member is active any more. The one that had been first is first no longer.
+    /// No member is active any more. The first member loses its FirstInGroupFlag.
     Deactivated {
-        /// Which one that was.
+        /// The member that was first.
         first: Member,
     },
 }
@@ -76,14 +76,14 @@ impl Group {
         !self.active.is_empty()
     }
 
-    /// The member that was active first (§5.8.2, FirstInGroupFlag). It stays the first one as long as any member is active:
-    /// it shows where the trouble began.
+    /// The member that was active first (§5.8.2, FirstInGroupFlag). It stays first as long as any member is active,
+    /// because it shows the likely cause.
     #[must_use]
     pub fn first(&self) -> Option<Member> {
         self.first
     }
 
-    /// A member is active or not.
+    /// Updates whether a member is active.
     pub fn member(&mut self, member: Member, is_active: bool) -> GroupChange {
         if is_active {
             self.active.insert(member);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_one_stays_first_until_all_are_inactive() {
+    fn the_first_member_stays_first_until_all_are_inactive() {
         let (a, b, c) = (Member::Alarm(1), Member::Alarm(2), Member::Variable(1));
         let mut group = Group::default();
         assert_eq!(group.member(a, false), GroupChange::None);

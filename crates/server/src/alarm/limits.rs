@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Which limits a value is beyond.
+/// The limits that a value exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct LimitSet(u8);
 
@@ -18,13 +18,13 @@ impl LimitSet {
     /// Above HighHighLimit.
     pub const HIGH_HIGH: Self = Self(8);
 
-    /// All of one or the other.
+    /// The union of two sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether a limit is in it.
+    /// Whether the set contains a limit.
     #[must_use]
     pub const fn contains(self, limit: Self) -> bool {
         self.0 & limit.0 == limit.0 && limit.0 != 0
@@ -36,7 +36,7 @@ impl LimitSet {
         self.0 == 0
     }
 
-    /// The one limit that an exclusive alarm shows (§5.8.19): the outer one where there are two.
+    /// The one limit that an exclusive alarm shows (§5.8.19): the outer one if two are exceeded.
     #[must_use]
     pub const fn outermost(self) -> Option<Self> {
         if self.contains(Self::HIGH_HIGH) {
@@ -52,13 +52,13 @@ impl LimitSet {
         }
     }
 
-    /// As it is stored.
+    /// The stored form.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// From what was stored.
+    /// Restores the stored form.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & 15)
@@ -77,7 +77,7 @@ impl LimitSet {
     }
 }
 
-/// The limits of an alarm. What is `None` is not watched.
+/// The limits of an alarm. `None` limits are not monitored.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
     /// HighHighLimit.
@@ -88,18 +88,18 @@ pub struct Limits {
     pub low: Option<f64>,
     /// LowLowLimit.
     pub low_low: Option<f64>,
-    /// How far a value must come back behind a limit until it counts as within it.
+    /// How far a value must return inside a limit before it counts as within it.
     pub deadband: f64,
 }
 
-/// What is wrong with limits.
+/// Why limits are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitsProblem {
-    /// There is none.
+    /// No limit is set.
     None,
-    /// A limit or the deadband is no finite number, or the deadband is negative.
+    /// A limit or the deadband is not a finite number, or the deadband is negative.
     NoNumber,
-    /// They do not rise from LowLow to HighHigh.
+    /// The limits do not rise from LowLow to HighHigh.
     Order,
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for LimitsProblem {
 impl std::error::Error for LimitsProblem {}
 
 impl Limits {
-    /// The limits from the lowest to the highest, as far as they are set.
+    /// The limits that are set, from the lowest to the highest.
     pub fn all(&self) -> impl Iterator<Item = (LimitSet, f64)> {
         [
             (LimitSet::LOW_LOW, self.low_low),
@@ -128,7 +128,7 @@ impl Limits {
         .filter_map(|(limit, value)| Some((limit, value?)))
     }
 
-    /// Whether the limits can be meant.
+    /// Whether the limits are valid.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -145,8 +145,8 @@ impl Limits {
         if rises { Ok(()) } else { Err(LimitsProblem::Order) }
     }
 
-    /// Which limits a value is beyond, if those of `before` were exceeded. A value at a limit is within it. A limit that was
-    /// exceeded stays so until the value is back by the deadband. Not a number is beyond what was before.
+    /// The limits that a value exceeds, given those exceeded in `before`. A value equal to a limit is within it. An
+    /// exceeded limit stays exceeded until the value has returned by the deadband. NaN keeps `before`.
     #[must_use]
     pub fn evaluate(&self, value: f64, before: LimitSet) -> LimitSet {
         if value.is_nan() {
@@ -175,7 +175,7 @@ mod tests {
     };
 
     #[test]
-    fn a_value_has_to_come_back_by_the_deadband() {
+    fn a_value_must_return_by_the_deadband() {
         let mut now = LimitSet::NONE;
         let mut seen = |value: f64| {
             now = LIMITS.evaluate(value, now);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_cannot_be_meant_are_refused() {
+    fn invalid_limits_are_refused() {
         assert_eq!(LIMITS.check(), Ok(()));
         assert_eq!(Limits::default().check(), Err(LimitsProblem::None));
         assert_eq!(Limits { low: Some(80.0), ..LIMITS }.check(), Err(LimitsProblem::Order));
@@ -201,7 +201,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_outer_limit_is_never_exceeded_alone(value in -200.0f64..200.0, before in 0u8..16) {
-            // With one deadband for all: who is beyond HighHigh is beyond High if it was not cut by the deadband alone.
+            // All limits share one deadband, so a value beyond HighHigh is also beyond High.
             let found = LIMITS.evaluate(value, LimitSet::from_bits(before));
             if value > 95.0 {
                 prop_assert!(found.contains(LimitSet::HIGH) && found.contains(LimitSet::HIGH_HIGH));
@@ -209,7 +209,7 @@ mod tests {
             if (21.0..=79.0).contains(&value) {
                 prop_assert!(found.is_empty());
             }
-            prop_assert_eq!(LIMITS.evaluate(value, found), found, "looked at twice");
+            prop_assert_eq!(LIMITS.evaluate(value, found), found, "evaluated twice");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The state machine of a condition: what is found and what operators do in, changes to tell of out. No clock, no I/O.
+//! The state machine of a condition. Findings and operations go in; changes to report come out. No clock, no I/O.
 //!
-//! Each transition names its clause of Part 9. Times come from outside; [`Machine::deadline`] says when the next one is due.
+//! Each transition cites its clause of Part 9. Times are arguments; [`Machine::deadline`] returns when the next one is
+//! due.
 
 use super::limits::LimitSet;
 use super::operation::{Method, Operation};
@@ -10,12 +11,12 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use taktwerk_types::{ByteString, StatusCode, UtcTime};
 
-/// EventIds of one state that are remembered: what an operator may still mean.
+/// Maximum number of remembered EventIds of one state. Operators may refer to any of them.
 pub const EVENT_IDS_MAX: usize = 16;
-/// Branches of a condition. Beyond, the oldest is given up.
+/// Maximum number of branches of a condition. Beyond it, the oldest branch is dropped.
 pub const BRANCHES_MAX: usize = 8;
 
-/// How a condition behaves. Spans are in milliseconds.
+/// The behaviour of a condition. Durations are in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
     /// Whether a new state has to be acknowledged (AckedState).
@@ -26,20 +27,22 @@ pub struct Rules {
     pub on_delay: f64,
     /// OffDelay: how long the input must be normal until the alarm is inactive.
     pub off_delay: f64,
-    /// ReAlarmTime: after so long an alarm that is still active is raised anew. 0: never.
+    /// ReAlarmTime: an alarm that is still active after this time is raised again. 0: never.
     pub re_alarm_time: f64,
-    /// Whether it stays until somebody calls Reset (LatchedState).
+    /// Whether it stays latched until Reset is called (LatchedState).
     pub latches: bool,
     /// MaxTimeShelved.
     pub shelving_time_max: Option<f64>,
-    /// Whether a state that was not acknowledged is kept as a branch when the alarm becomes active anew (§4.4).
+    /// Whether an unacknowledged state is kept as a branch when the alarm becomes active again (§4.4).
     pub keeps_branches: bool,
-    /// Whether it can be heard (AudibleEnabled, §5.8.2).
+    /// Whether it is audible (AudibleEnabled, §5.8.2).
     pub audible: bool,
+    /// Whether it is an alarm, with the Methods of alarms (§5.8).
+    pub is_alarm: bool,
 }
 
 impl Default for Rules {
-    /// An alarm that has to be acknowledged, without delays.
+    /// An alarm that requires acknowledgement, without delays.
     fn default() -> Self {
         Self {
             acknowledges: true,
@@ -51,18 +54,55 @@ impl Default for Rules {
             shelving_time_max: None,
             keeps_branches: false,
             audible: false,
+            is_alarm: true,
         }
     }
 }
 
-/// What was found out about the input.
+impl Rules {
+    /// The rules of a condition that is not an alarm: only those that its type has.
+    pub(crate) fn without_alarm(self, acknowledges: bool) -> Self {
+        Self {
+            acknowledges,
+            confirms: acknowledges && self.confirms,
+            keeps_branches: self.keeps_branches,
+            is_alarm: false,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a condition with these rules has a Method.
+    fn has(&self, method: Method) -> bool {
+        match method {
+            // §5.5.
+            Method::Enable | Method::Disable | Method::AddComment => true,
+            // §5.7.
+            Method::Acknowledge => self.acknowledges || self.is_alarm,
+            Method::Confirm => self.confirms,
+            // §5.6: only dialogs respond.
+            Method::Respond => true,
+            // §5.8.
+            Method::Reset => self.latches,
+            Method::TimedShelve
+            | Method::OneShotShelve
+            | Method::Unshelve
+            | Method::Suppress
+            | Method::Unsuppress
+            | Method::RemoveFromService
+            | Method::PlaceInService
+            | Method::Silence => self.is_alarm,
+        }
+    }
+}
+
+/// The result of evaluating the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Finding {
     /// Whether it is abnormal.
     pub active: bool,
     /// The limits that are exceeded.
     pub limits: LimitSet,
-    /// How urgent that is.
+    /// The severity.
     pub severity: u16,
     /// The quality of the input.
     pub quality: StatusCode,
@@ -81,62 +121,62 @@ pub enum Change {
     ReAlarm,
     /// The quality of the input changed.
     Quality,
-    /// The message, or fields of the application's own type, are others.
+    /// The message or the fields of the application's own type changed.
     Stated,
     /// The condition is removed.
     Removed,
-    /// The state of before became a branch.
+    /// The previous state became a branch.
     Branched,
-    /// The branch was given up for newer ones, or with its condition.
+    /// The branch was dropped: for newer ones, or together with its condition.
     BranchDropped,
-    /// The time of shelving is over.
+    /// The shelving time has expired.
     ShelvingEnded,
-    /// A group of alarms suppresses it, or none does any more.
+    /// An alarm group now suppresses it, or no group does any more.
     GroupSuppression,
-    /// A dialog asks.
+    /// A dialog became active.
     Asked,
     /// An operator called a Method.
     Called(Method),
 }
 
-/// What to tell: an event is raised for each.
+/// A change to report: each raises an event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// The number and state of the branch that it is about. `None`: the condition itself.
+    /// The number and state of the branch concerned. `None`: the condition itself.
     pub branch: Option<(u32, Box<State>)>,
-    /// Why.
+    /// The change.
     pub change: Change,
 }
 
-/// What one input changes.
+/// The changes caused by one input.
 pub type Notes = SmallVec<[Note; 2]>;
 
-/// A state of before that is not done with.
+/// A previous state that still needs an operator's attention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
     /// Its number, which is part of its BranchId.
     pub number: u32,
     /// Its state.
     pub state: State,
-    /// EventIds that mean it.
+    /// EventIds that refer to it.
     pub ids: VecDeque<ByteString>,
 }
 
 /// A condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
-    /// How it behaves.
+    /// Its behaviour.
     pub rules: Rules,
-    /// The state now.
+    /// The current state.
     pub(crate) state: State,
-    /// States of before, the oldest first.
+    /// Branches, the oldest first.
     pub(crate) branches: Vec<Branch>,
-    /// EventIds that mean the state now.
+    /// EventIds that refer to the current state.
     pub(crate) ids: VecDeque<ByteString>,
     pub(crate) branches_made: u32,
-    /// What was found last, also while the condition is disabled.
+    /// The last finding, also while the condition is disabled.
     seen: Option<Finding>,
-    /// When a change of ActiveState is due that has been waiting for its delay.
+    /// When a delayed change of ActiveState is due.
     pending: Option<UtcTime>,
     re_alarm: Option<UtcTime>,
     /// Suppress was called.
@@ -146,7 +186,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// One in a state.
+    /// Creates a machine in a state.
     #[must_use]
     pub fn new(rules: Rules, state: State) -> Self {
         Self {
@@ -163,31 +203,31 @@ impl Machine {
         }
     }
 
-    /// The state now.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// States of before that are not done with, the oldest first.
+    /// Branches, the oldest first.
     #[must_use]
     pub fn branches(&self) -> &[Branch] {
         &self.branches
     }
 
-    /// When time alone changes something.
+    /// When the state changes without a new input.
     #[must_use]
     pub fn deadline(&self) -> Option<UtcTime> {
         [self.pending, self.re_alarm, self.state.shelving.ends()].into_iter().flatten().min()
     }
 
-    /// Remembers the id of an event that told of the state now, or of a branch.
+    /// Remembers the EventId of an event about the current state or a branch.
     pub fn told(&mut self, branch: Option<u32>, id: ByteString) {
         let ids = match branch {
             None => &mut self.ids,
             Some(number) => match self.branches.iter_mut().find(|branch| branch.number == number) {
                 Some(branch) => &mut branch.ids,
-                // It is done with.
+                // The branch has ended.
                 None => return,
             },
         };
@@ -197,25 +237,25 @@ impl Machine {
         ids.push_back(id);
     }
 
-    /// Whether a finding says nothing new: to be asked before a message is made for it.
+    /// Whether a finding changes nothing. Check this before building a message for it.
     #[must_use]
     pub fn knows(&self, finding: &Finding) -> bool {
         self.seen.as_ref() == Some(finding)
     }
 
-    /// The input was looked at. `message` is what the event says if ActiveState or the limits change.
+    /// Handles a finding. `message` is the event's message if ActiveState or the limits change.
     pub fn found(&mut self, finding: Finding, message: &str, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
         if self.knows(&finding) {
             return notes;
         }
         self.seen = Some(finding);
-        // §5.5.2: while it is disabled nothing is told.
+        // §5.5.2: a disabled condition reports nothing.
         if !self.state.enabled {
             return notes;
         }
         if finding.active == self.state.active {
-            // Back before the delay was over.
+            // The input returned before the delay was over.
             self.pending = None;
             if self.state.active
                 && (finding.limits != self.state.limits || finding.severity != self.state.severity)
@@ -232,7 +272,7 @@ impl Machine {
             }
         }
         if finding.quality != self.state.quality {
-            // §5.5.2: a change of Quality is told.
+            // §5.5.2: a change of Quality is reported.
             (self.state.quality, self.state.times.quality) = (finding.quality, now);
             if notes.is_empty() {
                 self.note(Change::Quality, now, &mut notes);
@@ -241,7 +281,7 @@ impl Machine {
         notes
     }
 
-    /// What events say besides what is found is another: the message, or fields of the application's own type.
+    /// Event data beyond the finding changed: the message, or fields of the application's own type.
     pub fn restated(&mut self, severity: u16, message: &str, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
         if self.state.enabled {
@@ -252,7 +292,7 @@ impl Machine {
         notes
     }
 
-    /// The condition ends with its branches: operators need not see it any more.
+    /// Ends the condition with its branches. Operators need not see it any more.
     pub fn end(&mut self, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
         (self.pending, self.re_alarm) = (None, None);
@@ -277,7 +317,7 @@ impl Machine {
         }
     }
 
-    /// Time passes.
+    /// Advances the time.
     pub fn tick(&mut self, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
         if self.pending.is_some_and(|due| now.ticks() >= due.ticks())
@@ -288,12 +328,15 @@ impl Machine {
         }
         let shelving = self.state.shelving.at(now);
         if shelving != self.state.shelving {
-            // §5.8.17.1: the time of shelving is over.
+            // §5.8.17.1: the shelving time has expired.
             self.state.shelving = shelving;
-            self.note(Change::ShelvingEnded, now, &mut notes);
+            // §5.5.2: a disabled condition reports nothing.
+            if self.state.enabled {
+                self.note(Change::ShelvingEnded, now, &mut notes);
+            }
         }
         if self.re_alarm.is_some_and(|due| now.ticks() >= due.ticks()) {
-            // §5.8.2, ReAlarmTime: as if it had just become active.
+            // §5.8.2, ReAlarmTime: treated as if it had just become active.
             self.state.re_alarms = self.state.re_alarms.saturating_add(1);
             self.demand_acknowledgement(now);
             self.set_silenced(false, now);
@@ -303,7 +346,7 @@ impl Machine {
         notes
     }
 
-    /// A dialog asks (§5.6.2).
+    /// Activates a dialog (§5.6.2).
     pub fn ask(&mut self, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
         if let Some(dialog) = self.state.dialog.as_mut().filter(|_| self.state.enabled) {
@@ -316,7 +359,7 @@ impl Machine {
         notes
     }
 
-    /// One of its AlarmSuppressionGroups is active, or none is any more (§5.8.2, SuppressedState).
+    /// One of its AlarmSuppressionGroups became active, or none is active any more (§5.8.2, SuppressedState).
     pub fn group_suppresses(&mut self, is_active: bool, now: UtcTime) -> Notes {
         let mut notes = Notes::new();
         self.is_suppressed_by_group = is_active;
@@ -335,7 +378,7 @@ impl Machine {
         is_new
     }
 
-    /// An operator calls a Method.
+    /// Executes a Method for an operator.
     ///
     /// # Errors
     /// The result code of the Method's clause.
@@ -350,6 +393,7 @@ impl Machine {
             Method::Disable => self.disable(operation, now, &mut notes),
             // All other Methods (Table 137).
             _ if !self.state.enabled => return Err(StatusCode::BAD_CONDITION_DISABLED),
+            method if !self.rules.has(method) => return Err(StatusCode::BAD_METHOD_INVALID),
             Method::AddComment | Method::Acknowledge | Method::Confirm => {
                 return self.answer(operation, now);
             }
@@ -367,7 +411,8 @@ impl Machine {
                 self.state.shelving = self.state.shelving.unshelve()?;
                 self.called(operation, now, &mut notes);
             }
-            // §5.8.8, §5.8.10: what is so already needs no event. A group that is active suppresses it all the same.
+            // §5.8.8, §5.8.10: no event if the state does not change. An active group suppresses regardless of the
+            // call.
             Method::Suppress | Method::Unsuppress => {
                 self.is_suppressed_by_call = operation.method == Method::Suppress;
                 if self.update_suppressed(now) {
@@ -389,8 +434,7 @@ impl Machine {
                     self.called(operation, now, &mut notes);
                 }
             }
-            // §5.8.5: only what is latched, inactive, acknowledged and confirmed can be reset.
-            Method::Reset if !self.rules.latches => return Err(StatusCode::BAD_METHOD_INVALID),
+            // §5.8.5: only a latched alarm that is inactive, acknowledged and confirmed can be reset.
             Method::Reset => {
                 let state = &self.state;
                 if !state.latched || state.active || !state.acked || !state.confirmed {
@@ -411,11 +455,8 @@ impl Machine {
 
     // ---- transitions
 
-    /// AddComment (§5.5.6), Acknowledge (§5.7.3), Confirm (§5.7.4): they are about the state that an event told of.
+    /// AddComment (§5.5.6), Acknowledge (§5.7.3), Confirm (§5.7.4) for the state that an event reported.
     fn answer(&mut self, operation: &Operation, now: UtcTime) -> Result<Notes, StatusCode> {
-        if operation.method == Method::Confirm && !self.rules.confirms {
-            return Err(StatusCode::BAD_METHOD_INVALID);
-        }
         let mut notes = Notes::new();
         if self.ids.contains(&operation.event_id) {
             answered(&mut self.state, &self.rules, operation, now)?;
@@ -429,7 +470,7 @@ impl Machine {
         branch.state.time = now;
         let (number, state) = (branch.number, Box::new(branch.state.clone()));
         if !state.retain() {
-            // §5.5.2, Retain: it is told a last time, then it is gone.
+            // §5.5.2, Retain: the branch is reported a last time, then removed.
             self.branches.remove(at);
         }
         notes.push(Note { branch: Some((number, state)), change: Change::Called(operation.method) });
@@ -439,7 +480,7 @@ impl Machine {
     fn enable(&mut self, operation: &Operation, now: UtcTime, notes: &mut Notes) {
         (self.state.enabled, self.state.times.enabled) = (true, now);
         self.called(operation, now, notes);
-        // What was found meanwhile counts from now on.
+        // The last finding made while disabled applies from now on.
         if let Some(finding) = self.seen.take() {
             let message = core::mem::take(&mut self.state.message);
             notes.extend(self.found(finding, &message, now));
@@ -452,7 +493,7 @@ impl Machine {
     fn disable(&mut self, operation: &Operation, now: UtcTime, notes: &mut Notes) {
         (self.state.enabled, self.state.times.enabled) = (false, now);
         (self.pending, self.re_alarm) = (None, None);
-        // §5.5.2: a disabled condition has no branches, is not active and has nothing to acknowledge.
+        // §5.5.2: a disabled condition has no branches, is inactive and needs no acknowledgement.
         self.drop_branches(now, notes);
         (self.state.active, self.state.limits, self.state.latched) = (false, LimitSet::NONE, false);
         (self.state.acked, self.state.confirmed) = (true, true);
@@ -489,21 +530,21 @@ impl Machine {
         }
     }
 
-    /// Other limits are exceeded than before, or the severity is another one.
+    /// The exceeded limits or the severity changed.
     fn change_level(&mut self, finding: Finding, message: &str, now: UtcTime, notes: &mut Notes) {
         let is_worse = finding.severity > self.state.severity;
         (self.state.limits, self.state.times.limits) = (finding.limits, now);
         message.clone_into_box(&mut self.state.message);
         self.set_severity(finding.severity, now);
         if is_worse {
-            // §4.3: what is more urgent has to be acknowledged again.
+            // §4.3: a higher severity must be acknowledged again.
             self.demand_acknowledgement(now);
             self.set_silenced(false, now);
         }
         self.note(Change::Level, now, notes);
     }
 
-    /// The state now becomes a branch (§4.4, §5.5.2 BranchId).
+    /// Turns the current state into a branch (§4.4, §5.5.2 BranchId).
     fn branch(&mut self, now: UtcTime, notes: &mut Notes) {
         if self.branches.len() >= BRANCHES_MAX {
             let mut oldest = self.branches.remove(0);
@@ -519,7 +560,7 @@ impl Machine {
         self.branches.push(Branch { number, state, ids: core::mem::take(&mut self.ids) });
     }
 
-    /// There is something new to acknowledge (§5.7.2). Events of before no longer mean the state.
+    /// Requires a new acknowledgement (§5.7.2). EventIds of earlier events no longer refer to the state.
     fn demand_acknowledgement(&mut self, now: UtcTime) {
         self.ids.clear();
         if self.rules.acknowledges && self.state.acked {
@@ -547,14 +588,14 @@ impl Machine {
         self.re_alarm = (self.rules.re_alarm_time > 0.0).then(|| later(now, self.rules.re_alarm_time));
     }
 
-    /// After a restart: what depends on times goes on.
+    /// After a restart: resumes what depends on time.
     pub(crate) fn resume(&mut self, now: UtcTime) {
         if self.state.active {
             self.plan_re_alarm(now);
         }
     }
 
-    /// Tells of what an operator did, with the comment.
+    /// Reports an operator's call, with the comment.
     fn called(&mut self, operation: &Operation, now: UtcTime, notes: &mut Notes) {
         comment(&mut self.state, operation, now);
         self.note(Change::Called(operation.method), now, notes);
@@ -566,7 +607,7 @@ impl Machine {
     }
 }
 
-/// The condition or branch is commented, acknowledged or confirmed.
+/// Comments, acknowledges or confirms the condition or a branch.
 fn answered(state: &mut State, rules: &Rules, operation: &Operation, now: UtcTime) -> Result<(), StatusCode> {
     match operation.method {
         Method::Acknowledge => {
@@ -575,7 +616,7 @@ fn answered(state: &mut State, rules: &Rules, operation: &Operation, now: UtcTim
             }
             (state.acked, state.times.acked) = (true, now);
             if rules.confirms {
-                // Annex B.1.2: what was acknowledged waits to be confirmed.
+                // Annex B.1.2: an acknowledged state waits for confirmation.
                 (state.confirmed, state.times.confirmed) = (false, now);
             }
         }
@@ -600,7 +641,7 @@ fn comment(state: &mut State, operation: &Operation, now: UtcTime) {
     state.user.clone_from(&operation.user);
 }
 
-/// Copies a text into a box, if it is another one.
+/// Copies a text into a box if it differs.
 trait CloneIntoBox {
     fn clone_into_box(&self, place: &mut Box<str>);
 }

@@ -1,4 +1,4 @@
-//! What the events of alarms say to people.
+//! Messages of alarm events for operators.
 
 use super::condition::ConditionSpec;
 use super::detector::{Kind, Quantity};
@@ -37,11 +37,11 @@ pub(crate) fn message(spec: &ConditionSpec, finding: &Finding, value: &Variant) 
         }
         Kind::Expiration { .. } => format!("{source}: expires at {value}"),
         Kind::OutOfDate { .. } => format!("{source}: was updated last at {value}"),
-        Kind::Set => source.to_string(),
+        Kind::Set | Kind::Acknowledgeable | Kind::Condition => source.to_string(),
     }
 }
 
-/// A value as text: numbers with at most four digits behind the point.
+/// A value as text: numbers have at most four decimal places.
 fn shown(value: &Variant) -> String {
     let text = match value {
         Variant::Double(value) => rounded(*value),
@@ -66,7 +66,7 @@ mod tests {
     use taktwerk_types::{NodeId, StatusCode};
 
     #[test]
-    fn messages_say_what_is_beyond_what() {
+    fn messages_name_the_value_and_the_exceeded_limit() {
         let limits = Limits { high: Some(80.0), high_high: Some(95.5), ..Limits::default() };
         let kind = Kind::Limit { quantity: Quantity::Level, limits, is_exclusive: true };
         let mut spec = ConditionSpec::new(NodeId::numeric(1, 1), "a", NodeId::numeric(1, 2), kind);

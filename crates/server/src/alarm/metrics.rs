@@ -1,15 +1,15 @@
-//! Metrics of alarms (Part 9 §9.2): how many there were, how long they lasted, and how fast they came.
+//! Alarm metrics (Part 9 §9.2): number of alarms, their longest durations, and their rates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_types::UtcTime;
 
-/// Parts that the span of a rate is counted in.
+/// Number of parts that the time span of a rate is divided into.
 const PARTS: usize = 60;
 /// Ticks of a millisecond.
 const TICKS_PER_MS: f64 = 10_000.0;
 const TICKS_PER_MINUTE: i64 = 600_000_000;
 
-/// What the Variables of an AlarmMetricsType show. Spans are in milliseconds, rates in alarms per
+/// The values of an AlarmMetricsType's Variables. Durations are in milliseconds, rates in alarms per
 /// [`Metrics::rate_minutes`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MetricValues {
@@ -17,7 +17,7 @@ pub struct MetricValues {
     pub count: u32,
     /// StartTime: the start of the server, or the last Reset.
     pub start: UtcTime,
-    /// MaximumActiveState: the longest time that an alarm was active; those that still are count too.
+    /// MaximumActiveState: the longest time that an alarm was active, including alarms that still are.
     pub active_max: f64,
     /// MaximumUnAck: the longest time that an alarm was not acknowledged.
     pub unacked_max: f64,
@@ -31,17 +31,17 @@ pub struct MetricValues {
     pub rate_average: f64,
 }
 
-/// Alarms that are in a state, since when.
+/// Alarms in a state, with the time since when.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Since {
     by_alarm: BTreeMap<u32, i64>,
     by_time: BTreeSet<(i64, u32)>,
-    /// The longest span of those that are over, in ticks.
+    /// The longest completed duration, in ticks.
     longest: i64,
 }
 
 impl Since {
-    /// Says whether an alarm is in the state. Returns whether it has just come into it.
+    /// Sets whether an alarm is in the state. Returns whether it has just entered it.
     fn set(&mut self, alarm: u32, is_in: bool, now: i64) -> bool {
         match (self.by_alarm.get(&alarm).copied(), is_in) {
             (None, true) => {
@@ -59,13 +59,13 @@ impl Since {
         }
     }
 
-    /// The longest span until now, in milliseconds.
+    /// The longest duration up to now, in milliseconds.
     fn longest(&self, now: i64) -> f64 {
         let open = self.by_time.first().map_or(0, |(since, _)| now.saturating_sub(*since));
         open.max(self.longest) as f64 / TICKS_PER_MS
     }
 
-    /// What is so begins now.
+    /// Restarts the current durations now.
     fn reset(&mut self, now: i64) {
         self.longest = 0;
         self.by_alarm.values_mut().for_each(|since| *since = now);
@@ -82,15 +82,15 @@ pub struct Metrics {
     active: Since,
     unacked: Since,
     re_alarms_max: u32,
-    /// Alarms of the last span, by parts of it.
+    /// Number of alarms in each part of the last time span.
     parts: [u32; PARTS],
-    /// The number of the newest part since the epoch.
+    /// The number of the newest part, counted from the epoch.
     part: i64,
     rate_max: u32,
 }
 
 impl Metrics {
-    /// Without alarms. Rates are alarms per so many minutes, at least one.
+    /// Creates empty metrics. Rates are alarms per `minutes`, at least one.
     #[must_use]
     pub fn new(minutes: u16, now: UtcTime) -> Self {
         let mut this = Self {
@@ -108,7 +108,7 @@ impl Metrics {
         this
     }
 
-    /// Rate: the minutes that a rate is counted over (§9.3).
+    /// Rate: the minutes over which a rate is counted (§9.3).
     #[must_use]
     pub fn rate_minutes(&self) -> u16 {
         self.minutes
@@ -122,7 +122,7 @@ impl Metrics {
         self.span() / PARTS as i64
     }
 
-    /// Forgets what is older than the span of the rate.
+    /// Drops parts that are older than the time span.
     fn advance(&mut self, now: i64) {
         let part = now.div_euclid(self.part_len());
         let steps = usize::try_from(part - self.part).unwrap_or(0).min(PARTS);
@@ -140,7 +140,7 @@ impl Metrics {
         self.parts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// An alarm is in this state.
+    /// Records the state of an alarm.
     pub fn observe(&mut self, alarm: u32, is_active: bool, is_acked: bool, re_alarms: i16, now: UtcTime) {
         let now = now.ticks();
         if self.active.set(alarm, is_active, now) {
@@ -158,7 +158,7 @@ impl Metrics {
         }
     }
 
-    /// Reset: what was counted is forgotten, and alarms that are active begin now.
+    /// Reset: clears the counts. Durations of active alarms restart now.
     pub fn reset(&mut self, now: UtcTime) {
         let now = now.ticks();
         (self.start, self.count, self.re_alarms_max, self.rate_max) = (now, 0, 0, 0);
@@ -167,7 +167,7 @@ impl Metrics {
         self.unacked.reset(now);
     }
 
-    /// What they are now.
+    /// The current values.
     pub fn values(&mut self, now: UtcTime) -> MetricValues {
         let at = now.ticks();
         self.advance(at);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn alarms_are_counted_and_the_longest_remembered() {
+    fn alarms_are_counted_and_longest_durations_kept() {
         let mut metrics = Metrics::new(10, at(0));
         metrics.observe(1, true, false, 0, at(10));
         metrics.observe(2, true, false, 0, at(20));
@@ -202,13 +202,13 @@ mod tests {
         metrics.observe(1, false, true, 3, at(70));
         let values = metrics.values(at(75));
         assert_eq!((values.count, values.re_alarms_max, values.start), (2, 3, at(0)));
-        // The first one was active for 60 s; the second one still is, for 55 s, and nobody has acknowledged it.
+        // The first one was active for 60 s. The second one has been active and unacknowledged for 55 s.
         assert_eq!((values.active_max, values.unacked_max), (60_000.0, 55_000.0));
         assert_eq!(metrics.values(at(90)).active_max, 70_000.0);
     }
 
     #[test]
-    fn rates_are_of_the_last_minutes() {
+    fn rates_cover_the_last_minutes() {
         let mut metrics = Metrics::new(10, at(0));
         for alarm in 0..30 {
             metrics.observe(alarm, true, true, 0, at(i64::from(alarm)));
@@ -216,7 +216,7 @@ mod tests {
         let values = metrics.values(at(60));
         assert_eq!((values.rate, values.rate_max, values.rate_average), (30.0, 30.0, 30.0));
         metrics.observe(99, true, true, 0, at(605));
-        // Those of the first seconds are out of the span of ten minutes.
+        // The alarms of the first seconds are outside the span of ten minutes.
         let values = metrics.values(at(615));
         assert_eq!((values.rate, values.rate_max), (11.0, 30.0));
         let values = metrics.values(at(6_000));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_forgets_but_what_is_active_goes_on() {
+    fn a_reset_clears_counts_but_keeps_active_alarms() {
         let mut metrics = Metrics::new(10, at(0));
         metrics.observe(1, true, false, 2, at(0));
         metrics.reset(at(100));

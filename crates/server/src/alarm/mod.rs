@@ -1,16 +1,17 @@
 //! Alarms and Conditions (Part 9).
 //!
-//! Inputs and operators' calls go into pure state machines, and changes to tell of come out. No clock, no nodes: what is
-//! watched, shown and told is up to the address space (`space/alarms`), which a driver calls with the time
-//! ([`AddressSpace::poll_alarms`]). Servers without conditions pay nothing; with conditions the cost follows the writes of the
-//! watched Variables.
+//! Pure state machines: inputs and operators' calls go in, changes to report come out. They have no clock and no nodes.
+//! The address space (`space/alarms`) decides what is monitored, shown and reported; a driver calls it with the time
+//! ([`AddressSpace::poll_alarms`]). Servers without conditions pay nothing; with conditions, the cost is per write to a
+//! monitored Variable.
 //!
-//! - [`detector`]: what is abnormal about an input; [`limits`]: limits with deadbands;
-//! - [`machine`]: the state machine of a condition; [`state`], [`shelving`], [`dialog`]: its parts; [`operation`]: the Methods;
-//! - [`group`]: alarms that belong together; [`metrics`]: how many there are, and how fast they come;
-//! - [`condition`]: what a condition is; `fields`: what its events say; `message`: for people.
+//! - [`detector`]: when an input is abnormal; [`limits`]: limits with deadbands;
+//! - [`machine`]: the state machine of a condition; [`state`], [`shelving`], [`dialog`]: its parts; [`operation`]: the
+//!   Methods;
+//! - [`group`]: alarm groups; [`metrics`]: counts, durations and rates of alarms;
+//! - [`condition`]: the definition of a condition; `fields`: the fields of its events; `message`: their texts.
 //!
-//! Calls of Methods come from `service/condition.rs`, ConditionRefresh from `subscription/refresh.rs`.
+//! `service/condition.rs` handles the Method calls, `subscription/refresh.rs` ConditionRefresh.
 //!
 //! [`AddressSpace::poll_alarms`]: crate::AddressSpace::poll_alarms
 

@@ -1,4 +1,4 @@
-//! What operators do with conditions: the Methods of Part 9.
+//! Operations on conditions: the Methods of Part 9.
 
 use taktwerk_schema::ids::method_ids as m;
 use taktwerk_types::{ByteString, LocalizedText};
@@ -39,7 +39,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All Methods.
     pub const ALL: [Self; 15] = [
         Self::Enable,
         Self::Disable,
@@ -80,7 +80,7 @@ impl Method {
         }
     }
 
-    /// The path of names from the condition to the Method.
+    /// The path of BrowseNames from the condition to the Method.
     #[must_use]
     pub fn path(self) -> String {
         match self {
@@ -91,14 +91,14 @@ impl Method {
         }
     }
 
-    /// The Method and whether it has a comment behind its arguments, by the id that it has on a type of namespace 0.
+    /// The Method with the given id on a type of namespace 0, and whether it takes a comment as last argument.
     #[must_use]
     pub fn from_type(id: u32) -> Option<(Self, bool)> {
         let (_, method, has_comment) = *ON_TYPES.iter().find(|(known, ..)| *known == id)?;
         Some((method, has_comment))
     }
 
-    /// The Method and whether it has a comment behind its arguments, by the name that instances of the types have.
+    /// The Method with the given BrowseName on instances, and whether it takes a comment as last argument.
     #[must_use]
     pub fn from_name(name: &str) -> Option<(Self, bool)> {
         let plain = name.strip_suffix('2').unwrap_or(name);
@@ -107,7 +107,7 @@ impl Method {
         method.type_id(has_comment).map(|_| (method, has_comment))
     }
 
-    /// Its id on the type of namespace 0 that declares it, where its arguments are.
+    /// Its id on the type of namespace 0 that declares it and its arguments.
     #[must_use]
     pub fn type_id(self, has_comment: bool) -> Option<u32> {
         let found = ON_TYPES.iter().find(|(_, method, comment)| (*method, *comment) == (self, has_comment));
@@ -115,11 +115,11 @@ impl Method {
     }
 }
 
-/// The Method of alarms that changes nothing, and is none of those above (§5.8.16).
+/// An alarm Method that changes nothing and is therefore not listed above (§5.8.16).
 pub(crate) const GROUP_MEMBERSHIPS: &str = "GetGroupMemberships";
 
-/// The Methods of the types of namespace 0, and whether they have a comment behind their arguments. Of the same Method, the
-/// type that declares it comes before those that repeat it.
+/// The Methods on types of namespace 0, and whether they take a comment as last argument. For each Method, the type
+/// that declares it comes before those that repeat it.
 const ON_TYPES: [(u32, Method, bool); 27] = [
     (m::CONDITION_TYPE_ENABLE, Method::Enable, false),
     (m::CONDITION_TYPE_DISABLE, Method::Disable, false),
@@ -150,25 +150,25 @@ const ON_TYPES: [(u32, Method, bool); 27] = [
     (m::DIALOG_CONDITION_TYPE_RESPOND2, Method::Respond, true),
 ];
 
-/// What is done with a condition.
+/// An operation on a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// Which Method.
+    /// The Method.
     pub method: Method,
-    /// Of AddComment, Acknowledge and Confirm: the event that is meant.
+    /// For AddComment, Acknowledge and Confirm: the EventId.
     pub event_id: ByteString,
-    /// A comment, if one was given. An empty one leaves the comment as it is (§5.5.6, §5.7.3).
+    /// A comment, if given. An empty one leaves the comment unchanged (§5.5.6, §5.7.3).
     pub comment: Option<LocalizedText>,
-    /// Of TimedShelve, in milliseconds.
+    /// For TimedShelve, in milliseconds.
     pub shelving_time: f64,
-    /// Of Respond: the index of the chosen response.
+    /// For Respond: the index of the chosen response.
     pub response: i32,
-    /// Who does it (ClientUserId).
+    /// The operator (ClientUserId).
     pub user: Box<str>,
 }
 
 impl Operation {
-    /// One without arguments.
+    /// An operation without arguments.
     #[must_use]
     pub fn new(method: Method) -> Self {
         Self {
@@ -181,28 +181,28 @@ impl Operation {
         }
     }
 
-    /// The event that is meant.
+    /// Sets the EventId.
     #[must_use]
     pub fn event(mut self, id: ByteString) -> Self {
         self.event_id = id;
         self
     }
 
-    /// With a comment.
+    /// Sets the comment.
     #[must_use]
     pub fn comment(mut self, text: impl Into<LocalizedText>) -> Self {
         self.comment = Some(text.into());
         self
     }
 
-    /// Who does it.
+    /// Sets the operator.
     #[must_use]
     pub fn by(mut self, user: &str) -> Self {
         self.user = user.into();
         self
     }
 
-    /// The comment that is to be kept.
+    /// The comment to store.
     pub(crate) fn new_comment(&self) -> Option<&LocalizedText> {
         self.comment.as_ref().filter(|comment| !comment.text.as_str().is_empty())
     }
@@ -214,7 +214,7 @@ mod tests {
     use taktwerk_schema::ns0::Ns0;
 
     #[test]
-    fn the_methods_of_namespace_0_are_those_of_these_names() {
+    fn method_ids_of_namespace_0_match_their_names() {
         let mut found = 0;
         for node in Ns0::get().nodes() {
             if let Some((method, is_second)) = Method::from_type(node.id()) {

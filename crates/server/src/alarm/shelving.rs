@@ -1,4 +1,4 @@
-//! The ShelvedStateMachine (Part 9 §5.8.17, Table 73): who shelves an alarm does not want to see it for a while.
+//! The ShelvedStateMachine (Part 9 §5.8.17, Table 73): operators shelve an alarm to hide it for a while.
 
 use taktwerk_types::{StatusCode, UtcTime};
 
@@ -10,17 +10,17 @@ pub enum Shelving {
     Unshelved,
     /// Until a time.
     TimedShelved {
-        /// When it ends by itself.
+        /// When shelving ends.
         until: UtcTime,
     },
     /// Until the alarm is no longer active.
     OneShotShelved {
-        /// When it ends at the latest: MaxTimeShelved, if there is one.
+        /// The latest end: MaxTimeShelved, if set.
         until: Option<UtcTime>,
     },
 }
 
-/// Longest time in milliseconds that a Duration of OPC UA times can end at.
+/// Longest duration in milliseconds for which the end fits into an OPC UA time.
 const MILLIS_MAX: f64 = 1e14;
 
 /// The time some milliseconds later.
@@ -33,8 +33,8 @@ impl Shelving {
     /// TimedShelve (§5.8.17.4): transitions UnshelvedToTimedShelved, OneShotShelvedToTimedShelved.
     ///
     /// # Errors
-    /// Bad_ShelvingTimeOutOfRange: the time is no positive number or longer than MaxTimeShelved;
-    /// Bad_ConditionAlreadyShelved: it is TimedShelved. Its timer is not reset.
+    /// Bad_ShelvingTimeOutOfRange if the time is not a positive number or exceeds MaxTimeShelved;
+    /// Bad_ConditionAlreadyShelved if the alarm is TimedShelved: its timer is not reset.
     pub fn timed_shelve(
         self,
         millis: f64,
@@ -56,7 +56,7 @@ impl Shelving {
     /// OneShotShelve (§5.8.17.6): transitions UnshelvedToOneShotShelved, TimedShelvedToOneShotShelved.
     ///
     /// # Errors
-    /// Bad_ConditionAlreadyShelved: it is OneShotShelved.
+    /// Bad_ConditionAlreadyShelved if the alarm is OneShotShelved.
     pub fn one_shot_shelve(self, millis_max: Option<f64>, now: UtcTime) -> Result<Self, StatusCode> {
         match self {
             Self::OneShotShelved { .. } => Err(StatusCode::BAD_CONDITION_ALREADY_SHELVED),
@@ -77,7 +77,7 @@ impl Shelving {
         }
     }
 
-    /// The alarm is no longer active (§5.8.17.1): OneShotShelved ends.
+    /// The alarm became inactive (§5.8.17.1): OneShotShelved ends.
     #[must_use]
     pub fn inactive(self) -> Self {
         match self {
@@ -86,13 +86,13 @@ impl Shelving {
         }
     }
 
-    /// Time passes (§5.8.17.1, "Time expired"): both ways of shelving end at their time.
+    /// Advances the time (§5.8.17.1, "Time expired"): both kinds of shelving end when their time is over.
     #[must_use]
     pub fn at(self, now: UtcTime) -> Self {
         if self.ends().is_some_and(|until| now.ticks() >= until.ticks()) { Self::Unshelved } else { self }
     }
 
-    /// When it ends by itself.
+    /// When shelving ends by itself.
     #[must_use]
     pub fn ends(self) -> Option<UtcTime> {
         match self {
@@ -102,7 +102,7 @@ impl Shelving {
         }
     }
 
-    /// UnshelveTime in milliseconds (§5.8.17.1): 0 if it is not shelved, the largest Duration if it has no end.
+    /// UnshelveTime in milliseconds (§5.8.17.1): 0 if not shelved, the largest Duration if there is no end.
     #[must_use]
     pub fn unshelve_time(self, now: UtcTime) -> f64 {
         match (self, self.ends()) {
@@ -136,7 +136,7 @@ mod tests {
     const NOW: UtcTime = UtcTime::from_ticks(1_000_000_000);
     const MAX: f64 = 60_000.0;
 
-    /// What each input makes of each state: Table 73, every cell.
+    /// Table 73: every input in every state.
     #[test]
     fn the_table_of_transitions_is_complete() {
         use StatusCode as S;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_meant_are_out_of_range() {
+    fn invalid_shelving_times_are_out_of_range() {
         for millis in [0.0, -1.0, f64::NAN, f64::INFINITY, MAX + 1.0, f64::MAX] {
             let result = Shelving::Unshelved.timed_shelve(millis, Some(MAX), NOW);
             assert_eq!(result, Err(StatusCode::BAD_SHELVING_TIME_OUT_OF_RANGE), "{millis}");

@@ -1,4 +1,4 @@
-//! The state of a condition: what its Variables and its events show.
+//! The state of a condition: the source of its Variables and events.
 
 use super::dialog::Dialog;
 use super::limits::LimitSet;
@@ -8,7 +8,7 @@ use crate::event::FieldName;
 use std::sync::Arc;
 use taktwerk_types::{LocalizedText, StatusCode, UtcTime, Variant};
 
-/// When each part of a state changed last (TransitionTime, SourceTimestamp).
+/// When each part of a state last changed (TransitionTime, SourceTimestamp).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Times {
     /// EnabledState.
@@ -27,7 +27,7 @@ pub struct Times {
     pub silenced: UtcTime,
     /// LatchedState.
     pub latched: UtcTime,
-    /// The limits that are exceeded.
+    /// The exceeded limits.
     pub limits: UtcTime,
     /// Quality.
     pub quality: UtcTime,
@@ -44,7 +44,7 @@ pub struct State {
     pub enabled: bool,
     /// ActiveState (§5.8.2).
     pub active: bool,
-    /// The limits that are exceeded (§5.8.18).
+    /// The exceeded limits (§5.8.18).
     pub limits: LimitSet,
     /// AckedState (§5.7.2).
     pub acked: bool,
@@ -52,7 +52,7 @@ pub struct State {
     pub confirmed: bool,
     /// SuppressedState (§5.8.2).
     pub suppressed: bool,
-    /// FirstInGroupFlag (§5.8.2); `None`: it is in no group that says which alarm was first.
+    /// FirstInGroupFlag (§5.8.2); `None` if it is in no FirstInGroup group.
     pub first_in_group: Option<bool>,
     /// OutOfServiceState (§5.8.2).
     pub out_of_service: bool,
@@ -70,17 +70,17 @@ pub struct State {
     pub quality: StatusCode,
     /// The last comment (§5.5.2).
     pub comment: LocalizedText,
-    /// Who made it (ClientUserId).
+    /// The author of the comment (ClientUserId).
     pub user: Box<str>,
     /// ReAlarmRepeatCount (§5.8.2).
     pub re_alarms: i16,
-    /// What happened last, for people (Message).
+    /// The last message for operators (Message).
     pub message: Box<str>,
-    /// When the last event happened (Time).
+    /// The time of the last event (Time).
     pub time: UtcTime,
-    /// What is asked, if it is a dialog (§5.6.2).
+    /// The question, if it is a dialog (§5.6.2).
     pub dialog: Option<Box<Dialog>>,
-    /// Fields of an application's own type, if it has set some.
+    /// Fields of an application's own type, if it has set any.
     pub own: Option<Arc<OwnFields>>,
     /// When its parts changed.
     pub times: Times,
@@ -90,7 +90,7 @@ pub struct State {
 pub type OwnFields = Vec<(FieldName, Variant)>;
 
 impl State {
-    /// Enabled, inactive, with nothing to acknowledge.
+    /// Enabled, inactive, nothing to acknowledge.
     #[must_use]
     pub fn new(severity: u16, now: UtcTime) -> Self {
         Self {
@@ -119,15 +119,15 @@ impl State {
         }
     }
 
-    /// Retain (§5.5.2): whether there is something that operators should see.
+    /// Retain (§5.5.2): whether operators still have to see the condition.
     #[must_use]
     pub fn retain(&self) -> bool {
         let asks = self.dialog.as_ref().is_some_and(|dialog| dialog.is_active);
         self.enabled && (self.active || !self.acked || !self.confirmed || self.latched || asks)
     }
 
-    /// AudibleEnabled (§5.8.2) of an alarm that can be heard: as long as it is active and unacknowledged, unless somebody has
-    /// silenced it or it is suppressed or shelved. What nobody has to acknowledge can be heard as long as it is active.
+    /// AudibleEnabled (§5.8.2) of an audible alarm: true while it is active and unacknowledged, unless it is silenced,
+    /// suppressed or shelved. Alarms without acknowledgement are audible as long as they are active.
     #[must_use]
     pub fn is_audible(&self, rules: &Rules) -> bool {
         let is_new = !self.acked || !rules.acknowledges;

@@ -1,4 +1,4 @@
-//! A shard's records until the driver takes them.
+//! A shard's audit records until the driver takes them.
 
 use super::AuditConfig;
 use super::record::{AuditAction, AuditClass, AuditRecord};
@@ -8,11 +8,11 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use taktwerk_types::{Instant, StatusCode};
 
-/// The span that records are counted in.
+/// The window in which records are counted.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Of the quota of a class that is open to all, one address has one of so many parts.
+/// In classes that are open to all, one address gets this fraction (1/n) of the quota.
 const SHARES: u32 = 8;
-/// Addresses that are counted in a window; those beyond share one count.
+/// Number of addresses counted in a window. All further ones share one count.
 const ADDRESSES_MAX: usize = 1024;
 
 /// The records of a shard.
@@ -20,11 +20,11 @@ const ADDRESSES_MAX: usize = 1024;
 pub(crate) struct AuditLog {
     config: AuditConfig,
     queue: VecDeque<AuditRecord>,
-    /// When the present second began.
+    /// Start of the current window.
     window: Instant,
-    /// What was noted in this second, and what was too much, by class.
+    /// Recorded and dropped in this window, by class.
     counts: [Count; AuditClass::ALL.len()],
-    /// Records of this second by class and address, where everybody can cause them.
+    /// Records of this window by class and address, for classes that are open to all.
     addresses: BTreeMap<(AuditClass, Option<IpAddr>), u32>,
 }
 
@@ -45,19 +45,19 @@ impl AuditLog {
         }
     }
 
-    /// Whether channels and sessions are noted.
+    /// Whether channels and sessions are audited.
     #[inline]
     pub(crate) fn notes_sessions(&self) -> bool {
         self.config.sessions
     }
 
-    /// Whether writes and calls are noted.
+    /// Whether writes and calls are audited.
     #[inline]
     pub(crate) fn notes_updates(&self) -> bool {
         self.config.updates
     }
 
-    /// Notes a record of a class that an address has caused, if there are not too many.
+    /// Adds a record of a class caused by an address, if the quota allows.
     pub(crate) fn push(
         &mut self,
         now: Now,
@@ -65,7 +65,7 @@ impl AuditLog {
         address: Option<IpAddr>,
         record: impl FnOnce() -> AuditRecord,
     ) {
-        self.settle(now);
+        self.start_window(now);
         let has_room = self.takes(class, address);
         let Some(count) = self.counts.get_mut(class.index()) else { return };
         if has_room {
@@ -76,12 +76,12 @@ impl AuditLog {
         }
     }
 
-    /// Notes a record that says itself whose it is.
+    /// Adds a record that names its class and address itself.
     pub(crate) fn push_made(&mut self, now: Now, record: AuditRecord) {
         self.push(now, record.class, record.client_address, || record);
     }
 
-    /// Whether the quotas leave room for one more.
+    /// Whether the quotas allow one more record.
     fn takes(&mut self, class: AuditClass, address: Option<IpAddr>) -> bool {
         let max = self.config.records_per_second_max;
         if self.counts.get(class.index()).is_none_or(|count| count.noted >= max) {
@@ -98,8 +98,8 @@ impl AuditLog {
         has_room
     }
 
-    /// Begins a new second when one is over, and says how many records were too many in the last one.
-    pub(crate) fn settle(&mut self, now: Now) {
+    /// Starts a new window when the current one is over, and records how many records were dropped.
+    pub(crate) fn start_window(&mut self, now: Now) {
         if now.instant < self.window + WINDOW && self.window != Instant::ZERO {
             return;
         }
@@ -115,7 +115,7 @@ impl AuditLog {
         }
     }
 
-    /// When there is something to say about records that were too many.
+    /// When dropped records must be reported.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let is_due = self.counts.iter().any(|count| count.suppressed > 0);
         is_due.then(|| self.window + WINDOW)
@@ -151,16 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_counted() {
+    fn records_above_the_quota_are_counted() {
         let mut log = log(3);
         for ms in 0..100 {
             log.push(at(ms), AuditClass::Trusted, None, record);
         }
         assert_eq!(taken(&mut log).len(), 3);
         assert_eq!(log.next_deadline(), Some(at(1000).instant));
-        log.settle(at(999));
+        log.start_window(at(999));
         assert!(log.take().is_none());
-        log.settle(at(1000));
+        log.start_window(at(1000));
         let suppressed = AuditAction::Suppressed { class: AuditClass::Trusted, count: 97 };
         assert_eq!(log.take().unwrap().action, suppressed);
         assert_eq!(log.next_deadline(), None);
@@ -183,14 +183,14 @@ mod tests {
                 let count = noted.iter().filter(|record| record.class == class).count();
                 assert_eq!(count, if class == flooding { 16 } else { 1 }, "{flooding:?}: {class:?}");
             }
-            log.settle(at(1000));
+            log.start_window(at(1000));
             let said: Vec<_> = taken(&mut log).into_iter().map(|record| record.action).collect();
             assert_eq!(said, [AuditAction::Suppressed { class: flooding, count: 9_985 }]);
         }
     }
 
     #[test]
-    fn a_stranger_does_not_suppress_another_one() {
+    fn one_address_does_not_suppress_records_of_another() {
         let mut log = log(16);
         let address = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
         for _ in 0..1000 {

@@ -1,27 +1,39 @@
-//! Audit records: who did what, or tried to (Part 4 §6.5, Part 3 §9, Part 5 §6.4).
+//! Audit records: which client did or tried what (Part 4 §6.5, Part 3 §9, Part 5 §6.4).
 //!
-//! A shard notes what happens as typed records, which the driver takes with [`Shard::poll_audit`](crate::Shard) and
-//! writes wherever the installation wants them. The same records are what AuditEvents are made of.
+//! A shard creates typed records. The driver takes them with [`Shard::poll_audit`](crate::Shard) and writes them where
+//! the installation wants them. AuditEvents are made from the same records.
 //!
-//! Two things hold for every record. It contains no secret: there is no place for a password, a token, a key or a nonce,
-//! and of values that are written or passed to methods only numbers, times and identifiers are shown, because a text or
-//! a byte string may be a password. And attacks do not fill disks: beyond so many records a second they are counted, and
-//! the count is a record. Who can cause a record decides which quota it is counted in ([`AuditClass`]), so that a flood of
-//! strangers suppresses nothing of what users, trusted applications and the server itself do.
+//! Records contain no secrets: they have no field for passwords, tokens, keys or nonces. Of written values and method
+//! arguments they show only numbers, times and identifiers, because a text or a byte string may be a password. The
+//! exceptions are comments on conditions and EventIds, which the specification requires.
 //!
-//! - [`record`]: what a record says; [`value`]: what is shown of a value;
+//! Attacks do not fill disks: records above a rate per second are only counted, and the count becomes a record. The
+//! quota depends on who can cause a record ([`AuditClass`]), so that a flood from unknown clients does not suppress
+//! records of users, trusted applications and the server itself.
+//!
+//! - [`record`]: the fields of a record; [`value`]: how values are shown; `method`: calls and the changes they made;
+//! - `condition`, `history`, `node_item`: the parameters of calls of conditions, HistoryUpdate and NodeManagement;
 //! - `log`: the shard's queue; `event`: records as AuditEvents.
 
+mod condition;
 mod event;
+mod history;
 mod log;
+mod method;
+mod node_item;
 pub mod record;
 pub mod value;
 
+pub use condition::AuditCondition;
+pub use history::AuditHistory;
 pub(crate) use log::AuditLog;
+pub use method::AuditChange;
+pub(crate) use method::private_key_argument;
+pub use node_item::AuditItem;
 pub use record::{AuditAction, AuditClass, AuditField, AuditRecord};
 pub use value::AuditValue;
 
-/// What is noted.
+/// What is audited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditConfig {
@@ -29,7 +41,7 @@ pub struct AuditConfig {
     pub sessions: bool,
     /// Writes and method calls. Default: off.
     pub updates: bool,
-    /// Records per second, shard and [`AuditClass`]; what is beyond is counted. Default: 1000.
+    /// Maximum records per second, shard and [`AuditClass`]; further ones are counted. Default: 1000.
     pub records_per_second_max: u32,
 }
 

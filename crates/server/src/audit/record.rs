@@ -1,58 +1,60 @@
 //! One audit record, with the names of the specification's AuditEventTypes (Part 5 §6.4).
 
+use super::condition::AuditCondition;
+use super::history::AuditHistory;
+use super::method::{self, AuditChange};
+use super::node_item::AuditItem;
 use super::value::AuditValue;
 use crate::account::HeapSize;
-use crate::alarm::Method;
 use crate::authorization::UserIdentity;
 use core::net::IpAddr;
 use std::borrow::Cow;
+use std::sync::Arc;
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::ids::object_type_ids as t;
-use taktwerk_schema::{AddNodesRequest, AddReferencesRequest, DeleteNodesRequest};
 use taktwerk_schema::{IssuedIdentityToken, UserNameIdentityToken, X509IdentityToken};
-use taktwerk_types::{ExtensionObject, NodeId, StatusCode, Structure, UtcTime};
+use taktwerk_types::{ExtensionObject, NodeId, StatusCode, UtcTime};
 
-/// Longest text of a client's that a record repeats, in bytes.
+/// Longest text from a client that a record contains, in bytes.
 const CLIENT_TEXT_LEN_MAX: usize = 128;
 
-/// What happened.
+/// An audit record.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AuditRecord {
     /// ActionTimeStamp.
     pub time: UtcTime,
-    /// What became of it (StatusCodeId); bad if the action was refused or failed.
+    /// The result (StatusCodeId); bad if the action was refused or failed.
     pub status: StatusCode,
-    /// ClientAuditEntryId, as the client gave it, cut to 128 bytes.
+    /// ClientAuditEntryId from the client, cut to 128 bytes.
     pub client_audit_entry_id: Box<str>,
-    /// ClientUserId: the user of the session, empty for Anonymous and before there is one.
+    /// ClientUserId: the user of the session; empty for Anonymous and before login.
     pub client_user_id: Box<str>,
-    /// The address from which the connection comes.
+    /// The client's address.
     pub client_address: Option<IpAddr>,
-    /// SecureChannelId; 0 if the action came through none.
+    /// SecureChannelId; 0 if there was no channel.
     pub secure_channel_id: u32,
     /// SessionId; null if there is no session.
     pub session_id: NodeId,
-    /// What was done.
+    /// The action.
     pub action: AuditAction,
-    /// Whose quota it is counted in.
+    /// The class whose quota it counts against.
     pub class: AuditClass,
 }
 
-/// Who can cause records. Each class has a quota of its own, so that those who are not known cannot suppress what others do.
+/// Who can cause a record. Each class has its own quota, so that unknown clients cannot suppress the records of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AuditClass {
-    /// What the server says of itself: certificates that are no longer accepted, or accepted although something is wrong
-    /// with them.
+    /// Records about the server itself: certificates no longer accepted, or accepted despite a problem.
     Security,
-    /// Method calls of users and of applications with a trusted certificate: they change configurations.
+    /// Method calls by users and by applications with a trusted certificate: they change configurations.
     Configuration,
-    /// Writes of the same.
+    /// Writes by the same.
     Update,
-    /// Channels and sessions of the same, logins that failed among them.
+    /// Channels and sessions of the same, including failed logins.
     Trusted,
-    /// Logins that failed with the name of a user that exists, from an application without a trusted certificate.
+    /// Failed logins with the name of an existing user, from an application without a trusted certificate.
     KnownUser,
     /// Everything else.
     Stranger,
@@ -63,7 +65,7 @@ impl AuditClass {
     pub const ALL: [Self; 6] =
         [Self::Security, Self::Configuration, Self::Update, Self::Trusted, Self::KnownUser, Self::Stranger];
 
-    /// The class of what somebody does who is known by name or certificate, or is not.
+    /// The class of an action; `is_known` if the client is known by name or certificate.
     pub(crate) fn of(action: &AuditAction, is_known: bool) -> Self {
         match action {
             AuditAction::Certificate { is_overlooked: true, .. } | AuditAction::Suppressed { .. } => {
@@ -79,7 +81,7 @@ impl AuditClass {
         }
     }
 
-    /// Its name, as it is written.
+    /// Its name in logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,19 +94,19 @@ impl AuditClass {
         }
     }
 
-    /// Where it stands in [`Self::ALL`].
+    /// Its index in [`Self::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Whether everybody who can connect can cause as many records as they like.
+    /// Whether any client that can connect can cause any number of these records.
     pub(crate) const fn is_open_to_all(self) -> bool {
         matches!(self, Self::KnownUser | Self::Stranger)
     }
 }
 
-/// What was done, or tried.
+/// An action, or an attempt.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AuditAction {
@@ -112,31 +114,41 @@ pub enum AuditAction {
     OpenSecureChannel {
         /// SHA-1 of the client's certificate, in hexadecimal digits; empty without one.
         client_certificate_thumbprint: Box<str>,
-        /// Whether an open channel got new keys.
+        /// The client's certificate; `None` without one, or if it is longer than 4096 bytes.
+        client_certificate: Option<Arc<[u8]>>,
+        /// RequestedLifetime in milliseconds; `None` if the request was refused before it could be read.
+        requested_lifetime: Option<u32>,
+        /// Whether it renewed an open channel.
         is_renewal: bool,
-        /// The algorithms; `None` if the request was refused before they were known.
+        /// The security policy; `None` if the request was refused before it was known.
         security_policy: Option<SecurityPolicy>,
-        /// What is done to messages; `None` if the request was refused before it could be read.
+        /// The security mode; `None` if the request was refused before it could be read.
         security_mode: Option<MessageSecurityMode>,
     },
     /// AuditChannelEventType, for a channel that ends.
     CloseSecureChannel,
-    /// One of the subtypes of AuditCertificateEventType: a certificate was refused, or taken nevertheless. The status says
-    /// at which step of Part 4 §6.1.3, which the client is not told.
+    /// One of the subtypes of AuditCertificateEventType: a certificate was refused, or accepted despite a problem. The
+    /// status names the step of Part 4 §6.1.3, which the client does not learn.
     Certificate {
-        /// SHA-1 of the certificate, in hexadecimal digits; empty if it is not known.
+        /// SHA-1 of the certificate in hexadecimal digits; empty if unknown.
         thumbprint: Box<str>,
-        /// The options say that this is to be overlooked.
+        /// The certificate; `None` if unknown, or if it is longer than 4096 bytes.
+        certificate: Option<Arc<[u8]>>,
+        /// The validation options ignore this problem.
         is_overlooked: bool,
     },
     /// AuditCreateSessionEventType.
     CreateSession {
-        /// ms.
+        /// In milliseconds.
         revised_session_timeout: f64,
+        /// SHA-1 of the client's certificate, in hexadecimal digits; empty without one.
+        client_certificate_thumbprint: Box<str>,
+        /// The client's certificate; `None` without one, or if it is longer than 4096 bytes.
+        client_certificate: Option<Arc<[u8]>>,
     },
     /// AuditActivateSessionEventType.
     ActivateSession {
-        /// Who it is, or who it claims to be if it was refused.
+        /// The user, or the claimed user if the login was refused.
         user: AuditUser,
         /// CurrentRoleIds.
         roles: Vec<NodeId>,
@@ -145,7 +157,7 @@ pub enum AuditAction {
     CloseSession,
     /// AuditCancelEventType.
     Cancel {
-        /// The handle of the requests.
+        /// The handle of the cancelled requests.
         request_handle: u32,
     },
     /// AuditWriteUpdateEventType.
@@ -156,9 +168,9 @@ pub enum AuditAction {
         attribute_id: u32,
         /// IndexRange, cut to 128 bytes.
         index_range: Box<str>,
-        /// What was there; `None` if that is not known, as after a refusal.
+        /// The previous value; `None` if unknown, for example after a refusal.
         old_value: Option<AuditValue>,
-        /// What was written or was to be.
+        /// The value that was or should have been written.
         new_value: AuditValue,
     },
     /// AuditHistoryUpdateEventType and its subtypes.
@@ -167,8 +179,10 @@ pub enum AuditAction {
         node_id: NodeId,
         /// The name of the details, such as UpdateDataDetails.
         details: &'static str,
-        /// How many values or times there were; 0 for a range.
+        /// Number of values or times; 0 for a range.
         count: u32,
+        /// The parameters.
+        parameters: AuditHistory,
     },
     /// AuditUpdateMethodEventType.
     CallMethod {
@@ -176,21 +190,25 @@ pub enum AuditAction {
         object_id: NodeId,
         /// The method.
         method_id: NodeId,
-        /// What was passed.
+        /// The input arguments.
         input_arguments: Vec<AuditValue>,
+        /// The change, if the record is about one.
+        change: Option<AuditChange>,
+        /// For a Method of a condition: which one, and its arguments.
+        condition: Option<Box<AuditCondition>>,
     },
     /// One of the subtypes of AuditNodeManagementEventType, for one node or reference.
     NodeManagement {
-        /// The type id of the request: AddNodes, AddReferences, DeleteNodes or DeleteReferences.
-        request: u32,
-        /// The node, or the source of the reference; null for one that was not added.
+        /// The operation.
+        item: AuditItem,
+        /// The node, or the source of the reference; null for a node that was not added.
         node_id: NodeId,
     },
-    /// Records that were not made because there were too many.
+    /// Records that were dropped because there were too many.
     Suppressed {
-        /// Of which class they were.
+        /// Their class.
         class: AuditClass,
-        /// How many.
+        /// Their number.
         count: u64,
     },
 }
@@ -200,26 +218,29 @@ pub enum AuditAction {
 pub struct AuditUser {
     /// Anonymous, UserName, Certificate or IssuedToken.
     pub kind: &'static str,
-    /// The user's name, the certificate's subject, or the token's.
+    /// The user's name, or the subject of the certificate or token.
     pub name: Box<str>,
 }
 
 impl HeapSize for AuditRecord {
-    /// Texts are cut, and there are few of them: this is what the longest record takes.
+    /// Texts are cut and lists are short, so a constant covers the longest record of a kind.
     fn heap_size(&self) -> usize {
-        4096
+        match self.action {
+            AuditAction::HistoryUpdate { .. } => 12_288,
+            _ => 4096,
+        }
     }
 }
 
 impl AuditAction {
-    /// An activation by the user that a token claims.
+    /// An activation with the user that a token claims.
     pub(crate) fn activation(token: &ExtensionObject) -> Self {
         Self::ActivateSession { user: AuditUser::claimed(token), roles: Vec::new() }
     }
 }
 
 impl AuditUser {
-    /// The user that a token claims. Nothing but names is looked at.
+    /// The user that a token claims. Only names are read.
     fn claimed(token: &ExtensionObject) -> Self {
         if let Ok(token) = token.decode::<UserNameIdentityToken>() {
             return Self { kind: "UserName", name: cut(token.user_name.as_str()) };
@@ -250,7 +271,7 @@ impl AuditUser {
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuditField<'a> {
-    /// A text; what clients gave is in here as it is, with whatever characters.
+    /// A text. Texts from clients are unescaped.
     Text(Cow<'a, str>),
     /// A number.
     Number(f64),
@@ -260,7 +281,7 @@ pub enum AuditField<'a> {
     List(Vec<Cow<'a, str>>),
 }
 
-/// The start of a client's text.
+/// The start of a text from a client.
 pub(crate) fn cut(text: &str) -> Box<str> {
     let mut end = text.len().min(CLIENT_TEXT_LEN_MAX);
     while !text.is_char_boundary(end) {
@@ -270,7 +291,7 @@ pub(crate) fn cut(text: &str) -> Box<str> {
 }
 
 impl AuditRecord {
-    /// Something that a request did.
+    /// Creates the record of a request.
     pub(crate) fn new(time: UtcTime, status: StatusCode, action: AuditAction) -> Self {
         let class = AuditClass::of(&action, false);
         Self {
@@ -286,14 +307,18 @@ impl AuditRecord {
         }
     }
 
-    /// Something is wrong with a certificate that the options of validation overlook (Part 4 §6.1.3): `status` says at
-    /// which step, `thumbprint` is its SHA-1 in hexadecimal digits.
+    /// A certificate problem that the validation options ignore (Part 4 §6.1.3). `status` names the step, `thumbprint`
+    /// is the certificate's SHA-1 in hexadecimal digits.
     #[must_use]
     pub fn overlooked(time: UtcTime, status: StatusCode, thumbprint: &str) -> Self {
         Self::new(
             time,
             status,
-            AuditAction::Certificate { thumbprint: thumbprint.into(), is_overlooked: true },
+            AuditAction::Certificate {
+                thumbprint: thumbprint.into(),
+                certificate: None,
+                is_overlooked: true,
+            },
         )
     }
 
@@ -311,20 +336,13 @@ impl AuditRecord {
                 AuditAction::CloseSession => t::AUDIT_SESSION_EVENT_TYPE,
                 AuditAction::Cancel { .. } => t::AUDIT_CANCEL_EVENT_TYPE,
                 AuditAction::Write { .. } => t::AUDIT_WRITE_UPDATE_EVENT_TYPE,
-                AuditAction::HistoryUpdate { details, .. } => match *details {
-                    "DeleteRawModifiedDetails" => t::AUDIT_HISTORY_RAW_MODIFY_DELETE_EVENT_TYPE,
-                    "DeleteAtTimeDetails" => t::AUDIT_HISTORY_AT_TIME_DELETE_EVENT_TYPE,
-                    "UpdateStructureDataDetails" => t::AUDIT_HISTORY_ANNOTATION_UPDATE_EVENT_TYPE,
-                    "UpdateDataDetails" => t::AUDIT_HISTORY_VALUE_UPDATE_EVENT_TYPE,
-                    _ => t::AUDIT_HISTORY_UPDATE_EVENT_TYPE,
-                },
-                AuditAction::CallMethod { method_id, .. } => method_event_type(method_id),
-                AuditAction::NodeManagement { request, .. } => match *request {
-                    AddNodesRequest::BINARY_ENCODING_ID => t::AUDIT_ADD_NODES_EVENT_TYPE,
-                    AddReferencesRequest::BINARY_ENCODING_ID => t::AUDIT_ADD_REFERENCES_EVENT_TYPE,
-                    DeleteNodesRequest::BINARY_ENCODING_ID => t::AUDIT_DELETE_NODES_EVENT_TYPE,
-                    _ => t::AUDIT_DELETE_REFERENCES_EVENT_TYPE,
-                },
+                AuditAction::HistoryUpdate { parameters, .. } => parameters.event_type(),
+                AuditAction::CallMethod { change: Some(change), .. } => change.event_type(),
+                AuditAction::CallMethod { condition: Some(condition), .. } => {
+                    method::condition_event_type(condition.method)
+                }
+                AuditAction::CallMethod { method_id, .. } => method::event_type(method_id),
+                AuditAction::NodeManagement { item, .. } => item.event_type(),
                 AuditAction::Suppressed { .. } => t::AUDIT_EVENT_TYPE,
             },
         )
@@ -338,7 +356,7 @@ impl AuditRecord {
             .map_or("AuditEventType", |node| node.browse_name())
     }
 
-    /// SourceName, as the specification wants it for the type.
+    /// SourceName, as the specification requires for the type.
     #[must_use]
     pub fn source_name(&self) -> &'static str {
         match &self.action {
@@ -351,18 +369,16 @@ impl AuditRecord {
             AuditAction::Cancel { .. } => "Session/Cancel",
             AuditAction::Write { .. } => "Attribute/Write",
             AuditAction::HistoryUpdate { .. } => "Attribute/HistoryUpdate",
-            AuditAction::CallMethod { .. } => "Method/Call",
-            AuditAction::NodeManagement { request, .. } => match *request {
-                AddNodesRequest::BINARY_ENCODING_ID => "NodeManagement/AddNodes",
-                AddReferencesRequest::BINARY_ENCODING_ID => "NodeManagement/AddReferences",
-                DeleteNodesRequest::BINARY_ENCODING_ID => "NodeManagement/DeleteNodes",
-                _ => "NodeManagement/DeleteReferences",
-            },
+            AuditAction::CallMethod { condition: Some(condition), .. } => {
+                method::condition_source_name(condition.method)
+            }
+            AuditAction::CallMethod { .. } => method::CALL,
+            AuditAction::NodeManagement { item, .. } => item.source_name(),
             AuditAction::Suppressed { .. } => "Server/Audit",
         }
     }
 
-    /// All fields with their names, those of the type behind those that all have.
+    /// All fields with their names: the common ones first, then those of the type.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, AuditField<'_>)> {
         let mut all = vec![
@@ -400,6 +416,8 @@ impl AuditAction {
                 is_renewal,
                 security_policy,
                 security_mode,
+                requested_lifetime,
+                client_certificate: _,
             } => {
                 all.push(("RequestType", text(if *is_renewal { "Renew" } else { "Issue" })));
                 if let Some(policy) = security_policy {
@@ -408,12 +426,15 @@ impl AuditAction {
                 if let Some(mode) = security_mode {
                     all.push(("SecurityMode", owned(mode.to_string())));
                 }
+                if let Some(lifetime) = requested_lifetime {
+                    all.push(("RequestedLifetime", number(*lifetime)));
+                }
                 if !client_certificate_thumbprint.is_empty() {
                     all.push(("ClientCertificateThumbprint", text(client_certificate_thumbprint)));
                 }
             }
             Self::CloseSecureChannel | Self::CloseSession => {}
-            Self::Certificate { thumbprint, is_overlooked } => {
+            Self::Certificate { thumbprint, is_overlooked, certificate: _ } => {
                 if *is_overlooked {
                     all.push(("Overlooked", AuditField::Boolean(true)));
                 }
@@ -421,8 +442,11 @@ impl AuditAction {
                     all.push(("CertificateThumbprint", text(thumbprint)));
                 }
             }
-            Self::CreateSession { revised_session_timeout } => {
+            Self::CreateSession { revised_session_timeout, client_certificate_thumbprint, .. } => {
                 all.push(("RevisedSessionTimeout", AuditField::Number(*revised_session_timeout)));
+                if !client_certificate_thumbprint.is_empty() {
+                    all.push(("ClientCertificateThumbprint", text(client_certificate_thumbprint)));
+                }
             }
             Self::ActivateSession { user, roles } => {
                 all.push(("UserIdentityToken", text(user.kind)));
@@ -444,16 +468,23 @@ impl AuditAction {
                 }
                 all.push(("NewValue", text(new_value.as_str())));
             }
-            Self::HistoryUpdate { node_id, details, count } => {
+            Self::HistoryUpdate { node_id, details, count, parameters } => {
                 all.push(("UpdatedNode", owned(node_id.to_string())));
                 all.push(("Details", text(details)));
                 all.push(("Count", number(*count)));
+                parameters.fields(all);
             }
-            Self::CallMethod { object_id, method_id, input_arguments } => {
+            Self::CallMethod { object_id, method_id, input_arguments, change, condition } => {
                 all.push(("SourceNode", owned(object_id.to_string())));
                 all.push(("MethodId", owned(method_id.to_string())));
                 let inputs = input_arguments.iter().map(|value| Cow::Borrowed(value.as_str())).collect();
                 all.push(("InputArguments", AuditField::List(inputs)));
+                if let Some(change) = change {
+                    change.fields(all);
+                }
+                if let Some(condition) = condition {
+                    condition.fields(all);
+                }
             }
             Self::NodeManagement { node_id, .. } => {
                 all.push(("SourceNode", owned(node_id.to_string())));
@@ -478,28 +509,7 @@ fn number<'a>(number: u32) -> AuditField<'a> {
     AuditField::Number(f64::from(number))
 }
 
-/// The EventType of a method call: of those of conditions, Part 9 §5.10.
-fn method_event_type(method: &NodeId) -> u32 {
-    match method.ns0().and_then(Method::from_type) {
-        Some((Method::Enable | Method::Disable, _)) => t::AUDIT_CONDITION_ENABLE_EVENT_TYPE,
-        Some((Method::AddComment, _)) => t::AUDIT_CONDITION_COMMENT_EVENT_TYPE,
-        Some((Method::Acknowledge, _)) => t::AUDIT_CONDITION_ACKNOWLEDGE_EVENT_TYPE,
-        Some((Method::Confirm, _)) => t::AUDIT_CONDITION_CONFIRM_EVENT_TYPE,
-        Some((Method::Respond, _)) => t::AUDIT_CONDITION_RESPOND_EVENT_TYPE,
-        Some((Method::TimedShelve | Method::OneShotShelve | Method::Unshelve, _)) => {
-            t::AUDIT_CONDITION_SHELVING_EVENT_TYPE
-        }
-        Some((Method::Suppress | Method::Unsuppress, _)) => t::AUDIT_CONDITION_SUPPRESSION_EVENT_TYPE,
-        Some((Method::RemoveFromService | Method::PlaceInService, _)) => {
-            t::AUDIT_CONDITION_OUT_OF_SERVICE_EVENT_TYPE
-        }
-        Some((Method::Silence, _)) => t::AUDIT_CONDITION_SILENCE_EVENT_TYPE,
-        Some((Method::Reset, _)) => t::AUDIT_CONDITION_RESET_EVENT_TYPE,
-        None => t::AUDIT_UPDATE_METHOD_EVENT_TYPE,
-    }
-}
-
-/// The EventType for each reason to refuse a certificate (Part 4 §6.1.3, Table of validation steps).
+/// The EventType for each reason for refusing a certificate (Part 4 §6.1.3, Table of validation steps).
 fn certificate_event_type(status: StatusCode) -> u32 {
     use StatusCode as S;
     match status {
@@ -523,6 +533,14 @@ fn certificate_event_type(status: StatusCode) -> u32 {
     }
 }
 
+/// A certificate for a record; `None` if it is too long.
+pub(crate) fn short_certificate(certificate: &Arc<[u8]>) -> Option<Arc<[u8]>> {
+    (certificate.len() <= CERTIFICATE_LEN_MAX).then(|| Arc::clone(certificate))
+}
+
+/// Longest certificate in a record, in bytes.
+pub(crate) const CERTIFICATE_LEN_MAX: usize = 4096;
+
 /// Bytes in hexadecimal digits.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> Box<str> {
     use core::fmt::Write;
@@ -541,7 +559,8 @@ mod tests {
     #[test]
     fn refusals_of_certificates_have_the_event_types_of_the_specification() {
         let name = |status| {
-            let action = AuditAction::Certificate { thumbprint: "AB".into(), is_overlooked: false };
+            let action =
+                AuditAction::Certificate { thumbprint: "AB".into(), certificate: None, is_overlooked: false };
             AuditRecord::new(UtcTime::NULL, status, action).event_type_name()
         };
         assert_eq!(name(StatusCode::BAD_CERTIFICATE_INVALID), "AuditCertificateInvalidEventType");

@@ -1,15 +1,15 @@
-//! What an audit record shows of a value.
+//! How an audit record shows a value.
 
 use core::fmt;
 use taktwerk_types::{Array, Variant};
 
-/// A value as far as it may be written down: numbers, times, identifiers and status codes as they are; of everything
-/// else its type and length, because texts and bytes may be secrets.
+/// A value in a form that may be logged. Numbers, times, identifiers and status codes are shown as they are. Of
+/// everything else only type and length are shown, because texts and bytes may be secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuditValue(Box<str>);
 
 impl AuditValue {
-    /// What may be shown of a value.
+    /// The loggable form of a value.
     #[must_use]
     pub fn of(value: &Variant) -> Self {
         use Variant as V;
@@ -62,7 +62,7 @@ mod tests {
     use taktwerk_types::{ByteString, LocalizedText};
 
     #[test]
-    fn numbers_are_shown_and_what_may_be_a_secret_is_not() {
+    fn numbers_are_shown_and_possible_secrets_are_not() {
         let shown = |value: Variant| AuditValue::of(&value).as_str().to_owned();
         assert_eq!(shown(1.5f64.into()), "1.5");
         assert_eq!(shown(true.into()), "true");

@@ -1,7 +1,7 @@
-//! RolePermissions and AccessRestrictions: of nodes, of namespaces, and where nothing is said.
+//! RolePermissions and AccessRestrictions: of nodes, of namespaces, and their defaults.
 //!
-//! Thousands of nodes share a handful of combinations. Each combination that occurs is a *set* with a number, and a
-//! node carries the number of its set.
+//! Thousands of nodes share a few combinations. Each combination in use is a *set* with a number, and each node stores
+//! the number of its set.
 
 use super::{Authorization, Unspecified};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -12,24 +12,23 @@ use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{AccessRestrictionType, PermissionType};
 use taktwerk_types::NodeId;
 
-/// What a node or a namespace says about who may do what with it. What is `None` is left to the namespace, or to the
-/// server.
+/// Access rights that a node or a namespace specifies. `None` leaves the decision to the namespace or the server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Access {
-    /// What each role may do (Part 3 §5.2.9). Roles that are not listed may do nothing.
+    /// Permissions by role (Part 3 §5.2.9). Roles that are not listed have none.
     pub role_permissions: Option<Vec<(NodeId, PermissionType)>>,
-    /// What the channel has to do (Part 3 §5.2.11).
+    /// Requirements on the channel (Part 3 §5.2.11).
     pub access_restrictions: Option<AccessRestrictionType>,
 }
 
 impl Access {
-    /// Permissions of roles.
+    /// Creates permissions for roles.
     #[must_use]
     pub fn roles(permissions: impl Into<Vec<(NodeId, PermissionType)>>) -> Self {
         Self { role_permissions: Some(permissions.into()), access_restrictions: None }
     }
 
-    /// With restrictions of the channel.
+    /// Adds restrictions on the channel.
     #[must_use]
     pub fn restricted(mut self, restrictions: AccessRestrictionType) -> Self {
         self.access_restrictions = Some(restrictions);
@@ -41,43 +40,43 @@ impl Access {
     }
 }
 
-/// Who may do what, after all defaults.
+/// The applicable permissions, after all defaults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Allowed<'a> {
     Everything,
     Permissions(&'a [(NodeId, PermissionType)]),
 }
 
-/// Most sets: their numbers have two bytes.
+/// Maximum number of sets: their numbers have two bytes.
 const SETS_MAX: usize = u16::MAX as usize;
 
 /// The sets of an address space.
 #[derive(Debug, Clone)]
 pub(crate) struct AccessTable {
-    /// The namespace and what its nodes say.
+    /// The namespace, and the rights that its nodes specify.
     sets: Vec<(u16, Access)>,
     by_content: BTreeMap<(u16, Access), u16>,
-    /// The set of nodes that say nothing, by namespace.
+    /// By namespace: the set of nodes that specify nothing.
     silent: Vec<u16>,
-    /// What namespaces say, by index: their NodeSets or builders, then the configuration.
+    /// Rights of namespaces, by index: from their NodeSets or builders, then from the configuration.
     namespaces: Vec<(Access, Access)>,
-    /// Static nodes that say something.
+    /// Static nodes that specify rights of their own.
     ns0: BTreeMap<u32, u16>,
     unspecified: Unspecified,
     configured: BTreeMap<String, Access>,
-    /// Goes up with everything that changes what somebody may do.
+    /// Incremented by every change of access rights.
     generation: Arc<AtomicU64>,
 }
 
 impl AccessTable {
-    /// What namespace 0 says, and nothing else.
+    /// Only the rights of namespace 0.
     pub(crate) fn new() -> Self {
         static NAMESPACE_ZERO: OnceLock<AccessTable> = OnceLock::new();
         let table = NAMESPACE_ZERO.get_or_init(Self::namespace_zero);
         Self { generation: Arc::new(AtomicU64::new(table.generation())), ..table.clone() }
     }
 
-    /// Goes up with everything that changes what somebody may do; can be looked at without a lock.
+    /// Incremented by every change of access rights. Can be read without a lock.
     pub(crate) fn shared_generation(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.generation)
     }
@@ -86,7 +85,7 @@ impl AccessTable {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Notes that a node belongs to another set.
+    /// Marks that a node belongs to another set now.
     pub(crate) fn touch(&self) {
         self.changed();
     }
@@ -117,7 +116,7 @@ impl AccessTable {
                 role_permissions: (!permissions.is_empty()).then_some(permissions),
                 access_restrictions: extras.access_restrictions.map(AccessRestrictionType),
             };
-            // The specification's own nodes come nowhere near the limit.
+            // The specification's own nodes stay far below the limit.
             if let (false, Some(set)) = (access.is_silent(), table.intern(0, access)) {
                 table.ns0.insert(node.id(), set);
             }
@@ -125,17 +124,17 @@ impl AccessTable {
         table
     }
 
-    /// Notes a namespace, which has the next index.
+    /// Adds a namespace, which gets the next index.
     pub(crate) fn add_namespace(&mut self, uri: &str) {
         let index = u16::try_from(self.namespaces.len()).unwrap_or(u16::MAX);
         let configured = self.configured.get(uri).cloned().unwrap_or_default();
         self.namespaces.push((Access::default(), configured));
-        // Without a number of its own it would be the set of some other namespace; 0 is namespace 0's.
+        // If no number is left, use 0, the set of namespace 0. Any other number would be a set of some other namespace.
         let set = self.intern(index, Access::default()).unwrap_or(0);
         self.silent.push(set);
     }
 
-    /// Takes over what the configuration says. `uris` is the NamespaceArray.
+    /// Applies the configuration. `uris` is the NamespaceArray.
     pub(crate) fn configure(&mut self, authorization: &Authorization, uris: &[String]) {
         self.unspecified = authorization.unspecified.clone();
         self.configured = authorization.namespaces.clone();
@@ -145,7 +144,7 @@ impl AccessTable {
         self.changed();
     }
 
-    /// Sets what a namespace says, below what the configuration says.
+    /// Sets the rights of a namespace. Those in the configuration take precedence.
     pub(crate) fn set_namespace(&mut self, index: u16, access: Access) {
         if let Some((own, _)) = self.namespaces.get_mut(usize::from(index)) {
             *own = access;
@@ -153,7 +152,7 @@ impl AccessTable {
         }
     }
 
-    /// The number of the set of nodes of a namespace that say this. `None` if there are too many sets.
+    /// The number of the set for nodes of a namespace with these rights. `None` if there are too many sets.
     pub(crate) fn intern(&mut self, namespace: u16, access: Access) -> Option<u16> {
         let key = (namespace, access);
         if let Some(set) = self.by_content.get(&key) {
@@ -166,7 +165,7 @@ impl AccessTable {
         Some(set)
     }
 
-    /// The set of nodes of a namespace that say nothing.
+    /// The set of nodes of a namespace that specify nothing.
     pub(crate) fn silent(&self, namespace: u16) -> u16 {
         self.silent.get(usize::from(namespace)).copied().unwrap_or(u16::MAX)
     }
@@ -183,8 +182,8 @@ impl AccessTable {
         self.changed();
     }
 
-    /// The set of the diagnostics nodes of sessions, those that say how a session is secured and the others: they are
-    /// what the array with all sessions' is.
+    /// The set of the diagnostics nodes of sessions. Nodes that show how a session is secured have a separate set. The
+    /// rights are those of the arrays of all sessions.
     pub(crate) fn session(&self, is_confidential: bool) -> u16 {
         use variable_ids as v;
         self.ns0(if is_confidential {
@@ -203,26 +202,26 @@ impl AccessTable {
         self.sets.get(usize::from(set)).map(|(namespace, _)| *namespace)
     }
 
-    /// What the nodes of a set say themselves.
+    /// The rights that the nodes of a set specify themselves.
     pub(crate) fn own(&self, set: u16) -> Option<&Access> {
         self.sets.get(usize::from(set)).map(|(_, access)| access)
     }
 
-    /// The RolePermissions of a set's nodes: their own or their namespace's. `None` if nobody says anything.
+    /// The RolePermissions of a set's nodes: their own or their namespace's. `None` if neither specifies any.
     pub(crate) fn role_permissions(&self, set: u16) -> Option<&[(NodeId, PermissionType)]> {
         let (namespace, access) = self.sets.get(usize::from(set))?;
         let (own, configured) = self.namespaces.get(usize::from(*namespace))?;
         [access, configured, own].into_iter().find_map(|access| access.role_permissions.as_deref())
     }
 
-    /// The AccessRestrictions of a set's nodes: their own or their namespace's. `None` if nobody says anything.
+    /// The AccessRestrictions of a set's nodes: their own or their namespace's. `None` if neither specifies any.
     pub(crate) fn access_restrictions(&self, set: u16) -> Option<AccessRestrictionType> {
         let (namespace, access) = self.sets.get(usize::from(set))?;
         let (own, configured) = self.namespaces.get(usize::from(*namespace))?;
         [access, configured, own].into_iter().find_map(|access| access.access_restrictions)
     }
 
-    /// What applies to a set's nodes.
+    /// The applicable permissions of a set's nodes.
     pub(crate) fn allowed(&self, set: u16) -> Allowed<'_> {
         if let Some(permissions) = self.role_permissions(set) {
             return Allowed::Permissions(permissions);
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_go_before_the_configuration_and_that_before_the_nodeset() {
+    fn node_rights_take_precedence_over_configuration_and_nodeset() {
         let mut table = AccessTable::new();
         table.add_namespace("urn:a");
         let silent = table.silent(1);
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn namespace_zero_brings_the_permissions_of_the_specification() {
+    fn namespace_zero_has_the_permissions_of_the_specification() {
         use super::super::role::well_known;
         let table = AccessTable::new();
         let secret = table.session(true);

@@ -1,4 +1,4 @@
-//! What a session may do with each set of nodes.
+//! The permissions of a session for each set of nodes.
 
 use super::access::{AccessTable, Allowed};
 use crate::callback::CallContext;
@@ -7,13 +7,13 @@ use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_schema::{AccessRestrictionType, PermissionType};
 use taktwerk_types::{NodeId, StatusCode};
 
-/// What decides: the roles of a session and how its messages are secured.
+/// The basis of decisions: the roles of a session and the security of its channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// In the order of their ids.
+    /// Sorted by id.
     pub(crate) roles: Arc<[NodeId]>,
     pub(crate) mode: MessageSecurityMode,
-    /// The user has to change the password (Part 18 §5.2.8): what nobody has restricted is not for this session.
+    /// The user must change the password first (Part 18 §5.2.8): nodes without restrictions are not accessible either.
     pub(crate) is_limited: bool,
 }
 
@@ -22,14 +22,14 @@ impl Grant {
         Self { roles: roles.into(), mode, is_limited: false }
     }
 
-    /// The grant of whoever calls a Method.
+    /// The grant of the caller of a Method.
     pub(crate) fn of_caller(caller: &CallContext, mode: MessageSecurityMode) -> Self {
         let is_limited = caller.user_to_change.is_some();
         Self { is_limited, ..Self::new(Arc::clone(&caller.roles), mode) }
     }
 }
 
-/// What may be done with the nodes of one set.
+/// The permissions for the nodes of one set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Decision {
     /// By the roles alone.
@@ -41,17 +41,17 @@ struct Decision {
 /// The decisions of one grant for all sets of an address space.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    /// What the table of sets was like when they were made.
+    /// The generation of the access table that the decisions are based on.
     pub(crate) generation: u64,
     pub(crate) grant: Grant,
     table: Box<[Decision]>,
 }
 
-/// Why a monitored item has no values for its client, in two bits.
+/// Why a monitored item delivers no values to its client, in two bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u16)]
 pub(crate) enum Denial {
-    /// It has.
+    /// It delivers values.
     #[default]
     No = 0,
     User = 1,
@@ -60,7 +60,7 @@ pub(crate) enum Denial {
 }
 
 impl Denial {
-    /// What a status of [`Decisions::check`] means for an item.
+    /// The denial for an item that corresponds to a status of [`Decisions::check`].
     pub(crate) fn of(result: Result<(), StatusCode>) -> Self {
         match result {
             Ok(()) => Self::No,
@@ -80,7 +80,7 @@ impl Denial {
         }
     }
 
-    /// What the client is told instead of a value.
+    /// The status that the client gets instead of a value.
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::No => StatusCode::GOOD,
@@ -92,7 +92,7 @@ impl Denial {
 }
 
 impl Decisions {
-    /// Of a session that is not activated: nothing.
+    /// For a session that is not activated: no permissions.
     pub(crate) fn nothing() -> Self {
         let grant = Grant::new([], MessageSecurityMode::None);
         Self { generation: 0, grant, table: Box::new([]) }
@@ -104,21 +104,21 @@ impl Decisions {
         Self { generation: access.generation(), grant, table }
     }
 
-    /// Of the server itself: everything.
+    /// For the server itself: all permissions.
     pub(crate) fn everything(access: &AccessTable) -> Self {
         let all = Decision { granted: PermissionType::ALL_BITS, effective: PermissionType::ALL_BITS };
         let grant = Grant::new([], MessageSecurityMode::SignAndEncrypt);
         Self { generation: access.generation(), grant, table: vec![all; access.len()].into() }
     }
 
-    /// What may be done with the nodes of a set.
+    /// The effective permissions for the nodes of a set.
     #[inline]
     pub(crate) fn of_set(&self, set: u16) -> PermissionType {
-        // A set that came after the table has no entry: nobody may do anything until the table is made anew.
+        // A set newer than the table has no entry: no permissions until the table is rebuilt.
         self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.effective)
     }
 
-    /// Whether events of some set are not for this grant that were for another one.
+    /// Whether this grant hides events of a set that `other` showed.
     pub(crate) fn hides_events_of(&self, other: &Self) -> bool {
         let receive = PermissionType::RECEIVE_EVENTS;
         (0u16..)
@@ -126,13 +126,13 @@ impl Decisions {
             .any(|(set, theirs)| theirs.effective.contains(receive) && !self.of_set(set).contains(receive))
     }
 
-    /// What the roles alone allow with the nodes of a set.
+    /// The permissions by roles alone for the nodes of a set.
     pub(crate) fn granted(&self, set: u16) -> PermissionType {
         self.table.get(usize::from(set)).map_or(PermissionType::EMPTY, |decision| decision.granted)
     }
 }
 
-/// Part 3 §4.9.3: the permissions of all roles together; §8.56: without those that the channel is too weak for.
+/// Part 3 §4.9.3: the permissions of all roles together. §8.56: minus those for which the channel is not secure enough.
 fn decide(access: &AccessTable, set: u16, grant: &Grant) -> Decision {
     use AccessRestrictionType as A;
     let granted = match access.allowed(set) {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_without_an_entry_is_for_nobody() {
+    fn a_set_without_an_entry_has_no_permissions() {
         let access = AccessTable::new();
         let roles = [NodeId::numeric(0, super::super::role::well_known::SECURITY_ADMIN)];
         let decisions = Decisions::new(&access, Grant::new(roles, MessageSecurityMode::SignAndEncrypt));

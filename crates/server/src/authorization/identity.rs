@@ -1,21 +1,20 @@
-//! What is known of a client when its session is activated: the facts that roles are granted for.
+//! The verified identity of a client at activation, the basis for granting roles.
 
 use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 
-/// Who a client is, and how it came. Everything in here has been verified.
+/// The identity of a client and the security of its connection. All of it is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
     /// The user.
     pub user: UserIdentity,
-    /// The ApplicationUri of the client's certificate; `None` on a channel that is not signed, where a client can say
-    /// that it is anybody.
+    /// The ApplicationUri of the client's certificate. `None` on an unsigned channel, where any client could claim it.
     pub application_uri: Option<String>,
-    /// The URL of the endpoint that the session belongs to, as it is configured.
+    /// The configured URL of the session's endpoint.
     pub endpoint_url: String,
     /// The algorithms of the channel.
     pub policy: SecurityPolicy,
-    /// What the channel does to messages.
+    /// The security mode of the channel.
     pub mode: MessageSecurityMode,
 }
 
@@ -48,8 +47,8 @@ pub enum UserIdentity {
 }
 
 impl Identity {
-    /// A user who came through a channel. `application_uri` is that of the client's certificate; it is not believed on
-    /// a channel that is not signed.
+    /// A user on a channel. `application_uri` is that of the client's certificate; it is ignored on an unsigned
+    /// channel.
     #[must_use]
     pub fn new(
         user: UserIdentity,
@@ -68,7 +67,7 @@ impl Identity {
         }
     }
 
-    /// Nobody on a channel without security.
+    /// Anonymous on a channel without security.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new(UserIdentity::Anonymous, None, "", SecurityPolicy::None, MessageSecurityMode::None)

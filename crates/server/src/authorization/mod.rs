@@ -1,19 +1,19 @@
-//! Who may do what (Part 18; Part 3 §4.9, §5.2.9 to §5.2.11, §8.55, §8.56).
+//! Authorization (Part 18; Part 3 §4.9, §5.2.9 to §5.2.11, §8.55, §8.56).
 //!
-//! Two steps, kept apart as the specification does. Who a client is decides, once per activation, which [`Role`]s its
-//! session has: [`identity`] and [`role`]. What each role may do with a node stands on the node or its namespace:
-//! [`access`]. The two meet in a `Decisions` table, which is made when a session is activated, shared by all sessions
-//! with the same roles and security mode, and made anew when anything about roles or permissions changes. So a service
-//! that reaches a node asks with one index and one comparison.
+//! Two separate steps, as in the specification. First, the identity of a client decides, once per activation, which
+//! [`Role`]s its session has: [`identity`] and [`role`]. Second, the node or its namespace specifies what each role may
+//! do: [`access`]. A `Decisions` table combines both. It is built when a session is activated, shared by all sessions
+//! with the same roles and security mode, and rebuilt when roles or permissions change. A service checks a node with
+//! one index and one comparison.
 //!
-//! - [`role`]: the well-known roles and what a role is granted for; [`identity`]: what is known of a client;
+//! - [`role`]: the well-known roles and the rules for granting roles; [`identity`]: the identity of a client;
 //! - [`access`]: RolePermissions and AccessRestrictions of nodes and namespaces;
-//! - `decisions`: what a session may do with each kind of node, and the answer for what it may not.
+//! - `decisions`: the permissions of a session for each set of nodes, and the status for missing ones.
 //!
-//! # What a client is told
+//! # Status codes
 //! - Its roles allow it, but not over this channel: Bad_SecurityModeInsufficient.
-//! - Its roles allow something with the node, but not this: Bad_UserAccessDenied.
-//! - Its roles allow nothing with the node: the same answer as for a node that does not exist. The nodes of the
+//! - Its roles allow other operations on the node, but not this one: Bad_UserAccessDenied.
+//! - Its roles allow nothing on the node: the same status as for a node that does not exist. The nodes of the
 //!   specification's own namespace exist on every server, so for them it is Bad_UserAccessDenied (Part 3 §4.9.3).
 
 pub mod access;
@@ -32,25 +32,25 @@ use std::collections::BTreeMap;
 use taktwerk_schema::PermissionType;
 use taktwerk_types::NodeId;
 
-/// A server's roles, and what they may do where nothing else is said.
+/// A server's roles, and their default permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Authorization {
-    /// The roles and who is granted them.
+    /// The roles and the rules for granting them.
     pub roles: Vec<Role>,
-    /// What roles may do with nodes for which neither the node nor its namespace says anything.
+    /// Permissions for nodes where neither the node nor its namespace specifies any.
     pub unspecified: Unspecified,
-    /// The DefaultRolePermissions and DefaultAccessRestrictions of namespaces, by their URI; what is given here goes
-    /// before what a NodeSet says.
+    /// The DefaultRolePermissions and DefaultAccessRestrictions of namespaces, by URI. They take precedence over a
+    /// NodeSet.
     pub namespaces: BTreeMap<String, Access>,
 }
 
-/// What applies to nodes without permissions of their own in namespaces without defaults.
+/// The rule for nodes without permissions of their own in namespaces without defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unspecified {
-    /// Everybody with a session may do everything.
+    /// Every session may do everything.
     Open,
-    /// Roles may do what is listed; everybody else nothing.
+    /// Roles have the listed permissions; all others have none.
     Permissions {
         /// For the nodes of namespace 0: the Server object, the types, the folders.
         namespace_zero: Vec<(NodeId, PermissionType)>,
@@ -60,15 +60,15 @@ pub enum Unspecified {
 }
 
 impl Authorization {
-    /// Everybody may do everything that no node or namespace restricts. For demonstrations, tests, and servers that
+    /// Every session may do everything that no node or namespace restricts. For demonstrations, tests, and servers that
     /// decide in their own handlers.
     #[must_use]
     pub fn open() -> Self {
         Self { roles: Role::well_known(), unspecified: Unspecified::Open, namespaces: BTreeMap::new() }
     }
 
-    /// The well-known roles with the permissions that Part 3 §4.9.2 suggests: Anonymous sees no more than the server
-    /// itself and the types, writing and calling takes at least an Operator.
+    /// The well-known roles with the permissions that Part 3 §4.9.2 suggests. Anonymous sees only the server object and
+    /// the types; writing and calling require at least Operator.
     #[must_use]
     pub fn suggested() -> Self {
         let others = role::suggested_permissions();
@@ -82,18 +82,18 @@ impl Authorization {
         }
     }
 
-    /// The role of that name.
+    /// The role with a name.
     #[must_use]
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.roles.iter().find(|role| role.name == name)
     }
 
-    /// The role of that name, to be changed.
+    /// The role with a name, to be changed.
     pub fn role_mut(&mut self, name: &str) -> Option<&mut Role> {
         self.roles.iter_mut().find(|role| role.name == name)
     }
 
-    /// The roles of a client, in the order of their ids.
+    /// The roles of a client, sorted by id.
     #[must_use]
     pub fn roles_of(&self, identity: &Identity) -> Vec<NodeId> {
         let mut roles: Vec<NodeId> = self

@@ -23,7 +23,7 @@ pub mod well_known {
     pub const SECURITY_KEY_SERVER_ACCESS: u32 = o::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_ACCESS;
     pub const SECURITY_KEY_SERVER_PUSH: u32 = o::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_PUSH;
 
-    /// All of them with their BrowseNames.
+    /// All well-known roles with their BrowseNames.
     pub const ALL: [(&str, u32); 12] = [
         ("Anonymous", ANONYMOUS),
         ("AuthenticatedUser", AUTHENTICATED_USER),
@@ -48,18 +48,18 @@ pub struct Role {
     pub id: NodeId,
     /// Its BrowseName, without a namespace.
     pub name: String,
-    /// A client has to meet one of these.
+    /// A client must match one of these rules.
     pub identities: Vec<IdentityRule>,
-    /// The applications that it may use; `None` if that does not matter.
+    /// Restricts the role to applications; `None`: any application.
     pub applications: Option<Restriction<String>>,
-    /// The endpoints that it may use; `None` if that does not matter.
+    /// Restricts the role to endpoints; `None`: any endpoint.
     pub endpoints: Option<Restriction<EndpointRestriction>>,
 }
 
-/// A list of what is allowed, or of what is not.
+/// An include list or an exclude list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restriction<T> {
-    /// Whether the list says what is not allowed (ApplicationsExclude, EndpointsExclude).
+    /// Whether the list excludes (ApplicationsExclude, EndpointsExclude).
     pub exclude: bool,
     /// The list.
     pub list: Vec<T>,
@@ -68,11 +68,11 @@ pub struct Restriction<T> {
 /// An EndpointType: fields that are `None` match every endpoint (Part 18 §4.4.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EndpointRestriction {
-    /// The URL, as it is configured.
+    /// The configured URL.
     pub url: Option<String>,
-    /// What is done to messages.
+    /// The security mode.
     pub mode: Option<MessageSecurityMode>,
-    /// The algorithms.
+    /// The security policy.
     pub policy: Option<SecurityPolicy>,
 }
 
@@ -80,7 +80,7 @@ pub struct EndpointRestriction {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum IdentityRule {
-    /// The user of this name.
+    /// The user with this name.
     UserName(String),
     /// The user with the certificate of this thumbprint, in upper case hexadecimal digits.
     Thumbprint(String),
@@ -101,14 +101,15 @@ pub enum IdentityRule {
 }
 
 impl Role {
-    /// A role that nobody is granted yet.
+    /// A role without rules: it is not granted to any client yet.
     #[must_use]
     pub fn new(id: NodeId, name: &str) -> Self {
         Self { id, name: name.to_owned(), identities: Vec::new(), applications: None, endpoints: None }
     }
 
-    /// The roles of the specification with its default mappings (Part 18 §4.3): Anonymous for everybody with or without
-    /// a user, AuthenticatedUser for every user, TrustedApplication for those; nobody has any other role.
+    /// The specification's roles with its default mappings (Part 18 §4.3): Anonymous for every client,
+    /// AuthenticatedUser for every user, TrustedApplication for trusted applications. The other roles are not granted
+    /// to any client.
     #[must_use]
     pub fn well_known() -> Vec<Self> {
         let rules = |id| match id {
@@ -121,14 +122,13 @@ impl Role {
         well_known::ALL.into_iter().map(role).collect()
     }
 
-    /// Whether a client has this role: one of the identities fits, and neither its application nor its endpoint is
-    /// shut out.
+    /// Whether a client has this role: one rule matches, and neither its application nor its endpoint is excluded.
     #[must_use]
     pub fn is_granted_to(&self, identity: &Identity) -> bool {
         self.identities.iter().any(|rule| rule.fits(identity))
             && self.applications.as_ref().is_none_or(|applications| match &identity.application_uri {
                 Some(uri) => applications.list.contains(uri) != applications.exclude,
-                // Who it is cannot be known: it is not on a list of the allowed, and may be on one of the others.
+                // The application is unknown: it is not on an include list, and may be on an exclude list.
                 None => applications.exclude && applications.list.is_empty(),
             })
             && self.endpoints.as_ref().is_none_or(|endpoints| {
@@ -146,7 +146,7 @@ impl EndpointRestriction {
 }
 
 impl IdentityRule {
-    /// Whether a client meets the rule.
+    /// Whether a client matches the rule.
     #[must_use]
     pub fn fits(&self, identity: &Identity) -> bool {
         match (self, &identity.user) {
@@ -165,7 +165,7 @@ impl IdentityRule {
         }
     }
 
-    /// The rule of a criteriaType and its criteria; `None` if they make no rule (Part 18 §4.4.3).
+    /// The rule for a criteriaType and its criteria; `None` if they are invalid (Part 18 §4.4.3).
     #[must_use]
     pub fn from_criteria(criteria_type: IdentityCriteriaType, criteria: &str) -> Option<Self> {
         use IdentityCriteriaType as T;
@@ -188,7 +188,7 @@ impl IdentityRule {
         })
     }
 
-    /// The rule as the specification's structure has it: criteriaType and criteria.
+    /// The rule in the form of the specification's structure: criteriaType and criteria.
     #[must_use]
     pub fn criteria(&self) -> (IdentityCriteriaType, &str) {
         use IdentityCriteriaType as T;
@@ -206,13 +206,13 @@ impl IdentityRule {
     }
 }
 
-/// What Part 3 §4.9.2 suggests for each role. Anonymous is allowed nothing outside namespace 0.
+/// The permissions that Part 3 §4.9.2 suggests for each role. Anonymous has none outside namespace 0.
 pub(super) fn suggested_permissions() -> Vec<(NodeId, PermissionType)> {
     use PermissionType as P;
     let look = P::BROWSE | P::READ;
     let observe = look | P::READ_HISTORY | P::RECEIVE_EVENTS;
     let configure = observe | P::WRITE | P::WRITE_ATTRIBUTE | P::WRITE_HISTORIZING | P::CALL;
-    // Part 3 leaves it open who may change the structure: it is configuration.
+    // Part 3 does not say which roles may change the structure: the configuration decides.
     let structure = P::ADD_NODE | P::DELETE_NODE | P::ADD_REFERENCE | P::REMOVE_REFERENCE;
     [
         (well_known::AUTHENTICATED_USER, look),
@@ -222,7 +222,7 @@ pub(super) fn suggested_permissions() -> Vec<(NodeId, PermissionType)> {
         (well_known::ENGINEER, configure),
         (well_known::SUPERVISOR, observe | P::CALL),
         (well_known::CONFIGURE_ADMIN, configure | structure),
-        // AuditEvents need ReceiveEvents on their type, which the NodeSet gives, and on their source.
+        // AuditEvents need ReceiveEvents on their type, which the NodeSet grants, and on their source.
         (
             well_known::SECURITY_ADMIN,
             look | P::RECEIVE_EVENTS | P::READ_ROLE_PERMISSIONS | P::WRITE_ROLE_PERMISSIONS | P::CALL,
@@ -260,10 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_meets_just_its_own_identity() {
+    fn each_rule_matches_only_its_own_identity() {
         use IdentityRule as R;
         let users = [UserIdentity::Anonymous, UserIdentity::UserName("a".into()), certificate(), token()];
-        // Which of the users meet the rule, on a signed channel of urn:a.
+        // Which users match the rule, on a signed channel of urn:a.
         let rules = [
             (R::UserName("a".into()), [false, true, false, false]),
             (R::UserName("A".into()), [false; 4]),
@@ -286,7 +286,7 @@ mod tests {
             for (user, expected) in users.iter().zip(expected) {
                 let signed = client(user.clone(), Some("urn:a"), SIGNED);
                 assert_eq!(rule.fits(&signed), expected, "{rule:?} {user:?}");
-                // Without a signature nobody's word is taken for which application it is.
+                // Without a signature, the claimed application is ignored.
                 let unsigned = client(user.clone(), Some("urn:a"), NONE);
                 let is_application = matches!(rule, R::Application(_) | R::TrustedApplication);
                 assert_eq!(rule.fits(&unsigned), expected && !is_application, "{rule:?} {user:?}");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_come_from_criteria_and_go_back() {
+    fn rules_convert_from_and_to_criteria() {
         use IdentityCriteriaType as T;
         let thumbprint = "ab".repeat(20);
         for (kind, criteria) in [
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn applications_are_let_in_or_shut_out() {
+    fn applications_are_included_or_excluded() {
         let granted = |exclude, list: &[&str], uri: Option<&str>| {
             let list = list.iter().map(|uri| (*uri).to_owned()).collect();
             let role =
@@ -335,13 +335,13 @@ mod tests {
         assert!(!granted(false, &[], Some("urn:a")));
         assert!(!granted(true, &["urn:a"], Some("urn:a")));
         assert!(granted(true, &["urn:a"], Some("urn:b")));
-        // An application that hides who it is may be the one that is shut out.
+        // An unknown application may be the excluded one.
         assert!(!granted(true, &["urn:a"], None));
         assert!(granted(true, &[], None));
     }
 
     #[test]
-    fn endpoints_are_let_in_or_shut_out() {
+    fn endpoints_are_included_or_excluded() {
         let endpoint =
             |url: Option<&str>, mode| EndpointRestriction { url: url.map(str::to_owned), mode, policy: None };
         let granted = |exclude, endpoint: EndpointRestriction| {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_grants_three_roles_by_itself() {
+    fn only_three_roles_are_granted_by_default() {
         let all = super::super::Authorization::suggested();
         let names = |identity: &Identity| -> Vec<&str> {
             let roles = all.roles_of(identity);

@@ -1,24 +1,24 @@
-//! Emptied send buffers: idle connections have none.
+//! Reusable send buffers. Idle connections hold none.
 
 use core::time::Duration;
 use taktwerk_types::Instant;
 
-/// Most capacity that is kept: enough for the messages of one subscription with some hundred thousand items, which
-/// would otherwise be allocated anew every cycle.
+/// Most capacity kept, in bytes: enough for the messages of a subscription with some hundred thousand items, which
+/// would otherwise be allocated again every cycle.
 const KEEP_BYTES_MAX: usize = 32 << 20;
-/// Capacity that is kept however long nobody needs it.
+/// Capacity that is kept even if unused, in bytes.
 const KEEP_BYTES_IDLE: usize = 1 << 20;
-/// How long a buffer may lie unused beyond that.
+/// How long further buffers may stay unused.
 const UNUSED_MAX: Duration = Duration::from_secs(10);
 
 /// The spare send buffers of a shard.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    /// The last one that was given back is taken first, so those at the front are needed least.
+    /// Used as a stack: the buffers at the front are needed least.
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
     max: usize,
-    /// The fewest that lay here at a time since `tidied`: so many at the front were not needed.
+    /// The smallest number of spare buffers since `tidied`: this many at the front were not needed.
     unused: usize,
     tidied: Instant,
 }
@@ -46,12 +46,12 @@ impl Buffers {
         }
     }
 
-    /// When [`Self::tidy`] has something to look at.
+    /// When [`Self::tidy`] is due.
     pub(crate) fn tidy_at(&self) -> Option<Instant> {
         (self.spare_bytes > KEEP_BYTES_IDLE).then(|| self.tidied + UNUSED_MAX)
     }
 
-    /// Gives up what has not been needed for a while: after clients that took nothing, or once, megabytes lie here.
+    /// Frees buffers that have been unused for a while. They remain from load peaks or from clients that did not read.
     pub(crate) fn tidy(&mut self, now: Instant) {
         if self.tidy_at().is_none_or(|at| at > now) {
             return;
@@ -79,17 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_is_given_up_and_what_is_needed_stays() {
+    fn unused_buffers_are_freed_and_used_ones_kept() {
         let mut buffers = Buffers::new(8);
         for _ in 0..8 {
             buffers.give(Vec::with_capacity(1 << 20));
         }
         assert_eq!(buffers.spare_bytes, 8 << 20);
-        // Nobody knows yet which of them are needed.
+        // It is not yet known which buffers are needed.
         buffers.tidy(at(100));
         assert_eq!(buffers.spare.len(), 8);
         for second in 101..110 {
-            // Two at a time, and the time is not over.
+            // Two are in use at a time, and the period is not over.
             let taken = [buffers.take(), buffers.take()];
             taken.into_iter().for_each(|buffer| buffers.give(buffer));
             buffers.tidy(at(second));
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(buffers.tidy_at(), Some(at(110)));
         buffers.tidy(at(110));
         assert_eq!((buffers.spare.len(), buffers.spare_bytes), (2, 2 << 20));
-        // What is needed again and again, however large, stays.
+        // Buffers in regular use are kept, however large.
         for second in (115..200).step_by(5) {
             let taken = [buffers.take(), buffers.take()];
             taken.into_iter().for_each(|buffer| buffers.give(buffer));
@@ -108,7 +108,7 @@ mod tests {
         buffers.tidy(at(210));
         buffers.tidy(at(220));
         assert_eq!((buffers.spare_bytes, buffers.tidy_at()), (1 << 20, None), "a little is always kept");
-        // A silent shard is not woken for ever.
+        // A shard without traffic is not woken for ever.
         while buffers.take().capacity() > 0 {}
         assert_eq!((buffers.spare_bytes, buffers.tidy_at()), (0, None));
     }

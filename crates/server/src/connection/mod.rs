@@ -1,6 +1,6 @@
-//! The connections of a shard: their channels and what is still to be sent.
+//! The connections of a shard: channels and unsent data.
 //!
-//! - [`Connection`]: one connection; [`buffers`]: send buffers that are used again; [`outbox`]: sending responses.
+//! - [`Connection`]: one connection; [`buffers`]: reusable send buffers; [`outbox`]: sending responses.
 
 pub(crate) mod buffers;
 pub(crate) mod outbox;
@@ -18,79 +18,81 @@ use taktwerk_channel::Channel;
 use taktwerk_crypto::SecurityPolicy;
 use taktwerk_types::Instant;
 
-/// What an OpenSecureChannel request says of itself in the part that is not encrypted.
+/// Unencrypted data of an OpenSecureChannel request.
 #[derive(Debug, Clone)]
 pub(crate) struct Tried {
     pub(crate) policy: SecurityPolicy,
-    /// Of the certificate that was shown, in hexadecimal digits.
+    /// SHA-1 of the client certificate, in hexadecimal digits.
     pub(crate) thumbprint: Box<str>,
+    /// The client certificate; `None` without one, or if it is too long for an audit record.
+    pub(crate) certificate: Option<Arc<[u8]>>,
 }
 
 /// A connection of a shard.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) channel: Channel,
-    /// Bytes to be sent, from `sent` on. Without anything to send there is no buffer.
+    /// Bytes to be sent, starting at `sent`. Without data to send there is no buffer.
     pub(crate) out: Vec<u8>,
     sent: usize,
-    /// Since when the socket takes no more.
+    /// Since when the socket has accepted no data.
     pub(crate) blocked_since: Option<Instant>,
-    /// Stands in the shard's transmit queue.
+    /// Whether it is in the shard's transmit queue.
     pub(crate) is_scheduled: bool,
-    /// Ends when everything is sent.
+    /// Closes once everything is sent.
     pub(crate) is_closing: bool,
-    /// Waits to be taken to another shard.
+    /// Waits to be moved to another shard.
     pub(crate) is_moving: bool,
-    /// When the shard looks at the connection's deadlines next.
+    /// When the shard checks the connection's deadlines next.
     pub(crate) timer: Instant,
-    /// The sessions that live here; nearly always one.
+    /// Its sessions on this shard; nearly always one.
     pub(crate) sessions: SmallVec<[SessionKey; 1]>,
-    /// Longest response that the client's sessions asked for and that the server's limit allows, in bytes of body.
+    /// Longest response body that the client's sessions requested and the server's limit allows, in bytes.
     pub(crate) session_len_max: usize,
-    /// Who holds it, for evictions.
+    /// Its holder in the eviction groups.
     pub(crate) holder: Holder,
-    /// As whose it is registered among what can be evicted.
+    /// The holder under which it is registered as evictable.
     pub(crate) evictable: Option<Holder>,
-    /// Where it comes from; `None` where there are no addresses.
+    /// The peer's address; `None` for transports without addresses.
     pub(crate) address: Option<IpAddr>,
-    /// When bytes came last.
+    /// When bytes last arrived.
     pub(crate) heard: Instant,
-    /// When it was sent a request last that was not a Publish request, or one that was answered at once.
+    /// When it last got a request other than Publish, or a Publish request that was answered at once.
     pub(crate) asked: Instant,
-    /// What is kept for it; below the account of its address.
+    /// Its account, below the account of its address.
     pub(crate) account: Arc<Account>,
-    /// For the connection itself.
+    /// Charge for the connection itself.
     _base: Charge,
-    /// For messages that have not arrived whole, beyond the allowance.
+    /// Charge for incomplete messages, beyond the allowance.
     incomplete: Charge,
-    /// For messages that the client has not taken, beyond the allowance.
+    /// Charge for messages that the client has not read, beyond the allowance.
     unsent: Charge,
-    /// For requests that were left and those behind them, beyond the allowance.
+    /// Charge for postponed requests and those queued behind them, beyond the allowance.
     backlog: Charge,
-    /// Work units that it may spend before others have their turn; negative if it has spent more.
+    /// Work units that it may spend before other connections get their turn; negative if it has spent more.
     pub(crate) allowance: i64,
-    /// When it got them.
+    /// When the allowance was last refilled.
     pub(crate) refilled: Instant,
-    /// Chunks sent that are counted.
+    /// Sent chunks that the work counters include.
     pub(crate) chunks_counted: u32,
-    /// Bytes that wait to be sent and are in the work counters already.
+    /// Unsent bytes that the work counters include.
     pub(crate) unsent_counted: usize,
-    /// The change of the trust lists as of which the peer's certificate was accepted.
+    /// The trust list change count at which the peer's certificate was accepted.
     pub(crate) trusted_at: u64,
-    /// The same of a handshake under way.
+    /// The same for a handshake in progress.
     pub(crate) checked_at: u64,
-    /// What that handshake said of itself, for the audit.
+    /// Data of that handshake for the audit.
     pub(crate) tried: Option<Box<Tried>>,
-    /// Of its requests, if somebody asks for them.
+    /// Trace spans of its requests, if tracing is on.
     pub(crate) spans: Spans,
 }
 
-/// Bytes sent at the front of a buffer that is never empty, before they are moved out of the way.
+/// Sent bytes at the front of a non-empty buffer before the rest is moved to the front.
 const COMPACT_LEN: usize = 256 << 10;
 
 impl Connection {
-    /// A connection from an address, if there are addresses, whose account is below that of the address. `is_familiar` says
-    /// that somebody has logged on from there.
+    /// A connection, from an address if the transport has addresses; its account is below that of the address.
+    /// `is_familiar` means an earlier login from that address.
     pub(crate) fn new(
         channel: Channel,
         address: Option<IpAddr>,
@@ -142,8 +144,8 @@ impl Connection {
         self.out.len() - self.sent
     }
 
-    /// Brings the charge for unsent messages up to date. What is sent in this turn costs nothing: only a message beyond the
-    /// allowance is charged, with the whole buffer that it lies in.
+    /// Updates the charge for unsent messages. Data sent in the same turn is free: only a message beyond the allowance
+    /// is charged, with the whole buffer.
     #[inline]
     pub(crate) fn account_unsent(&mut self) {
         let len = self.unsent_len();
@@ -153,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// The socket takes no more: the buffer stays, so it is made as small as what is left, and charged.
+    /// The socket accepts no more data: shrinks the remaining buffer and charges it.
     pub(crate) fn account_blocked(&mut self) {
         if self.out.capacity() > self.unsent_len() + self.unsent_len() / 2 + ALLOWANCE {
             self.out.drain(..self.sent);
@@ -163,8 +165,8 @@ impl Connection {
         self.unsent.resize_anyway(self.out.capacity().saturating_sub(ALLOWANCE));
     }
 
-    /// Brings the charge for incomplete messages up to date: `kept` bytes wait with the driver, in a vector that may be
-    /// twice as long.
+    /// Updates the charge for incomplete messages: `kept` bytes wait in the driver, in a vector with up to twice the
+    /// capacity.
     #[inline]
     pub(crate) fn account_incomplete(&mut self, kept: usize) {
         let held = (2 * kept + self.channel.buffered_len()).saturating_sub(ALLOWANCE);
@@ -173,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Brings the charge up to date for requests that were left: `len` bytes of requests and responses.
+    /// Updates the charge for postponed requests: `len` bytes of requests and responses.
     pub(crate) fn account_backlog(&mut self, len: usize) {
         let kept = len.saturating_sub(ALLOWANCE);
         if kept != self.backlog.amount() {
@@ -181,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Bytes of a category beyond the allowance.
+    /// Bytes charged for a category beyond the allowance.
     pub(crate) fn charged(&self, category: Category) -> usize {
         match category {
             Category::IncompleteMessages => self.incomplete.amount(),
@@ -191,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Gives back what is charged for messages: the connection is about to be closed, and its buffers with it.
+    /// Returns the charges for messages before the connection and its buffers are closed.
     pub(crate) fn release(&mut self) {
         self.incomplete.resize_anyway(0);
         self.unsent.resize_anyway(0);
@@ -202,12 +204,12 @@ impl Connection {
         self.blocked_since.is_some()
     }
 
-    /// Whether no more messages go in or out.
+    /// Whether the connection sends and receives no more messages.
     pub(crate) fn is_ending(&self) -> bool {
         self.is_closing || self.channel.is_closed()
     }
 
-    /// Notes that `len` bytes went out; gives the buffer back when it is done with.
+    /// Records that `len` bytes were sent. Returns the buffer if it is empty.
     pub(crate) fn on_sent(&mut self, len: usize, buffers: &mut Buffers) {
         self.sent = (self.sent + len).min(self.out.len());
         if self.sent == self.out.len() {
@@ -226,14 +228,14 @@ impl Connection {
         }
     }
 
-    /// Most bytes of a response's body.
+    /// Largest response body, in bytes.
     pub(crate) fn response_len_max(&self) -> usize {
         self.session_len_max.min(self.channel.message_len_max())
     }
 }
 
 impl Connection {
-    /// Gives the connection what it may spend in this turn. Debts of the turn before are taken from it.
+    /// Refills the allowance for this turn. Overspending of the previous turn is deducted.
     #[inline]
     pub(crate) fn refill(&mut self, quantum: i64, now: Instant) {
         self.allowance = (self.allowance + quantum).min(quantum);

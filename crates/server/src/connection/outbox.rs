@@ -1,4 +1,4 @@
-//! Sending responses: into the send buffers of connections.
+//! Writing responses into the send buffers of connections.
 
 use super::Connection;
 use super::buffers::Buffers;
@@ -12,16 +12,16 @@ use std::collections::VecDeque;
 use taktwerk_channel::ChannelError;
 use taktwerk_types::StatusCode;
 
-/// Connections that something was written for.
+/// Connections with new output.
 #[derive(Debug, Default)]
 pub(crate) struct Transmit {
-    /// With something to send that take it.
+    /// Connections with data to send whose socket accepts it.
     pub(crate) queue: VecDeque<ConnectionId>,
-    /// Whose channels have ended, because something could not be secured.
+    /// Connections whose channels ended because a message could not be secured.
     pub(crate) ended: Vec<ConnectionId>,
 }
 
-/// The send buffers of a shard, for whoever answers.
+/// The send buffers of a shard, for writing responses.
 #[derive(Debug)]
 pub(crate) struct Outbox<'a> {
     pub(crate) connections: &'a mut Slab<Connection>,
@@ -32,7 +32,7 @@ pub(crate) struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// Sends one message; `write` appends its body. Nothing is sent on a connection that is gone.
+    /// Sends one message; `write` appends its body. Does nothing if the connection no longer exists.
     pub(crate) fn send(
         &mut self,
         to: ConnectionId,
@@ -66,7 +66,7 @@ impl Outbox<'_> {
     }
 }
 
-/// Ends the message that begins at `start`. If it is more than the client takes, it gets to know that instead.
+/// Completes the message that begins at `start`. If it exceeds the client's limits, sends a fault instead.
 pub(crate) fn finish(
     connection: &mut Connection,
     start: taktwerk_channel::MessageStart,
@@ -91,11 +91,11 @@ pub(crate) fn finish(
     let start = connection.channel.begin(&mut connection.out);
     let fault = Fault::limit(status, "the client's message size");
     Reply::new(&mut connection.out, request_handle, now.utc).fault(fault);
-    // A fault of 52 bytes fits every channel; if even this fails, the channel has ended and says so as a timeout.
+    // A fault of 52 bytes fits every channel. If this fails too, the channel has ended and its timeout reports it.
     let _ = connection.channel.finish(start, request_id, &mut connection.out);
 }
 
-/// Notes that a connection has something to send.
+/// Adds a connection to the transmit queue.
 #[inline]
 pub(crate) fn schedule(id: ConnectionId, connection: &mut Connection, transmit: &mut Transmit) {
     if !connection.is_scheduled && !connection.is_blocked() && connection.unsent_len() > 0 {

@@ -1,22 +1,28 @@
-//! Comparing values whose types may differ (Part 4 §7.7.3).
+//! Comparing values of different types (Part 4 §7.7.3).
 
+use super::array;
 use super::convert::{implicit, precedence, scalar_type};
 use core::cmp::Ordering;
 use std::borrow::Cow;
 use taktwerk_types::{BuiltInType as T, Variant};
 
-/// Whether two values are equal; `None` if one of them is null. Values without a common type are not.
+/// Whether two values are equal; `None` if one of them is null. Values without a common type are not equal.
 pub(super) fn equals(one: &Variant, other: &Variant) -> Option<bool> {
     if one.is_empty() || other.is_empty() {
         return None;
     }
-    if one.built_in_type() == other.built_in_type() || one.as_array().is_some() {
-        return Some(one == other);
+    match (one.as_array(), other.as_array()) {
+        (Some(left), Some(right)) if left.values.element_type() != right.values.element_type() => {
+            return Some(array::all(left, right, |one, other| equals(one, other) == Some(true)));
+        }
+        (Some(_), Some(_)) => return Some(one == other),
+        (None, None) if one.built_in_type() == other.built_in_type() => return Some(one == other),
+        _ => {}
     }
     Some(common(one, other).is_some_and(|(one, other)| one == other))
 }
 
-/// How two values are ordered; `None` if one of them is null, or if they have no order.
+/// The order of two values; `None` if one of them is null or they have no order.
 pub(super) fn order(one: &Variant, other: &Variant) -> Option<Ordering> {
     let (one, other) = common(one, other)?;
     macro_rules! by {
@@ -30,20 +36,23 @@ pub(super) fn order(one: &Variant, other: &Variant) -> Option<Ordering> {
     by!(SByte Byte Int16 UInt16 Int32 UInt32 Int64 UInt64 Float Double DateTime String)
 }
 
-/// Two scalars as values of the type that takes precedence.
+/// Converts two scalars to the type with precedence. An array of length 1 is a scalar here.
 pub(super) fn common<'a>(
     one: &'a Variant,
     other: &'a Variant,
 ) -> Option<(Cow<'a, Variant>, Cow<'a, Variant>)> {
-    let (left, right) = (scalar_type(one)?, scalar_type(other)?);
+    let (one, other) = (array::single(one), array::single(other));
+    let (left, right) = (scalar_type(&one)?, scalar_type(&other)?);
     if left == right {
-        return Some((Cow::Borrowed(one), Cow::Borrowed(other)));
+        return Some((one, other));
     }
     let to: T = if precedence(left)? < precedence(right)? { left } else { right };
     if to == left {
-        Some((Cow::Borrowed(one), Cow::Owned(implicit(other, to)?)))
+        let other = implicit(&other, to)?;
+        Some((one, Cow::Owned(other)))
     } else {
-        Some((Cow::Owned(implicit(one, to)?), Cow::Borrowed(other)))
+        let one = implicit(&one, to)?;
+        Some((Cow::Owned(one), other))
     }
 }
 
@@ -53,7 +62,7 @@ mod tests {
     use taktwerk_types::{LocalizedText, UtcTime};
 
     #[test]
-    fn types_meet_at_the_one_that_takes_precedence() {
+    fn values_are_converted_to_the_type_with_precedence() {
         let equal = |one: Variant, other: Variant| equals(&one, &other);
         assert_eq!(equal(500u16.into(), 500i32.into()), Some(true));
         assert_eq!(equal(500u16.into(), 500.5f64.into()), Some(false));
@@ -64,7 +73,11 @@ mod tests {
         assert_eq!(equal(Variant::Empty, 5i64.into()), None);
         assert_eq!(equal(f64::NAN.into(), f64::NAN.into()), Some(false));
         assert_eq!(equal(vec![1i32].into(), vec![1i32].into()), Some(true));
-        assert_eq!(equal(vec![1i32].into(), 1i32.into()), Some(false));
+        assert_eq!(equal(vec![1i32].into(), 1i64.into()), Some(true));
+        assert_eq!(equal(vec![1i32, 1].into(), 1i32.into()), Some(false));
+        assert_eq!(equal(vec![1i32, 2].into(), vec![1.0, 2.0].into()), Some(true));
+        assert_eq!(equal(vec![1i32, 2].into(), vec![1.0, 2.5].into()), Some(false));
+        assert_eq!(equal(vec![1i32, 2].into(), vec![1.0].into()), Some(false));
     }
 
     #[test]

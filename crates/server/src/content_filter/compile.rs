@@ -1,4 +1,4 @@
-//! From a ContentFilter on the wire to a compiled one (Part 4 §7.7.1, §7.7.2).
+//! Compiles a ContentFilter from the wire (Part 4 §7.7.1, §7.7.2).
 
 use super::like::Pattern;
 use super::{Element, Filter, Operand};
@@ -8,18 +8,18 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{BuiltInType, ExtensionObject, NodeId, StatusCode, Variant};
 
-/// What operands stand for.
+/// Resolves operands.
 pub(crate) trait Resolve {
     /// A type of nodes.
     type Type;
 
-    /// The number of the field that an operand names.
+    /// The number of an operand's field.
     ///
     /// # Errors
     /// The status of the operand.
     fn field(&mut self, operand: SimpleAttributeOperand) -> Result<u32, StatusCode>;
 
-    /// The number of the field that an AttributeOperand names. Part 4 §7.22.3: events are filtered by SimpleAttributeOperands.
+    /// The number of an AttributeOperand's field. Part 4 §7.22.3: events are filtered by SimpleAttributeOperands.
     ///
     /// # Errors
     /// The status of the operand.
@@ -27,7 +27,7 @@ pub(crate) trait Resolve {
         Err(StatusCode::BAD_NOT_SUPPORTED)
     }
 
-    /// The number of the relation that a RelatedTo names; `index` is the number of its element.
+    /// The number of a RelatedTo's relation; `index` is the number of its element.
     ///
     /// # Errors
     /// The result of the element.
@@ -42,7 +42,7 @@ pub(crate) trait Resolve {
     /// The number of the View of an InView.
     ///
     /// # Errors
-    /// The result of the element; Bad_FilterOperatorUnsupported if there are no Views.
+    /// The result of the element; Bad_FilterOperatorUnsupported if Views are not supported.
     fn view(&mut self, _id: &NodeId) -> Result<u32, StatusCode> {
         Err(StatusCode::BAD_FILTER_OPERATOR_UNSUPPORTED)
     }
@@ -57,32 +57,32 @@ pub(crate) trait Resolve {
     fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType>;
 }
 
-/// How much a filter may ask for.
+/// Limits for filters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterLimits {
-    /// Most elements, and most operands of all of them.
+    /// Maximum number of elements, and of operands in total.
     pub(crate) operands_max: usize,
 }
 
-/// How often elements may be evaluated at most for one event, as a multiple of their number: an element may be an operand
-/// of several others.
+/// Maximum number of element evaluations per event, as a multiple of the number of elements. An element can be an
+/// operand of several others.
 const COST_FACTOR: usize = 4;
-/// How deep elements may nest.
+/// Maximum nesting depth of elements.
 const DEPTH_MAX: usize = 64;
 
-/// The outcome: the filter, or what is wrong with which element.
+/// The compiled filter, or the errors by element.
 pub(crate) struct Compiled<T> {
     /// `None` if an element is in error.
     pub(crate) filter: Option<Filter<T>>,
-    /// Empty if nothing is wrong.
+    /// Empty without errors.
     pub(crate) result: ContentFilterResult,
 }
 
 /// Checks and compiles a filter.
 ///
 /// # Errors
-/// Bad_EventFilterInvalid or Bad_TooManyOperations-like statuses for the filter as a whole: it is too large, or its elements
-/// form a loop.
+/// Bad_EventFilterInvalid, or a status such as Bad_TooManyOperations, for the filter as a whole: it is too large, or
+/// its elements form a loop.
 pub(crate) fn compile<R: Resolve>(
     filter: &ContentFilter,
     limits: FilterLimits,
@@ -175,7 +175,7 @@ fn compile_element<R: Resolve>(
     Ok(Element { operator, operands: operands.into() })
 }
 
-/// A RelatedTo: its relation, and the element that is its target if there is one.
+/// A RelatedTo: its relation, and its target if that is an element.
 fn compile_relation<R: Resolve>(
     index: u32,
     element: &ContentFilterElement,
@@ -244,7 +244,7 @@ fn compile_operand<R: Resolve>(
         return literal(operator, at, value, resolve);
     }
     if matches!((operator, at), (Op::OF_TYPE, _) | (Op::CAST, 1)) {
-        // What an event is compared with must not depend on the event.
+        // The compared type must not depend on the event.
         return Err(invalid);
     }
     if operand.is::<ElementOperand>() {
@@ -279,22 +279,23 @@ fn literal<R: Resolve>(
             .built_in_type(&node_id(value)?)
             .map(Operand::Cast)
             .ok_or(StatusCode::BAD_DATA_TYPE_ID_UNKNOWN),
-        (Op::LIKE, 1, Variant::String(pattern)) => Ok(Operand::Pattern(Pattern::new(pattern.as_str()))),
+        (Op::LIKE, 1, Variant::String(pattern)) if !pattern.is_null() => {
+            Ok(Operand::Pattern(Pattern::new(pattern.as_str())))
+        }
         (_, _, value) => Ok(Operand::Literal(value)),
     }
 }
 
-/// What evaluating an element takes at most.
+/// The maximum cost of evaluating an element.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// Elements that are evaluated.
+    /// Number of evaluated elements.
     elements: usize,
-    /// How deep they nest.
+    /// Nesting depth.
     depth: usize,
 }
 
-/// How many elements are evaluated at most, from the first on; `None` for elements that lead back to themselves or nest
-/// too deep.
+/// The maximum number of evaluated elements, starting from the first; `None` if elements form a loop or nest too deep.
 fn cost<T>(elements: &[Element<T>]) -> Option<usize> {
     let mut known: Vec<Option<Cost>> = vec![None; elements.len()];
     let mut is_open = vec![false; elements.len()];
@@ -323,7 +324,7 @@ fn element_cost<T>(
         if let Operand::Element(other) = operand {
             let other = element_cost(elements, *other as usize, depth + 1, known, is_open)?;
             cost.elements = cost.elements.saturating_add(other.elements);
-            // What is known already nests as deep again.
+            // An element evaluated before adds its depth again.
             cost.depth = cost.depth.max(other.depth + 1);
         }
     }

@@ -1,12 +1,12 @@
 //! Conversions between built-in types (Part 4 §7.7.3, the tables of conversion and of data type precedence).
 
+use super::array;
 use taktwerk_types::{
     BuiltInType as T, ByteString, ExpandedNodeId, Guid, LocalizedText, NodeId, QualifiedName, StatusCode,
     UaString, UtcTime, Variant,
 };
 
-/// Where a type stands in the order of precedence; the smaller number wins. `None` for types that are never converted
-/// implicitly.
+/// The precedence of a type; a smaller number wins. `None` for types without implicit conversion.
 pub(crate) const fn precedence(kind: T) -> Option<u8> {
     Some(match kind {
         T::Double => 1,
@@ -31,7 +31,7 @@ pub(crate) const fn precedence(kind: T) -> Option<u8> {
     })
 }
 
-/// Whether the specification converts from one type to another without being asked to.
+/// Whether the specification allows the implicit conversion from one type to another.
 pub(crate) const fn is_implicit(from: T, to: T) -> bool {
     match (from, to) {
         (T::Boolean | T::Byte | T::SByte | T::Int16 | T::UInt16 | T::Int32 | T::UInt32, to) => {
@@ -46,7 +46,7 @@ pub(crate) const fn is_implicit(from: T, to: T) -> bool {
     }
 }
 
-/// Whether the specification converts from one type to another if a Cast asks for it.
+/// Whether the specification allows the conversion from one type to another by Cast.
 pub(crate) const fn is_explicit(from: T, to: T) -> bool {
     let both_numbers =
         (is_number(from) || matches!(from, T::Boolean)) && (is_number(to) || matches!(to, T::Boolean));
@@ -89,7 +89,7 @@ const fn precedes(one: T, other: T) -> bool {
     }
 }
 
-/// A scalar as another type, if the rules allow it and the value fits. A value of that type stays as it is.
+/// Converts a scalar implicitly, if the rules allow it and the value fits. A value of the target type is unchanged.
 pub(crate) fn implicit(value: &Variant, to: T) -> Option<Variant> {
     let from = scalar_type(value)?;
     if from == to {
@@ -98,8 +98,11 @@ pub(crate) fn implicit(value: &Variant, to: T) -> Option<Variant> {
     if is_implicit(from, to) { convert(value, to) } else { None }
 }
 
-/// The same for a Cast.
+/// Converts a value by Cast; an array by element.
 pub(crate) fn explicit(value: &Variant, to: T) -> Option<Variant> {
+    if let Some(values) = value.as_array() {
+        return array::convert(values, to, |value| explicit(value, to));
+    }
     let from = scalar_type(value)?;
     if from == to {
         return Some(value.clone());
@@ -112,7 +115,7 @@ pub(crate) fn scalar_type(value: &Variant) -> Option<T> {
     if value.as_array().is_some() { None } else { value.built_in_type() }
 }
 
-/// A number on its way from one type to another, without loss.
+/// A number during conversion, without loss.
 enum Number {
     Integer(i128),
     Real(f64),
@@ -137,7 +140,7 @@ fn number(value: &Variant) -> Option<Number> {
 }
 
 impl Number {
-    /// The nearest integer; a value half way between two goes away from zero.
+    /// The nearest integer; halves round away from zero.
     fn integer(&self) -> Option<i128> {
         match self {
             Self::Integer(value) => Some(*value),
@@ -173,15 +176,24 @@ impl Number {
             T::Int64 => integer!(i64),
             T::UInt64 => integer!(u64),
             T::Float => {
-                let value = self.real() as f32;
-                // A number that a Float cannot hold does not become infinite.
+                // An integer is rounded once.
+                let value = match self {
+                    Self::Integer(value) => *value as f32,
+                    Self::Real(value) => *value as f32,
+                };
+                // A number too large for a Float does not become infinite.
                 if value.is_infinite() && self.real().is_finite() {
                     return None;
                 }
                 value.into()
             }
             T::Double => self.real().into(),
-            T::StatusCode => StatusCode(u32::try_from(self.integer()?).ok()?).into(),
+            T::StatusCode => {
+                let bits = self.integer()?;
+                // The bits of a negative Int32 are copied.
+                let code = u32::try_from(bits).or_else(|_| i32::try_from(bits).map(i32::cast_unsigned));
+                StatusCode(code.ok()?).into()
+            }
             _ => return None,
         })
     }
@@ -189,15 +201,25 @@ impl Number {
 
 fn convert(value: &Variant, to: T) -> Option<Variant> {
     if let Some(number) = number(value) {
+        if let (Variant::Boolean(value), T::String) = (value, to) {
+            return Some(if *value { "1" } else { "0" }.into());
+        }
         if to == T::String {
             return Some(UaString::from(value.to_string()).into());
         }
-        // The number of a UInt16 that is to be a StatusCode stands in its upper half.
+        // A UInt16 converted to a StatusCode becomes its upper half.
         if let (Variant::UInt16(code), T::StatusCode) = (value, to) {
             return Some(StatusCode(u32::from(*code) << 16).into());
         }
-        if let (Variant::StatusCode(code), T::UInt16 | T::Int16) = (value, to) {
-            return Number::Integer(i128::from(code.0 >> 16)).convert(to);
+        // The bits of a StatusCode are copied; to 16 bits, its upper half.
+        if let Variant::StatusCode(code) = value {
+            let upper = (code.0 >> 16) as u16;
+            match to {
+                T::UInt16 => return Some(upper.into()),
+                T::Int16 => return Some(upper.cast_signed().into()),
+                T::Int32 => return Some(code.0.cast_signed().into()),
+                _ => {}
+            }
         }
         return number.convert(to);
     }
@@ -223,6 +245,12 @@ fn convert(value: &Variant, to: T) -> Option<Variant> {
 }
 
 fn parse(text: &str, to: T) -> Option<Variant> {
+    match to {
+        T::LocalizedText => return Some(LocalizedText::from_text(text).into()),
+        // In namespace 0, also if the text looks like one with an index.
+        T::QualifiedName => return Some(QualifiedName::new(0, text).into()),
+        _ => {}
+    }
     let text = text.trim();
     macro_rules! parsed {
         ($kind:ty) => {
@@ -230,11 +258,8 @@ fn parse(text: &str, to: T) -> Option<Variant> {
         };
     }
     Some(match to {
-        T::Boolean => match text {
-            "true" | "True" | "TRUE" | "1" => true.into(),
-            "false" | "False" | "FALSE" | "0" => false.into(),
-            _ => return None,
-        },
+        T::Boolean if text == "1" || text.eq_ignore_ascii_case("true") => true.into(),
+        T::Boolean if text == "0" || text.eq_ignore_ascii_case("false") => false.into(),
         T::SByte => parsed!(i8),
         T::Byte => parsed!(u8),
         T::Int16 => parsed!(i16),
@@ -249,8 +274,6 @@ fn parse(text: &str, to: T) -> Option<Variant> {
         T::NodeId => parsed!(NodeId),
         T::ExpandedNodeId => parsed!(ExpandedNodeId),
         T::DateTime => UtcTime::parse(text)?.into(),
-        T::LocalizedText => LocalizedText::from_text(text).into(),
-        T::QualifiedName => QualifiedName::parse(text).into(),
         _ => return None,
     })
 }
@@ -260,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn implicit_conversions_go_up_the_order_of_precedence() {
+    fn implicit_conversions_follow_the_precedence_order() {
         for from in T::ALL {
             for to in T::ALL {
                 if is_implicit(from, to) {

@@ -1,46 +1,47 @@
 //! Evaluating a compiled filter (Part 4 §7.7.3).
 //!
-//! A condition is true, false or null. What is unknown stays unknown: a comparison with a field that an event does not have
-//! is null, and so is its negation. Only what is true passes.
+//! A condition is true, false or null. Null propagates: a comparison with a field that an event does not have is null,
+//! and so is its negation. Only true passes the filter.
 
+use super::array;
 use super::compare::{common, equals, order};
-use super::convert::explicit;
+use super::convert::{explicit, implicit};
 use super::like::Pattern;
 use super::{Element, Filter, Operand};
 use core::cmp::Ordering;
 use std::borrow::Cow;
 use taktwerk_schema::FilterOperator as Op;
-use taktwerk_types::Variant;
+use taktwerk_types::{BuiltInType, Variant};
 
-/// What a filter is evaluated for: an event, or a node.
+/// The subject of a filter: an event or a node.
 pub(crate) trait Evaluate<T> {
     /// The value of a field; [`Variant::Empty`] if there is none.
     fn field(&self, number: u32) -> Cow<'_, Variant>;
 
-    /// Whether it is of a type or of one of its subtypes.
+    /// Whether it has a type or one of its subtypes.
     fn is_of_type(&self, kind: &T) -> bool;
 
-    /// Whether a relation holds; only nodes have some.
+    /// Whether a relation holds. Only nodes have relations.
     fn is_related(&self, _number: u32) -> Option<bool> {
         None
     }
 
-    /// Whether it is in a View; only nodes are.
+    /// Whether it is in a View. Only nodes can be.
     fn is_in_view(&self, _number: u32) -> Option<bool> {
         None
     }
 }
 
-/// Longest pattern that is not known before, in bytes; a longer one matches nothing.
+/// Longest pattern from a field, in bytes; a longer one matches nothing.
 const PATTERN_LEN_MAX: usize = 4096;
 
 impl<T> Filter<T> {
-    /// Whether something passes.
+    /// Whether the subject passes the filter.
     pub(crate) fn passes(&self, subject: &impl Evaluate<T>) -> bool {
         self.is_empty() || self.truth(0, subject) == Some(true)
     }
 
-    /// The result of an element as a condition.
+    /// The result of an element as a truth value.
     fn truth<S: Evaluate<T>>(&self, index: u32, subject: &S) -> Option<bool> {
         let element = self.elements.get(index as usize)?;
         let value = |at: usize| self.operand(element, at, subject);
@@ -127,32 +128,44 @@ impl<T> Filter<T> {
         }
     }
 
+    /// Null if an operand is null, false if one is not a text.
     fn like<S: Evaluate<T>>(&self, element: &Element<T>, subject: &S) -> Option<bool> {
         let value = self.operand(element, 0, subject);
-        let text = text(&value)?;
-        match element.operands.get(1)? {
-            Operand::Pattern(pattern) => Some(pattern.matches(text)),
-            _ => {
-                let pattern = self.operand(element, 1, subject);
-                let pattern = self::text(&pattern)?;
-                Some(pattern.len() <= PATTERN_LEN_MAX && Pattern::new(pattern).matches(text))
-            }
+        if is_null(&value) {
+            return None;
         }
+        if let Operand::Pattern(pattern) = element.operands.get(1)? {
+            return with_text(&value, |text| Some(pattern.matches(text)));
+        }
+        let pattern = self.operand(element, 1, subject);
+        if is_null(&pattern) {
+            return None;
+        }
+        with_text(&pattern, |pattern| {
+            with_text(&value, |text| {
+                Some(pattern.len() <= PATTERN_LEN_MAX && Pattern::new(pattern).matches(text))
+            })
+        })
     }
 }
 
-/// The text of what Like looks at.
-fn text(value: &Variant) -> Option<&str> {
-    match value {
-        Variant::String(text) => text.as_deref(),
-        Variant::LocalizedText(text) => text.text.as_deref(),
-        Variant::QualifiedName(name) => name.name.as_deref(),
-        Variant::XmlElement(text) => text.as_deref(),
-        _ => None,
+/// Matches a value's text; false if it is not a text and has no implicit conversion to one.
+fn with_text(value: &Variant, matches: impl Fn(&str) -> Option<bool>) -> Option<bool> {
+    let value = array::single(value);
+    match &*value {
+        Variant::String(text) => matches(text.as_deref()?),
+        Variant::LocalizedText(text) => matches(text.text.as_deref()?),
+        Variant::QualifiedName(name) => matches(name.name.as_deref()?),
+        Variant::XmlElement(text) => matches(text.as_deref()?),
+        Variant::NodeId(_) | Variant::ExpandedNodeId(_) => match implicit(&value, BuiltInType::String) {
+            Some(Variant::String(text)) => matches(text.as_deref()?),
+            _ => Some(false),
+        },
+        _ => Some(false),
     }
 }
 
-/// A null, or a status that stands in for a value (Part 4 §7.7.3, IsNull).
+/// A null, or a status in place of a value (Part 4 §7.7.3, IsNull).
 fn is_null(value: &Variant) -> bool {
     match value {
         Variant::Empty | Variant::StatusCode(_) => true,
@@ -168,11 +181,12 @@ fn is_null(value: &Variant) -> bool {
     }
 }
 
-/// A value as a condition: what is no Boolean, and cannot become one implicitly, is null.
+/// A value as a truth value. A value that is not Boolean and has no implicit conversion to Boolean is null.
 fn as_bool(value: &Variant) -> Option<bool> {
-    match value {
+    let value = array::single(value);
+    match &*value {
         Variant::Boolean(value) => Some(*value),
-        Variant::String(_) => match super::convert::implicit(value, taktwerk_types::BuiltInType::Boolean)? {
+        Variant::String(_) => match implicit(&value, BuiltInType::Boolean)? {
             Variant::Boolean(value) => Some(value),
             _ => None,
         },
@@ -198,13 +212,13 @@ fn or(one: Option<bool>, other: impl FnOnce() -> Option<bool>) -> Option<bool> {
     }
 }
 
-/// An operation on the bits of two integers of a common type.
+/// A bitwise operation on two integers of a common type.
 fn bitwise(one: &Variant, other: &Variant, operation: impl Fn(u64, u64) -> u64) -> Option<Variant> {
     let (one, other) = common(one, other)?;
     macro_rules! by {
         ($($name:ident($type:ty))*) => {
             match (&*one, &*other) {
-                // Sign extension does not touch the bits that are kept.
+                // Sign extension does not affect the remaining bits.
                 $((Variant::$name(one), Variant::$name(other)) =>
                     Some(Variant::$name(operation(*one as u64, *other as u64) as $type)),)*
                 _ => None,

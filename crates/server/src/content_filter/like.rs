@@ -2,8 +2,8 @@
 
 use crate::account::{HeapSize, allocation};
 
-/// A pattern: `%` is any text, `_` one character, `[…]` one of a list, `[^…]` one that is not in the list, and `\` takes
-/// the next character as it is.
+/// A pattern: `%` is any text, `_` one character, `[…]` one of a list, `[^…]` one not in the list, and `\` escapes the
+/// next character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern(Box<[Token]>);
 
@@ -12,13 +12,13 @@ enum Token {
     AnyText,
     AnyChar,
     Char(char),
-    /// Ranges with both ends.
+    /// Ranges, including both ends.
     OneOf(Box<[(char, char)]>),
     NoneOf(Box<[(char, char)]>),
 }
 
 impl Pattern {
-    /// Reads a pattern. A list that does not end is taken as the characters that it is made of.
+    /// Parses a pattern. A list without its closing bracket is taken literally.
     pub(crate) fn new(text: &str) -> Self {
         let mut tokens = Vec::new();
         let mut rest = text.chars();
@@ -42,11 +42,11 @@ impl Pattern {
         Self(tokens.into())
     }
 
-    /// Whether the whole text is what the pattern describes. Takes time in proportion to the product of both lengths.
+    /// Whether the pattern matches the whole text. Time is proportional to the product of both lengths.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let mut text = text.chars();
         let mut at = 0;
-        // Where to go on if what follows the last `%` does not fit here.
+        // Where to continue if the part after the last `%` does not match here.
         let mut retry: Option<(usize, core::str::Chars<'_>)> = None;
         loop {
             if self.0.get(at) == Some(&Token::AnyText) {
@@ -58,7 +58,7 @@ impl Pattern {
             match (self.0.get(at), text.next()) {
                 (None, None) => return true,
                 (Some(token), Some(char)) if token.fits(char) => at += 1,
-                // The text is over: a later start leaves even less.
+                // The text has ended; a later start leaves even less text.
                 (Some(_), None) => return false,
                 _ => {
                     let Some((from, mut start)) = retry.take() else { return false };
@@ -88,7 +88,7 @@ impl Token {
     }
 }
 
-/// Reads a list behind its bracket.
+/// Parses a list after its opening bracket.
 fn list(mut rest: core::str::Chars<'_>) -> Option<(Token, core::str::Chars<'_>)> {
     let is_negated = rest.clone().next() == Some('^');
     if is_negated {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_patterns_have_a_meaning() {
+    fn unusual_patterns_are_defined() {
         assert!(like("", "") && like("", "%") && like("", "%%") && !like("", "_"));
         assert!(like("a[b", "a[b") && like("]", "[]]") && like("-", "[a-]") && like("a", "[a-]"));
         assert!(like("\\", "\\") && like("\\", "\\\\") && like("_", "\\_") && like("ü", "_"));
@@ -156,12 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_takes_no_exponential_time() {
+    fn no_pattern_takes_exponential_time() {
         let (text, pattern) = ("a".repeat(5_000), "%a".repeat(500) + "b");
         assert!(!like(&text, &pattern));
     }
 
-    /// What the pattern means, step by step.
+    /// Direct implementation of the pattern's definition.
     fn naive(tokens: &[Token], text: &[char]) -> bool {
         match (tokens.split_first(), text.split_first()) {
             (None, None) => true,
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_a_search_of_all_ways_finds(pattern in "[ab%_\\[\\]^\\\\-]{0,8}", text in "[ab%_\\]^-]{0,8}") {
+        fn it_matches_like_an_exhaustive_search(pattern in "[ab%_\\[\\]^\\\\-]{0,8}", text in "[ab%_\\]^-]{0,8}") {
             let pattern = Pattern::new(&pattern);
             let chars: Vec<char> = text.chars().collect();
             prop_assert_eq!(pattern.matches(&text), naive(&pattern.0, &chars));

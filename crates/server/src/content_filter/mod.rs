@@ -1,14 +1,15 @@
-//! ContentFilters (Part 4 §7.7): which events, or nodes, a client wants.
+//! ContentFilters (Part 4 §7.7): they select events or nodes.
 //!
-//! A filter is checked and compiled once, when the client sends it. Evaluating it allocates nothing as long as no value has
-//! to be converted to a type that needs memory. What an operand stands for is the caller's business: an [`Evaluate`]
-//! says what a field is, a [`Resolve`] which fields there are.
+//! A filter is checked and compiled once, when the client sends it. Evaluation allocates nothing unless a value must be
+//! converted to a type that needs memory. The caller defines the operands: an [`Evaluate`] returns the values of
+//! fields, a [`Resolve`] knows which fields exist.
 //!
 //! - [`compile`]: from the wire to a [`Filter`], with the result for each element;
 //! - [`evaluate`]: the operators, with the three values true, false and null;
-//! - [`relation`]: what a RelatedTo says;
-//! - [`compare`], [`convert`]: comparing values of different types; [`like`]: patterns.
+//! - [`relation`]: the contents of a RelatedTo;
+//! - [`compare`], [`convert`], [`array`]: comparing values of different types; [`like`]: patterns.
 
+mod array;
 mod compare;
 pub(crate) mod compile;
 pub(crate) mod convert;
@@ -26,14 +27,14 @@ use like::Pattern;
 use taktwerk_schema::FilterOperator;
 use taktwerk_types::{BuiltInType, Variant};
 
-/// A filter that was checked. Without elements it lets everything pass.
+/// A checked filter. Without elements everything passes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Filter<T> {
-    /// The first one decides. Operands that are elements always exist, and never lead back.
+    /// The first element is the result. Operands that are elements always exist and never form a loop.
     elements: Box<[Element<T>]>,
 }
 
-/// An operator with its operands. `T` is a type of nodes, as OfType names it.
+/// An operator with its operands. `T` is a type of nodes, as OfType uses it.
 #[derive(Debug, Clone, PartialEq)]
 struct Element<T> {
     operator: FilterOperator,
@@ -48,8 +49,8 @@ enum Operand<T> {
     Pattern(Pattern),
     /// The result of another element. ElementOperand.
     Element(u32),
-    /// A field, by the number that the [`Resolve`] gave it. SimpleAttributeOperand or AttributeOperand; also the relation of
-    /// a RelatedTo and the View of an InView.
+    /// A field, by the number from the [`Resolve`]. SimpleAttributeOperand or AttributeOperand; also the relation of a
+    /// RelatedTo and the View of an InView.
     Field(u32),
     /// The type of an OfType.
     Type(T),

@@ -1,13 +1,13 @@
 //! RelatedTo (Part 4 §7.7.3): a relation between nodes, read from the wire.
 //!
-//! It holds for a node that is an instance of a type, and from which references lead to an instance of another type, or to a
-//! node for which the RelatedTo of another element holds. Whether it does is found out in `query/subject.rs`.
+//! It holds for an instance of a type that has references to an instance of another type, or to a node for which the
+//! RelatedTo of another element holds. `query/subject.rs` evaluates it.
 
 use crate::node_ix::NodeIx;
 use taktwerk_schema::{AttributeOperand, ContentFilterElement, ElementOperand, LiteralOperand};
 use taktwerk_types::{ExtensionObject, NodeId, StatusCode, Variant};
 
-/// Hops of a RelatedTo. More lead through most of an address space.
+/// Maximum number of hops of a RelatedTo. More would lead through most of an address space.
 const HOPS_MAX: u32 = 64;
 /// The NodeId attribute.
 const NODE_ID: u32 = 1;
@@ -20,13 +20,13 @@ pub(crate) struct Relation {
     pub(crate) source: NodeIx,
     pub(crate) target: Target,
     pub(crate) reference_type: NodeIx,
-    /// References to follow; 0 follows them to the end.
+    /// Number of hops; 0 means all the way.
     pub(crate) hops: u32,
     pub(crate) include_subtypes: bool,
     pub(crate) include_reference_subtypes: bool,
     /// The alias of the target.
     pub(crate) alias: Box<str>,
-    /// Whether it is the target of another one.
+    /// Whether it is the target of another RelatedTo.
     pub(crate) is_nested: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Target {
     Element(u32),
 }
 
-/// What the ids in a relation name.
+/// Resolves the ids in a relation.
 pub(crate) trait Names {
     /// An ObjectType or VariableType.
     ///
@@ -60,17 +60,17 @@ pub(crate) enum Operands {
     LiteralsAndAttributes,
 }
 
-/// Why an element is no RelatedTo.
+/// Why an element is not a valid RelatedTo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It has too few or too many operands.
+    /// It has the wrong number of operands.
     Count,
-    /// What is wrong with the operand of this number.
+    /// The operand with this number is invalid.
     Operand(usize, StatusCode),
 }
 
 impl Refusal {
-    /// The status, whichever operand it is.
+    /// The status, for any operand.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Count => StatusCode::BAD_FILTER_OPERAND_COUNT_MISMATCH,
@@ -80,10 +80,10 @@ impl Refusal {
 }
 
 impl Relation {
-    /// Reads the element of a filter.
+    /// Parses an element of a filter.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub(crate) fn read(
         element: u32,
         from: &ContentFilterElement,
@@ -91,7 +91,7 @@ impl Relation {
         names: &dyn Names,
     ) -> Result<Self, Refusal> {
         let operands = from.filter_operands.as_slice();
-        // Annex B.3 leaves the last two out.
+        // Annex B.3 omits the last two operands.
         let [source, second, reference_type, number, flags @ ..] = operands else {
             return Err(Refusal::Count);
         };
@@ -114,7 +114,7 @@ impl Relation {
         if hops > HOPS_MAX {
             return Err(Refusal::Operand(3, StatusCode::BAD_QUERY_TOO_COMPLEX));
         }
-        // Where they are left out subtypes are meant too. Part 4 §7.7.3: what is no Boolean counts as false.
+        // If omitted, subtypes are included. Part 4 §7.7.3: a value that is not Boolean counts as false.
         let is_true = |at: usize| match flags.get(at) {
             None => true,
             Some(operand) => literal(operand).ok() == Some(Variant::Boolean(true)),
@@ -133,10 +133,10 @@ impl Relation {
     }
 }
 
-/// Finds the relations that are targets of others.
+/// Marks the relations that are targets of others.
 ///
 /// # Errors
-/// The element of a relation whose target is no RelatedTo.
+/// The element of a relation whose target is not a RelatedTo.
 pub(crate) fn link(relations: &mut [Relation]) -> Result<(), u32> {
     for at in 0..relations.len() {
         let Some((target, element)) = relations.get(at).map(|relation| (relation.target, relation.element))
@@ -150,7 +150,7 @@ pub(crate) fn link(relations: &mut [Relation]) -> Result<(), u32> {
     Ok(())
 }
 
-/// An operand that names a node: a literal, or an AttributeOperand for its NodeId. With its alias.
+/// The id and alias of a node operand: a literal, or an AttributeOperand for its NodeId.
 fn named(operand: &ExtensionObject, allowed: Operands) -> Result<(NodeId, Box<str>), StatusCode> {
     let invalid = StatusCode::BAD_FILTER_OPERAND_INVALID;
     if operand.is::<AttributeOperand>() && allowed == Operands::LiteralsAndAttributes {
@@ -173,7 +173,7 @@ fn literal(operand: &ExtensionObject) -> Result<Variant, StatusCode> {
     operand.decode::<LiteralOperand>().map(|operand| operand.value).map_err(|_| invalid)
 }
 
-/// A number of hops. The examples of the specification write it as a text.
+/// A number of hops. The specification's examples write it as text.
 fn hops(value: &Variant) -> Option<u32> {
     match value {
         Variant::Byte(value) => Some(u32::from(*value)),

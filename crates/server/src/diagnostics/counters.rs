@@ -2,17 +2,17 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A count that any shard can change and anybody can read.
+/// A counter that all shards can change and any thread can read.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU32);
 
 impl Count {
-    /// One more.
+    /// Adds one.
     pub fn up(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less.
+    /// Subtracts one.
     pub fn down(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -22,13 +22,13 @@ impl Count {
         self.0.fetch_add(by as u32, Ordering::Relaxed);
     }
 
-    /// The count now.
+    /// The current value.
     #[must_use]
     pub fn value(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// One more, unless `max` is reached. Returns whether it was counted.
+    /// Adds one unless `max` is reached. Returns whether it was added.
     #[must_use]
     pub fn up_to(&self, max: usize) -> bool {
         let max = u32::try_from(max).unwrap_or(u32::MAX);
@@ -38,7 +38,7 @@ impl Count {
     }
 }
 
-/// The counts of ServerDiagnosticsSummary, and those that limits of the whole server need.
+/// The counts of ServerDiagnosticsSummary, and those used for server-wide limits.
 #[derive(Debug, Default)]
 #[allow(missing_docs)] // the names are the specification's
 pub struct ServerCounters {
@@ -54,18 +54,18 @@ pub struct ServerCounters {
     pub rejected_requests_count: Count,
     /// Connections of all shards.
     pub current_connection_count: Count,
-    /// Connections that were refused because of their address or its pace.
+    /// Connections refused because of their address or their rate.
     pub refused_connection_count: Count,
-    /// Connections that were closed because budgets of the whole server were used up.
+    /// Connections closed because server-wide limits were reached.
     pub evicted_connection_count: Count,
-    /// OpenSecureChannel requests that were refused before any cryptography because too many were under way.
+    /// OpenSecureChannel requests refused before any cryptography because too many were in progress.
     pub shed_handshake_count: Count,
     /// Monitored items of all shards.
     pub current_monitored_item_count: Count,
 }
 
 impl ServerCounters {
-    /// RejectedSessionCount: those that were rejected for the sake of security are among them (Part 5 §12.9).
+    /// RejectedSessionCount, including sessions rejected for security reasons (Part 5 §12.9).
     pub(crate) fn all_rejected_sessions(&self) -> u32 {
         self.rejected_session_count.value().saturating_add(self.security_rejected_session_count.value())
     }

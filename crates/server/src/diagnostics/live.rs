@@ -1,4 +1,4 @@
-//! The values that are computed when somebody reads them.
+//! Diagnostics values that are computed when read.
 
 use super::counters::ServerCounters;
 use super::nodes::{self, SessionNode};
@@ -14,7 +14,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{ExtensionObject, LocalizedText, UtcTime, Variant};
 
-/// What the server knows about itself, shared by all shards.
+/// The server's data about itself, shared by all shards.
 #[derive(Debug)]
 pub struct Live {
     start_time: UtcTime,
@@ -26,9 +26,9 @@ pub struct Live {
     /// Counts of the whole server.
     pub counters: ServerCounters,
     sessions: Mutex<Registry>,
-    /// What each shard last said about its subscriptions.
+    /// The subscriptions of each shard, as last published.
     subscriptions: Mutex<BTreeMap<usize, Vec<SubscriptionDiagnosticsDataType>>>,
-    /// Goes up when somebody looks at what shards have to be asked for.
+    /// Incremented when a client reads data that shards must publish first.
     looks: AtomicU32,
 }
 
@@ -81,7 +81,7 @@ impl Live {
         self.state.store(state.0, Ordering::Relaxed);
     }
 
-    /// Changes ServerStatus.State. Says whether it was another one.
+    /// Changes ServerStatus.State. Returns whether it was different.
     pub(crate) fn replace_state(&self, state: ServerState) -> bool {
         self.state.swap(state.0, Ordering::AcqRel) != state.0
     }
@@ -91,12 +91,12 @@ impl Live {
         self.service_level.store(level, Ordering::Relaxed);
     }
 
-    /// A number for a new session; never 0.
+    /// A number for a new session, never 0.
     pub(crate) fn next_session(&self) -> u32 {
         next(&self.next_session)
     }
 
-    /// A SecureChannelId, unique on the server; never 0.
+    /// A SecureChannelId, unique on the server, never 0.
     pub(crate) fn next_channel(&self) -> u32 {
         next(&self.next_channel)
     }
@@ -118,7 +118,7 @@ impl Live {
         lock(&self.sessions).by_number.get(&number).cloned()
     }
 
-    /// Whether some session has this name.
+    /// Whether a session with this name exists.
     pub(crate) fn session_name_taken(&self, name: &str) -> bool {
         lock(&self.sessions).names.contains(name)
     }
@@ -127,12 +127,12 @@ impl Live {
         lock(&self.sessions).by_number.keys().copied().collect()
     }
 
-    /// How often somebody looked at the subscriptions: shards publish again when it has changed.
+    /// Number of reads of the subscription diagnostics. Shards publish again when it changes.
     pub(crate) fn looks(&self) -> u32 {
         self.looks.load(Ordering::Relaxed)
     }
 
-    /// Whether a Variable shows what shards have to publish first.
+    /// Whether a Variable shows data that shards must publish first.
     pub(crate) fn shows_subscriptions(ix: crate::node_ix::NodeIx) -> bool {
         SessionNode::from_ix(ix).is_some()
             || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SUBSCRIPTION_DIAGNOSTICS_ARRAY
@@ -141,12 +141,12 @@ impl Live {
             || ix.index == v::SERVER_SERVER_DIAGNOSTICS_SESSIONS_DIAGNOSTICS_SUMMARY_SESSION_DIAGNOSTICS_ARRAY
     }
 
-    /// Replaces what is known of a shard's subscriptions.
+    /// Replaces the data about a shard's subscriptions.
     pub(crate) fn publish_subscriptions(&self, shard: usize, all: Vec<SubscriptionDiagnosticsDataType>) {
         lock(&self.subscriptions).insert(shard, all);
     }
 
-    /// The value of a static Variable that is computed; `None` for those that are not.
+    /// The value of a computed static Variable; `None` for others.
     pub(crate) fn ns0_value(&self, id: u32, now: UtcTime) -> Option<Variant> {
         let counters = &self.counters;
         Some(match id {
@@ -283,7 +283,7 @@ impl Live {
         }
     }
 
-    /// How many different publishing intervals there are.
+    /// Number of different publishing intervals.
     fn publishing_interval_count(&self) -> u32 {
         self.looks.fetch_add(1, Ordering::Relaxed);
         let all = lock(&self.subscriptions);
@@ -399,7 +399,7 @@ fn diagnostics(entry: &SessionEntry) -> SessionDiagnosticsDataType {
     }
 }
 
-/// The component of a session's diagnostics that mirrors a declaration.
+/// The component of a session's diagnostics that corresponds to a declaration.
 fn component(all: &SessionDiagnosticsDataType, declaration: u32) -> Option<Variant> {
     macro_rules! counters {
         ($($id:ident => $field:ident),* $(,)?) => {

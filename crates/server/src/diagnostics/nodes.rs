@@ -1,8 +1,8 @@
-//! The diagnostics objects of sessions (Part 5 §6.3.4, §6.3.5): nodes without memory.
+//! The diagnostics objects of sessions (Part 5 §6.3.4, §6.3.5): virtual nodes without storage.
 //!
-//! A session's object and its variables mirror the instance declarations of SessionDiagnosticsObjectType. Which node
-//! it is stands in its NodeId: the session's number and the declaration's number. So ten thousand sessions cost no
-//! node, and nothing has to be cleaned up.
+//! A session's object and its variables mirror the instance declarations of SessionDiagnosticsObjectType. The NodeId
+//! contains the session's number and the declaration's number. So ten thousand sessions need no nodes, and nothing has
+//! to be cleaned up.
 
 use super::live::Live;
 use crate::node_ix::{NodeIx, Reference};
@@ -12,7 +12,7 @@ use taktwerk_schema::ids::{
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_types::{Guid, IdentifierRef, NodeId, NodeIdRef};
 
-/// Stands for the session's object itself.
+/// The declaration that represents the session's object itself.
 pub(crate) const OBJECT: u32 = object_type_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE;
 /// The variable with the session's diagnostics; its components mirror those of its type.
 pub(crate) const DIAGNOSTICS: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SESSION_DIAGNOSTICS;
@@ -20,17 +20,17 @@ pub(crate) const DIAGNOSTICS: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYP
 pub(crate) const SUBSCRIPTIONS: u32 =
     variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SUBSCRIPTION_DIAGNOSTICS_ARRAY;
 
-/// The variable with what is known of the session's security; its components mirror those of its type. It is there for
-/// administrators only.
+/// The variable with the session's security diagnostics; its components mirror those of its type. Only administrators
+/// can read it.
 pub(crate) const SECURITY: u32 = variable_ids::SESSION_DIAGNOSTICS_OBJECT_TYPE_SESSION_SECURITY_DIAGNOSTICS;
 
-/// Marks the Guids of diagnostics nodes; namespace 1 belongs to the server.
+/// Prefix of the Guids of diagnostics nodes; namespace 1 belongs to the server.
 const MARK: [u8; 8] = *b"sessions";
 const NAMESPACE: u16 = 1;
-/// Node indexes from here on stand for declarations of diagnostics nodes; the generation is the session's number.
+/// Node indexes from here on represent declarations of diagnostics nodes; the generation is the session's number.
 const FIRST_INDEX: u32 = 0xff00_0000;
 
-/// The NodeId of a session's node that mirrors a declaration.
+/// The NodeId of the session's node for a declaration.
 pub(crate) fn node_id(session: u32, declaration: u32) -> NodeId {
     let mut bytes = [0; 16];
     let (mark, numbers) = bytes.split_at_mut(8);
@@ -40,7 +40,7 @@ pub(crate) fn node_id(session: u32, declaration: u32) -> NodeId {
     NodeId::guid(NAMESPACE, Guid::from_bytes(bytes))
 }
 
-/// A session's id; null for session 0, which there is not.
+/// A session's id; null for session 0, which never exists.
 pub(crate) fn session_id(session: u32) -> NodeId {
     if session == 0 { NodeId::NULL } else { node_id(session, OBJECT) }
 }
@@ -55,7 +55,7 @@ pub(crate) struct SessionNode {
 }
 
 impl SessionNode {
-    /// The node that an index stands for, whether its session exists or not.
+    /// The node for an index, whether its session exists or not.
     #[inline]
     pub(crate) fn from_ix(ix: NodeIx) -> Option<Self> {
         let declaration = ix.index.checked_sub(FIRST_INDEX)?;
@@ -87,7 +87,7 @@ impl SessionNode {
         Self::resolve(id.as_ref(), live).filter(|node| node.declaration == OBJECT).map(|node| node.session)
     }
 
-    /// Whether the declaration is one that sessions mirror.
+    /// Whether sessions mirror the declaration.
     fn exists(self) -> bool {
         matches!(self.declaration, OBJECT | DIAGNOSTICS | SECURITY | SUBSCRIPTIONS)
             || components(variable_type_ids::SESSION_DIAGNOSTICS_VARIABLE_TYPE)
@@ -99,7 +99,7 @@ impl SessionNode {
         components(variable_type_ids::SESSION_SECURITY_DIAGNOSTICS_TYPE).any(|id| id == self.declaration)
     }
 
-    /// Whether the value says who uses the session and how it is secured.
+    /// Whether the value shows the session's user or security.
     pub(crate) fn is_confidential(self) -> bool {
         self.declaration == SECURITY || self.is_security_component()
     }

@@ -1,8 +1,8 @@
-//! What all shards may know about a session.
+//! Session data that all shards can read.
 
 use crate::account::{Account, Category, Charge, Charged, Exhausted, HeapSize, allocation, heap_size};
 use crate::callback::ClientOf;
-use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use taktwerk_schema::{ApplicationDescription, ServiceCounterDataType};
 use taktwerk_types::{NodeId, UaString, UtcTime};
@@ -41,33 +41,34 @@ pub(crate) enum Counted {
     UnregisterNodes,
 }
 
-/// How many services are counted.
+/// Number of counted services.
 const COUNTED: usize = Counted::UnregisterNodes as usize + 1;
 
-/// A session as diagnostics show it. Only the session's shard writes; anybody reads.
+/// A session as shown by diagnostics. Only the session's shard writes; any thread reads.
 #[derive(Debug)]
 pub(crate) struct SessionEntry {
-    /// Numbers the sessions of this server run.
+    /// Unique among the sessions of this server run.
     pub(crate) number: u32,
     pub(crate) name: Box<str>,
     pub(crate) client: ApplicationDescription,
     pub(crate) endpoint_url: UaString,
-    /// ms.
+    /// In milliseconds.
     pub(crate) timeout: f64,
     pub(crate) max_response_message_size: u32,
     pub(crate) connected: UtcTime,
     locale_ids: Mutex<Charged<Vec<UaString>>>,
     security: Mutex<Charged<Security>>,
     rights: Mutex<SessionRights>,
-    /// For everything else here.
+    /// Charge for everything else here.
     _charge: Charge,
     last_contact: AtomicI64,
+    is_connected: AtomicBool,
     pub(crate) subscriptions: AtomicU32,
     pub(crate) monitored_items: AtomicU32,
     pub(crate) publish_requests: AtomicU32,
     total: AtomicU64,
     unauthorized: AtomicU32,
-    /// Requests and errors of each counted service, in halves of one word.
+    /// Requests and errors of each counted service, in the two halves of a word.
     services: [AtomicU64; COUNTED],
 }
 
@@ -75,13 +76,25 @@ impl ClientOf for SessionEntry {
     fn client_name(&self) -> &str {
         self.client.application_name.text.as_str()
     }
+
+    fn client_certificate(&self) -> Option<Arc<[u8]>> {
+        self.security().certificate
+    }
+
+    fn is_connected(&self) -> bool {
+        self.is_connected.load(Ordering::Relaxed)
+    }
+
+    fn requests(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
 }
 
 impl SessionEntry {
-    /// The entry of a session that has the account.
+    /// Creates the entry of a session with the account.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that would be exceeded.
     #[allow(clippy::too_many_arguments)] // what a client says of itself, and what it was told
     pub(crate) fn new(
         number: u32,
@@ -111,6 +124,7 @@ impl SessionEntry {
             max_response_message_size,
             connected,
             last_contact: AtomicI64::new(connected.ticks()),
+            is_connected: AtomicBool::new(true),
             subscriptions: AtomicU32::new(0),
             monitored_items: AtomicU32::new(0),
             publish_requests: AtomicU32::new(0),
@@ -125,7 +139,7 @@ impl SessionEntry {
         super::nodes::node_id(self.number, super::nodes::OBJECT)
     }
 
-    /// Counts a request. One writer, so plain load and store do.
+    /// Counts a request. There is a single writer, so plain load and store suffice.
     #[inline]
     pub(crate) fn count(&self, service: Option<Counted>, failed: bool, now: UtcTime) {
         let add = 1 | u64::from(failed) << 32;
@@ -136,6 +150,11 @@ impl SessionEntry {
             bump(word);
         }
         self.last_contact.store(now.ticks(), Ordering::Relaxed);
+    }
+
+    /// Records whether the session has a connection.
+    pub(crate) fn set_connected(&self, is_connected: bool) {
+        self.is_connected.store(is_connected, Ordering::Relaxed);
     }
 
     pub(crate) fn count_unauthorized(&self) {
@@ -163,7 +182,7 @@ impl SessionEntry {
         Security::clone(&security)
     }
 
-    /// Notes who uses the session now and how it is secured.
+    /// Records the session's user and security.
     pub(crate) fn set_security(&self, mut security: Security) {
         let mut known = self.security.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         security.history.clone_from(&known.history);
@@ -174,7 +193,7 @@ impl SessionEntry {
             security.history.push(security.user.clone());
         }
         if known.replace(security.clone()).is_err() {
-            // The history is what can be missed.
+            // Without memory for everything, drop the history.
             known.change(|known| *known = Security { history: Vec::new(), ..security });
         }
     }
@@ -183,7 +202,7 @@ impl SessionEntry {
         self.rights.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Notes what the session's user may do from now on.
+    /// Records the permissions of the session's user.
     pub(crate) fn set_rights(&self, rights: SessionRights) {
         *self.rights.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = rights;
     }
@@ -192,21 +211,21 @@ impl SessionEntry {
         self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).to_vec()
     }
 
-    /// Keeps what a client wants to be spoken to in.
+    /// Stores the client's preferred locales.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that would be exceeded.
     pub(crate) fn set_locale_ids(&self, locale_ids: Vec<UaString>) -> Result<(), Exhausted> {
         self.locale_ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(locale_ids)
     }
 }
 
-/// What decides on what a session may do, as of now.
+/// The current rights of a session.
 #[derive(Debug, Clone)]
 pub struct SessionRights {
-    /// The roles of its user, in the order of their ids; none before it is activated.
+    /// The roles of its user, sorted by id; none before activation.
     pub roles: Arc<[NodeId]>,
-    /// The user has to change the password before anything else (Part 18 §5.2.8).
+    /// The user must change the password first (Part 18 §5.2.8).
     pub must_change_password: bool,
 }
 
@@ -216,12 +235,12 @@ impl Default for SessionRights {
     }
 }
 
-/// Who uses a session and how it is secured, for SessionSecurityDiagnosticsDataType (Part 5 §12.12).
+/// A session's user and security, for SessionSecurityDiagnosticsDataType (Part 5 §12.12).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Security {
-    /// The user's name, or what else identifies it; empty for Anonymous.
+    /// The user's name or other identification; empty for Anonymous.
     pub(crate) user: Box<str>,
-    /// The users before, the first one first.
+    /// Previous users, the oldest first.
     pub(crate) history: Vec<Box<str>>,
     /// How the user was identified.
     pub(crate) mechanism: &'static str,
@@ -234,10 +253,10 @@ pub(crate) struct Security {
 
 heap_size!(Security { user, history, certificate; mechanism, mode, policy_uri });
 
-/// What the entries in the lists of sessions take, in bytes.
+/// Bytes used by the entries in the lists of sessions.
 const ENTRIES: usize = 256;
 
-/// Users that a session remembers to have had.
+/// Maximum number of previous users kept per session.
 const USERS_MAX: usize = 10;
 
 fn counter(word: &AtomicU64) -> ServiceCounterDataType {

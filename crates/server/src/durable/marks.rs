@@ -1,17 +1,17 @@
-//! How far a queue is written down.
+//! How much of a queue has been written to the log.
 
-/// Numbers of the elements of a queue, from its beginning on, whether they are still in it or not.
+/// Positions in a queue. Elements are numbered from its beginning, including removed ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
-    /// The oldest element that is there.
+    /// The oldest element in the queue.
     first: u64,
-    /// The first element that is not written down. Never less than `first`, never more than the end of the queue.
+    /// The first element that is not written. Between `first` and the end of the queue.
     unwritten: u64,
     has_changed: bool,
 }
 
 impl Marks {
-    /// Of a queue with `len` elements that are all written down, the first of them under this number.
+    /// For a queue with `len` elements that are all written, the first of which has the given number.
     pub(crate) fn restored(first: u64, len: usize) -> Self {
         Self { first, unwritten: first + len as u64, has_changed: false }
     }
@@ -22,7 +22,7 @@ impl Marks {
         self.has_changed = true;
     }
 
-    /// So many elements were taken from the front.
+    /// `count` elements were removed from the front.
     #[inline]
     pub(crate) fn popped_front(&mut self, count: usize) {
         self.first += count as u64;
@@ -30,25 +30,25 @@ impl Marks {
         self.has_changed = true;
     }
 
-    /// Elements from position `len` on are gone, or others.
+    /// Elements from position `len` on were removed or replaced.
     #[inline]
     pub(crate) fn popped_back(&mut self, len: usize) {
         self.unwritten = self.unwritten.min(self.first + len as u64);
         self.has_changed = true;
     }
 
-    /// All elements may be others.
+    /// All elements may have been replaced.
     pub(crate) fn replaced(&mut self) {
         self.unwritten = self.first;
         self.has_changed = true;
     }
 
-    /// The numbers of the oldest element and of the first one to write, if anything has changed.
+    /// The numbers of the oldest element and of the first one to write; `None` without changes.
     pub(crate) fn take_change(&mut self) -> Option<(u64, u64)> {
         core::mem::take(&mut self.has_changed).then_some((self.first, self.unwritten))
     }
 
-    /// So many elements were written; whether some are left.
+    /// `count` elements were written; `is_left` if more remain.
     pub(crate) fn written(&mut self, count: u64, is_left: bool) {
         self.unwritten += count;
         self.has_changed = is_left;
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_new_is_written() {
+    fn only_new_elements_are_written() {
         let mut marks = Marks::default();
         assert_eq!(marks.take_change(), None);
         marks.pushed();
@@ -73,7 +73,7 @@ mod tests {
         marks.pushed();
         assert_eq!(marks.take_change(), Some((0, 1)));
         marks.written(1, false);
-        // Both are taken, and a third that was never written.
+        // Both are removed, together with a third that was never written.
         marks.pushed();
         marks.popped_front(3);
         assert_eq!(marks.take_change(), Some((3, 3)));

@@ -1,11 +1,13 @@
-//! Durable subscriptions (Part 4 §6.8, Part 5 §9.3): what is written down of them, so that they survive the server.
+//! Durable subscriptions (Part 4 §6.8, Part 5 §9.3): their persistent log, so that they survive a restart of the
+//! server.
 //!
-//! A shard describes what has changed of its durable subscriptions as records, and a job gives them to a store. The queues
-//! stay in memory, and the store has a log from which they are made again. Nothing here does I/O but the stores.
+//! A shard describes changes of its durable subscriptions as records, and a job passes them to a store. The queues stay
+//! in memory; the store's log restores them. Only the stores do I/O.
 //!
-//! - [`store`]: what a store has to do;
-//! - `marks`: how far queues are written; `record`: one entry of the log; `saved`: a subscription that is made from its entries, and made shorter;
-//! - `work`: the job that writes; `users`: the accounts of the users that durable subscriptions belong to.
+//! - [`store`]: the interface of a store;
+//! - `marks`: how much of a queue is written; `record`: one entry of the log; `saved`: a subscription restored from its
+//!   entries, and log compaction;
+//! - `work`: the job that writes; `users`: the accounts of the users that own durable subscriptions.
 
 pub(crate) mod marks;
 pub(crate) mod record;
@@ -18,26 +20,27 @@ pub use store::{Change, DurableStore, Log};
 
 use std::sync::Arc;
 
-/// Whether and how clients may have durable subscriptions.
+/// Settings of durable subscriptions.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DurableConfig {
-    /// Where they are kept.
+    /// The store.
     pub store: Arc<dyn DurableStore>,
     /// The longest lifetime of a durable subscription without its client, in hours. Default: one week.
     pub lifetime_hours_max: u32,
     /// Longest queue of a MonitoredItem of a durable subscription, in values. Default: 100 000.
     pub queue_size_max: u32,
-    /// Most bytes that the durable subscriptions of one user keep in memory; values beyond are lost with the Overflow bit.
-    /// The log in the store takes about as much again, and up to twice as much before it is made shorter. Default: 256 MiB.
+    /// Maximum bytes that the durable subscriptions of one user use in memory; further values are lost and the Overflow
+    /// bit is set. The log in the store uses about as much again, and up to twice that before compaction. Default: 256
+    /// MiB.
     pub bytes_per_user_max: usize,
-    /// How often queues are written while no client takes their values, in ms: what a crash loses at most. Messages are
-    /// written before they are sent. Default: 100.
+    /// Interval in milliseconds at which queues are written while clients do not fetch their values: the most that a
+    /// crash can lose. Messages are written before they are sent. Default: 100.
     pub write_interval: f64,
 }
 
 impl DurableConfig {
-    /// Durable subscriptions that are kept in a store, with the default limits.
+    /// Durable subscriptions in a store, with the default limits.
     #[must_use]
     pub fn new(store: Arc<dyn DurableStore>) -> Self {
         Self {
@@ -49,14 +52,14 @@ impl DurableConfig {
         }
     }
 
-    /// The lifetime that a client gets that asks for one; 0 asks for the longest (Part 4 §6.8).
+    /// The lifetime granted for a requested one, in hours; 0 requests the longest (Part 4 §6.8).
     pub(crate) fn revised_hours(&self, asked: u32) -> u32 {
         let max = self.lifetime_hours_max.max(1);
         if asked == 0 { max } else { asked.min(max) }
     }
 }
 
-/// How many publishing cycles a lifetime of so many hours has.
+/// The number of publishing cycles in a lifetime.
 pub(crate) fn lifetime_count(hours: u32, publishing_interval_ms: f64) -> u32 {
     let count = f64::from(hours) * 3_600_000.0 / publishing_interval_ms.max(1e-3);
     // At least three keep-alives of one cycle (Part 4 §5.14.2.2); the conversion saturates.

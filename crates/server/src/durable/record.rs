@@ -1,39 +1,39 @@
-//! One entry in the log of a durable subscription: what has changed of it since the entry before.
+//! One entry in the log of a durable subscription: the changes since the previous entry.
 //!
-//! An entry is a version and any number of sections, each with its kind. Values are encoded as they are on the wire.
+//! An entry is a version and any number of sections, each with its kind. Values are encoded as on the wire.
 
 use crate::history::StoredEvent;
 use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_types::codec::{encode_bytes, encode_len};
 use taktwerk_types::{DataValue, Decode, DecodeError, DecodeLimits, Decoder, Encode, NodeId, UaString};
 
-/// The version that this code writes. It also reads the one before, whose header does not say whether the user was limited.
+/// The version that this code writes. It also reads version 1, whose header does not contain `is_limited`.
 const VERSION: u8 = 2;
 
-/// Bytes of a section of an item beside what it has of the client's request.
+/// Bytes of an item's section without the client's request.
 pub(crate) const ITEM_BYTES: usize = 13;
 
-/// What is the same for the whole subscription, and seldom changes.
+/// Data of the whole subscription, which seldom changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Header {
-    /// The NamespaceArray that the NodeIds of its items refer to.
+    /// The NamespaceArray for the NodeIds of its items.
     pub(crate) namespaces: Vec<UaString>,
-    /// Whose it is, as sessions write it.
+    /// Its owner, in the encoding of sessions.
     pub(crate) owner: Vec<u8>,
-    /// The roles and mode that it was last authorised for.
+    /// The roles and mode of its last authorization.
     pub(crate) roles: Vec<NodeId>,
     pub(crate) mode: MessageSecurityMode,
-    /// The user had to change the password before anything else (Part 18 §5.2.8).
+    /// The user had to change the password first (Part 18 §5.2.8).
     pub(crate) is_limited: bool,
     pub(crate) parameters: SavedParameters,
     pub(crate) publishing_enabled: bool,
     pub(crate) lifetime_hours: u32,
 }
 
-/// What a client can set (Part 4 §5.14.2), revised.
+/// The parameters of Part 4 §5.14.2, revised.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SavedParameters {
-    /// ms.
+    /// In milliseconds.
     pub(crate) publishing_interval: f64,
     pub(crate) lifetime_count: u32,
     pub(crate) max_keep_alive_count: u32,
@@ -41,16 +41,16 @@ pub(crate) struct SavedParameters {
     pub(crate) priority: u8,
 }
 
-/// What has changed of a queue. Its elements are numbered from its beginning on, whether they are still in it or not.
+/// The changes of a queue. Its elements are numbered from its beginning, including removed ones.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QueueChange<T> {
     /// The item.
     pub(crate) item: u32,
-    /// The number of the first element that is still there.
+    /// The number of the first element in the queue.
     pub(crate) first: u64,
-    /// The number of the first one in `added`; what was known from there on is no longer valid.
+    /// The number of the first element of `added`. Earlier data from this number on is invalid.
     pub(crate) from: u64,
-    /// Elements were lost before the first one, or for events somewhere.
+    /// Elements were lost before the first one; for events, at any position.
     pub(crate) overflow: bool,
     pub(crate) added: Vec<T>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct QueueChange<T> {
 /// A part of an entry.
 #[derive(Debug, Clone)]
 pub(crate) enum Section {
-    /// The beginning, or the header has changed.
+    /// The first entry, or a changed header.
     Header(Box<Header>),
     /// An item was created: its TimestampsToReturn and MonitoredItemCreateRequest.
     Created { item: u32, timestamps: i32, request: Vec<u8> },
@@ -70,15 +70,15 @@ pub(crate) enum Section {
     Mode { item: u32, mode: i32 },
     /// All items that an item triggers.
     Links { item: u32, linked: Vec<u32> },
-    /// What has changed of an item's values.
+    /// Changes of an item's values.
     Values(QueueChange<DataValue>),
-    /// What has changed of an item's events.
+    /// Changes of an item's events.
     Events(QueueChange<StoredEvent>),
-    /// The conditions that the client of an item keeps: whether the list began anew, and which came and went.
+    /// The retained conditions of an item's client: whether the list was cleared, and which were added and removed.
     Retained { item: u32, cleared: bool, added: Vec<u64>, removed: Vec<u64> },
-    /// The messages that can be republished, of which some are new, and the number of the next one.
+    /// The messages available for Republish, the new ones among them, and the next sequence number.
     Messages { next: u32, available: Vec<u32>, new: Vec<(u32, Vec<u8>)> },
-    /// The server has ended in order: nothing is missing behind this.
+    /// The server was stopped regularly: the log is complete.
     Closed,
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn begin() -> Vec<u8> {
     vec![VERSION]
 }
 
-/// Whether an entry says nothing.
+/// Whether an entry has no sections.
 pub(crate) fn is_empty(entry: &[u8]) -> bool {
     entry.len() <= 1
 }
@@ -105,7 +105,7 @@ impl Section {
     const CLOSED: u8 = 10;
     const RETAINED: u8 = 11;
 
-    /// Appends it to an entry.
+    /// Appends the section to an entry.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Header(header) => {
@@ -222,7 +222,7 @@ impl Section {
     }
 }
 
-/// Appends the section of an item that was created, without a copy of the request.
+/// Appends the section for a created item, without copying the request.
 pub(crate) fn created(item: u32, timestamps: i32, request: &[u8], out: &mut Vec<u8>) {
     out.push(Section::CREATED);
     item.encode(out);
@@ -230,7 +230,7 @@ pub(crate) fn created(item: u32, timestamps: i32, request: &[u8], out: &mut Vec<
     encode_bytes(Some(request), out);
 }
 
-/// Appends the section of an item that was modified, without a copy of the parameters.
+/// Appends the section for a modified item, without copying the parameters.
 pub(crate) fn modified(item: u32, timestamps: i32, parameters: &[u8], out: &mut Vec<u8>) {
     out.push(Section::MODIFIED);
     item.encode(out);
@@ -238,7 +238,7 @@ pub(crate) fn modified(item: u32, timestamps: i32, parameters: &[u8], out: &mut 
     encode_bytes(Some(parameters), out);
 }
 
-/// Appends the section of messages, without copies of them.
+/// Appends the section for messages, without copying them.
 pub(crate) fn messages<'a>(
     next: u32,
     available: &[u32],
@@ -255,7 +255,7 @@ pub(crate) fn messages<'a>(
     }
 }
 
-/// Begins the section of a queue's values or events. [`end_queue`] follows behind the elements.
+/// Begins the section for a queue's values or events. Append the elements, then call [`end_queue`].
 pub(crate) fn begin_queue(
     is_events: bool,
     item: u32,
@@ -271,7 +271,7 @@ pub(crate) fn begin_queue(
     out.len() - 4
 }
 
-/// Ends it: says how many elements there are.
+/// Ends the section: writes the number of elements.
 pub(crate) fn end_queue(at: usize, count: u32, out: &mut [u8]) {
     if let Some(gap) = out.get_mut(at..at + 4) {
         gap.copy_from_slice(&count.to_le_bytes());
@@ -305,9 +305,9 @@ impl<T> QueueChange<T> {
 /// Reads an entry.
 ///
 /// # Errors
-/// It is not one, or one of a later version.
+/// It is not an entry, or has a later version.
 pub(crate) fn read(entry: &[u8]) -> Result<Vec<Section>, DecodeError> {
-    // As large as what the server itself has written; the store has checked that.
+    // Entries can be as large as the server wrote them; the store has checked their integrity.
     let limits =
         DecodeLimits { byte_string_len_max: u32::MAX, array_len_max: u32::MAX, ..DecodeLimits::DEFAULT };
     let mut decoder = Decoder::new(entry, limits);

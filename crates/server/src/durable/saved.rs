@@ -1,17 +1,17 @@
-//! A durable subscription that is made from the entries of its log.
+//! A durable subscription restored from its log.
 
 use super::record::{self, Header, QueueChange, Section};
 use crate::history::StoredEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use taktwerk_types::{DataValue, DecodeError};
 
-/// A queue as far as the log says.
+/// A queue restored from the log.
 #[derive(Debug, Clone)]
 pub(crate) struct SavedQueue<T> {
     /// The number of the first element.
     pub(crate) first: u64,
     pub(crate) elements: VecDeque<T>,
-    /// Elements were lost before the first one, or for events somewhere.
+    /// Elements were lost before the first one; for events, at any position.
     pub(crate) overflow: bool,
 }
 
@@ -23,7 +23,7 @@ impl<T> Default for SavedQueue<T> {
 
 impl<T> SavedQueue<T> {
     fn apply(&mut self, change: QueueChange<T>) {
-        // What was taken before it could be written was never to be kept: only elements that are gone are missing here.
+        // Elements removed before they were written are missing. They are not needed.
         let known = change.from.saturating_sub(self.first);
         self.elements.truncate(usize::try_from(known).unwrap_or(usize::MAX));
         let gone = usize::try_from(change.first.saturating_sub(self.first)).unwrap_or(usize::MAX);
@@ -48,15 +48,15 @@ pub(crate) struct SavedItem {
     pub(crate) timestamps: i32,
     /// The MonitoredItemCreateRequest.
     pub(crate) request: Vec<u8>,
-    /// What ModifyMonitoredItems said last: TimestampsToReturn and MonitoringParameters.
+    /// TimestampsToReturn and MonitoringParameters of the last ModifyMonitoredItems.
     pub(crate) modified: Option<(i32, Vec<u8>)>,
-    /// What SetMonitoringMode said last.
+    /// The mode of the last SetMonitoringMode.
     pub(crate) mode: Option<i32>,
     /// The items that it triggers.
     pub(crate) linked: Vec<u32>,
     pub(crate) values: SavedQueue<DataValue>,
     pub(crate) events: SavedQueue<StoredEvent>,
-    /// The conditions that its client keeps.
+    /// The retained conditions of its client.
     pub(crate) retained: BTreeSet<u64>,
 }
 
@@ -66,18 +66,18 @@ pub(crate) struct Saved {
     pub(crate) id: u32,
     pub(crate) header: Header,
     pub(crate) items: BTreeMap<u32, SavedItem>,
-    /// The number of the next message.
+    /// The next sequence number.
     pub(crate) next_sequence_number: u32,
-    /// Messages that can be republished.
+    /// Messages available for Republish.
     pub(crate) messages: Vec<(u32, Vec<u8>)>,
-    /// The server has ended in order: nothing is missing.
+    /// The server was stopped regularly: nothing is missing.
     pub(crate) is_complete: bool,
-    /// Bytes of all entries.
+    /// Size of all entries, in bytes.
     pub(crate) log_len: usize,
 }
 
 impl Saved {
-    /// Makes a subscription from its entries.
+    /// Restores a subscription from its entries.
     ///
     /// # Errors
     /// An entry is damaged, or the first one has no header.
@@ -144,14 +144,14 @@ impl Saved {
         }
     }
 
-    /// Changes an item, if there still is one of that number.
+    /// Changes an item, if it still exists.
     fn with(&mut self, item: u32, change: impl FnOnce(&mut SavedItem)) {
         if let Some(item) = self.items.get_mut(&item) {
             change(item);
         }
     }
 
-    /// The one entry that says the same as all the others.
+    /// A single entry that replaces all the others.
     pub(crate) fn to_entry(&self) -> Vec<u8> {
         let mut out = record::begin();
         Section::Header(Box::new(self.header.clone())).encode(&mut out);

@@ -1,19 +1,19 @@
-//! What a store of durable subscriptions has to do.
+//! The interface of a store for durable subscriptions.
 
 use crate::history::StoreError;
 use core::fmt;
 
-/// What is to be done with the log of a subscription.
+/// A change of a subscription's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Adds a record behind those that are there.
+    /// Appends a record.
     Append {
         /// The SubscriptionId.
         subscription: u32,
         /// The record.
         record: Vec<u8>,
     },
-    /// Puts one record in place of all that are there.
+    /// Replaces all records by one.
     Replace {
         /// The SubscriptionId.
         subscription: u32,
@@ -38,7 +38,7 @@ impl Change {
         }
     }
 
-    /// Bytes that are kept until it is done.
+    /// Bytes held until the change is written.
     pub(crate) const fn kept(&self) -> usize {
         match self {
             Self::Append { record, .. } | Self::Replace { record, .. } => record.capacity(),
@@ -56,16 +56,16 @@ pub struct Log {
     pub records: Vec<Vec<u8>>,
 }
 
-/// Keeps the logs of durable subscriptions. All calls may block: the server makes them on worker threads, and
-/// [`load`](Self::load) before it starts.
+/// Stores the logs of durable subscriptions. All calls may block: the server calls [`load`](Self::load) before it
+/// starts, and the other functions on worker threads.
 pub trait DurableStore: Send + Sync + fmt::Debug {
     /// All logs.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The logs cannot be read.
     fn load(&self) -> Result<Vec<Log>, StoreError>;
 
-    /// Makes changes, all of them or none. When it returns, they survive the end of the process.
+    /// Applies all changes or none. They must be persistent when it returns.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -74,6 +74,6 @@ pub trait DurableStore: Send + Sync + fmt::Debug {
     /// The records of one subscription, the oldest first.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The records cannot be read.
     fn records(&self, subscription: u32) -> Result<Vec<Vec<u8>>, StoreError>;
 }

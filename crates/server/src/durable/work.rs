@@ -1,24 +1,24 @@
-//! The job that writes what has changed of a shard's durable subscriptions.
+//! The job that writes the changes of a shard's durable subscriptions.
 
 use super::saved::Saved;
 use super::store::{Change, DurableStore};
 use crate::history::StoreError;
 use std::sync::Arc;
 
-/// What a job is to do.
+/// The work of a job.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// Shared with the shard, which writes them again if they could not be written.
+    /// Shared with the shard, which retries them if writing fails.
     pub(crate) changes: Arc<Vec<Change>>,
-    /// Subscriptions whose log has become long.
+    /// Subscriptions whose log needs compaction.
     pub(crate) shorten: Vec<u32>,
 }
 
-/// What became of it.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) result: Result<(), StoreError>,
-    /// The bytes of logs that were made shorter.
+    /// New sizes of compacted logs, in bytes.
     pub(crate) shortened: Vec<(u32, usize)>,
 }
 
@@ -32,9 +32,9 @@ impl Batch {
                 match shorten(store, subscription) {
                     Ok(Some(bytes)) => shortened.push((subscription, bytes)),
                     Ok(None) => {}
-                    // The log is as good as it was, only longer than it had to be.
+                    // The log is still valid, only longer than necessary.
                     Err(error) => {
-                        tracing::warn!(subscription, %error, "the log of a durable subscription stays long");
+                        tracing::warn!(subscription, %error, "cannot compact the log of a durable subscription; it stays valid");
                     }
                 }
             }
@@ -43,7 +43,7 @@ impl Batch {
     }
 }
 
-/// Writes one record that says the same as all those of a subscription. Gives its length.
+/// Replaces all records of a subscription by a single one. Returns its length.
 fn shorten(store: &dyn DurableStore, subscription: u32) -> Result<Option<usize>, StoreError> {
     let records = store.records(subscription)?;
     if records.is_empty() {

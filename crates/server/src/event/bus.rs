@@ -1,7 +1,7 @@
-//! From those who raise events to the shards whose items want them.
+//! Delivery of events to the shards whose items monitor them.
 //!
-//! Each event that is handed over has a number. An item that begins to watch notes the number of the next event, and takes
-//! only events from that one on: events that are still in a ring then need not be taken out before.
+//! Each event that is handed over has a number. A new item notes the number of the next event and ignores earlier ones,
+//! so that events already in a ring need not be removed.
 
 use super::model::Event;
 use super::verbosity::ModelChangeEvents;
@@ -13,42 +13,43 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use taktwerk_types::{ByteString, UtcTime};
 
-/// Events on their way to one shard at most; beyond, events are lost, and all items on the shard say so.
+/// Length of a shard's ring. Beyond it, events are lost, and all event items on the shard report an overflow.
 pub(crate) const RING_LEN: usize = 8192;
 
-/// The rings of all shards, and who watches what.
+/// The rings of all shards, and the items on each node.
 #[derive(Debug)]
 pub struct EventBus {
-    /// Items that watch, and items that move to another shard. While there are none, raising an event is looking at this.
+    /// Number of event items, including those that move to another shard. While it is 0, raising an event only reads
+    /// this.
     watching: AtomicUsize,
-    /// How many events were handed over.
+    /// Number of events handed over.
     raised: AtomicU64,
-    /// What the ids of this run begin with, and the number of the next one.
+    /// The prefix of EventIds of this run, and the number of the next EventId.
     run: AtomicI64,
     next_id: AtomicU64,
     /// [`ModelChangeEvents`] as bits.
     model_changes: AtomicU8,
-    /// How many items each shard has on each node.
+    /// Number of items that each shard has on each node.
     notifiers: RwLock<BTreeMap<NodeIx, Box<[u32]>>>,
     shards: Box<[ShardEvents]>,
 }
 
-/// What is on the way to one shard.
+/// Events in transit to one shard.
 #[derive(Debug)]
 struct ShardEvents {
     ring: ArrayQueue<Handed>,
-    /// What the events in it take.
+    /// Size of the events in it, in bytes.
     bytes: AtomicUsize,
-    /// The number of the newest event that had no room, and one; 0: none.
+    /// The number of the newest lost event plus one; 0: none.
     lost: AtomicU64,
-    /// The ring is half full, and the shard was told.
+    /// The ring is half full, and the shard was woken.
     pressed: AtomicBool,
 }
 
 /// An event that was handed over.
 #[derive(Debug, Clone)]
 pub(crate) struct Handed {
-    /// How many were handed over before.
+    /// Its number: how many events were handed over before.
     pub(crate) number: u64,
     /// The event.
     pub(crate) event: Arc<Event>,
@@ -96,24 +97,24 @@ impl EventBus {
         }
     }
 
-    /// Whether somebody may want events.
+    /// Whether any item may want events.
     #[inline]
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.watching.load(Ordering::Relaxed) != 0
     }
 
-    /// Says when the server has started: ids of events of another run must differ (Part 5 §6.4.2).
+    /// Sets the start time of the server: EventIds of different runs must differ (Part 5 §6.4.2).
     pub(crate) fn set_run(&self, start: UtcTime) {
         self.run.store(start.ticks(), Ordering::Relaxed);
     }
 
-    /// Says what is told of changed nodes.
+    /// Sets which model change events are raised.
     pub(crate) fn set_model_changes(&self, events: ModelChangeEvents) {
         self.model_changes.store(events.to_bits(), Ordering::Relaxed);
     }
 
-    /// What is told of changed nodes; nothing if nobody monitors events.
+    /// Which model change events to raise; `Off` if no client monitors events.
     pub(crate) fn model_changes(&self) -> ModelChangeEvents {
         if !self.is_watched() {
             return ModelChangeEvents::Off;
@@ -131,13 +132,13 @@ impl EventBus {
         id.into()
     }
 
-    /// How many events were handed over so far: the number of the next one. Events that were raised while nobody watched do
-    /// not count.
+    /// Number of events handed over so far, which is the number of the next one. Events raised while no item monitored
+    /// events do not count.
     pub(crate) fn raised(&self) -> u64 {
         self.raised.load(Ordering::Acquire)
     }
 
-    /// Notes that a shard has one item more on a node. Returns the number of the first event that is for the item.
+    /// Adds an item of a shard on a node. Returns the number of the first event for the item.
     pub(crate) fn watch(&self, shard: usize, node: NodeIx) -> u64 {
         self.watching.fetch_add(1, Ordering::AcqRel);
         let mut notifiers = self.notifiers.write().unwrap_or_else(PoisonError::into_inner);
@@ -146,11 +147,11 @@ impl EventBus {
             *count += 1;
         }
         drop(notifiers);
-        // Behind the change: who gets a later number finds the item.
+        // After the change: every event with this or a later number sees the item.
         self.raised()
     }
 
-    /// Notes that a shard has one item less on a node.
+    /// Removes an item of a shard on a node.
     pub(crate) fn unwatch(&self, shard: usize, node: NodeIx) {
         self.watching.fetch_sub(1, Ordering::AcqRel);
         let mut notifiers = self.notifiers.write().unwrap_or_else(PoisonError::into_inner);
@@ -164,15 +165,15 @@ impl EventBus {
         }
     }
 
-    /// Notes that an item that watches is between two shards. Events go on being counted until it has arrived or is gone.
-    /// `has_left`: events that may be for it are still in the ring that it leaves.
+    /// Marks an event item as being between two shards. Events are still counted until it has arrived or is deleted.
+    /// `has_left`: events for it may still be in the ring that it leaves.
     pub(crate) fn depart(self: &Arc<Self>, has_left: bool) -> Departed {
         self.watching.fetch_add(1, Ordering::AcqRel);
         Departed { bus: Arc::clone(self), raised: self.raised(), has_left }
     }
 
-    /// Hands an event over to the shards that have items on its notifiers. `wake` is called with the shards that must not
-    /// wait for their next deadline.
+    /// Hands an event over to the shards that have items on its notifiers. Calls `wake` for shards that must not wait
+    /// for their next deadline.
     pub(crate) fn hand_over(&self, event: &Arc<Event>, mut wake: impl FnMut(usize)) {
         let number_of_event = self.raised.fetch_add(1, Ordering::AcqRel);
         let notifiers = self.notifiers.read().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +202,7 @@ impl EventBus {
         })
     }
 
-    /// How many events wait for a shard.
+    /// Number of events that wait for a shard.
     pub(crate) fn len(&self, shard: usize) -> usize {
         self.shards.get(shard).map_or(0, |shard| shard.ring.len())
     }
@@ -221,7 +222,7 @@ impl EventBus {
     }
 }
 
-/// An item between two shards.
+/// An event item between two shards.
 #[derive(Debug)]
 pub(crate) struct Departed {
     bus: Arc<EventBus>,
@@ -230,7 +231,7 @@ pub(crate) struct Departed {
 }
 
 impl Departed {
-    /// Whether events were raised since it left, or were left behind.
+    /// Whether events were raised since it left, or were left in the old ring.
     pub(crate) fn has_missed(&self) -> bool {
         self.has_left || self.bus.raised() != self.raised
     }
@@ -244,12 +245,12 @@ impl Drop for Departed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{NewEvent, Placed};
+    use super::super::model::{EventNodes, NewEvent};
     use super::*;
     use taktwerk_types::NodeId;
 
     fn event(notifiers: &[NodeIx]) -> Arc<Event> {
-        let placed = Placed { notifiers: notifiers.into(), ..Placed::default() };
+        let placed = EventNodes { notifiers: notifiers.into(), ..EventNodes::default() };
         let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL);
         Arc::new(Event::new(new, placed, ByteString::default, UtcTime::NULL))
     }
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_loses_events_and_says_so_and_wakes_its_shard_once() {
+    fn a_full_ring_reports_lost_events_and_wakes_its_shard_once() {
         let bus = EventBus::new(1);
         bus.watch(0, NodeIx::ns0(1));
         let mut woken = 0;
@@ -291,7 +292,7 @@ mod tests {
     fn large_events_are_bounded_by_their_bytes() {
         let bus = EventBus::new(1);
         bus.watch(0, NodeIx::ns0(1));
-        let placed = || Placed { notifiers: [NodeIx::ns0(1)].as_slice().into(), ..Placed::default() };
+        let placed = || EventNodes { notifiers: [NodeIx::ns0(1)].as_slice().into(), ..EventNodes::default() };
         let large = || {
             let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL).field(
                 "Changes",
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_gets_the_number_of_the_first_event_that_is_for_it() {
+    fn an_item_gets_the_number_of_its_first_event() {
         let bus = EventBus::new(1);
         assert_eq!(bus.watch(0, NodeIx::ns0(1)), 0);
         bus.hand_over(&event(&[NodeIx::ns0(1)]), |_| {});

@@ -4,8 +4,8 @@ use crate::account::HeapSize;
 use std::sync::{Arc, OnceLock};
 use taktwerk_types::QualifiedName;
 
-/// The name of a field: the path to its Variable from the EventType, such as `Severity` or `EnabledState/Id`. Cheap to
-/// clone, and compared by a number.
+/// The name of a field: the path to its Variable from the EventType, such as `Severity` or `EnabledState/Id`. Cloning
+/// is cheap; comparison uses a hash.
 #[derive(Clone)]
 pub struct FieldName {
     hash: u64,
@@ -25,7 +25,7 @@ impl FieldName {
         &self.path
     }
 
-    /// The number that stands for the path.
+    /// The hash of the path.
     #[inline]
     pub(crate) fn hash(&self) -> u64 {
         self.hash
@@ -58,7 +58,7 @@ impl core::fmt::Display for FieldName {
     }
 }
 
-/// Reads `Severity`, `2:Pressure` or `EnabledState/Id`; names without a number are of namespace 0.
+/// Parses `Severity`, `2:Pressure` or `EnabledState/Id`; names without a number are in namespace 0.
 impl From<&str> for FieldName {
     fn from(text: &str) -> Self {
         Self::new(&text.split('/').map(QualifiedName::parse).collect::<Vec<_>>())
@@ -79,21 +79,21 @@ impl From<&FieldName> for FieldName {
 
 impl HeapSize for FieldName {
     fn heap_size(&self) -> usize {
-        // Shared by all events that have the field.
+        // Shared by all events with the field.
         0
     }
 }
 
-/// A hash of the path. It only has to tell the fields of one event apart.
+/// A hash of the path. It only has to distinguish the fields of one event.
 pub(crate) fn hash(path: &[QualifiedName]) -> u64 {
     fnv1a(path.iter().flat_map(|name| {
         let index = name.namespace_index.to_le_bytes().into_iter();
-        // Not part of any text in UTF-8.
+        // A byte that never occurs in UTF-8.
         index.chain(name.name.as_str().bytes()).chain([0xff])
     }))
 }
 
-/// FNV-1a, which is the same in every version.
+/// FNV-1a: the same in every version of this software.
 pub(super) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, add)
@@ -101,7 +101,7 @@ pub(super) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
 
 macro_rules! standard {
     ($($(#[$meta:meta])* $function:ident $name:literal;)*) => {
-        /// The fields of BaseEventType (Part 5 §6.4.2), and what is asked of conditions.
+        /// The fields of BaseEventType (Part 5 §6.4.2), and those needed for conditions.
         struct Standard { $($function: FieldName),* }
 
         fn standard() -> &'static Standard {

@@ -1,4 +1,4 @@
-//! EventFilters (Part 4 §7.22.3): which events an item reports, and what of them.
+//! EventFilters (Part 4 §7.22.3): which events an item reports, and with which fields.
 
 use super::field::{FieldName, hash};
 use super::model::Event;
@@ -17,11 +17,11 @@ use taktwerk_schema::{
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{BuiltInType, Encode, NodeId, NumericRange, QualifiedName, StatusCode, Variant};
 
-/// What is known of types.
+/// Information about types.
 pub(crate) trait Types: Names {
-    /// BaseEventType or a type that derives from it.
+    /// BaseEventType or one of its subtypes.
     fn event_type(&self, id: &NodeId) -> Option<NodeIx>;
-    /// Whether a type has such an InstanceDeclaration, itself or from a type that it derives from.
+    /// Whether a type or one of its supertypes has this InstanceDeclaration.
     fn has_field(&self, kind: NodeIx, path: &[QualifiedName]) -> bool;
     /// Whether a type is BaseEventType itself.
     fn is_base(&self, kind: NodeIx) -> bool;
@@ -31,32 +31,32 @@ pub(crate) trait Types: Names {
     fn built_in_type(&self, data_type: &NodeId) -> Option<BuiltInType>;
 }
 
-/// The nodes around an event: what InView and RelatedTo ask about. Part 4 §7.7.3 has a "target Node"; an event is none, so
-/// that it is the event's SourceNode.
+/// The nodes around an event, for InView and RelatedTo. Part 4 §7.7.3 refers to a "target Node". An event is not a
+/// node, so its SourceNode is used.
 pub(crate) trait Around {
-    /// Whether one of the relations holds for a node; `None` if it cannot be found out.
+    /// Whether one of the relations holds for a node; `None` if unknown.
     fn is_related(&self, relations: &[Relation], number: usize, source: &NodeId) -> Option<bool>;
 
-    /// Whether a View has a node; `None` if it cannot be found out. What is no View has none (Part 4 §7.7.3).
+    /// Whether a View contains a node; `None` if unknown. A node that is not a View contains none (Part 4 §7.7.3).
     fn is_in_view(&self, view: &NodeId, source: &NodeId) -> Option<bool>;
 }
 
 /// A checked filter.
 #[derive(Debug)]
 pub(crate) struct EventFilter {
-    /// No other filter of this process has it.
+    /// Unique among the filters of this process.
     number: u64,
-    /// Of what the client has sent: filters that are equal have the same.
+    /// A hash of what the client sent: equal filters have equal fingerprints.
     fingerprint: u64,
     select: Box<[Clause]>,
-    /// The fields that the where clause names.
+    /// The fields used by the where clause.
     fields: Box<[Clause]>,
     relations: Box<[Relation]>,
     views: Box<[NodeId]>,
     filter: Filter<NodeIx>,
 }
 
-/// Filters that select the same and decide the same are equal.
+/// Filters are equal if they select the same fields and pass the same events.
 impl PartialEq for EventFilter {
     fn eq(&self, other: &Self) -> bool {
         let Self { number: _, fingerprint, select, fields, relations, views, filter } = self;
@@ -69,25 +69,25 @@ impl PartialEq for EventFilter {
     }
 }
 
-/// The number of a filter.
+/// The next filter number.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// A SimpleAttributeOperand.
 #[derive(Debug, PartialEq)]
 struct Clause {
     what: What,
-    /// Only events of this type have it.
+    /// Only events of this type have the field.
     kind: Option<NodeIx>,
     range: Option<NumericRange>,
 }
 
 #[derive(Debug, PartialEq)]
 enum What {
-    /// A field, by the number of its name.
+    /// A field, by the hash of its name.
     Field(u64),
     /// The NodeId of the condition (Part 9 §5.5.2.1).
     ConditionId,
-    /// The clause is not valid: null.
+    /// The clause is invalid: null.
     Nothing,
 }
 
@@ -96,12 +96,12 @@ const NODE_ID: u32 = 1;
 const VALUE: u32 = 13;
 
 impl EventFilter {
-    /// Checks and compiles a filter. Select clauses that are not valid select null; the result says so. `range` reads an
+    /// Checks and compiles a filter. Invalid select clauses select null, and the result reports them. `range` parses an
     /// IndexRange.
     ///
     /// # Errors
-    /// The status of the item, with the result if there is something to say in it: no select clause is valid, the where
-    /// clause is not, or there is too much of either.
+    /// The status of the item, with a result if there are details: no select clause is valid, the where clause is
+    /// invalid, or a limit is exceeded.
     pub(crate) fn compile(
         filter: &taktwerk_schema::EventFilter,
         types: &dyn Types,
@@ -151,23 +151,23 @@ impl EventFilter {
         Ok((compiled, result(where_result)))
     }
 
-    /// A number that no other filter of this process has.
+    /// A number that is unique among the filters of this process.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// A number that equal filters have in common; others may have it too.
+    /// A hash that equal filters share; different filters may share it as well.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Whether it depends on who asks, and when, what passes: what a client sees of the address space.
+    /// Whether the outcome depends on the client and the time, that is, on the client's view of the address space.
     pub(crate) fn is_personal(&self) -> bool {
         !self.relations.is_empty() || !self.views.is_empty()
     }
 
-    /// Whether there are events that it does not pass.
-    pub(crate) fn is_choosy(&self) -> bool {
+    /// Whether it can reject events.
+    pub(crate) fn can_reject(&self) -> bool {
         !self.filter.is_empty()
     }
 
@@ -176,7 +176,7 @@ impl EventFilter {
         self.filter.is_empty() || self.filter.passes(&Subject { filter: self, event, around })
     }
 
-    /// Appends the selected fields, as in an EventFieldList.
+    /// Appends the selected fields in the format of an EventFieldList.
     pub(crate) fn encode_fields(&self, event: &Event, out: &mut Vec<u8>) {
         encode_len(self.select.len(), out);
         for clause in &*self.select {
@@ -185,7 +185,7 @@ impl EventFilter {
     }
 }
 
-/// FNV-1a over what the client has sent.
+/// FNV-1a over what the client sent.
 fn fingerprint(filter: &taktwerk_schema::EventFilter) -> u64 {
     let mut bytes = Vec::new();
     filter.encode(&mut bytes);
@@ -202,7 +202,7 @@ fn compile_filter(
     compile_where(filter, FilterLimits { operands_max: limits.where_operands_max }, fields)
 }
 
-/// The result for a RelatedTo whose target is the element of another operator.
+/// The result for a RelatedTo whose target is an element with another operator.
 fn no_relation(filter: &ContentFilter, number: u32) -> ContentFilterResult {
     let results = (0u32..).zip(&filter.elements).map(|(at, element)| {
         if at == number {
@@ -214,7 +214,7 @@ fn no_relation(filter: &ContentFilter, number: u32) -> ContentFilterResult {
     ContentFilterResult { element_results: results.collect(), ..Default::default() }
 }
 
-/// The result for an element one of whose operands is not valid (Part 4 §7.7.2).
+/// The result for an element with an invalid operand (Part 4 §7.7.2).
 fn refused(element: &ContentFilterElement, operand: usize, status: StatusCode) -> ContentFilterElementResult {
     let statuses =
         (0..element.filter_operands.len()).map(|at| if at == operand { status } else { StatusCode::GOOD });
@@ -297,13 +297,13 @@ impl Reader<'_> {
         if path.len() > self.limits.path_len_max {
             return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
         }
-        // A null type is what some clients send for BaseEventType.
+        // Some clients send a null type for BaseEventType.
         let kind = if operand.type_definition_id.is_null() {
             None
         } else {
             Some(self.types.event_type(&operand.type_definition_id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?)
         };
-        // Part 4 §7.22.3: with BaseEventType the path counts and not the type.
+        // Part 4 §7.22.3: with BaseEventType only the path counts, not the type.
         let kind = kind.filter(|kind| !self.types.is_base(*kind));
         let range = (self.range)(operand.index_range.as_str())?;
         let what = match (operand.attribute_id, path.is_empty()) {
@@ -321,7 +321,7 @@ impl Reader<'_> {
     }
 }
 
-/// The fields of a where clause, as they are met.
+/// The fields of a where clause, in the order of their first use.
 struct Fields<'a> {
     reader: &'a Reader<'a>,
     clauses: Vec<Clause>,
@@ -368,7 +368,7 @@ impl Resolve for Fields<'_> {
             Refusal::Operand(at, status) => refused(element, at, status),
         })?;
         self.relations.push(relation);
-        // As many as there are elements, which are limited.
+        // At most one per element, and elements are limited.
         Ok(u32::try_from(self.relations.len() - 1).unwrap_or(u32::MAX))
     }
 

@@ -1,15 +1,15 @@
 //! Events (Part 3 §4.7, Part 4 §7.22.3, Part 5 §6.4).
 //!
-//! An event is built once and shared. It goes on a bounded ring of each shard that has items on one of the nodes at which
-//! it can be seen; the shard's engine filters it there. As long as nobody watches, raising an event costs one relaxed
-//! load.
+//! An event is built once and shared. It is put on a bounded ring of each shard that has items on one of the event's
+//! notifier nodes; the shard's engine filters it there. While no item monitors events, raising one costs a single
+//! relaxed load.
 //!
-//! - [`model`]: what an event says, and where it can be seen; [`field`]: names of fields;
-//! - [`filter`]: EventFilters, checked and compiled; [`bus`]: from those who raise events to the shards;
-//! - [`queue`]: events that wait for their client, and [`written`]: what those with equal filters share; [`ModelChangeEvents`]: how much is told of changed nodes.
+//! - [`model`]: the contents and notifiers of an event; [`field`]: names of fields;
+//! - [`filter`]: EventFilters, checked and compiled; [`bus`]: delivery of events to the shards;
+//! - [`queue`]: events that wait for their client; [`written`]: encodings shared by items with equal filters;
+//!   [`ModelChangeEvents`]: the level of detail of model change events.
 //!
-//! Where in the address space an event can be seen is found in `space/events.rs`, what items do with it in
-//! `subscription/events.rs`.
+//! `space/events.rs` finds the notifiers of an event; `subscription/events.rs` handles events for items.
 
 pub(crate) mod bus;
 pub mod field;

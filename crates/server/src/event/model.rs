@@ -1,4 +1,4 @@
-//! One event: its fields, and where it can be seen.
+//! An event: its fields and its notifiers.
 
 use super::field::{FieldName, fnv1a};
 use crate::account::{HeapSize, allocation};
@@ -12,8 +12,8 @@ use taktwerk_types::{ByteString, Encode, LocalizedText, NodeId, UaString, UtcTim
 /// Highest severity (Part 5 §6.4.2).
 pub const SEVERITY_MAX: u16 = 1000;
 
-/// An event that is to be raised. What is not set gets the value that the specification gives it: the name of the source,
-/// the time, a severity of 1.
+/// An event to be raised. Unset fields get the specification's defaults: the name of the source, the current time, a
+/// severity of 1.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct NewEvent {
@@ -44,7 +44,7 @@ impl NewEvent {
         }
     }
 
-    /// An event that was raised before, from all its fields, and when it was received.
+    /// A stored event, restored from all its fields, with its ReceiveTime.
     pub(crate) fn again(stored: StoredEvent) -> (Self, Option<UtcTime>) {
         let mut new = Self { condition: stored.condition, ..Self::new(NodeId::NULL, NodeId::NULL) };
         let mut received = None;
@@ -65,19 +65,19 @@ impl NewEvent {
         (new, received)
     }
 
-    /// When it happened (Time). Default: when it is raised.
+    /// When it happened (Time). Default: the time of raising it.
     pub fn time(mut self, time: UtcTime) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// What happened, for people.
+    /// The message for users.
     pub fn message(mut self, message: impl Into<LocalizedText>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// How urgent it is, from 1 to 1000; other numbers are brought into that range.
+    /// The severity, from 1 to 1000; other numbers are clamped.
     pub fn severity(mut self, severity: u16) -> Self {
         self.severity = severity.clamp(1, SEVERITY_MAX);
         self
@@ -101,21 +101,21 @@ impl NewEvent {
         self
     }
 
-    /// A field of its type.
+    /// Sets a field of its type.
     pub fn field(mut self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Self {
         self.fields.push((name.into(), value.into()));
         self
     }
 }
 
-/// What the address space knows of an event's type and source.
+/// Data from the address space about an event's type and source.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Placed {
-    /// Its type and the types that this derives from.
+pub(crate) struct EventNodes {
+    /// Its type and all supertypes.
     pub(crate) types: SmallVec<[NodeIx; 8]>,
-    /// The nodes at which it can be seen.
+    /// The nodes that notify of it.
     pub(crate) notifiers: SmallVec<[NodeIx; 6]>,
-    /// The sets of permissions of its type and its source.
+    /// The permission sets of its type and its source.
     pub(crate) access: [u16; 2],
     /// The DisplayName of its source.
     pub(crate) source_name: UaString,
@@ -124,28 +124,28 @@ pub(crate) struct Placed {
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// In the order of the numbers of their names.
+    /// Sorted by the hash of the name.
     fields: Vec<(FieldName, Variant)>,
     condition: Option<NodeId>,
     condition_key: Option<u64>,
     retains: bool,
-    placed: Arc<Placed>,
+    nodes_of_event: Arc<EventNodes>,
     size: usize,
     time: UtcTime,
 }
 
 impl Event {
-    /// Puts an event together. `id` and `now` are for what was not set.
+    /// Assembles an event. `id` and `now` are used for unset fields.
     pub(crate) fn new(
         new: NewEvent,
-        placed: impl Into<Arc<Placed>>,
+        nodes_of_event: impl Into<Arc<EventNodes>>,
         id: impl FnOnce() -> ByteString,
         now: UtcTime,
     ) -> Self {
-        let placed = placed.into();
+        let nodes_of_event = nodes_of_event.into();
         let mut fields = new.fields;
         let time = new.time.unwrap_or(now);
-        let source_name = new.source_name.unwrap_or_else(|| placed.source_name.clone());
+        let source_name = new.source_name.unwrap_or_else(|| nodes_of_event.source_name.clone());
         fields.reserve_exact(8);
         for (name, value) in [
             (FieldName::event_id(), new.event_id.unwrap_or_else(id).into()),
@@ -159,7 +159,7 @@ impl Event {
         ] {
             fields.push((name, value));
         }
-        // Of fields that are set twice the later one counts; the standard ones are last.
+        // If a field is set twice, the later value counts; the standard fields are last.
         fields.reverse();
         fields.sort_by_key(|(name, _)| name.hash());
         fields.dedup_by_key(|(name, _)| name.hash());
@@ -168,11 +168,11 @@ impl Event {
             condition: new.condition,
             condition_key: None,
             retains: false,
-            placed,
+            nodes_of_event,
             size: 0,
             time,
         };
-        // Each item that the event comes to asks for them.
+        // Computed once: each item that receives the event needs it.
         event.retains = event.get(&FieldName::retain()) == Some(&Variant::Boolean(true));
         event.condition_key = event.key_of_condition();
         event.size = allocation(size_of::<Self>() + 16) + event.heap_size();
@@ -196,7 +196,7 @@ impl Event {
         self.fields.iter().map(|(name, value)| (name, value))
     }
 
-    /// The event as it is kept.
+    /// The event in its stored form.
     pub(crate) fn to_stored(&self) -> StoredEvent {
         let fields = self.fields.iter().map(|(name, value)| (name.path().to_vec(), value.clone()));
         StoredEvent { condition: self.condition.clone(), fields: fields.collect() }
@@ -208,7 +208,7 @@ impl Event {
         self.condition.as_ref()
     }
 
-    /// It is the same in every version: durable subscriptions write it down.
+    /// The same in every version of this software: durable subscriptions store it.
     fn key_of_condition(&self) -> Option<u64> {
         let mut bytes = Vec::new();
         self.condition.as_ref()?.encode(&mut bytes);
@@ -218,17 +218,17 @@ impl Event {
         Some(fnv1a(bytes))
     }
 
-    /// A number that stands for the condition and its branch; `None` if it is no notification of a condition.
+    /// A hash of the condition and its branch; `None` if the event is not a notification of a condition.
     pub(crate) fn condition_key(&self) -> Option<u64> {
         self.condition_key
     }
 
-    /// Whether it tells of a condition that clients are to keep (Retain, Part 9 §5.5.2).
+    /// Whether clients should retain the condition (Retain, Part 9 §5.5.2).
     pub(crate) fn retains(&self) -> bool {
         self.retains
     }
 
-    /// The same event for a client whose filter no longer passes the condition: Retain is false.
+    /// The same event with Retain false, for a client whose filter no longer passes the condition.
     pub(crate) fn leaving(&self) -> Self {
         let mut event = self.clone();
         let hash = FieldName::retain().hash();
@@ -247,28 +247,28 @@ impl Event {
         self.time
     }
 
-    /// The nodes at which it can be seen.
+    /// The nodes that notify of it.
     pub(crate) fn notifiers(&self) -> &[NodeIx] {
-        &self.placed.notifiers
+        &self.nodes_of_event.notifiers
     }
 
-    /// The sets of permissions of its type and its source.
+    /// The permission sets of its type and its source.
     pub(crate) fn access(&self) -> [u16; 2] {
-        self.placed.access
+        self.nodes_of_event.access
     }
 
-    /// Whether it is of a type or one of its subtypes.
+    /// Whether it has a type or one of its subtypes.
     #[inline]
     pub(crate) fn is_of_type(&self, kind: NodeIx) -> bool {
-        self.placed.types.contains(&kind)
+        self.nodes_of_event.types.contains(&kind)
     }
 
-    /// Bytes of memory that it takes.
+    /// Its size in memory, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The event that says that others were lost (Part 4 §7.22.3, EventQueueOverflowEventType).
+    /// The event that reports lost events (Part 4 §7.22.3, EventQueueOverflowEventType).
     pub(crate) fn overflow(id: ByteString, now: UtcTime) -> Self {
         let new = NewEvent::new(
             NodeId::numeric(0, object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE),
@@ -277,10 +277,10 @@ impl Event {
         .message("Events were lost because the queue of the monitored item was full.")
         .source_name("Server")
         .severity(500);
-        Self::new(new, Placed::default(), || id, now)
+        Self::new(new, EventNodes::default(), || id, now)
     }
 
-    /// Whether it says that others were lost.
+    /// Whether it reports lost events.
     #[cfg(test)]
     pub(crate) fn is_overflow(&self) -> bool {
         matches!(self.get(&FieldName::event_type()), Some(Variant::NodeId(id))
@@ -291,11 +291,14 @@ impl Event {
 impl HeapSize for Event {
     fn heap_size(&self) -> usize {
         let spilled = |is_spilled: bool, bytes: usize| if is_spilled { allocation(bytes) } else { 0 };
-        let placed = &self.placed;
+        let nodes_of_event = &self.nodes_of_event;
         let own = allocation(self.fields.capacity() * size_of::<(FieldName, Variant)>())
-            + spilled(placed.types.spilled(), placed.types.len() * size_of::<NodeIx>())
-            + spilled(placed.notifiers.spilled(), placed.notifiers.len() * size_of::<NodeIx>())
-            + placed.source_name.heap_size()
+            + spilled(nodes_of_event.types.spilled(), nodes_of_event.types.len() * size_of::<NodeIx>())
+            + spilled(
+                nodes_of_event.notifiers.spilled(),
+                nodes_of_event.notifiers.len() * size_of::<NodeIx>(),
+            )
+            + nodes_of_event.source_name.heap_size()
             + self.condition.heap_size();
         self.fields.iter().fold(own, |sum, (_, value)| sum + value.heap_size())
     }
@@ -310,7 +313,8 @@ mod tests {
         let event = |condition: Option<NodeId>, branch: NodeId| {
             let mut new = NewEvent::new(NodeId::numeric(0, 2915), NodeId::NULL).field("BranchId", branch);
             new.condition = condition;
-            Event::new(new, Placed::default(), || ByteString::from(vec![1]), UtcTime::NULL).condition_key()
+            Event::new(new, EventNodes::default(), || ByteString::from(vec![1]), UtcTime::NULL)
+                .condition_key()
         };
         let condition = || Some(NodeId::string(2, "Boiler/Level"));
         assert_eq!(event(None, NodeId::NULL), None);
@@ -319,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_has_its_standard_value() {
+    fn unset_fields_have_default_values() {
         let (id, now) = (ByteString::from(vec![1, 2]), UtcTime::from_ticks(77));
         let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::numeric(1, 5))
             .severity(2000)
             .field("2:Pressure", 1.5)
             .field("Severity", 3u16);
-        let event = Event::new(new, Placed::default(), || id.clone(), now);
+        let event = Event::new(new, EventNodes::default(), || id.clone(), now);
         let get = |name: &str| event.get(&FieldName::from(name)).cloned();
         assert_eq!(get("EventId"), Some(id.into()));
         assert_eq!(get("Time"), Some(now.into()));

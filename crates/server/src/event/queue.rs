@@ -1,4 +1,4 @@
-//! The events that wait for the client of one item (Part 4 §5.13.1.5).
+//! The queue of an event item (Part 4 §5.13.1.5).
 
 use super::filter::EventFilter;
 use super::model::Event;
@@ -11,22 +11,22 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::Encode;
 
-/// Events that wait.
+/// Queued events.
 #[derive(Debug, Clone)]
 pub(crate) enum Waiting {
-    /// Its fields are written when the message is.
+    /// Encoded when the message is written.
     Event(Arc<Event>),
-    /// Their fields are written already, for all items with the same filter.
+    /// Already encoded, for all items with the same filter.
     Written(Part),
 }
 
-/// What writing events costs.
+/// The cost of writing events, in units of about 0.1 µs.
 pub(crate) mod weight {
-    /// Its fields are written, and it is freed: some 3 µs.
+    /// Encoded and freed: about 3 µs.
     pub(crate) const ALONE: u32 = 32;
-    /// Its fields are copied, and it is freed, which takes most of the time: those of alarms have dozens of fields.
+    /// Copied and freed. Freeing takes most of the time: events of alarms have dozens of fields.
     pub(crate) const LAST: u32 = 32;
-    /// Its fields are copied.
+    /// Copied.
     pub(crate) const COPIED: u32 = 2;
 }
 
@@ -41,14 +41,14 @@ impl Waiting {
     }
 }
 
-/// What a message has room for.
+/// The space left in a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Events.
+    /// Number of events.
     pub(crate) count: u32,
     /// Their [`weight`].
     pub(crate) weight: u32,
-    /// The message is full when it has so many bytes.
+    /// The message is full at this length, in bytes.
     pub(crate) len_max: usize,
 }
 
@@ -58,7 +58,7 @@ impl Room {
         self.count > 0 && self.weight > 0 && out.len() < self.len_max
     }
 
-    /// Events were added that weigh so much each.
+    /// Records that events of the given weight each were added.
     fn spend(&mut self, count: usize, weight: u32) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.count = self.count.saturating_sub(count);
@@ -66,39 +66,39 @@ impl Room {
     }
 }
 
-/// What is sent next.
+/// The next thing to send.
 #[derive(Debug, Clone)]
 pub(crate) enum Next {
     /// An event.
     Event(Arc<Event>),
-    /// That events were lost here: an EventQueueOverflowEventType.
+    /// Events were lost here: an EventQueueOverflowEventType.
     Overflow,
 }
 
-/// A queue of events. When it is full, the discard policy decides which event is lost; that some were is an event of its
-/// own, which takes no place and is never discarded.
+/// A queue of events. When it is full, the discard policy decides which event is lost. The overflow event that reports
+/// the loss uses no queue entry and is never discarded.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     events: VecDeque<Waiting>,
-    /// How many they are.
+    /// Number of events.
     len: usize,
     size: usize,
     discard_oldest: bool,
-    /// Events were lost, and the client was not told.
+    /// Events were lost and the client has not been informed yet.
     has_lost: bool,
-    /// What the events take.
+    /// Size of the events, in bytes.
     bytes: usize,
-    /// At least that; more, so that not each event has to be charged by itself.
+    /// At least `bytes`, usually more, so that events need not be charged one by one.
     charge: Charge,
-    /// How far it is written down, for items of durable subscriptions.
+    /// How much is written to the log, for items of durable subscriptions.
     marks: Option<Box<Marks>>,
 }
 
-/// Places that an empty queue may keep.
-const PLACES_KEPT: usize = 32;
-/// What a place takes.
-const PLACE: usize = size_of::<Waiting>();
-/// Bytes that a queue is charged ahead at most.
+/// Capacity that an empty queue may keep, in entries.
+const ENTRIES_KEPT: usize = 32;
+/// Size of an entry, in bytes.
+const ENTRY: usize = size_of::<Waiting>();
+/// Most bytes that a queue is charged in advance.
 const AHEAD_MAX: usize = 16 << 10;
 
 impl EventQueue {
@@ -116,7 +116,7 @@ impl EventQueue {
         }
     }
 
-    /// From now on it is noted what has to be written down.
+    /// Starts recording what must be written to the log.
     pub(crate) fn mark(&mut self, marks: Marks) {
         self.marks = Some(Box::new(marks));
     }
@@ -127,8 +127,8 @@ impl EventQueue {
         }
     }
 
-    /// Appends what has changed since the last call to an entry of the log, with up to `max` events. Returns how many there
-    /// were, and whether some are left; `None` if nothing has changed.
+    /// Appends the changes since the last call to an entry of the log, with up to `max` events. Returns their number
+    /// and whether more remain; `None` without changes.
     pub(crate) fn write_changes(
         &mut self,
         item: u32,
@@ -152,12 +152,12 @@ impl EventQueue {
         Some((written, is_left))
     }
 
-    /// Whether there is nothing to tell.
+    /// Whether there is nothing to report.
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty() && !self.has_lost
     }
 
-    /// How many events it takes until one is lost.
+    /// How many events fit before one is lost.
     pub(crate) fn room(&self) -> usize {
         self.size.saturating_sub(self.len)
     }
@@ -173,7 +173,7 @@ impl EventQueue {
         self.add(size, |events| events.push_back(Waiting::Event(event)))
     }
 
-    /// Adds an event that is written already. Returns whether one was lost.
+    /// Adds an encoded event. Returns whether one was lost.
     pub(crate) fn push_written(&mut self, written: &Arc<Written>, at: usize) -> bool {
         self.add(written.size(at), |events| {
             if let Some(Waiting::Written(part)) = events.back_mut()
@@ -195,10 +195,10 @@ impl EventQueue {
             }
             self.drop_oldest();
         }
-        let bytes = size + PLACE;
+        let bytes = size + ENTRY;
         while !self.charge_for(self.bytes + bytes) {
             lost = true;
-            // The account has no room. Without the older ones there may be some.
+            // The account limit is reached. Discarding older events may help.
             if !self.discard_oldest || self.events.is_empty() {
                 self.note_lost();
                 return true;
@@ -213,14 +213,14 @@ impl EventQueue {
         lost
     }
 
-    /// Whether the account has room for so many bytes: as many again are charged with them, if there is room for these too.
+    /// Charges `bytes` if the account allows it, and as much again in advance if that fits too.
     fn charge_for(&mut self, bytes: usize) -> bool {
         bytes <= self.charge.amount()
             || self.charge.resize(bytes + bytes.min(AHEAD_MAX)).is_ok()
             || self.charge.resize(bytes).is_ok()
     }
 
-    /// Says that events were lost on their way to the queue.
+    /// Records that events were lost before they reached the queue.
     pub(crate) fn note_lost(&mut self) {
         self.has_lost = true;
         self.changed(Marks::pushed);
@@ -241,7 +241,7 @@ impl EventQueue {
         Some(event)
     }
 
-    /// Events were taken from one end: the last of its entry takes that away.
+    /// Events were removed from one end. Removes their entry when it is empty.
     fn taken(
         &mut self,
         count: usize,
@@ -257,14 +257,14 @@ impl EventQueue {
             pop(&mut self.events);
         }
         self.len = self.len.saturating_sub(count);
-        self.give_back(size + count * PLACE);
+        self.give_back(size + count * ENTRY);
     }
 
     fn give_back(&mut self, bytes: usize) {
-        // The charge of the places goes with the events; so must their memory. Half as much again is left, so that each place
-        // is moved seldom.
-        if self.events.capacity() > PLACES_KEPT.max(4 * self.events.len()) {
-            self.events.shrink_to(PLACES_KEPT.max(2 * self.events.len()));
+        // The charge for entries is returned with the events, so their memory must be freed too. Half of the capacity
+        // stays free, so that entries are moved seldom.
+        if self.events.capacity() > ENTRIES_KEPT.max(4 * self.events.len()) {
+            self.events.shrink_to(ENTRIES_KEPT.max(2 * self.events.len()));
         }
         self.bytes = self.bytes.saturating_sub(bytes);
         if self.bytes == 0 || self.charge.amount() - self.bytes.min(self.charge.amount()) > 2 * AHEAD_MAX {
@@ -272,7 +272,7 @@ impl EventQueue {
         }
     }
 
-    /// The next event. Where the oldest are discarded, the overflow comes first; else behind the last one.
+    /// The next event. If the oldest are discarded, the overflow event comes first; otherwise last.
     pub(crate) fn pop(&mut self) -> Option<Next> {
         if self.has_lost && (self.discard_oldest || self.events.is_empty()) {
             self.has_lost = false;
@@ -284,8 +284,8 @@ impl EventQueue {
         Some(Next::Event(event))
     }
 
-    /// Appends the next events as EventFieldLists (Part 4 §7.25.3), as many as there is room for. `overflow` makes the event
-    /// that says that others were lost.
+    /// Appends the next events as EventFieldLists (Part 4 §7.25.3), as many as fit. `overflow` creates the event that
+    /// reports lost events.
     pub(crate) fn encode(
         &mut self,
         client_handle: u32,
@@ -327,7 +327,7 @@ impl EventQueue {
         self.charge.resize_anyway(0);
     }
 
-    /// Deletes the events that the client may not see.
+    /// Deletes the events that the client is not permitted to see.
     pub(crate) fn retain(&mut self, mut may_see: impl FnMut(&Event) -> bool) {
         if self.events.iter().flat_map(Waiting::events).all(|event| may_see(event)) {
             return;
@@ -337,11 +337,11 @@ impl EventQueue {
         self.events = left.map(|event| Waiting::Event(Arc::clone(event))).collect();
         self.changed(Marks::replaced);
         self.len = self.events.len();
-        self.bytes = self.events.iter().flat_map(Waiting::events).map(|event| event.size() + PLACE).sum();
+        self.bytes = self.events.iter().flat_map(Waiting::events).map(|event| event.size() + ENTRY).sum();
         self.charge.resize_anyway(self.bytes);
     }
 
-    /// Changes size and policy; what no longer fits is lost. Returns whether something was.
+    /// Changes size and policy; events that no longer fit are lost. Returns whether any was lost.
     pub(crate) fn modify(&mut self, size: u32, discard_oldest: bool) -> bool {
         (self.size, self.discard_oldest) = (size.max(1) as usize, discard_oldest);
         let mut lost = false;
@@ -367,7 +367,7 @@ impl EventQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{NewEvent, Placed};
+    use super::super::model::{EventNodes, NewEvent};
     use super::*;
     use crate::account::Maxima;
     use crate::event::FieldName;
@@ -375,7 +375,7 @@ mod tests {
 
     fn event(severity: u16) -> Arc<Event> {
         let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL).severity(severity);
-        let event = Event::new(new, Placed::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL);
+        let event = Event::new(new, EventNodes::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL);
         Arc::new(event)
     }
 
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_decides_what_is_lost_and_where_the_overflow_stands() {
+    fn the_policy_decides_which_events_are_lost_and_where_the_overflow_is() {
         let account = Account::server(Maxima::bytes(usize::MAX));
         let mut oldest = EventQueue::new(&account, 2, true);
         let mut newest = EventQueue::new(&account, 2, false);
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(all(&mut newest), [1, 2, 0]);
         assert!(oldest.is_empty() && newest.is_empty());
         assert_eq!(account.bytes(), 0);
-        // Told once.
+        // Reported once.
         oldest.push(event(5));
         assert_eq!(all(&mut oldest), [5]);
     }
@@ -421,9 +421,9 @@ mod tests {
         assert_eq!(account.bytes(), 0);
     }
 
-    /// One client after the other fills its queue and empties it: nothing is charged then, and nothing may be kept.
+    /// Clients fill and empty their queues in turn: no charge and no memory may remain.
     #[test]
-    fn a_queue_that_was_long_keeps_no_places() {
+    fn an_emptied_queue_frees_its_memory() {
         let account = Account::server(Maxima::bytes(usize::MAX));
         let mut queue = EventQueue::new(&account, 10_000, true);
         let fill = |queue: &mut EventQueue| (0..5_000).for_each(|_| assert!(!queue.push(event(1))));
@@ -431,19 +431,19 @@ mod tests {
         assert!(queue.events.capacity() >= 5_000);
         for left in (0..5_000).rev() {
             queue.pop();
-            assert!(queue.events.capacity() <= PLACES_KEPT.max(8 * left), "{left} left");
+            assert!(queue.events.capacity() <= ENTRIES_KEPT.max(8 * left), "{left} left");
         }
         fill(&mut queue);
         queue.retain(|_| false);
-        assert!(queue.events.capacity() <= PLACES_KEPT);
+        assert!(queue.events.capacity() <= ENTRIES_KEPT);
         fill(&mut queue);
         queue.modify(1, false);
-        assert!(queue.events.capacity() <= PLACES_KEPT);
+        assert!(queue.events.capacity() <= ENTRIES_KEPT);
     }
 
     #[test]
-    fn without_room_in_the_account_events_are_lost_and_nothing_else() {
-        let bytes = event(1).size() + PLACE;
+    fn at_the_account_limit_only_events_are_lost() {
+        let bytes = event(1).size() + ENTRY;
         let account = Account::server(Maxima::bytes(usize::MAX).with(Category::QueuedValues, 2 * bytes + 10));
         let mut queue = EventQueue::new(&account, 100, true);
         let lost: Vec<bool> = (1..=4).map(|severity| queue.push(event(severity))).collect();
@@ -457,9 +457,9 @@ mod tests {
         assert!(queue.is_empty() && account.bytes() == 0);
     }
 
-    /// Events that are written for several items, and others, come and go like those of a queue that keeps each by itself.
+    /// Encoded events shared by several items behave like separately queued ones.
     #[test]
-    fn events_that_are_kept_together_are_lost_and_taken_one_by_one() {
+    fn shared_events_are_lost_and_taken_one_by_one() {
         for seed in 1..200u64 {
             let mut random = seed;
             let mut next = |below: u64| {

@@ -1,21 +1,21 @@
-//! How much the server tells of changes of the address space (Part 3 §9.32, §9.33).
+//! The level of detail of model change events (Part 3 §9.32, §9.33).
 
-/// What clients that monitor events hear of changed nodes and of values with another meaning. NodeVersions count and values
-/// have the SemanticsChanged bit in any case.
+/// Which events report model changes and semantic changes. NodeVersions and the SemanticsChanged bit do not depend on
+/// it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ModelChangeEvents {
-    /// Nothing.
+    /// No events.
     Off,
-    /// That something has changed: one BaseModelChangeEvent for each request or import.
+    /// One BaseModelChangeEvent for each request or import, without details.
     Brief,
-    /// GeneralModelChangeEvents and SemanticChangeEvents, which name the nodes. Many nodes are told in several events; a
-    /// BaseModelChangeEvent stands for more than [`EVENTS_MAX`](Self::EVENTS_MAX) of these.
+    /// GeneralModelChangeEvents and SemanticChangeEvents, which name the nodes. Many nodes are split over several
+    /// events; if more than [`EVENTS_MAX`](Self::EVENTS_MAX) would be needed, one BaseModelChangeEvent replaces them.
     #[default]
     Full,
 }
 
 impl ModelChangeEvents {
-    /// Events for the changes of one request or import.
+    /// Maximum number of events for the changes of one request or import.
     pub const EVENTS_MAX: usize = 16;
 
     pub(crate) const fn to_bits(self) -> u8 {
@@ -34,7 +34,7 @@ impl ModelChangeEvents {
         }
     }
 
-    /// Whether so many changes are named, if one event names `per_event` of them.
+    /// Whether `changes` are named individually, with `per_event` of them per event.
     pub(crate) fn names(self, changes: usize, per_event: usize) -> bool {
         self == Self::Full && changes <= Self::EVENTS_MAX * per_event
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::ModelChangeEvents as Events;
 
     #[test]
-    fn what_is_too_much_is_not_named() {
+    fn too_many_changes_are_not_named() {
         for events in [Events::Off, Events::Brief, Events::Full] {
             assert_eq!(Events::from_bits(events.to_bits()), events);
         }

@@ -1,4 +1,4 @@
-//! Events with the fields that a filter selects, written once for all items with that filter.
+//! Events encoded with the fields that a filter selects, once for all items with that filter.
 
 use super::model::Event;
 use crate::account::allocation;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Bytes before the fields of each event, for the ClientHandle of the item (Part 4 §7.25.3).
 const HANDLE_LEN: usize = 4;
 
-/// Successive events that a filter passes, each as an EventFieldList whose ClientHandle is still to be set.
+/// Consecutive events that pass a filter, each encoded as an EventFieldList whose ClientHandle is still to be set.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// The filter's number.
@@ -18,12 +18,12 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// No event yet, for the filter with this number.
+    /// Empty, for the filter with this number.
     pub(crate) const fn new(filter: u64) -> Self {
         Self { filter, events: Vec::new(), bytes: Vec::new() }
     }
 
-    /// Appends an event whose fields `encode` appends. Returns its position.
+    /// Appends an event; `encode` appends its fields. Returns its position.
     pub(crate) fn push(&mut self, event: &Arc<Event>, encode: impl FnOnce(&mut Vec<u8>)) -> usize {
         self.bytes.extend_from_slice(&[0; HANDLE_LEN]);
         encode(&mut self.bytes);
@@ -31,7 +31,7 @@ impl Written {
         self.events.len() - 1
     }
 
-    /// Nothing more comes.
+    /// No more events follow.
     pub(crate) fn finish(mut self) -> Arc<Self> {
         self.events.shrink_to_fit();
         self.bytes.shrink_to_fit();
@@ -50,7 +50,7 @@ impl Written {
     }
 }
 
-/// Some of these events, for one item.
+/// A range of these events, for one item.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     written: Arc<Written>,
@@ -59,19 +59,19 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The one at a position.
+    /// The event at a position.
     pub(crate) fn new(written: &Arc<Written>, at: usize) -> Self {
         Self { written: Arc::clone(written), from: at, to: at + 1 }
     }
 
-    /// Takes in the one at a position, if it is the next.
+    /// Extends the range by the event at a position, if it is the next.
     pub(crate) fn extend(&mut self, written: &Arc<Written>, at: usize) -> bool {
         let is_next = self.to == at && Arc::ptr_eq(&self.written, written);
         self.to += usize::from(is_next);
         is_next
     }
 
-    /// How many there are.
+    /// Number of events.
     pub(crate) fn len(&self) -> usize {
         self.to - self.from
     }
@@ -81,31 +81,31 @@ impl Part {
         self.written.events.get(self.from..self.to).unwrap_or_default().iter().map(|(event, _)| event)
     }
 
-    /// Takes the first one away. Returns the event and what it took.
+    /// Removes the first event. Returns it and its size.
     pub(crate) fn pop_front(&mut self) -> Option<(Arc<Event>, usize)> {
         let event = self.events().next().map(Arc::clone)?;
         self.from += 1;
         Some((event, self.written.size(self.from - 1)))
     }
 
-    /// Takes the last one away. Returns what it took.
+    /// Removes the last event. Returns its size.
     pub(crate) fn pop_back(&mut self) -> usize {
         self.to = self.to.saturating_sub(1).max(self.from);
         self.written.size(self.to)
     }
 
-    /// Whether its fields are those that the filter with this number selects: the item may have another one since.
+    /// Whether it was encoded with the given filter: the item may have a new filter since.
     pub(crate) fn is_of(&self, filter: u64) -> bool {
         self.written.filter == filter
     }
 
-    /// Whether other items, or messages to come, have some of the events too.
+    /// Whether other items or later messages still use some of the events.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.written) > 1
     }
 
-    /// Appends events as EventFieldLists with a ClientHandle, at most `count_max`, as long as `out` is shorter than `len_max`,
-    /// and takes them away. Returns how many there were, and what they took.
+    /// Appends events as EventFieldLists with a ClientHandle and removes them: at most `count_max`, and while `out` is
+    /// shorter than `len_max`. Returns their number and their size.
     pub(crate) fn encode(
         &mut self,
         client_handle: u32,
@@ -136,18 +136,18 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{NewEvent, Placed};
+    use super::super::model::{EventNodes, NewEvent};
     use super::*;
     use crate::event::FieldName;
     use taktwerk_types::{ByteString, Encode, NodeId, UtcTime};
 
     fn event(severity: u16) -> Arc<Event> {
         let new = NewEvent::new(NodeId::numeric(0, 2041), NodeId::NULL).severity(severity);
-        Arc::new(Event::new(new, Placed::default(), || ByteString::from(vec![7; 16]), UtcTime::NULL))
+        Arc::new(Event::new(new, EventNodes::default(), || ByteString::from(vec![7; 16]), UtcTime::NULL))
     }
 
     #[test]
-    fn copies_are_what_the_filter_writes_wherever_they_are_cut() {
+    fn copies_equal_the_filters_encoding_at_every_split() {
         let fields = |event: &Event, out: &mut Vec<u8>| {
             event.get(&FieldName::severity()).unwrap().encode(out);
             event.get(&FieldName::event_id()).unwrap().encode(out);
@@ -171,7 +171,7 @@ mod tests {
             let (mut out, all) = (vec![1, 2], (0..5).map(|at| written.size(at)).sum::<usize>());
             let (first, size) = part.encode(9, cut, usize::MAX, &mut out);
             assert_eq!((first, part.len()), (cut, 5 - cut));
-            // A message is full when it is as long as that, not before.
+            // A message is full exactly at this length.
             let len_max = 2 + cut * len + 1;
             let (second, more) = part.encode(9, 10, len_max, &mut out);
             assert_eq!(second, usize::from(cut < 5));

@@ -1,4 +1,4 @@
-//! An event as it is kept: all its fields.
+//! An event in its stored form.
 
 use crate::account::{HeapSize, allocation};
 use taktwerk_types::codec::encode_len;
@@ -6,12 +6,12 @@ use taktwerk_types::{
     ByteString, Decode, DecodeError, DecodeLimits, Decoder, Encode, NodeId, QualifiedName, UtcTime, Variant,
 };
 
-/// An event as it is kept.
+/// An event in its stored form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvent {
     /// The condition that it is a notification of.
     pub condition: Option<NodeId>,
-    /// All its fields: the browse path of each from the EventType, and its value.
+    /// All its fields: the browse path from the EventType, and the value.
     pub fields: Vec<(Vec<QualifiedName>, Variant)>,
 }
 
@@ -35,7 +35,7 @@ impl StoredEvent {
         self.fields.iter().find(|(path, _)| is_it(path)).map(|(_, value)| value)
     }
 
-    /// When it happened; null if it does not say.
+    /// Its Time; null without one.
     #[must_use]
     pub fn time(&self) -> UtcTime {
         match self.field("Time") {
@@ -44,7 +44,7 @@ impl StoredEvent {
         }
     }
 
-    /// Its EventId; empty if it has none.
+    /// Its EventId; empty without one.
     #[must_use]
     pub fn event_id(&self) -> ByteString {
         match self.field("EventId") {
@@ -61,16 +61,16 @@ impl StoredEvent {
         }
     }
 
-    /// Appends it as bytes.
+    /// Appends the binary encoding.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let fields = self.fields.iter().map(|(path, value)| (path.as_slice(), value));
         encode_event(self.condition.as_ref(), fields, out);
     }
 
-    /// Reads it from bytes.
+    /// Reads the binary encoding.
     ///
     /// # Errors
-    /// They are not what [`Self::encode`] writes.
+    /// The bytes are not in the format of [`Self::encode`].
     pub fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let condition =
             if bool::decode(decoder)? { Some(<NodeId as Decode>::decode(decoder)?) } else { None };
@@ -80,16 +80,16 @@ impl StoredEvent {
         Ok(Self { condition, fields: fields.collect::<Result<_, DecodeError>>()? })
     }
 
-    /// Reads one that is all of `bytes`.
+    /// Reads an event that occupies all of `bytes`.
     ///
     /// # Errors
-    /// They are not what [`Self::encode`] writes.
+    /// The bytes are not in the format of [`Self::encode`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::decode(&mut Decoder::new(bytes, DecodeLimits::DEFAULT))
     }
 }
 
-/// Appends an event, without a copy of it.
+/// Appends the binary encoding of an event without copying it.
 pub(crate) fn encode_event<'a>(
     condition: Option<&NodeId>,
     fields: impl ExactSizeIterator<Item = (&'a [QualifiedName], &'a Variant)>,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_what_it_was() {
+    fn events_survive_encoding() {
         let mut event = StoredEvent { condition: Some(NodeId::numeric(1, 5)), fields: Vec::new() };
         let name = |text: &str| vec![QualifiedName::new(0, text)];
         event.set(name("Time"), UtcTime::from_ticks(7).into());

@@ -1,9 +1,9 @@
-//! A store in memory: for tests, and for histories that may end with the process.
+//! A store in memory: for tests, and for histories that need not survive the process.
 
 use super::event::StoredEvent;
 use super::store::{
-    EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order, Perform, ReadLimit,
-    Sees, Span, StoreError, merge_event,
+    AnnotationKey, EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order,
+    Perform, ReadLimit, Sees, Span, StoreCapabilities, StoreError, merge_event,
 };
 use crate::account::HeapSize;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use taktwerk_schema::{Annotation, HistoryUpdateType};
 use taktwerk_types::{ByteString, StatusCode, UtcTime};
 
-/// Keeps up to a number of values per Variable in memory; the oldest go first.
+/// Keeps up to a number of values per Variable in memory; drops the oldest.
 #[derive(Debug)]
 pub struct MemoryStore {
     series: Mutex<BTreeMap<NodeKey, Series>>,
@@ -21,7 +21,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Series {
     values: BTreeMap<UtcTime, HistoryValue>,
-    /// By the time of the value and the order of modifications.
+    /// By time of the value and sequence of modification.
     modified: BTreeMap<(UtcTime, u64), ModifiedValue>,
     modifications: u64,
     annotations: BTreeMap<AnnotationKey, Annotation>,
@@ -30,11 +30,8 @@ struct Series {
     next_event: i64,
 }
 
-/// The time that an annotation is about, its user and its own time.
-type AnnotationKey = (UtcTime, String, UtcTime);
-
 impl MemoryStore {
-    /// With room for so many values of each Variable.
+    /// Creates a store for up to `values_max` values of each Variable.
     #[must_use]
     pub fn new(values_max: usize) -> Self {
         Self { series: Mutex::default(), values_max: values_max.max(1) }
@@ -71,7 +68,7 @@ impl Series {
     }
 }
 
-/// Takes from an iterator from its front or its end.
+/// Takes from the front or the back of an iterator.
 fn take<T: HeapSize>(
     iter: impl DoubleEndedIterator<Item = T>,
     order: Order,
@@ -86,6 +83,11 @@ fn take<T: HeapSize>(
 }
 
 impl HistoryStore for MemoryStore {
+    fn capabilities(&self) -> StoreCapabilities {
+        let count_max = u32::try_from(self.values_max).unwrap_or(0);
+        StoreCapabilities { count_max, ..StoreCapabilities::ALL }
+    }
+
     fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
         let mut all = self.lock();
         let series = all.entry(NodeKey::clone(node)).or_default();
@@ -271,12 +273,21 @@ impl HistoryStore for MemoryStore {
         &self,
         node: &NodeKey,
         span: Span,
+        order: Order,
+        after: Option<&AnnotationKey>,
         limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
         let all = self.lock();
-        let Some(series) = all.get(node) else { return Ok(Vec::new()) };
-        let inside = series.annotations.iter().filter(|((time, ..), _)| span.contains(*time));
-        Ok(limit.of(inside.map(|((time, ..), annotation)| (*time, annotation.clone()))).collect())
+        let mut out = Vec::new();
+        let Some(series) = all.get(node) else { return Ok(out) };
+        let is_behind = |key: &AnnotationKey| match (after, order) {
+            (None, _) => true,
+            (Some(after), Order::Forward) => key > after,
+            (Some(after), Order::Backward) => key < after,
+        };
+        let inside = series.annotations.iter().filter(|(key, _)| span.contains(key.time) && is_behind(key));
+        take(inside.map(|(key, annotation)| (key.time, annotation.clone())), order, 0, limit, &mut out);
+        Ok(out)
     }
 
     fn annotate(
@@ -288,7 +299,7 @@ impl HistoryStore for MemoryStore {
         let mut all = self.lock();
         let series = all.entry(NodeKey::clone(node)).or_default();
         let one = |(time, annotation): (UtcTime, Annotation)| {
-            let key = (time, annotation.user_name.to_string(), annotation.annotation_time);
+            let key = AnnotationKey::of(time, &annotation);
             let exists = series.annotations.contains_key(&key);
             match (perform, exists) {
                 (Perform::Insert, true) => StatusCode::BAD_ENTRY_EXISTS,

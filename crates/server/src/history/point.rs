@@ -1,4 +1,4 @@
-//! The continuation points of HistoryRead (Part 4 §7.9). They belong to a session and are kept by jobs on worker threads.
+//! The continuation points of HistoryRead (Part 4 §7.9). They belong to a session; jobs on worker threads create them.
 
 use super::read::Position;
 use super::store::NodeKey;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_types::StatusCode;
 
-/// Where the reading of a Variable's history goes on. It needs nothing of the store until then.
+/// Where to continue reading a Variable's history. It holds no resources of the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Point {
     pub(crate) node: NodeKey,
@@ -26,29 +26,30 @@ struct Kept {
     charge: Charge,
 }
 
-/// Where the points of a request begin.
+/// Marks the points that existed when a request began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begun(u64);
 
-/// What one takes with the lists of its details, in bytes; [`Position::extra`] comes on top.
+/// Size of a point with the lists of its details, in bytes; [`Position::extra`] is added.
 const POINT: usize = size_of::<(u64, Point)>() + 128;
 
 impl HistoryPoints {
-    /// For the session that has the account.
+    /// For the session with the account.
     pub(crate) fn new(account: &Arc<Account>) -> Self {
         let charge = account.nothing(Category::Sessions);
         Self(Mutex::new(Kept { points: VecDeque::new(), next: 1, charge }))
     }
 
-    /// A request begins: the points that there are now are given up for its own, if need be.
+    /// Begins a request. Points that exist now may be freed for the request's own points.
     pub(crate) fn begin(&self) -> Begun {
         Begun(self.lock().next)
     }
 
-    /// Keeps a point of a request. Those of requests before it are freed for it, the oldest first (Part 4 §7.9).
+    /// Stores a point of a request. Points of earlier requests are freed for it if necessary, the oldest first (Part 4
+    /// §7.9).
     ///
     /// # Errors
-    /// Bad_NoContinuationPoints if the request has `max` already, or there is no memory for another one.
+    /// Bad_NoContinuationPoints if the request has `max` points already, or memory is exhausted.
     pub(crate) fn keep(&self, point: Point, max: usize, begun: Begun) -> Result<[u8; 8], StatusCode> {
         let mut kept = self.lock();
         let full = StatusCode::BAD_NO_CONTINUATION_POINTS;
@@ -67,10 +68,10 @@ impl HistoryPoints {
         Ok(id.to_le_bytes())
     }
 
-    /// Takes a point out.
+    /// Removes and returns a point.
     ///
     /// # Errors
-    /// Bad_ContinuationPointInvalid if there is none of that id for that Variable.
+    /// Bad_ContinuationPointInvalid if the Variable has no point with that id.
     pub(crate) fn take(&self, id: &[u8], node: &NodeKey) -> Result<Position, StatusCode> {
         let invalid = StatusCode::BAD_CONTINUATION_POINT_INVALID;
         let id = u64::from_le_bytes(id.try_into().map_err(|_| invalid)?);
@@ -79,7 +80,7 @@ impl HistoryPoints {
         let at = kept.points.iter().position(is_it).ok_or(invalid)?;
         let (_, point) = kept.points.remove(at).ok_or(invalid)?;
         let bytes = kept.bytes();
-        // It only becomes less.
+        // A reduction cannot fail.
         kept.charge.resize_anyway(bytes);
         Ok(point.position)
     }
@@ -90,7 +91,7 @@ impl HistoryPoints {
 }
 
 impl Kept {
-    /// Frees the oldest point of requests before one. `false`: there is none.
+    /// Frees the oldest point of earlier requests. `false`: there is none.
     fn free_one_before(&mut self, begun: Begun) -> bool {
         let is_free = self.points.front().is_some_and(|(id, _)| *id < begun.0);
         if is_free {
@@ -125,7 +126,7 @@ mod tests {
         assert!(account.bytes() >= 2 * POINT);
         assert!(points.take(&first, &other).is_err() && points.take(b"short", &one).is_err());
         assert!(points.take(&first, &one).is_ok() && points.take(&first, &one).is_err());
-        // A new request gets those of earlier ones, the oldest first, and never its own.
+        // A new request frees points of earlier ones, the oldest first, and never its own.
         let third = keep(begun).unwrap();
         let begun = points.begin();
         let fourth = keep(begun).unwrap();

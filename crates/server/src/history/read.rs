@@ -5,11 +5,12 @@ use super::aggregate::bound::{self, Rules};
 use super::aggregate::{Aggregate, Configuration, processed};
 use super::point::{Begun, HistoryPoints, Point};
 use super::store::{
-    EventCursor, HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, ReadLimit, Span, StoreError,
+    AnnotationKey, EventCursor, HistoryStore, HistoryValue, ModifiedValue, NodeKey, Order, ReadLimit, Span,
+    StoreError,
 };
 use crate::account::{Account, Category};
 use std::sync::Arc;
-use taktwerk_schema::{HistoryData, HistoryModifiedData, ModificationInfo};
+use taktwerk_schema::{Annotation, HistoryData, HistoryModifiedData, ModificationInfo};
 use taktwerk_types::codec::{encode_bytes, encode_len, encode_sized};
 use taktwerk_types::variant::data_value::{
     HAS_SERVER_TIMESTAMP, HAS_SOURCE_TIMESTAMP, HAS_STATUS, HAS_VALUE,
@@ -19,20 +20,20 @@ use taktwerk_types::{
     Variant,
 };
 
-/// How much one response may hold.
+/// Limits of one response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Values of all nodes together.
+    /// Values of all nodes.
     pub(crate) values_max: usize,
-    /// Raw values that aggregates and interpolations look at.
+    /// Raw values processed for aggregates and interpolation.
     pub(crate) raw_max: usize,
-    /// Bytes after which the rest waits behind continuation points.
+    /// Bytes after which the rest is left to continuation points.
     pub(crate) len_max: usize,
     /// Continuation points of the session.
     pub(crate) points_max: usize,
 }
 
-/// Where the reading of one Variable begins or goes on.
+/// Where reading a Variable's history begins or continues.
 #[derive(Debug, Clone)]
 pub(crate) enum Position {
     Raw(RawPosition),
@@ -42,20 +43,24 @@ pub(crate) enum Position {
         next: usize,
         simple_bounds: bool,
     },
+    /// Annotations at given times (Part 11 §6.5.6).
     Annotations {
         times: Arc<[UtcTime]>,
         next: usize,
     },
+    /// Annotations of a range: raw data of an Annotations Property.
+    AnnotationRange(AnnotationPosition),
     Processed(ProcessedPosition),
-    /// Of events, which another job reads.
+    /// For events, which another job reads.
     Events(EventPosition),
 }
 
 impl Position {
-    /// Bytes of memory that it holds outside itself.
+    /// Heap that it owns, in bytes.
     pub(crate) fn extra(&self) -> usize {
         match self {
             Self::AtTime { times, .. } | Self::Annotations { times, .. } => size_of_val(&**times),
+            Self::AnnotationRange(position) => position.after.as_ref().map_or(0, |after| after.user.len()),
             Self::Raw(_) | Self::Modified(_) | Self::Processed(_) | Self::Events(_) => 0,
         }
     }
@@ -65,19 +70,19 @@ impl Position {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawPosition {
     pub(crate) order: Order,
-    /// The next time in order.
+    /// The next time, in reading order.
     pub(crate) next: UtcTime,
-    /// Where to stop; the time itself does not belong to it. `None` without an end.
+    /// End, exclusive. `None` without an end.
     pub(crate) end: Option<UtcTime>,
     /// Values per response; 0 is no limit.
     pub(crate) page: usize,
-    /// Values that are still to be given, if there is no end.
+    /// Remaining number of values, if there is no end.
     pub(crate) left: Option<usize>,
-    /// The value at or before the start is to be given.
+    /// Whether to return the value at or before the start.
     pub(crate) start_bound: bool,
-    /// The value at or behind the end is to be given.
+    /// Whether to return the value at or after the end.
     pub(crate) end_bound: bool,
-    /// Only the end's bound is missing.
+    /// Only the end's bound remains to be returned.
     pub(crate) only_bound: bool,
 }
 
@@ -106,16 +111,29 @@ pub(crate) struct ModifiedPosition {
     pub(crate) left: Option<usize>,
 }
 
+/// Reading annotations with ReadRaw (Part 11 §5.1.2).
+#[derive(Debug, Clone)]
+pub(crate) struct AnnotationPosition {
+    pub(crate) order: Order,
+    pub(crate) span: Span,
+    /// The last annotation that was returned.
+    pub(crate) after: Option<AnnotationKey>,
+    /// Annotations per response; 0 is no limit.
+    pub(crate) page: usize,
+    /// Remaining number of annotations, if there is no end.
+    pub(crate) left: Option<usize>,
+}
+
 /// Reading events (Part 11 §6.5.2).
 #[derive(Debug, Clone)]
 pub(crate) struct EventPosition {
     pub(crate) order: Order,
     pub(crate) span: Span,
-    /// The last one that was looked at.
+    /// The last event that was examined.
     pub(crate) after: Option<EventCursor>,
     /// Events per response; 0 is no limit.
     pub(crate) page: usize,
-    /// Events that are still to be given, if there is no end.
+    /// Remaining number of events, if there is no end.
     pub(crate) left: Option<usize>,
 }
 
@@ -126,7 +144,7 @@ pub(crate) struct ProcessedPosition {
     /// Start of the next interval.
     pub(crate) next: UtcTime,
     pub(crate) end: UtcTime,
-    /// Ticks of an interval; 0 is one interval up to the end.
+    /// Interval in ticks; 0 is one interval up to the end.
     pub(crate) interval: i64,
     pub(crate) configuration: Configuration,
 }
@@ -137,7 +155,7 @@ pub(crate) struct NodeRead {
     /// Its history, or why it cannot be read.
     pub(crate) target: Result<Arc<NodeHistory>, StatusCode>,
     pub(crate) range: Option<NumericRange>,
-    /// Where to begin; `None` if there is a continuation point.
+    /// Where to begin; `None` with a continuation point.
     pub(crate) position: Option<Position>,
     pub(crate) continuation: Box<[u8]>,
 }
@@ -147,35 +165,36 @@ pub(crate) struct NodeRead {
 pub(crate) struct ReadJob {
     pub(crate) nodes: Vec<NodeRead>,
     pub(crate) timestamps: TimestampsToReturn,
-    /// Continuation points are only to be released.
+    /// Only release the continuation points.
     pub(crate) release: bool,
     pub(crate) points: Arc<HistoryPoints>,
     pub(crate) bounds: Bounds,
-    /// Pays for what is held while it runs.
+    /// Charged for the data held while the job runs.
     pub(crate) account: Arc<Account>,
 }
 
-/// What was read for a node.
+/// The values read for a node.
 struct Page {
     values: Values,
-    /// Where it goes on.
+    /// Where to continue.
     rest: Option<Position>,
 }
 
 enum Values {
     Plain(Vec<HistoryValue>),
     Modified(Vec<ModifiedValue>),
+    Annotations(Vec<(UtcTime, Annotation)>),
 }
 
-/// Bytes of memory that a value takes, without its heap.
+/// Memory of a value without its heap, in bytes.
 const VALUE: usize = 64;
-/// Bytes of heap of the values of a node that are held: arrays and texts. The last one may go beyond.
+/// Maximum heap of a node's values, in bytes: arrays and texts. The last value may exceed it.
 pub(crate) const HEAP_MAX: usize = 8 << 20;
-/// Bytes of a value at least: mask, type, status or value, one timestamp.
+/// Smallest encoded value, in bytes: mask, type, status or value, one timestamp.
 const VALUE_LEN_MIN: usize = 8;
 
 impl ReadJob {
-    /// Bytes of the values that it holds at most at a time.
+    /// Maximum size of the values held at a time, in bytes.
     fn held(&self) -> usize {
         let (mut values, mut raw) = (0usize, 0);
         for node in &self.nodes {
@@ -187,7 +206,12 @@ impl ReadJob {
                     values = values.saturating_add(*page);
                 }
                 Some(Position::AtTime { times, .. }) => values = values.saturating_add(times.len()),
-                Some(Position::Raw(_) | Position::Modified(_) | Position::Annotations { .. }) => {
+                Some(
+                    Position::Raw(_)
+                    | Position::Modified(_)
+                    | Position::Annotations { .. }
+                    | Position::AnnotationRange(_),
+                ) => {
                     values = self.bounds.values_max;
                 }
                 Some(Position::Processed(_) | Position::Events(_)) | None => {
@@ -199,10 +223,10 @@ impl ReadJob {
         VALUE.saturating_mul(values).saturating_add(HEAP_MAX)
     }
 
-    /// Reads everything; gives the encoded results.
+    /// Reads all nodes. Returns the encoded results.
     ///
     /// # Errors
-    /// Bad_OutOfMemory if the account has no room for what it holds.
+    /// Bad_OutOfMemory if the account limit does not allow the values.
     pub(crate) fn run(self) -> Result<Vec<u8>, StatusCode> {
         let charge = self.account.charge(Category::Requests, self.held());
         let charge = charge.map_err(|exhausted| exhausted.status())?;
@@ -235,7 +259,7 @@ impl ReadJob {
         let target = node.target.as_ref().map_err(|status| *status)?;
         let position = match &node.position {
             Some(position) => position.clone(),
-            None => self.points.take(&node.continuation, &target.key)?,
+            None => self.points.take(&node.continuation, &target.points_key())?,
         };
         if self.release {
             encode_failure(StatusCode::GOOD, out);
@@ -254,8 +278,9 @@ impl ReadJob {
         let (type_id, count) = match &values {
             Values::Plain(values) => (HistoryData::BINARY_ENCODING_ID, values.len()),
             Values::Modified(values) => (HistoryModifiedData::BINARY_ENCODING_ID, values.len()),
+            Values::Annotations(values) => (HistoryData::BINARY_ENCODING_ID, values.len()),
         };
-        // The continuation point is put in front when it is known whether there is one.
+        // The continuation point is inserted at the front once it is known.
         let mut body = Vec::with_capacity(32 + count * 24);
         NodeId::numeric(0, type_id).encode(&mut body);
         body.push(1);
@@ -271,6 +296,17 @@ impl ReadJob {
                             break;
                         }
                         encode_value(value, node.range.as_ref(), self.timestamps, body);
+                        given += 1;
+                    }
+                    put_count(body, at, given);
+                }
+                Values::Annotations(values) => {
+                    for (time, annotation) in values {
+                        if given > 0 && body.len() > full {
+                            break;
+                        }
+                        let value = annotation_value(*time, annotation);
+                        encode_value(&value, node.range.as_ref(), self.timestamps, body);
                         given += 1;
                     }
                     put_count(body, at, given);
@@ -298,7 +334,7 @@ impl ReadJob {
         let continuation = match rest {
             None => None,
             Some(position) => {
-                let point = Point { node: NodeKey::clone(&target.key), position };
+                let point = Point { node: target.points_key(), position };
                 Some(self.points.keep(point, self.bounds.points_max, request)?)
             }
         };
@@ -313,13 +349,20 @@ impl ReadJob {
 }
 
 impl Values {
-    /// Where to go on if only so many of them were given, from where their reading began.
+    /// Where to continue if only `given` values were returned, starting from `begun`.
     fn rest(&self, given: usize, begun: Position) -> Option<Position> {
         match (self, begun) {
             (Self::Modified(_), Position::Modified(mut position)) => {
                 position.skip += given;
                 position.left = position.left.map(|left| left.saturating_sub(given));
                 Some(Position::Modified(position))
+            }
+            (Self::Annotations(values), Position::AnnotationRange(mut position)) => {
+                if let Some((time, annotation)) = given.checked_sub(1).and_then(|last| values.get(last)) {
+                    position.after = Some(AnnotationKey::of(*time, annotation));
+                }
+                position.left = position.left.map(|left| left.saturating_sub(given));
+                Some(Position::AnnotationRange(position))
             }
             (Self::Plain(values), Position::Raw(mut position)) => {
                 let next = values.get(given)?.source;
@@ -445,7 +488,7 @@ fn read(
         Position::Annotations { times, next } => {
             let mut values = Vec::new();
             let mut at = next;
-            // All those of a time are given together.
+            // All annotations of one time are returned together.
             limit.count = (limit.count / ANNOTATION_VALUES).max(1);
             while let Some(time) =
                 times.get(at).filter(|_| !limit.is_reached() && (*raw_left > 0 || at == next))
@@ -453,22 +496,16 @@ fn read(
                 *raw_left = raw_left.saturating_sub(QUERY);
                 let span = Span { first: *time, last: *time };
                 let of_time = ReadLimit { count: ANNOTATIONS_MAX, ..limit };
-                let found = store.annotations(&target.key, span, of_time)?;
+                let found = store.annotations(&target.key, span, Order::Forward, None, of_time)?;
                 limit = limit.behind(&found);
-                for (source, annotation) in found {
-                    values.push(HistoryValue {
-                        source,
-                        server: annotation.annotation_time,
-                        status: StatusCode::GOOD,
-                        value: Variant::from_structure(&annotation),
-                    });
-                }
+                values.extend(found.iter().map(|(source, annotation)| annotation_value(*source, annotation)));
                 at += 1;
             }
             let rest = (at < times.len()).then_some(Position::Annotations { times, next: at });
             Ok(Page { values: Values::Plain(values), rest })
         }
-        // Its node has a history of values, and not of events.
+        Position::AnnotationRange(position) => annotations(store, &target.key, position, limit),
+        // The node has a history of values, not of events.
         Position::Events(_) => {
             let status = StatusCode::BAD_CONTINUATION_POINT_INVALID;
             Err(StoreError { status, message: "a continuation point of events".to_owned() })
@@ -481,14 +518,14 @@ fn read(
     }
 }
 
-/// What asking a store costs, in raw values: a HistoryRead of many times or intervals without values is work, too.
+/// Cost of a store query, in raw values: a HistoryRead of many times or intervals is work even without values.
 pub(crate) const QUERY: usize = 100;
-/// Annotations of one time that are given.
+/// Maximum number of annotations returned for one time.
 const ANNOTATIONS_MAX: usize = 1_000;
-/// Values that are as long as an annotation without its texts.
+/// Size of an annotation without its texts, in values.
 const ANNOTATION_VALUES: usize = 8;
 
-/// What a bound that is not there is told as (Part 11 §6.5.3.2).
+/// The result for a missing bound (Part 11 §6.5.3.2).
 fn no_bound(time: UtcTime) -> HistoryValue {
     let status = StatusCode::BAD_BOUND_NOT_FOUND;
     HistoryValue { source: time, server: time, status, value: Variant::Empty }
@@ -501,7 +538,7 @@ fn opposite(order: Order) -> Order {
     }
 }
 
-/// Everything from a time on, in order.
+/// The span from a time on, in reading order.
 fn from(time: UtcTime, order: Order) -> Span {
     match order {
         Order::Forward => Span { first: time, ..Span::ALL },
@@ -528,7 +565,7 @@ fn raw(
         let one = ReadLimit::count(1);
         store.read(node, from(position.next, opposite(order)), opposite(order), one, &mut values)?;
         match values.first() {
-            // It is the first value of the range, too.
+            // It is also the first value of the range.
             Some(value) if value.source == position.next => values.clear(),
             Some(_) => {}
             None => values.push(no_bound(position.next)),
@@ -538,14 +575,14 @@ fn raw(
     if !position.only_bound {
         let mut span = from(position.next, order);
         if let Some(end) = position.end {
-            // Part 11 §6.5.3.2: a range of no length is one point in time.
+            // Part 11 §6.5.3.2: a range of length zero is one point in time.
             let tick = i64::from(end != position.next);
             match order {
                 Order::Forward => span.last = UtcTime::from_ticks(end.ticks().saturating_sub(tick)),
                 Order::Backward => span.first = UtcTime::from_ticks(end.ticks().saturating_add(tick)),
             }
         }
-        // One more tells whether there are more.
+        // One more value shows whether there are more.
         let wanted = ReadLimit { count: max + 1 - values.len(), bytes: limit.bytes };
         let mut has_more = false;
         let before = values.len();
@@ -557,7 +594,7 @@ fn raw(
             let next = values.pop().map_or(position.next, |value| value.source);
             rest = Some(RawPosition { next, ..position.clone() });
         } else if let Some(last) = values.last().filter(|_| has_more) {
-            // What is behind them was not read, because they are large.
+            // The byte limit was reached, so later values were not read.
             let step = if order == Order::Forward { 1 } else { -1 };
             let next = UtcTime::from_ticks(last.source.ticks().saturating_add(step));
             if next != last.source && span.contains(next) {
@@ -568,7 +605,7 @@ fn raw(
     let end = position.end.unwrap_or(position.next);
     let is_at_end =
         |value: &HistoryValue| value.source == end && value.status != StatusCode::BAD_BOUND_NOT_FOUND;
-    // A range of no length has its one value already, and needs no page for another one.
+    // A range of length zero already has its one value and needs no further page.
     if rest.is_none() && position.end_bound && !values.last().is_some_and(is_at_end) {
         if values.len() < max {
             let before = values.len();
@@ -604,4 +641,45 @@ fn modified(
     let rest = (has_more && left != Some(0))
         .then(|| Position::Modified(ModifiedPosition { skip: skip + values.len(), left, ..position }));
     Ok(Page { values: Values::Modified(values), rest })
+}
+
+fn annotations(
+    store: &dyn HistoryStore,
+    node: &NodeKey,
+    mut position: AnnotationPosition,
+    limit: ReadLimit,
+) -> Result<Page, StoreError> {
+    if limit.is_reached() {
+        return Ok(Page {
+            values: Values::Annotations(Vec::new()),
+            rest: Some(Position::AnnotationRange(position)),
+        });
+    }
+    let mut max = (limit.count / ANNOTATION_VALUES).max(1);
+    if position.page > 0 {
+        max = max.min(position.page);
+    }
+    max = position.left.map_or(max, |left| max.min(left));
+    // One more annotation shows whether there are more.
+    let wanted = ReadLimit { count: max + 1, bytes: limit.bytes };
+    let mut found =
+        store.annotations(node, position.span, position.order, position.after.as_ref(), wanted)?;
+    let has_more = wanted.behind(&found).is_reached();
+    found.truncate(max);
+    if let Some((time, annotation)) = found.last() {
+        position.after = Some(AnnotationKey::of(*time, annotation));
+    }
+    position.left = position.left.map(|left| left.saturating_sub(found.len()));
+    let rest = (has_more && position.left != Some(0)).then_some(Position::AnnotationRange(position));
+    Ok(Page { values: Values::Annotations(found), rest })
+}
+
+/// An annotation as the value of an Annotations Property: its SourceTimestamp is the annotated time.
+fn annotation_value(source: UtcTime, annotation: &Annotation) -> HistoryValue {
+    HistoryValue {
+        source,
+        server: annotation.annotation_time,
+        status: StatusCode::GOOD,
+        value: Variant::from_structure(annotation),
+    }
 }

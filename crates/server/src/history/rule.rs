@@ -10,12 +10,12 @@ pub struct Rule {
     pub on_change: bool,
     /// Only numbers that differ from the last recorded one by more than this, and changes of status. 0 is off.
     pub deadband: f64,
-    /// At most one value per so much time. Changes of status are always recorded. Zero is off.
+    /// At most one value per interval. Changes of status are always recorded. Zero is off.
     pub interval: Duration,
 }
 
 impl Rule {
-    /// Whether a value is to be recorded after the last one that was.
+    /// Whether to record a value, given the last recorded one.
     #[must_use]
     pub fn takes(&self, last: &HistoryValue, next: &HistoryValue) -> bool {
         if last.status != next.status {
@@ -23,7 +23,8 @@ impl Rule {
         }
         let since = next.source.ticks().saturating_sub(last.source.ticks());
         let interval = i64::try_from(self.interval.as_nanos() / 100).unwrap_or(i64::MAX);
-        if since < interval {
+        // Times may go back, for example after one from a clock that was wrong: such values are recorded.
+        if (0..interval).contains(&since) {
             return false;
         }
         if self.deadband > 0.0
@@ -43,7 +44,7 @@ mod tests {
     use taktwerk_types::{StatusCode, UtcTime};
 
     #[test]
-    fn each_condition_leaves_out_what_it_says() {
+    fn each_rule_skips_the_values_it_describes() {
         let value = |at: i64, number: f64, status| HistoryValue {
             source: UtcTime::from_ticks(at * 10_000_000),
             server: UtcTime::from_ticks(at * 10_000_000),
@@ -59,6 +60,10 @@ mod tests {
         assert!(!takes(band, 101, 1.5) && takes(band, 101, 1.6) && takes(band, 101, f64::NAN));
         let slow = Rule { interval: Duration::from_secs(10), ..Rule::default() };
         assert!(!takes(slow, 109, 9.0) && takes(slow, 110, 9.0));
+        // After a time in the future by mistake, recording goes on.
+        for rule in [Rule::default(), slow, change] {
+            assert!(takes(rule, 50, 9.0) && takes(rule, -1_000_000, 9.0));
+        }
         for rule in [change, band, slow] {
             assert!(rule.takes(&last, &value(100, 1.0, StatusCode::BAD)));
         }

@@ -1,8 +1,9 @@
-//! What a store of history has to do.
+//! The interface of history stores.
 
 use super::event::StoredEvent;
 use crate::account::HeapSize;
 use core::fmt;
+use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_schema::{Annotation, HistoryUpdateType};
 use taktwerk_types::{ByteString, DataValue, StatusCode, UtcTime, Variant};
@@ -13,9 +14,9 @@ pub type NodeKey = Arc<str>;
 /// One value of a Variable's history. A Variable has one value per source time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryValue {
-    /// When the value was made: what history is ordered by.
+    /// SourceTimestamp: history is sorted by it.
     pub source: UtcTime,
-    /// When the server knew it.
+    /// ServerTimestamp.
     pub server: UtcTime,
     /// Its quality.
     pub status: StatusCode,
@@ -24,14 +25,14 @@ pub struct HistoryValue {
 }
 
 impl HistoryValue {
-    /// Whether the values, their qualities and times are the same. A NaN equals the same NaN.
+    /// Whether value, status and times are equal. NaN equals the same NaN.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         (self.source, self.server, self.status) == (other.source, other.server, other.status)
             && self.value.same_as(&other.value)
     }
 
-    /// From what a client or variable says; `now` stands for a missing server time.
+    /// Converts a DataValue; `now` is used if the server timestamp is missing.
     ///
     /// # Errors
     /// Bad_InvalidTimestamp without a source time.
@@ -52,7 +53,7 @@ impl HeapSize for HistoryValue {
     }
 }
 
-/// A span of time. Both ends belong to it.
+/// A time span, both ends inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The earliest time.
@@ -65,25 +66,25 @@ impl Span {
     /// All of time.
     pub const ALL: Self = Self { first: UtcTime::from_ticks(i64::MIN), last: UtcTime::from_ticks(i64::MAX) };
 
-    /// Whether a time belongs to it.
+    /// Whether it contains a time.
     #[must_use]
     pub fn contains(&self, time: UtcTime) -> bool {
         self.first <= time && time <= self.last
     }
 
-    /// Whether no time belongs to it.
+    /// Whether it contains no time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first > self.last
     }
 }
 
-/// How much is read at once. Values can be large: their number alone does not bound what they take.
+/// Limits of one read. Values can be large, so their number alone does not bound the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimit {
-    /// How many.
+    /// Maximum number.
     pub count: usize,
-    /// Bytes of heap after which no more are read: the last one may go beyond.
+    /// Bytes of heap after which reading stops; the last value may exceed it.
     pub bytes: usize,
 }
 
@@ -91,32 +92,32 @@ impl ReadLimit {
     /// No limit.
     pub const NONE: Self = Self { count: usize::MAX, bytes: usize::MAX };
 
-    /// So many, however large they are.
+    /// A number of values, of any size.
     #[must_use]
     pub const fn count(count: usize) -> Self {
         Self { count, bytes: usize::MAX }
     }
 
-    /// Whether nothing more is to be read.
+    /// Whether reading must stop.
     #[must_use]
     pub const fn is_reached(self) -> bool {
         self.count == 0 || self.bytes == 0
     }
 
-    /// Counts one that is given.
+    /// Counts a returned value.
     pub fn give(&mut self, one: &impl HeapSize) {
         self.count = self.count.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(one.heap_size());
     }
 
-    /// What is left behind those that were given.
+    /// The remaining limit after some values.
     #[must_use]
     pub fn behind<'a, T: HeapSize + 'a>(mut self, given: impl IntoIterator<Item = &'a T>) -> Self {
         given.into_iter().for_each(|one| self.give(one));
         self
     }
 
-    /// Those of an iterator that fit.
+    /// The values of an iterator that fit.
     pub fn of<T: HeapSize>(mut self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         let mut all = all;
         core::iter::from_fn(move || {
@@ -130,7 +131,7 @@ impl ReadLimit {
     }
 }
 
-/// In which order values are read.
+/// The reading order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// The earliest first.
@@ -139,36 +140,36 @@ pub enum Order {
     Backward,
 }
 
-/// What an update does with a value whose time has a value already, or has none (Part 11 §6.9.2, §6.9.3).
+/// What an update does, depending on whether a value exists for the time (Part 11 §6.9.2, §6.9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Perform {
-    /// Adds it; Bad_EntryExists if there is one.
+    /// Adds it; Bad_EntryExists if a value exists.
     Insert,
-    /// Replaces it; Bad_NoEntryExists if there is none.
+    /// Replaces it; Bad_NoEntryExists if none exists.
     Replace,
     /// Adds or replaces it.
     Update,
-    /// Removes it; Bad_NoEntryExists if there is none. Only annotations are removed in this way.
+    /// Removes it; Bad_NoEntryExists if none exists. Only for annotations.
     Remove,
 }
 
-/// Who changed history, and when.
+/// The time, kind and author of a modification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Modification {
-    /// When.
+    /// The time.
     pub time: UtcTime,
-    /// What was done.
+    /// The kind.
     pub kind: HistoryUpdateType,
-    /// Who; empty for Anonymous.
+    /// The user; empty for Anonymous.
     pub user: Box<str>,
 }
 
 /// A value that an update inserted, replaced or deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModifiedValue {
-    /// What was replaced or deleted; for an insertion, what was inserted.
+    /// The replaced or deleted value; for an insertion, the inserted one.
     pub value: HistoryValue,
-    /// Who did it.
+    /// The modification.
     pub by: Modification,
 }
 
@@ -178,20 +179,20 @@ impl HeapSize for ModifiedValue {
     }
 }
 
-/// Where an event stands in a store: its time, and a number for those of the same time.
+/// The position of an event in a store: its time, and a number to distinguish events of the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventCursor {
-    /// When it happened.
+    /// The event's Time.
     pub time: UtcTime,
-    /// Grows with each event that is added.
+    /// Increases with each event that is added.
     pub number: i64,
 }
 
-/// Whether somebody who changes events sees one of them: at the node that they have named, with the roles that they have.
+/// Whether a client that changes events may see an event, at the node that it named and with its roles.
 pub type Sees<'a> = &'a dyn Fn(&StoredEvent) -> bool;
 
-/// Inserts or changes one event as [`HistoryStore::update_events`] has it: `known` is the one with its id. Gives what is to be
-/// stored, if anything, and the status (Part 11 §6.9.4).
+/// Inserts or changes one event for [`HistoryStore::update_events`]; `known` is the stored event with its id. Returns
+/// the event to store, if any, and the status (Part 11 §6.9.4).
 pub fn merge_event(
     perform: Perform,
     known: Option<StoredEvent>,
@@ -199,7 +200,7 @@ pub fn merge_event(
     sees: Sees<'_>,
 ) -> (Option<StoredEvent>, StatusCode) {
     if known.as_ref().is_some_and(|known| !sees(known)) {
-        // It belongs to somebody else. The EventId is taken all the same.
+        // The client may not see the stored event. Its EventId is nevertheless in use.
         let is_replaced = perform == Perform::Replace;
         let status = if is_replaced { StatusCode::BAD_NO_ENTRY_EXISTS } else { StatusCode::BAD_ENTRY_EXISTS };
         return (None, status);
@@ -230,26 +231,67 @@ fn merged(
     }
 }
 
-/// An event that was read, and where it stands.
+/// An event with its position.
 impl HeapSize for (EventCursor, StoredEvent) {
     fn heap_size(&self) -> usize {
         self.1.heap_size()
     }
 }
 
-/// An annotation that was read, and the time that it is about.
+/// An annotation with its annotated time.
 impl HeapSize for (UtcTime, Annotation) {
     fn heap_size(&self) -> usize {
         self.1.message.heap_size().saturating_add(self.1.user_name.heap_size())
     }
 }
 
-/// A store could not do what it was asked to.
+/// What identifies an annotation of a Variable. The server defines it (Part 11 §6.9.3.1).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AnnotationKey {
+    /// The annotated time.
+    pub time: UtcTime,
+    /// UserName.
+    pub user: Box<str>,
+    /// AnnotationTime.
+    pub annotation_time: UtcTime,
+}
+
+impl AnnotationKey {
+    /// The key of an annotation.
+    #[must_use]
+    pub fn of(time: UtcTime, annotation: &Annotation) -> Self {
+        Self { time, user: annotation.user_name.as_str().into(), annotation_time: annotation.annotation_time }
+    }
+}
+
+/// What clients can do with the data of a store, in addition to reading them, and how long they are kept. The server
+/// announces it in AccessLevels, HistoryServerCapabilities (Part 11 §5.2.3) and HistoricalDataConfigurations (§5.2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreCapabilities {
+    /// Insert, replace, update and delete values.
+    pub update: bool,
+    /// Read and change annotations.
+    pub annotations: bool,
+    /// Insert, replace, update and delete events.
+    pub events: bool,
+    /// For how long values are kept (MaxTimeStoredValues); zero is unlimited.
+    pub time_max: Duration,
+    /// Number of values kept per Variable (MaxCountStoredValues); 0 is unlimited.
+    pub count_max: u32,
+}
+
+impl StoreCapabilities {
+    /// Everything, without limits.
+    pub const ALL: Self =
+        Self { update: true, annotations: true, events: true, time_max: Duration::ZERO, count_max: 0 };
+}
+
+/// A store operation failed.
 #[derive(Debug, Clone)]
 pub struct StoreError {
-    /// What a client is told.
+    /// The status for the client.
     pub status: StatusCode,
-    /// What the operator is told: what failed, why, and what to do.
+    /// The message for the operator: what failed, why, and what to do.
     pub message: String,
 }
 
@@ -259,7 +301,7 @@ impl StoreError {
         Self { status: StatusCode::BAD_RESOURCE_UNAVAILABLE, message: message.into() }
     }
 
-    /// Stored data that cannot be read any more.
+    /// Stored data cannot be read any more.
     pub fn corrupted(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_DATA_LOST, message: message.into() }
     }
@@ -273,24 +315,35 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Keeps values of Variables. All calls may block: the server makes them on worker threads.
+/// Stores values of Variables. All calls may block: the server makes them on worker threads.
 ///
-/// A source of its own, such as a device that remembers its values, implements [`read`](Self::read) alone and is read
-/// like every other store.
+/// A read-only source, such as a device that remembers its values, implements only [`read`](Self::read). A store that
+/// clients can change also returns its [`capabilities`](Self::capabilities).
 pub trait HistoryStore: Send + Sync + fmt::Debug {
-    /// Adds values as they were recorded. A value whose time has one already replaces it, without a trace.
+    /// Whether [`Self::read`] waits for another OPC UA server. The server reads such stores on threads of their own, so that
+    /// another server that hangs does not delay its own history.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// What clients can do besides reading values. Default: nothing.
+    fn capabilities(&self) -> StoreCapabilities {
+        StoreCapabilities::default()
+    }
+
+    /// Adds recorded values. A value replaces an existing one of the same time, without a modified value.
     ///
     /// # Errors
-    /// None of them were stored.
+    /// No value was stored.
     fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
         let _ = values;
         Err(unsupported())
     }
 
-    /// Appends values of a span to `out`, in order, until there are no more or `limit` is reached.
+    /// Appends the values of a span to `out`, in order, up to `limit`.
     ///
     /// # Errors
-    /// They could not be read.
+    /// The values could not be read.
     fn read(
         &self,
         node: &NodeKey,
@@ -300,11 +353,10 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         out: &mut Vec<HistoryValue>,
     ) -> Result<(), StoreError>;
 
-    /// The values of a span that were modified, in order of their source times, behind the first `skip`, until there are no
-    /// more or `limit` is reached.
+    /// The modified values of a span, sorted by source time, without the first `skip`, up to `limit`.
     ///
     /// # Errors
-    /// They could not be read.
+    /// The values could not be read.
     fn read_modified(
         &self,
         node: &NodeKey,
@@ -317,7 +369,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Inserts, replaces or updates values; gives a status for each. What was there is kept as modified.
+    /// Inserts, replaces or updates values. Returns a status for each. Previous values are kept as modified values.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -332,7 +384,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Deletes the values of a span and keeps them as modified; gives their number.
+    /// Deletes the values of a span and keeps them as modified values. Returns their number.
     ///
     /// # Errors
     /// Nothing was deleted.
@@ -341,7 +393,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Forgets what was modified in a span; gives the number of values.
+    /// Deletes the modified values of a span. Returns their number.
     ///
     /// # Errors
     /// Nothing was deleted.
@@ -350,22 +402,25 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// The annotations of a span in order of the times that they are about, until there are no more or `limit` is reached.
+    /// The annotations of a span with their annotated times, up to `limit`. They are sorted by annotated time; the store
+    /// defines the order of those of the same time. If `after` is given, only those that follow it in reading order.
     ///
     /// # Errors
-    /// They could not be read.
+    /// The annotations could not be read.
     fn annotations(
         &self,
         node: &NodeKey,
         span: Span,
+        order: Order,
+        after: Option<&AnnotationKey>,
         limit: ReadLimit,
     ) -> Result<Vec<(UtcTime, Annotation)>, StoreError> {
-        let _ = (node, span, limit);
+        let _ = (node, span, order, after, limit);
         Ok(Vec::new())
     }
 
-    /// Inserts, replaces, updates or removes annotations; gives a status for each. An annotation is the same one if time,
-    /// user and annotation time are the same.
+    /// Inserts, replaces, updates or removes annotations. Returns a status for each. They are identified by their
+    /// [`AnnotationKey`].
     ///
     /// # Errors
     /// Nothing was changed.
@@ -379,20 +434,20 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Adds events as they were raised, in that order.
+    /// Adds events in the order in which they were raised.
     ///
     /// # Errors
-    /// None of them were stored.
+    /// No event was stored.
     fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
         let _ = (node, events);
         Err(unsupported())
     }
 
-    /// Appends events of a span to `out`, until there are no more or `limit` is reached: ordered by time, those of the same
-    /// time as they were added; only those behind `after`, if it is given.
+    /// Appends events of a span to `out`, up to `limit`: sorted by time, and by insertion order for the same time. If
+    /// `after` is given, only later ones.
     ///
     /// # Errors
-    /// They could not be read.
+    /// The events could not be read.
     fn read_events(
         &self,
         node: &NodeKey,
@@ -406,9 +461,9 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Inserts, replaces or updates events, which are told apart by their EventIds; gives a status for each. What replaces
-    /// an event replaces the fields that it has. Only events that `sees` lets pass are changed, and only into such events:
-    /// [`merge_event`] decides.
+    /// Inserts, replaces or updates events, identified by their EventIds. Returns a status for each. A replacement
+    /// replaces the fields that it contains. Only events that `sees` accepts may be changed, and the result must also
+    /// be accepted: [`merge_event`] decides.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -423,7 +478,7 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Deletes events by their EventIds; gives a status for each. Those that `sees` does not let pass are not there.
+    /// Deletes events by their EventIds. Returns a status for each. Events that `sees` rejects are treated as missing.
     ///
     /// # Errors
     /// Nothing was deleted.
@@ -437,27 +492,27 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
-    /// Deletes what is older than the store keeps; called now and then with the wall time.
+    /// Deletes data beyond the retention period. Called from time to time with the wall time.
     ///
     /// # Errors
-    /// Nothing, or not everything, was deleted.
+    /// Nothing, or only a part, was deleted.
     fn maintain(&self, now: UtcTime) -> Result<(), StoreError> {
         let _ = now;
         Ok(())
     }
 
-    /// The process that records ends in order: everything that was appended is to be safe.
+    /// The recording process ends regularly: makes all appended data persistent.
     ///
     /// # Errors
-    /// It may not be.
+    /// The data may not be persistent.
     fn finish(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Notes that values of a Variable were lost from a time on. Until its next value the history says Bad_DataLost.
+    /// Marks values of a Variable as lost from a time on. Until its next value the history returns Bad_DataLost.
     ///
     /// # Errors
-    /// It was not stored.
+    /// The mark was not stored.
     fn lost(&self, node: &NodeKey, from: UtcTime) -> Result<(), StoreError> {
         let status = StatusCode::BAD_DATA_LOST;
         let value = HistoryValue { source: from, server: from, status, value: Variant::Empty };
@@ -468,6 +523,6 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
 fn unsupported() -> StoreError {
     StoreError {
         status: StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED,
-        message: "this source of history can only be read".to_owned(),
+        message: "this history source is read-only".to_owned(),
     }
 }

@@ -1,14 +1,18 @@
-//! The job of a HistoryUpdate: changes what the stores have and encodes the results.
+//! The job of a HistoryUpdate: changes the stored data and encodes the results.
 
 use super::NodeHistory;
 use super::event::StoredEvent;
-use super::store::{HistoryValue, Modification, Perform, Sees, Span, StoreError};
+use super::store::{HistoryValue, Modification, Order, Perform, ReadLimit, Sees, Span, StoreError};
 use std::sync::Arc;
 use taktwerk_schema::{Annotation, HistoryUpdateResult};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{ByteString, Encode, StatusCode, UtcTime};
 
-/// [`Sees`] that goes with a job.
+/// Values and bytes that are read before an operation for the audit.
+const OLD_VALUES_MAX: usize = 16;
+const OLD_BYTES_MAX: usize = 64 << 10;
+
+/// An owned [`Sees`], for a job.
 pub(crate) type SeesOwned = Box<dyn Fn(&StoredEvent) -> bool + Send>;
 
 /// One operation of a HistoryUpdate.
@@ -16,23 +20,23 @@ pub(crate) struct NodeUpdate {
     /// The history to change, or why it cannot be changed.
     pub(crate) target: Result<Arc<NodeHistory>, StatusCode>,
     pub(crate) change: Change,
-    /// Which events whoever asks sees at the node; they change no others.
+    /// Which events the client may see at the node; it cannot change others.
     pub(crate) sees: Option<SeesOwned>,
 }
 
-/// What is to be done.
+/// The change.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// Values, or why one of them is not to be taken.
+    /// Values, or the reason for refusing one.
     Values(Perform, Vec<Result<HistoryValue, StatusCode>>),
-    /// Events, which are told apart by their EventIds.
+    /// Events, identified by their EventIds.
     Events(Perform, Vec<Result<StoredEvent, StatusCode>>),
     DeleteEvents(Vec<ByteString>),
     Annotations(Perform, Vec<Result<(UtcTime, Annotation), StatusCode>>),
     Delete(Span),
     DeleteModified(Span),
     DeleteAt(Vec<UtcTime>),
-    /// It could not be understood.
+    /// The details are invalid.
     Nothing,
 }
 
@@ -40,18 +44,36 @@ pub(crate) enum Change {
 pub(crate) struct UpdateJob {
     pub(crate) updates: Vec<NodeUpdate>,
     pub(crate) by: Modification,
+    /// Read previous values for the audit.
+    pub(crate) is_noted: bool,
+}
+
+/// The results of an [`UpdateJob`].
+pub(crate) struct Updated {
+    /// The encoded results.
+    pub(crate) encoded: Vec<u8>,
+    /// The status of each operation.
+    pub(crate) statuses: Vec<StatusCode>,
+    /// For the audit, for each operation: some of the values before it.
+    pub(crate) old: Vec<Vec<HistoryValue>>,
 }
 
 impl UpdateJob {
-    /// Does everything; gives the encoded results and the status of each operation.
-    pub(crate) fn run(self) -> (Vec<u8>, Vec<StatusCode>) {
+    /// Executes all operations.
+    pub(crate) fn run(self) -> Updated {
         let mut out = Vec::new();
+        let mut old = Vec::new();
         encode_len(self.updates.len(), &mut out);
         let mut statuses = Vec::with_capacity(self.updates.len());
         for update in self.updates {
             let NodeUpdate { target, change, sees } = update;
             let sees = |event: &StoredEvent| sees.as_ref().is_some_and(|sees| sees(event));
+            let is_noted = self.is_noted;
             let result = target.and_then(|target| {
+                if is_noted {
+                    old.resize_with(statuses.len(), Vec::new);
+                    old.push(change.old_values(&target));
+                }
                 change.run(&target, &self.by, &sees).map_err(|error| {
                     tracing::warn!(node = &*target.key, %error, "history cannot be changed");
                     error.status
@@ -68,11 +90,47 @@ impl UpdateJob {
         }
         // There are no diagnostics.
         encode_len(0, &mut out);
-        (out, statuses)
+        old.resize_with(statuses.len(), Vec::new);
+        Updated { encoded: out, statuses, old }
     }
 }
 
 impl Change {
+    /// Whether it is a change of what the node has: values, or annotations of an Annotations Property.
+    ///
+    /// # Errors
+    /// Bad_HistoryOperationUnsupported.
+    pub(crate) fn check(&self, target: &NodeHistory) -> Result<(), StatusCode> {
+        let is_supported = match self {
+            Self::Annotations(..) => target.store.capabilities().annotations,
+            _ => target.annotates.is_none(),
+        };
+        if is_supported { Ok(()) } else { Err(StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED) }
+    }
+
+    /// Some of the values that will be replaced or deleted. Values that cannot be read are left out.
+    fn old_values(&self, target: &NodeHistory) -> Vec<HistoryValue> {
+        let limit = ReadLimit { count: OLD_VALUES_MAX, bytes: OLD_BYTES_MAX };
+        let mut old = Vec::new();
+        let mut read = |span: Span| {
+            let limit = limit.behind(&old);
+            if !limit.is_reached() {
+                let _ = target.store.read(&target.key, span, Order::Forward, limit, &mut old);
+            }
+        };
+        let at = |time: UtcTime| Span { first: time, last: time };
+        match self {
+            Self::Values(_, values) => {
+                let times = values.iter().take(OLD_VALUES_MAX).flatten().map(|value| value.source);
+                times.for_each(|time| read(at(time)));
+            }
+            Self::DeleteAt(times) => times.iter().take(OLD_VALUES_MAX).for_each(|time| read(at(*time))),
+            Self::Delete(span) => read(*span),
+            _ => {}
+        }
+        old
+    }
+
     fn run(
         self,
         target: &NodeHistory,
@@ -89,7 +147,10 @@ impl Change {
                 (StatusCode::GOOD, each(events, |events| store.update_events(key, perform, events, sees))?)
             }
             Self::DeleteEvents(ids) => (StatusCode::GOOD, store.delete_events(key, &ids, sees)?),
-            Self::Annotations(perform, values) => {
+            Self::Annotations(perform, mut values) => {
+                if matches!(perform, Perform::Insert | Perform::Update) {
+                    values.iter_mut().flatten().for_each(|(_, annotation)| complete(annotation, by));
+                }
                 (StatusCode::GOOD, each(values, |values| store.annotate(key, perform, values))?)
             }
             // Part 11 §6.9.5.2: nothing to delete is Good_NoData.
@@ -106,11 +167,21 @@ impl Change {
     }
 }
 
+/// Adds user and time to an annotation without them.
+fn complete(annotation: &mut Annotation, by: &Modification) {
+    if annotation.user_name.as_str().is_empty() {
+        annotation.user_name = (&*by.user).into();
+    }
+    if annotation.annotation_time.is_null() {
+        annotation.annotation_time = by.time;
+    }
+}
+
 fn deleted(count: u64) -> StatusCode {
     if count > 0 { StatusCode::GOOD } else { StatusCode::GOOD_NO_DATA }
 }
 
-/// Runs the good ones of a list, and puts the statuses of the others between theirs.
+/// Executes the valid entries of a list and merges in the statuses of the others.
 fn each<T>(
     values: Vec<Result<T, StatusCode>>,
     run: impl FnOnce(Vec<T>) -> Result<Vec<StatusCode>, StoreError>,

@@ -1,11 +1,11 @@
-//! Rates: how often something may happen.
+//! Rates: limits on frequency.
 
-/// So many per second on average, and so many at once.
+/// An average rate with a burst.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     /// On average.
     pub per_second: f64,
-    /// At once, after a while of silence; at least 1.
+    /// At once, after a period without use; at least 1.
     pub burst: u32,
 }
 
@@ -16,14 +16,14 @@ impl Rate {
         Self { per_second, burst }
     }
 
-    /// Time that one takes, ns. A rate that is no positive number lets nothing pass but the burst.
+    /// Time per unit, in ns. If the rate is not a positive number, only the burst is allowed.
     pub(crate) fn cost(self) -> u64 {
         let nanos = 1e9 / self.per_second;
         if nanos.is_finite() && nanos >= 0.0 { nanos as u64 } else { u64::MAX / 4 }
     }
 }
 
-/// Addresses, and networks, that are remembered at most besides those that are connected.
+/// Maximum number of remembered addresses, and of networks, besides those with connections.
 pub(crate) const ENTRIES_MAX: usize = 64 << 10;
-/// Addresses from which somebody has logged on that are remembered at most.
+/// Maximum number of remembered addresses with an earlier login.
 pub(crate) const FAMILIAR_MAX: usize = 4 << 10;

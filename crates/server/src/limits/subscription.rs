@@ -1,6 +1,6 @@
 //! Limits of subscriptions and MonitoredItems (design §11), with the reasons for their defaults.
 
-/// Bounds that the server revises or refuses requests by. Published under ServerCapabilities where a node exists.
+/// Limits by which the server revises or refuses requests. Published under ServerCapabilities where a node exists.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SubscriptionLimits {
@@ -18,14 +18,14 @@ pub struct SubscriptionLimits {
     pub lifetime_count_max: u32,
     /// Most notifications in one message; a client's 0 (no limit) is revised to this.
     pub notifications_per_publish_max: u32,
-    /// Longest MonitoredItem queue. Each place takes about 64 bytes.
+    /// Longest MonitoredItem queue. Each entry takes about 64 bytes.
     pub queue_size_max: u32,
-    /// Most places in the queues of all items of the server, beyond the first of each: queue sizes are revised to
-    /// what is left.
+    /// Most entries in the queues of all items of the server, beyond the first of each: queue sizes are revised to what
+    /// is left.
     pub queue_places_max: usize,
-    /// Most bytes of payloads (strings, arrays, structures) in the queues of all items of the server, and of the values
-    /// that items compare with; beyond, values are lost with the Overflow bit. A payload that several queues keep counts
-    /// for each of them.
+    /// Most bytes of payloads (strings, arrays, structures) in the queues of all items of the server, and of the
+    /// previous values used for comparison. Beyond, values are lost with the Overflow bit. A payload in several queues
+    /// counts for each of them.
     pub queued_value_bytes_max: usize,
     /// Most subscriptions of one session.
     pub subscriptions_per_session_max: u32,
@@ -37,15 +37,15 @@ pub struct SubscriptionLimits {
     pub monitored_items_max: u32,
     /// Most queued Publish requests of one session.
     pub publish_requests_per_session_max: u32,
-    /// Most acknowledgements of one Publish request; beyond: Bad_TooManyOperations. The default is as many as all
-    /// subscriptions of a session can have.
+    /// Most acknowledgements of one Publish request; beyond: Bad_TooManyOperations. The default covers all
+    /// subscriptions of a session.
     pub acknowledgements_per_publish_max: u32,
     /// Most unacknowledged messages kept for Republish, per subscription.
     pub retransmission_len_max: u32,
     /// Most bytes of unacknowledged messages, per subscription.
     pub retransmission_bytes_max: usize,
-    /// Most bytes of unacknowledged messages of all subscriptions of the server; when they are used up, messages are not
-    /// kept for Republish.
+    /// Most bytes of unacknowledged messages of all subscriptions of the server. When exhausted, messages are not kept
+    /// for Republish.
     pub retransmission_bytes_total_max: usize,
     /// Most items one item can trigger.
     pub links_per_item_max: u32,
@@ -94,7 +94,7 @@ impl SubscriptionLimits {
         }
     }
 
-    /// The same with every zero raised to one.
+    /// Raises every zero to one.
     pub(crate) fn at_least_one(mut self) -> Self {
         for limit in [
             &mut self.queue_size_max,

@@ -1,4 +1,4 @@
-//! The nodes around an event: what InView and RelatedTo in the filter of events ask about.
+//! The nodes around an event, for InView and RelatedTo in EventFilters.
 
 use super::{Access, subject};
 use crate::authorization::Decisions;
@@ -10,11 +10,11 @@ use core::cell::Cell;
 use taktwerk_schema::PermissionType;
 use taktwerk_types::NodeId;
 
-/// References that are followed to find out whether one item reports one event; beyond, it is unknown. Some hundred
-/// microseconds.
+/// Maximum number of references followed to decide on one event for one item; beyond, the result is unknown. Takes some
+/// hundred microseconds.
 const FOLLOWED_MAX: i64 = 10_000;
 
-/// The address space as a client sees it, around the events that it may get.
+/// A client's view of the address space around the events that it may receive.
 pub(crate) struct EventSurroundings<'a> {
     space: &'a AddressSpace,
     decisions: &'a Decisions,
@@ -27,7 +27,7 @@ impl<'a> EventSurroundings<'a> {
         Self { space, decisions, now, followed: Cell::new(0) }
     }
 
-    /// References followed so far.
+    /// Number of references followed so far.
     pub(crate) fn followed(&self) -> usize {
         usize::try_from(self.followed.get()).unwrap_or(usize::MAX)
     }
@@ -47,7 +47,7 @@ impl Around for EventSurroundings<'_> {
         let is_view =
             |ix| nodes.view(ix).is_some_and(|node| node.class() == taktwerk_schema::NodeClass::VIEW);
         let view = nodes.resolve(view.as_ref()).filter(|ix| is_view(*ix));
-        // What the client does not see is not there.
+        // Nodes that the client cannot browse are treated as missing.
         let Some(view) = view.filter(|ix| self.decisions.allows(&nodes, *ix, PermissionType::BROWSE)) else {
             return Some(false);
         };

@@ -1,4 +1,4 @@
-//! What is found along a path from a node: attributes and references.
+//! Attributes and references along a path from a node.
 
 use super::Access;
 use super::plan::{Data, Step};
@@ -14,8 +14,8 @@ use taktwerk_types::{
     Variant,
 };
 
-/// What is returned for one QueryDataDescription (Part 4 §7.28): null for nothing, the value, an array of several, and a
-/// StatusCode in place of a value that is bad.
+/// The result for one QueryDataDescription (Part 4 §7.28): null for nothing, the value, or an array of several values.
+/// A StatusCode replaces a bad value.
 pub(super) fn value(
     access: Access<'_>,
     node: NodeIx,
@@ -50,7 +50,7 @@ fn too_complex<T>(access: Access<'_>, found: T) -> Result<T, StatusCode> {
     if access.is_exhausted() { Err(StatusCode::BAD_QUERY_TOO_COMPLEX) } else { Ok(found) }
 }
 
-/// The nodes that a path leads to, each once, in the order in which they are found.
+/// The nodes at the end of a path, each once, in the order in which they are found.
 ///
 /// # Errors
 /// Bad_QueryTooComplex
@@ -72,7 +72,7 @@ pub(super) fn follow(access: Access<'_>, node: NodeIx, path: &[Step]) -> Result<
     Ok(level)
 }
 
-/// Calls `found` with every target of a step, and the type of the reference to it.
+/// Calls `found` with every target of a step and the type of its reference.
 fn each(access: Access<'_>, source: NodeIx, step: &Step, mut found: impl FnMut(NodeIx, NodeIx) -> bool) {
     let Access { nodes, decisions, .. } = access;
     nodes.references(source, |reference| {
@@ -90,14 +90,14 @@ fn each(access: Access<'_>, source: NodeIx, step: &Step, mut found: impl FnMut(N
     });
 }
 
-/// Whether a node has a BrowseName, or is an instance of a type that has it (Part 4 B.2.3).
+/// Whether a node, or the type that it is an instance of, has a BrowseName (Part 4 B.2.3).
 fn is_called(access: Access<'_>, node: NodeIx, name: &QualifiedName) -> bool {
     let Access { nodes, .. } = access;
     if nodes.view(node).is_some_and(|view| view.has_browse_name(name)) {
         return true;
     }
     let mut kind = nodes.forward_target(node, reference_type_ids::HAS_TYPE_DEFINITION);
-    // Types nest a dozen levels deep.
+    // Types nest about a dozen levels deep.
     for _ in 0..64 {
         let Some(here) = kind else { return false };
         if nodes.view(here).is_some_and(|view| view.has_browse_name(name)) {
@@ -139,7 +139,7 @@ fn references(
     });
 }
 
-/// An attribute as the session may read it. A source is not asked: its last value counts.
+/// An attribute, subject to the session's permissions. Value sources are not called: their last value is used.
 pub(super) fn read(
     access: Access<'_>,
     node: NodeIx,

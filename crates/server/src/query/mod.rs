@@ -1,12 +1,12 @@
-//! Queries: nodes by their type, what they have and what they are related to (Part 4 Annex B.2).
+//! Queries: nodes by type, attributes and relations (Part 4 Annex B.2).
 //!
-//! A Query is compiled once. Then its candidates, the instances of the types that it names, are looked at one after the other:
-//! [`QueryPoint::next`] is one step, so that others can have their turn in between, and a Query that has more to give than fits
-//! a response goes on where it was.
+//! A Query is compiled once. Its candidates, the instances of the named types, are then examined one by one.
+//! [`QueryPoint::next`] is one step, so that other requests get their turn in between. A Query with more results than
+//! fit into a response continues where it stopped.
 //!
-//! - [`plan`]: from the wire to what is done for each node;
-//! - [`subject`]: a node as the filter sees it; [`data`]: what is returned of it;
-//! - [`around`]: what filters of events ask about nodes.
+//! - [`plan`]: compiles a Query from the wire;
+//! - [`subject`]: a candidate in the filter; [`data`]: the returned data of a candidate;
+//! - [`around`]: nodes around events, for EventFilters.
 
 pub(crate) mod around;
 pub(crate) mod data;
@@ -24,50 +24,51 @@ use taktwerk_schema::PermissionType;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Encode, StatusCode, Variant};
 
-/// References that are followed for one candidate; beyond: Bad_QueryTooComplex. Some hundred microseconds.
+/// Maximum number of references followed for one candidate; beyond: Bad_QueryTooComplex. Takes some hundred
+/// microseconds.
 const FOLLOWED_MAX: i64 = 20_000;
 
-/// Bytes of values that are copied in the time of one reference. So one candidate has at most 20 MB of values.
+/// Bytes of values that can be copied in the time of one reference. So one candidate has at most 20 MB of values.
 const COPIED_PER_REFERENCE: usize = 1024;
 
-/// A Query under way, or where one goes on.
+/// The state of a Query: running, or waiting for its continuation.
 #[derive(Debug)]
 pub(crate) struct QueryPoint {
     pub(crate) plan: Plan,
-    /// What it takes, once it is kept for a client.
+    /// Its charge, once it is stored for a client.
     pub(crate) charge: Option<Charge>,
-    /// The NodeTypeDescription under way.
+    /// The current NodeTypeDescription.
     entry: usize,
-    /// Its type under way.
+    /// The current type in it.
     kind: usize,
-    /// The instance that was looked at last.
+    /// The last instance examined.
     last: Option<NodeIx>,
 }
 
-/// What a step came to.
+/// The result of a step.
 pub(crate) enum Step {
     /// A QueryDataSet was written.
     Found,
-    /// The candidate is none.
+    /// The candidate does not match.
     Passed,
     /// There are no more candidates.
     End,
 }
 
-/// What evaluating a node needs.
+/// The context for evaluating a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) nodes: &'a Nodes,
     pub(crate) decisions: &'a Decisions,
     pub(crate) now: Now,
-    /// References followed for the candidate.
+    /// Number of references followed for the candidate.
     followed: &'a Cell<i64>,
-    /// How many may be followed.
+    /// Maximum number of references.
     followed_max: i64,
 }
 
 impl<'a> Access<'a> {
-    /// For something that may follow so many references. They are counted in `followed`.
+    /// A context that may follow a number of references, counted in `followed`.
     pub(crate) fn new(
         nodes: &'a Nodes,
         decisions: &'a Decisions,
@@ -78,32 +79,32 @@ impl<'a> Access<'a> {
         Self { nodes, decisions, now, followed, followed_max }
     }
 
-    /// Notes that references are followed.
+    /// Counts followed references.
     fn follow(&self, count: i64) {
         self.followed.set(self.followed.get().saturating_add(count));
     }
 
-    /// Notes that a value is copied: a filter and a path may name a large one very often.
+    /// Counts a copied value: a filter and a path may name a large value many times.
     fn copy(&self, value: &Variant) {
         self.follow(i64::try_from(value.heap_size() / COPIED_PER_REFERENCE).unwrap_or(i64::MAX));
     }
 
-    /// Whether too much was followed.
+    /// Whether the limit of followed references is exceeded.
     fn is_exhausted(&self) -> bool {
         self.followed.get() > self.followed_max
     }
 }
 
 impl QueryPoint {
-    /// The beginning of a Query.
+    /// Starts a Query.
     pub(crate) fn new(plan: Plan) -> Self {
         Self { plan, charge: None, entry: 0, kind: 0, last: None }
     }
 
-    /// Looks at the next candidate. What it took is taken from `units`.
+    /// Examines the next candidate. Subtracts its cost from `units`.
     ///
     /// # Errors
-    /// Bad_QueryTooComplex if too much has to be looked at for one candidate.
+    /// Bad_QueryTooComplex if one candidate exceeds the limit.
     pub(crate) fn next(
         &mut self,
         nodes: &Nodes,
@@ -131,7 +132,7 @@ impl QueryPoint {
 }
 
 impl Plan {
-    /// Whether a candidate is one; then its QueryDataSet is written.
+    /// Whether a candidate matches; if so, writes its QueryDataSet.
     fn look_at(
         &self,
         access: Access<'_>,
@@ -155,7 +156,7 @@ impl Plan {
         if !subject::passes(self, access, candidate, kind)? {
             return Ok(false);
         }
-        // ExpandedNodeIds without URI and server index are encoded as their NodeIds.
+        // ExpandedNodeIds without URI and server index are encoded like their NodeIds.
         view.encode_id(out);
         match nodes.view(kind).filter(|_| decisions.allows(nodes, kind, PermissionType::BROWSE)) {
             Some(kind) => kind.encode_id(out),

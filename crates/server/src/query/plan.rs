@@ -1,4 +1,4 @@
-//! From a QueryFirst on the wire to what is done for each node: types, data to return, filter.
+//! Compiles a QueryFirst from the wire: types, data to return, filter.
 
 use crate::account::{HeapSize, allocation};
 use crate::content_filter::compile::compile;
@@ -17,17 +17,17 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{BuiltInType, NodeId, NumericRange, QualifiedName, StatusCode};
 
-/// Types that one NodeTypeDescription may stand for, with its subtypes.
+/// Maximum number of types in one NodeTypeDescription, including subtypes.
 const KINDS_MAX: usize = 16_384;
 
 /// A compiled Query.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Nodes outside of this View are left out.
+    /// Nodes outside this View are skipped.
     pub(crate) view: Option<NodeIx>,
     pub(crate) types: Box<[TypePlan]>,
     pub(crate) filter: Filter<NodeIx>,
-    /// What the filter's operands stand for.
+    /// The resolved operands of the filter.
     pub(crate) operands: Operands,
     pub(crate) data_sets_max: usize,
     pub(crate) references_max: usize,
@@ -36,12 +36,12 @@ pub(crate) struct Plan {
 /// A NodeTypeDescription.
 #[derive(Debug)]
 pub(crate) struct TypePlan {
-    /// The type, and its subtypes if they are wanted.
+    /// The type, and its subtypes if requested.
     pub(crate) kinds: Box<[NodeIx]>,
     pub(crate) data: Box<[Data]>,
 }
 
-/// Where something is found, seen from a node.
+/// The location of data, relative to a node.
 #[derive(Debug)]
 pub(crate) struct Data {
     pub(crate) path: Box<[Step]>,
@@ -52,15 +52,15 @@ pub(crate) struct Data {
 /// A RelativePathElement.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// `None` for every ReferenceType.
+    /// `None` for any ReferenceType.
     pub(crate) reference_type: Option<NodeIx>,
     pub(crate) is_inverse: bool,
     pub(crate) include_subtypes: bool,
-    /// A BrowseName of the target or of its type; null for every target.
+    /// A BrowseName of the target or of its type; null for any target.
     pub(crate) name: QualifiedName,
 }
 
-/// What the filter's operands stand for.
+/// The resolved operands of the filter.
 #[derive(Debug, Default)]
 pub(crate) struct Operands {
     pub(crate) fields: Vec<Field>,
@@ -71,9 +71,9 @@ pub(crate) struct Operands {
 /// An AttributeOperand.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// The type of the node that it is an attribute of.
+    /// The type of the node that has the attribute.
     pub(crate) kind: NodeIx,
-    /// Names the RelatedTo that leads to this node; empty if the type does.
+    /// The alias of the RelatedTo that leads to this node; empty if the type identifies it.
     pub(crate) alias: Box<str>,
     pub(crate) data: Data,
 }
@@ -91,7 +91,7 @@ impl From<StatusCode> for Refusal {
     }
 }
 
-/// What a client asks for.
+/// The contents of a client's request.
 pub(crate) struct Wanted<'a> {
     pub(crate) view: Option<NodeIx>,
     pub(crate) types: &'a [NodeTypeDescription],
@@ -145,7 +145,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// Finds nothing: what is left of a Query that is kept for its client.
+    /// Finds nothing: replaces the plan of a stored Query.
     pub(crate) fn nothing() -> Self {
         Self {
             view: None,
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// Reads what a client names.
+/// Resolves the names in a client's request.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     nodes: &'a Nodes,
@@ -217,7 +217,7 @@ impl Reader<'_> {
 
     fn data_to_return(&self, wanted: &QueryDataDescription) -> Result<Data, StatusCode> {
         let path = self.path(&wanted.relative_path)?;
-        // A path that ends on a reference has no attribute.
+        // A path that ends at a reference has no attribute.
         let ends_on_reference = path.last().is_some_and(|step| step.name.is_null());
         if !ends_on_reference {
             check_attribute(wanted.attribute_id)?;
@@ -310,7 +310,7 @@ impl Resolve for Resolver<'_> {
                 |refusal| ContentFilterElementResult { status_code: refusal.status(), ..Default::default() },
             )?;
         self.operands.relations.push(relation);
-        // As many as there are elements, which are limited.
+        // At most one per element, and elements are limited.
         Ok(u32::try_from(self.operands.relations.len() - 1).unwrap_or(u32::MAX))
     }
 

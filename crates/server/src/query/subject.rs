@@ -1,7 +1,7 @@
-//! A candidate as the filter sees it: its own attributes, and those of nodes that a RelatedTo leads to.
+//! A candidate in the filter: its attributes, and those of nodes that a RelatedTo leads to.
 //!
-//! A RelatedTo holds if there is a node that it leads to. Operands that name the type of this node, or the alias of the
-//! RelatedTo, stand for the node. So a candidate passes if the filter is true for one choice of such nodes.
+//! A RelatedTo holds if it leads to at least one node. Operands that name this node's type, or the alias of the
+//! RelatedTo, refer to the node. So a candidate passes if the filter is true for one choice of such nodes.
 
 use super::plan::{Field, Plan};
 use super::{Access, data};
@@ -14,7 +14,7 @@ use taktwerk_schema::PermissionType;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{StatusCode, Variant};
 
-/// Choices of related nodes that are tried for one candidate; beyond: Bad_QueryTooComplex.
+/// Maximum number of choices of related nodes for one candidate; beyond: Bad_QueryTooComplex.
 const CHOICES_MAX: usize = 1024;
 
 /// A node that a relation leads to.
@@ -25,7 +25,7 @@ struct Bound {
     node: NodeIx,
 }
 
-/// One way to fulfil a relation and those that are nested in it.
+/// One way to satisfy a relation and the relations nested in it.
 type Chain = Vec<Bound>;
 
 /// A candidate with a choice of related nodes.
@@ -86,7 +86,7 @@ pub(super) fn passes(
 /// Whether a relation holds for a node.
 ///
 /// # Errors
-/// Bad_QueryTooComplex if too much would have to be looked at.
+/// Bad_QueryTooComplex if a limit is exceeded.
 pub(crate) fn is_related(
     relations: &[Relation],
     access: Access<'_>,
@@ -102,7 +102,7 @@ pub(crate) fn is_related(
             Target::Type(kind) => is_instance(access, node, kind, relation.include_subtypes),
             Target::Element(element) => {
                 let nested = relations.iter().position(|nested| nested.element == element);
-                // Elements do not lead back to themselves, so that this ends.
+                // Elements never form a loop, so the recursion ends.
                 is_related(relations, access, nested.ok_or(StatusCode::BAD_INTERNAL_ERROR)?, node)?
             }
         };
@@ -116,7 +116,7 @@ pub(crate) fn is_related(
     Ok(false)
 }
 
-/// The ways to fulfil a relation from a node.
+/// The ways to satisfy a relation from a node.
 fn chains(
     relations: &[Relation],
     access: Access<'_>,
@@ -138,7 +138,7 @@ fn chains(
             Target::Element(element) => {
                 let mut nested = relations.iter().enumerate();
                 let nested = nested.find(|(_, nested)| nested.element == element);
-                // Elements do not lead back to themselves, so that this ends.
+                // Elements never form a loop, so the recursion ends.
                 let (number, nested) = nested.ok_or(StatusCode::BAD_INTERNAL_ERROR)?;
                 for mut chain in chains(relations, access, number, nested, node)? {
                     chain.insert(0, bound);
@@ -153,7 +153,7 @@ fn chains(
     Ok(found)
 }
 
-/// The nodes at the end of a relation's hops (Part 4 §7.7.3): so many hops away, or all that can be reached.
+/// The nodes at the end of a relation's hops (Part 4 §7.7.3): exactly `hops` away, or all reachable ones.
 fn targets(access: Access<'_>, relation: &Relation, from: NodeIx) -> Result<Vec<NodeIx>, StatusCode> {
     let mut level = vec![from];
     let mut reached = BTreeSet::new();
@@ -186,7 +186,7 @@ fn related(access: Access<'_>, relation: &Relation, node: NodeIx, mut each: impl
         } else {
             reference.reference_type == relation.reference_type
         };
-        // What the session does not see is not there.
+        // Nodes that the session cannot browse are treated as missing.
         if is_kind
             && reference.is_forward
             && decisions.allows(nodes, reference.target, PermissionType::BROWSE)
@@ -236,7 +236,7 @@ impl Evaluate<NodeIx> for Subject<'_> {
             let field = self.plan.operands.fields.get(number as usize)?;
             let start = self.node(field)?;
             let found = data::follow(self.access, start, &field.data.path).ok()?;
-            // What the session may not read is null for it, like what does not exist: a filter must not tell values.
+            // An unreadable value is null, like a missing one, so that a filter cannot reveal values.
             data::read(self.access, *found.first()?, field.data.attribute_id, field.data.range.as_ref()).ok()
         };
         Cow::Owned(value().unwrap_or_default())

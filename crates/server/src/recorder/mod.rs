@@ -1,9 +1,9 @@
-//! Recording: takes every write of the Variables that are recorded and hands them out in batches.
+//! Recording: collects every write of the recorded Variables and returns them in batches.
 //!
-//! The recorder looks at the address space as a shard does: writers set a bit, and the recorder copies the value. Only a
-//! value that is overwritten before that goes into its ring, so that every write is recorded. Writers of Variables without
-//! history do nothing for it. Writes that found the ring full are counted, and the history says Bad_DataLost at that place.
-//! It does no I/O: a driver takes batches and gives them to the stores.
+//! The recorder reads the address space like a shard: writers set a bit, and the recorder copies the value. A value
+//! goes into the recorder's ring only if it is overwritten before it was copied, so every write is recorded. Variables
+//! without history cost their writers nothing. Writes that find the ring full are counted, and the history returns
+//! Bad_DataLost there. The recorder does no I/O: a driver takes batches and passes them to the stores.
 
 use crate::event::Event;
 use crate::history::rule::Rule;
@@ -14,6 +14,7 @@ use crate::space::history::Registration;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
 use crate::space::store::{SlotHandle, SlotStore};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_schema::ids::object_ids;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
@@ -21,7 +22,7 @@ use taktwerk_types::{StatusCode, UtcTime, Variant};
 /// A value for a store.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// Where it belongs.
+    /// The store for it.
     pub store: Arc<dyn HistoryStore>,
     /// The Variable.
     pub node: NodeKey,
@@ -29,18 +30,22 @@ pub struct Recorded {
     pub value: HistoryValue,
 }
 
-/// A Variable that is recorded.
+/// How long a deleted Variable can be missing until its history ends, in ticks of 100 ns. Replacing a large NodeSet
+/// takes some hundred milliseconds.
+const GRACE_TICKS: i64 = 10_000_000;
+
+/// A recorded Variable.
 #[derive(Debug)]
 struct Watched {
     slot: SlotHandle,
     history: Arc<NodeHistory>,
     rule: Rule,
-    /// Number of the last write that was seen.
+    /// Number of the last write seen.
     seen: u32,
     last: Option<HistoryValue>,
 }
 
-/// Takes the writes of all recorded Variables. There is one per address space.
+/// Collects the writes of all recorded Variables. There is one per address space.
 #[derive(Debug)]
 pub struct Recorder {
     space: Arc<AddressSpace>,
@@ -48,13 +53,15 @@ pub struct Recorder {
     shard: usize,
     pages: Vec<Arc<Page>>,
     watched: Vec<Watched>,
-    /// By slot: the index into `watched` and one, or 0.
+    /// By slot: index into `watched` plus one, or 0.
     by_slot: Vec<u32>,
+    /// Deleted Variables whose history has not been ended yet, and when they were found deleted.
+    ended: BTreeMap<NodeKey, (Arc<NodeHistory>, UtcTime)>,
     lost: u64,
 }
 
 impl Recorder {
-    /// Of an address space that was made [with room for one](AddressSpace::with_recorder).
+    /// Creates the recorder of an address space made [with a recorder](AddressSpace::with_recorder).
     #[must_use]
     pub fn new(space: &Arc<AddressSpace>) -> Option<Self> {
         let store = Arc::clone(space.slots());
@@ -66,41 +73,49 @@ impl Recorder {
             pages: Vec::new(),
             watched: Vec::new(),
             by_slot: Vec::new(),
+            ended: BTreeMap::new(),
             lost: 0,
         })
     }
 
-    /// How many Variables are recorded.
+    /// Number of recorded Variables.
     #[must_use]
     pub fn variables(&self) -> usize {
         self.watched.len()
     }
 
-    /// Writes that came faster than they were taken and are not recorded.
+    /// Number of writes that came too fast and were not recorded.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Appends everything that was written since the last call. `now` stands for missing times. Returns how many of the
-    /// values were overwritten before they were taken, which costs their writers: call it more often then. `give_way` is
-    /// called every few hundred values, to let others run.
-    pub fn take(&mut self, now: UtcTime, out: &mut Vec<Recorded>, give_way: fn()) -> usize {
+    /// Appends everything written since the last call. `now` replaces missing times. Returns how many values were
+    /// overwritten before they were taken, which slows down their writers: if any, call it more often. `yield_now` is
+    /// called every few hundred values to let other threads run.
+    pub fn take(&mut self, now: UtcTime, out: &mut Vec<Recorded>, yield_now: fn()) -> usize {
+        self.space.record_added(now, usize::MAX);
         self.watch_registered(now, out);
-        let mut overwritten = self.take_queued(now, out, give_way);
-        // A page that is not known would lose its mark for good.
+        let mut overwritten = self.take_queued(now, out, yield_now);
+        // A page that is not known would lose its mark permanently.
         self.pages.extend(self.store.pages_from(self.pages.len()));
-        // Behind values that are still in the queue, or found no room in it, or of Variables that are not known yet.
+        // Values that must follow those still in the queue: also those that found the queue full, or whose Variable is
+        // not known yet.
         let mut behind: Vec<(u32, Snapshot)> = Vec::new();
+        let mut gone: Vec<(u32, Snapshot)> = Vec::new();
         let Self { store, shard, pages, watched, by_slot, .. } = self;
         store.take_dirty_pages(*shard, pages.len(), |number| {
             let Some(page) = pages.get(number) else { return };
-            give_way();
+            yield_now();
             page.take_dirty(*shard, |at| {
                 let slot = (number * PAGE_SLOTS + at) as u32;
                 let newest = page.read(slot);
+                if page.is_gone(slot) {
+                    // Its last value only says that it was deleted; earlier ones may be in the queue.
+                    return gone.push((slot, newest));
+                }
                 let Some(state) = find(watched, by_slot, slot) else {
-                    // Registered since the call began. The mark does not come again.
+                    // Registered since the call began. The mark is set only once.
                     return behind.push((slot, newest));
                 };
                 if newest.write == state.seen.wrapping_add(1) {
@@ -112,20 +127,64 @@ impl Recorder {
                 }
             });
         });
-        if !behind.is_empty() {
-            overwritten += self.take_queued(now, out, give_way);
+        if !behind.is_empty() || !gone.is_empty() {
+            overwritten += self.take_queued(now, out, yield_now);
             for (slot, value) in behind {
                 self.take_one(slot, &value, now, out);
-                // Not before: what is written then would come out of the queue first.
+                // Not earlier: later writes would leave the queue first.
                 if let Some(page) = self.pages.get(slot as usize / PAGE_SLOTS) {
                     page.note_taken(slot, value.write);
                 }
             }
         }
+        if !gone.is_empty() {
+            // Some may have been registered since the call began.
+            self.watch_registered(now, out);
+        }
+        let ended: Vec<_> = gone.iter().filter_map(|(slot, last)| self.unwatch(*slot, last, out)).collect();
+        if !ended.is_empty() {
+            let again: BTreeSet<&NodeKey> = self.watched.iter().map(|state| &state.history.key).collect();
+            let ended = ended.into_iter().filter(|history| !again.contains(&history.key));
+            self.ended.extend(ended.map(|history| (NodeKey::clone(&history.key), (history, now))));
+        }
+        self.end_deleted(now, out);
         overwritten
     }
 
-    /// Where events go, if they are recorded, and those that were raised since the last call.
+    /// Stops recording a deleted Variable, whose last value says only that it was deleted.
+    fn unwatch(&mut self, slot: u32, last: &Snapshot, out: &mut Vec<Recorded>) -> Option<Arc<NodeHistory>> {
+        let at = core::mem::take(self.by_slot.get_mut(slot as usize)?).checked_sub(1)?;
+        if at as usize >= self.watched.len() {
+            return None;
+        }
+        let state = self.watched.swap_remove(at as usize);
+        state.slot.set_recorded(self.shard, false);
+        if let Some(moved) = self.watched.get(at as usize)
+            && let Some(place) = self.by_slot.get_mut(moved.slot.index() as usize)
+        {
+            *place = at + 1;
+        }
+        let missed = last.write.wrapping_sub(state.seen).saturating_sub(1);
+        if missed > 0 {
+            self.lost += u64::from(missed);
+            out.extend(state.last.map(|last| lost_behind(&state.history, last.source)));
+        }
+        Some(state.history)
+    }
+
+    /// Ends the histories of Variables that were deleted and not added again: values are unknown from then on.
+    fn end_deleted(&mut self, now: UtcTime, out: &mut Vec<Recorded>) {
+        self.ended.retain(|_, (history, since)| {
+            let is_over = now.ticks().saturating_sub(since.ticks()) >= GRACE_TICKS;
+            if is_over {
+                let (status, value) = (StatusCode::BAD_NODE_ID_UNKNOWN, Variant::Empty);
+                out.push(mark(history, HistoryValue { source: *since, server: *since, status, value }));
+            }
+            !is_over
+        });
+    }
+
+    /// The history for events, if they are recorded, and the events raised since the last call.
     pub fn take_events(&mut self, now: UtcTime) -> Option<(Arc<NodeHistory>, Vec<StoredEvent>)> {
         let history = Arc::clone(self.space.read().event_history()?);
         let bus = Arc::clone(self.space.events());
@@ -134,7 +193,7 @@ impl Recorder {
             let Some(handed) = bus.pop(self.shard) else { break };
             events.push(handed.event.to_stored());
         }
-        // Asked for, so that the next half-full ring is told of again.
+        // Resets the flag, so that the next half-full ring is reported again.
         bus.take_pressed(self.shard);
         if bus.take_lost(self.shard).is_some() {
             events.push(Event::overflow(bus.next_event_id(), now).to_stored());
@@ -142,23 +201,23 @@ impl Recorder {
         (!events.is_empty()).then_some((history, events))
     }
 
-    fn take_queued(&mut self, now: UtcTime, out: &mut Vec<Recorded>, give_way: fn()) -> usize {
+    fn take_queued(&mut self, now: UtcTime, out: &mut Vec<Recorded>, yield_now: fn()) -> usize {
         let count = self.store.queued_len(self.shard);
         for at in 0..count {
             if at % PAGE_SLOTS == 0 {
-                give_way();
+                yield_now();
             }
             let Some(queued) = self.store.pop_queued(self.shard) else { break };
             self.take_one(queued.slot, &queued.value, now, out);
         }
-        // Asked for, so that the next half-full queue is told of again.
+        // Resets the flag, so that the next half-full queue is reported again.
         self.store.take_pressed(self.shard);
         count
     }
 
     fn take_one(&mut self, slot: u32, value: &Snapshot, now: UtcTime, out: &mut Vec<Recorded>) {
         if find(&mut self.watched, &self.by_slot, slot).is_none() {
-            // A slot is registered under the lock under which its writes begin to come.
+            // A slot is registered under the same lock under which its writes become visible.
             self.watch_registered(now, out);
         }
         let Some(state) = find(&mut self.watched, &self.by_slot, slot) else { return };
@@ -184,6 +243,7 @@ impl Recorder {
 
     fn watch(&mut self, registration: Registration, now: UtcTime, out: &mut Vec<Recorded>) {
         let Registration { slot, present, history, rule } = registration;
+        self.ended.remove(&history.key);
         let index = slot.index();
         let at = index as usize;
         if self.by_slot.len() <= at {
@@ -237,15 +297,16 @@ impl Watched {
     }
 }
 
-/// From right behind a time on values are missing.
+/// Marks values as missing from directly after a time on.
 fn lost_behind(history: &NodeHistory, time: UtcTime) -> Recorded {
     let time = UtcTime::from_ticks(time.ticks().saturating_add(1));
     let status = StatusCode::BAD_DATA_LOST;
-    Recorded {
-        store: Arc::clone(&history.store),
-        node: NodeKey::clone(&history.key),
-        value: HistoryValue { source: time, server: time, status, value: Variant::Empty },
-    }
+    mark(history, HistoryValue { source: time, server: time, status, value: Variant::Empty })
+}
+
+/// A value that no write has stored.
+fn mark(history: &NodeHistory, value: HistoryValue) -> Recorded {
+    Recorded { store: Arc::clone(&history.store), node: NodeKey::clone(&history.key), value }
 }
 
 #[cfg(test)]

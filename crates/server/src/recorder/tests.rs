@@ -1,4 +1,4 @@
-//! What is recorded of what is written.
+//! Recording of writes.
 
 use super::*;
 use crate::history::MemoryStore;
@@ -34,7 +34,7 @@ fn taken(recorder: &mut Recorder) -> Vec<(i64, Option<f64>)> {
 }
 
 #[test]
-fn every_write_is_taken_once_and_others_are_not() {
+fn every_write_of_a_recorded_variable_is_taken_once() {
     let space = space(64);
     let mut recorder = Recorder::new(&space).unwrap();
     let store = Arc::new(MemoryStore::new(10)) as Arc<dyn HistoryStore>;
@@ -54,7 +54,7 @@ fn every_write_is_taken_once_and_others_are_not() {
     handle.set_at(2.0, time(4));
     handle.set_at(3.0, time(5));
     assert_eq!(taken(&mut recorder), [(5, Some(3.0))]);
-    // What is written before the recorder knows the variable, or its new rule.
+    // Written before the recorder knows the variable, or its new rule.
     space.historize(&other, false, Rule::default(), time(5)).unwrap();
     space.historize(&one, true, Rule::default(), time(5)).unwrap();
     for at in 6..9 {
@@ -70,18 +70,18 @@ fn every_write_is_taken_once_and_others_are_not() {
 }
 
 thread_local! {
-    /// What others do when the recorder gives way.
+    /// What other threads do when the recorder yields.
     static MEANWHILE: core::cell::RefCell<Option<Box<dyn FnOnce()>>> = const { core::cell::RefCell::new(None) };
 }
 
-fn give_way() {
+fn yield_now() {
     let meanwhile = MEANWHILE.with_borrow_mut(Option::take);
     meanwhile.into_iter().for_each(|act| act());
 }
 
-/// The recorder meets writes of variables that were not to be recorded yet when it began.
+/// The recorder meets writes of variables that were not recorded yet when it began.
 #[test]
-fn nothing_is_lost_of_a_variable_that_becomes_recorded_while_the_recorder_looks() {
+fn no_write_is_lost_when_recording_starts_during_a_take() {
     for (queued, writes) in [(false, 1), (false, 3), (true, 1), (true, 3)] {
         let space = space(64);
         let mut recorder = Recorder::new(&space).unwrap();
@@ -90,7 +90,7 @@ fn nothing_is_lost_of_a_variable_that_becomes_recorded_while_the_recorder_looks(
         space.historize(&one, false, Rule::default(), time(0)).unwrap();
         taken(&mut recorder);
         let handle = space.variable(&one).unwrap();
-        // It gives way before it looks at slots, and at the queue if there is something in it.
+        // It yields before it examines slots, and before the queue if that is not empty.
         (0..=i64::from(queued)).for_each(|at| handle.set_at(7.0, time(at)));
         let begins = Arc::clone(&space);
         MEANWHILE.set(Some(Box::new(move || {
@@ -101,7 +101,7 @@ fn nothing_is_lost_of_a_variable_that_becomes_recorded_while_the_recorder_looks(
         })));
         let mut out = Vec::new();
         for _ in 0..3 {
-            recorder.take(time(0), &mut out, give_way);
+            recorder.take(time(0), &mut out, yield_now);
         }
         let of_other: Vec<_> = out
             .iter()
@@ -114,7 +114,7 @@ fn nothing_is_lost_of_a_variable_that_becomes_recorded_while_the_recorder_looks(
     }
 }
 
-/// A Variable whose first value is still to come has none, whatever shows its type.
+/// A Variable that waits for its first value has none, even if its type is known.
 #[test]
 fn nothing_is_recorded_before_the_first_value() {
     let space = space(64);
@@ -143,7 +143,7 @@ fn nothing_is_recorded_before_the_first_value() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted_and_marked() {
+fn writes_beyond_the_queue_are_counted_and_marked() {
     let space = space(4);
     let mut recorder = Recorder::new(&space).unwrap();
     space.set_history_store(Arc::new(MemoryStore::new(10)));
@@ -157,16 +157,16 @@ fn what_finds_no_room_is_counted_and_marked() {
     }
     let found = taken(&mut recorder);
     assert_eq!(found.first(), Some(&(11, Some(1.0))));
-    assert_eq!(found.last(), Some(&(30, Some(20.0))), "the newest is always there");
+    assert_eq!(found.last(), Some(&(30, Some(20.0))), "the newest value is always found");
     let marks: Vec<_> = found.iter().filter(|(_, value)| value.is_none()).collect();
     assert_eq!(marks.len(), 1);
     let recorded = found.len() - 1;
     assert_eq!(recorder.lost() as usize + recorded, 20);
 }
 
-/// What is overwritten while the recorder looks is neither lost nor recorded twice nor out of order.
+/// Values overwritten during a take are neither lost nor recorded twice nor reordered.
 #[test]
-#[allow(clippy::disallowed_methods)] // the race is what is tested
+#[allow(clippy::disallowed_methods)] // tests the race
 fn writers_that_race_with_the_recorder_lose_nothing() {
     const WRITES: u32 = 20_000;
     let space = space(1 << 17);
@@ -202,13 +202,13 @@ fn writers_that_race_with_the_recorder_lose_nothing() {
 }
 
 #[test]
-fn a_space_without_room_for_it_has_no_recorder() {
+fn a_space_without_a_recorder_records_nothing() {
     let space = Arc::new(AddressSpace::new(1, 16, "urn:test"));
     assert!(Recorder::new(&space).is_none());
     space.set_history_store(Arc::new(MemoryStore::new(1)));
     let id = add(&space, 1);
     assert!(
         space.historize(&id, false, Rule::default(), time(0)).is_ok(),
-        "it has a history, which nobody records"
+        "it has a history that is not recorded"
     );
 }

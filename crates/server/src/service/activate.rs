@@ -1,12 +1,13 @@
-//! ActivateSession (Part 4 §5.7.3): the client is still the same, and the user is who they say.
+//! ActivateSession (Part 4 §5.7.3): verifies that the client is still the same, and the identity of the user.
 //!
-//! Three steps, of which the first two may run elsewhere: the [`Proof`] (signatures, decryption), the verifier's look
-//! at the credential, and the switch. A request is only ever looked at as the user that the session had when it came.
+//! Three steps, of which the first two may run elsewhere: the [`Proof`] (signatures, decryption), the verifier's check
+//! of the credential, and the activation itself. Other requests run with the user that the session had when they
+//! arrived.
 
 use super::Outcome;
 use super::context::Context;
 use super::deferred::{Asked, Asker, Checked, Kind, Purpose, Refused, deadline};
-use super::identity::{Claim, Desk, claim};
+use super::identity::{Claim, TokenContext, claim};
 use super::reply::Reply;
 use super::request::Request;
 use super::session::{endpoint, key_header, key_policy, nonce};
@@ -20,7 +21,7 @@ use crate::identity::{Accepted, Credential, User, Verdict, Verification};
 use crate::ids::{ConnectionId, ReplyTo};
 use crate::job_kind::JobKind;
 use crate::session::continuation::Points;
-use crate::session::lockout::{Attempt, Client, Suspect};
+use crate::session::lockout::{Attempt, Client, NotNow, Suspect};
 use crate::session::proof::{OfferedKey, Proof, Proved, Proven, Refusal, SignatureProof};
 use crate::session::table::TokenOwner;
 use crate::session::{NONCE_LEN, Session, SessionKey, session_size};
@@ -32,27 +33,27 @@ use taktwerk_types::{Instant, StatusCode, UaString, UtcTime};
 
 const CLAUSE: &str = "Part 4 §5.7.3";
 
-/// An ActivateSession under way.
+/// An ActivateSession in progress.
 #[derive(Debug)]
 pub(crate) struct Activation {
     to: ReplyTo,
     key: SessionKey,
     connection: ConnectionId,
     channel_id: u32,
-    /// Which nonce was signed: it counts once.
+    /// The nonce that was signed. It can be used only once.
     server_nonce: [u8; NONCE_LEN],
     locale_ids: Vec<UaString>,
     claim: Claim,
-    /// The change of the trust lists that was current when the user's certificate was looked at, or an earlier one.
+    /// The trust list change count when the user's certificate was checked, or an earlier one.
     checked_at: u64,
-    /// When the user's certificate ends to be good.
+    /// When the user's certificate expires.
     certificate_until: Option<UtcTime>,
     until: Instant,
-    /// Who takes turns with others.
+    /// The client, for taking turns in the credential queue.
     client: Client,
     attempt: Option<Attempt>,
     next_key: Option<OfferedKey>,
-    /// What the audit is told when it is over.
+    /// The audit record to complete at the end.
     note: Option<Box<AuditRecord>>,
 }
 
@@ -62,7 +63,7 @@ heap_size!(Activation {
 });
 
 impl Activation {
-    /// Who is to take turns with others.
+    /// The client, for taking turns in the credential queue.
     pub(crate) fn client(&self) -> Client {
         self.client
     }
@@ -72,14 +73,14 @@ impl Activation {
         self.attempt.as_ref().is_some_and(Attempt::is_familiar)
     }
 
-    /// It ends before anybody has looked at the credential.
-    pub(crate) fn not_looked_at(&mut self) {
+    /// The activation ends before the credential was checked.
+    pub(crate) fn not_checked(&mut self) {
         if let Some(attempt) = self.attempt.take() {
-            attempt.not_looked_at();
+            attempt.not_checked();
         }
     }
 
-    /// What the audit is to be told if it fails.
+    /// The audit record for a failure.
     pub(crate) fn note(&self) -> Option<Box<AuditRecord>> {
         self.note.clone()
     }
@@ -116,7 +117,7 @@ pub(crate) fn activate(
         client_nonce: session.client_nonce.to_vec(),
     };
     let (claim, user) = claim(
-        &Desk {
+        &TokenContext {
             config,
             endpoint,
             binding: &binding,
@@ -133,7 +134,7 @@ pub(crate) fn activate(
         }
         policy => Some(client_proof(policy, &binding, wanted.client_signature)?),
     };
-    // A client may change its mind about the policy; otherwise it gets another key of the same one.
+    // A client may request another policy; otherwise it gets a new key of the same one.
     let next_key = match ephemeral::wanted(&wanted.request_header.additional_header) {
         Some(policy) => policy.and_then(|policy| key_policy(config, endpoint, policy)).ok(),
         None => session.ephemeral.as_ref().map(|(policy, _)| *policy),
@@ -163,7 +164,7 @@ pub(crate) fn activate(
         }),
         next_key: None,
     };
-    // A secret is not even decrypted for somebody who is guessing.
+    // While locked out, secrets are not even decrypted.
     activation.begin_attempt(cx)?;
     if proof.is_empty() {
         return verify(cx, activation, Proven::Holds, reply);
@@ -172,7 +173,7 @@ pub(crate) fn activate(
     let charge = match cx.account(Some(key)).charge(Category::Requests, proof.size()) {
         Ok(charge) => charge,
         Err(exhausted) => {
-            activation.settle(None, cx.now.instant);
+            activation.record_result(None, cx.now.instant);
             return Err(exhausted.into());
         }
     };
@@ -183,21 +184,21 @@ pub(crate) fn activate(
     wait(cx, activation, job.charged(charge))
 }
 
-/// Whether the session may be activated over the request's channel at all (Part 4 §5.7.3.1).
+/// Whether the session may be activated over the request's channel (Part 4 §5.7.3.1).
 fn check_channel(cx: &Context<'_>, session: &Session) -> Result<(), Fault> {
     let peer = &cx.peer;
     let is_same = session.connection == Some(peer.connection) && session.channel_id == peer.channel_id;
     if !is_same && !session.is_activated() {
         return Err(Fault::peer(StatusCode::BAD_SECURE_CHANNEL_ID_INVALID, CLAUSE));
     }
-    // A session moves to another channel only with the same client, policy and mode.
+    // A session can be transferred to another channel only with the same client, policy and mode.
     if session.policy != peer.policy
         || session.mode != peer.mode
         || session.client_certificate != peer.certificate
     {
         return Err(Fault::Crypto { status: StatusCode::BAD_SECURITY_CHECKS_FAILED });
     }
-    // Whoever reads along in mode Sign knows the token, and Anonymous has nothing else to show.
+    // In mode Sign, an eavesdropper knows the authentication token, and an Anonymous user has no other proof.
     let is_readable = peer.mode == MessageSecurityMode::Sign;
     if !is_same && is_readable && session.user == Some(User::Anonymous) {
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
@@ -219,8 +220,7 @@ fn client_proof(
     Ok(SignatureProof { policy, certificate, data, signature: signature.signature.as_bytes().to_vec() })
 }
 
-/// Whether a signature claims to be made with the policy's algorithm. Several clients leave the name out; what decides
-/// is the policy in any case.
+/// Whether a signature names the policy's algorithm. Several clients omit the name; the policy decides in any case.
 pub(super) fn names(signature: &SignatureData, policy: SecurityPolicy) -> bool {
     let (named, uri) = (signature.algorithm.as_str(), policy.info().asymmetric_signature.uri());
     !signature.signature.as_bytes().is_empty() && (named.is_empty() || uri.is_empty() || named == uri)
@@ -228,8 +228,8 @@ pub(super) fn names(signature: &SignatureData, policy: SecurityPolicy) -> bool {
 
 fn wait(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outcome, Fault> {
     let asker = activation.asker(cx);
-    if !cx.deferrals.has_room_for(asker, Purpose::Session, 1) {
-        activation.settle(None, cx.now.instant);
+    if !cx.deferrals.has_capacity_for(asker, Purpose::Session, 1) {
+        activation.record_result(None, cx.now.instant);
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let account = Arc::clone(cx.account(Some(activation.key)));
@@ -240,7 +240,7 @@ fn wait(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outco
     }
 }
 
-/// Lets the activation wait for its turn to have a credential checked by something that blocks.
+/// Queues the activation for a credential check that may block.
 fn check(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outcome, Fault> {
     let account = Arc::clone(cx.account(Some(activation.key)));
     let asked = activation.asked(activation.asker(cx), &account);
@@ -248,7 +248,7 @@ fn check(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outc
         Checked::Refused(refused) => Err(refused_by_account(cx, refused)),
         Checked::Waits => Ok(Outcome::Deferred),
         Checked::InsteadOf(other) => {
-            tracing::debug!("too many passwords of one client wait to be checked");
+            tracing::debug!("too many password checks of one client are waiting");
             let status = StatusCode::BAD_SERVER_TOO_BUSY;
             if let Kind::Activate(other) = &other.kind {
                 cx.audit_refused(other.note(), status);
@@ -258,22 +258,22 @@ fn check(cx: &mut Context<'_>, activation: Activation, job: Task) -> Result<Outc
             }
             Ok(Outcome::Deferred)
         }
-        Checked::NoPlace(activation) => {
-            activation.settle(None, cx.now.instant);
+        Checked::QueueFull(activation) => {
+            activation.record_result(None, cx.now.instant);
             Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "credential_checks_waiting_max"))
         }
     }
 }
 
-/// An activation cannot wait: nobody has looked at the credential.
+/// An activation cannot wait, so its credential was not checked.
 fn refused_by_account(cx: &Context<'_>, refused: Refused) -> Fault {
     if let Kind::Activate(activation) = refused.kind {
-        activation.settle(None, cx.now.instant);
+        activation.record_result(None, cx.now.instant);
     }
     refused.exhausted.into()
 }
 
-/// Who asks: the application if its certificate says so, else the address.
+/// The client: the application if a certificate identifies it, otherwise the address.
 fn asking(cx: &Context<'_>) -> Client {
     match &cx.peer.certificate {
         Some(certificate) => Client::Application(cx.shared.config().provider.thumbprint(certificate)),
@@ -282,7 +282,7 @@ fn asking(cx: &Context<'_>) -> Client {
 }
 
 impl Activation {
-    /// Who asks for its effects.
+    /// The asker for its effects.
     fn asker(&self, cx: &Context<'_>) -> Asker {
         let connection = self.connection;
         Asker { connection, origin: cx.address_of(connection).map(Into::into) }
@@ -297,17 +297,23 @@ impl Activation {
         let Some(user) = self.claim.suspect() else { return Ok(()) };
         let suspect = Suspect::new(user, self.client);
         match Attempt::begin(cx.shared.lockout(), suspect, cx.now.instant) {
-            Some(attempt) => self.attempt = Some(attempt),
-            None => {
-                tracing::debug!("too many failures: locked out for a while");
-                return Err(refused(cx, &self.claim));
+            Ok(attempt) => {
+                self.attempt = Some(attempt);
+                Ok(())
             }
+            Err(NotNow::LockedOut) => {
+                tracing::debug!("too many failures: locked out for a while");
+                Err(refused(cx, &self.claim))
+            }
+            Err(NotNow::Busy) => Err(Fault::local(
+                StatusCode::BAD_SERVER_TOO_BUSY,
+                "other logins of this user and client are in progress",
+            )),
         }
-        Ok(())
     }
 
-    /// Notes what came of the attempt to log on.
-    pub(crate) fn settle(mut self, success: Option<bool>, now: Instant) {
+    /// Records the result of the login attempt.
+    pub(crate) fn record_result(mut self, success: Option<bool>, now: Instant) {
         if let Some(attempt) = self.attempt.take() {
             attempt.ended(success, now);
         }
@@ -327,12 +333,12 @@ pub(crate) fn proved(
             verify(cx, activation, proven, reply)
         }
         Err(Refusal::Client) => {
-            activation.settle(None, cx.now.instant);
+            activation.record_result(None, cx.now.instant);
             count_rejected(cx);
             Err(Fault::Crypto { status: StatusCode::BAD_APPLICATION_SIGNATURE_INVALID })
         }
         Err(Refusal::UserSignature) => {
-            activation.settle(Some(false), cx.now.instant);
+            activation.record_result(Some(false), cx.now.instant);
             count_rejected(cx);
             Err(Fault::Crypto { status: StatusCode::BAD_USER_SIGNATURE_INVALID })
         }
@@ -346,7 +352,7 @@ pub(crate) fn proved(
     }
 }
 
-/// Lets the application look at the credential.
+/// Passes the credential to the application's verifier.
 fn verify(
     cx: &mut Context<'_>,
     mut activation: Activation,
@@ -403,7 +409,7 @@ fn verify(
     wait(cx, activation, Task::new(JobKind::CheckCredential, job))
 }
 
-/// The application has decided.
+/// The application's verifier has decided.
 pub(crate) fn verified(
     cx: &mut Context<'_>,
     activation: Activation,
@@ -415,19 +421,19 @@ pub(crate) fn verified(
             let ends = [accepted.valid_until, activation.certificate_until];
             let until = ends.into_iter().flatten().min();
             if until.is_some_and(|until| until <= cx.now.utc) {
-                tracing::debug!("the credential is not good any more");
+                tracing::debug!("the credential has expired");
                 return Err(refuse(cx, activation));
             }
             let credential = accepted.credential;
-            // Only a password can be changed.
+            // Only passwords can be changed.
             let is_password = matches!(activation.claim, Claim::Password { .. });
             let must_change_password = accepted.must_change_password && is_password;
             let user = user(&activation.claim, accepted);
             finish(cx, activation, Admitted { user, until, credential, must_change_password }, reply)
         }
         Err(StatusCode::BAD_SERVER_TOO_BUSY) => {
-            activation.settle(None, cx.now.instant);
-            Err(Fault::local(StatusCode::BAD_SERVER_TOO_BUSY, "the verifier has too much to do"))
+            activation.record_result(None, cx.now.instant);
+            Err(Fault::local(StatusCode::BAD_SERVER_TOO_BUSY, "the verifier is too busy"))
         }
         Err(status) => {
             tracing::debug!(%status, "the verifier refused");
@@ -436,9 +442,9 @@ pub(crate) fn verified(
     }
 }
 
-/// The work that an activation waited for could not be done.
+/// The work for an activation failed.
 pub(crate) fn failed(cx: &Context<'_>, activation: Activation) -> Fault {
-    activation.settle(None, cx.now.instant);
+    activation.record_result(None, cx.now.instant);
     Fault::local(StatusCode::BAD_INTERNAL_ERROR, "the verifier failed")
 }
 
@@ -463,10 +469,10 @@ fn count_rejected(cx: &Context<'_>) {
     cx.shared.live().counters.security_rejected_session_count.up();
 }
 
-/// Refuses the user. What is wrong with a credential is told to nobody: there is one answer for each kind.
+/// Refuses the user. The client does not learn why a credential is wrong: there is one status for each kind.
 fn refuse(cx: &Context<'_>, activation: Activation) -> Fault {
     let fault = refused(cx, &activation.claim);
-    activation.settle(Some(false), cx.now.instant);
+    activation.record_result(Some(false), cx.now.instant);
     fault
 }
 
@@ -479,7 +485,7 @@ fn refused(cx: &Context<'_>, claim: &Claim) -> Fault {
     Fault::Crypto { status }
 }
 
-/// Somebody who is let in.
+/// An accepted user.
 struct Admitted {
     user: User,
     until: Option<UtcTime>,
@@ -487,7 +493,7 @@ struct Admitted {
     must_change_password: bool,
 }
 
-/// Binds the session to the channel and its user, and answers.
+/// Binds the session to the channel and its user, and writes the response.
 fn finish(
     cx: &mut Context<'_>,
     mut activation: Activation,
@@ -517,12 +523,12 @@ fn finish(
         return Err(Fault::peer(StatusCode::BAD_SESSION_ID_INVALID, CLAUSE));
     };
     if session.server_nonce != server_nonce {
-        // Another activation was faster: its nonce is spent, and the session may be elsewhere by now.
+        // Another activation was faster: its nonce is used up, and the session may be elsewhere.
         return Err(Fault::peer(StatusCode::BAD_NONCE_INVALID, CLAUSE));
     }
     let is_same_channel = session.connection == Some(connection) && session.channel_id == channel_id;
     let changes = session.user.as_ref().is_some_and(|before| !before.is_same_as(&user));
-    // Everybody can be Anonymous: only a credential, or a certificate that is trusted, says something of who asks.
+    // Anyone can be Anonymous: only a credential or a trusted certificate makes a client familiar.
     let is_credential = user != User::Anonymous || session.policy.is_secure();
     if changes && !is_same_channel {
         return Err(Fault::peer(StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED, CLAUSE));
@@ -547,11 +553,12 @@ fn finish(
     session.ephemeral = next_key.map(|offered| (offered.policy, offered.key));
     let old = session.connection.replace(connection);
     session.channel_id = channel_id;
+    session.entry.set_connected(true);
     session.server_nonce = fresh_nonce;
     session.last_contact = now;
     let until = session.deadline();
     if changes {
-        drop_what_was_begun(cx, key);
+        abandon_requests(cx, key);
     }
     if is_first {
         cx.sessions.activated(key);
@@ -559,12 +566,12 @@ fn finish(
         cx.attached.push((connection, key, true));
     }
     if let Some(address) = cx.address_of(connection).filter(|_| is_credential) {
-        cx.shared.admission().has_logged_on(address, now);
+        cx.shared.admission().record_login(address, now);
     }
     cx.sessions.watch(key, until);
     let has_changed = checked_at != cx.shared.trust_list_changes();
     if has_changed {
-        // The list has changed while its certificate was on the way.
+        // The trust list has changed while the certificate was being checked.
         cx.check_user(key);
     }
     cx.authorize(key);
@@ -573,7 +580,7 @@ fn finish(
         cx.attached.push((connection, key, true));
         if let Some(old) = old {
             cx.attached.push((old, key, false));
-            // What waits there can no longer be answered there.
+            // Requests waiting on the old channel can no longer be answered there.
             cx.engine.refuse_requests(key.into(), StatusCode::BAD_SECURE_CHANNEL_CLOSED, &mut cx.outbox);
         }
     }
@@ -591,10 +598,9 @@ fn finish(
     Ok(())
 }
 
-/// What another user has begun is not to be gone on with. Their effects run to their end where they cannot be stopped, but
-/// nobody hears of it: neither does the new user get what the old one asked for, nor is it answered as if nothing had
-/// happened (Part 2 §6, Part 4 §5.7.3.1).
-fn drop_what_was_begun(cx: &mut Context<'_>, key: SessionKey) {
+/// Abandons the requests of the previous user. Effects that cannot be stopped run to their end, but their results are
+/// dropped: the new user must not receive what the old one requested (Part 2 §6, Part 4 §5.7.3.1).
+fn abandon_requests(cx: &mut Context<'_>, key: SessionKey) {
     if let Some(session) = cx.sessions.get_mut(key) {
         session.points = Points::new(&session.account);
         session.history_points = None;
@@ -609,9 +615,9 @@ fn drop_what_was_begun(cx: &mut Context<'_>, key: SessionKey) {
     }
 }
 
-/// A session's time is over. If that is because its user's credential is, and Anonymous is offered where its client is
-/// connected, it goes on with the roles of Anonymous (Part 4 §7.40.5, §7.40.6). Returns whether it does.
-pub(crate) fn outlives_its_user(cx: &mut Context<'_>, key: SessionKey) -> bool {
+/// Handles a session that has expired. If its user's credential has expired and the client's endpoint offers Anonymous,
+/// the session continues with the roles of Anonymous (Part 4 §7.40.5, §7.40.6). Returns whether it continues.
+pub(crate) fn continue_as_anonymous(cx: &mut Context<'_>, key: SessionKey) -> bool {
     let now = cx.now.instant;
     let shared = Arc::clone(cx.shared);
     let Some(session) = cx.sessions.get_mut(key) else { return false };
@@ -631,8 +637,8 @@ pub(crate) fn outlives_its_user(cx: &mut Context<'_>, key: SessionKey) -> bool {
     session.user_certificate = None;
     session.user_until = Instant::FAR;
     let until = session.deadline();
-    tracing::info!("the credential of a session's user is over; it goes on as Anonymous");
-    drop_what_was_begun(cx, key);
+    tracing::info!("the credential of a session's user has expired; the session continues as Anonymous");
+    abandon_requests(cx, key);
     cx.sessions.watch(key, until);
     cx.authorize(key);
     true

@@ -1,4 +1,4 @@
-//! AggregateFilters of MonitoredItems: checking them, and what their client is told (Part 4 §7.22.4).
+//! AggregateFilters of MonitoredItems: checks and results (Part 4 §7.22.4).
 
 use super::monitored_item::{Answer, FilterResult};
 use super::subscription_context::SubscriptionContext;
@@ -11,12 +11,12 @@ use crate::subscription::manage::Revised;
 use taktwerk_schema::{AggregateConfiguration, AggregateFilter, AggregateFilterResult};
 use taktwerk_types::{ExtensionObject, StatusCode};
 
-/// Ticks of a millisecond.
+/// Ticks per millisecond.
 const MILLISECOND: f64 = 1e4;
-/// The longest interval: a year.
+/// The longest interval, in ms: a year.
 const INTERVAL_MAX: f64 = 365.0 * 86_400e3;
 
-/// Checks a filter; `None` if it is another one.
+/// Checks a filter; `None` for other filter types.
 ///
 /// # Errors
 /// Bad_FilterNotAllowed, Bad_MonitoredItemFilterInvalid, Bad_MonitoredItemFilterUnsupported or
@@ -55,7 +55,7 @@ pub(super) fn check(
     }))
 }
 
-/// What is said of an item, with the revised filter if it has one.
+/// The result for an item, with the revised filter if it has one.
 pub(super) fn answer(
     context: &SubscriptionContext<'_>,
     place: u32,

@@ -1,20 +1,38 @@
-//! What services note for the audit.
+//! Audit records of services.
 
 use super::context::Context;
 use super::request::Request;
-use crate::audit::record::{AuditAction, AuditClass, AuditRecord, cut, hexadecimal};
+use crate::audit::record::{
+    AuditAction, AuditClass, AuditRecord, CERTIFICATE_LEN_MAX, cut, hexadecimal, short_certificate,
+};
 use crate::session::table::TokenOwner;
 use crate::session::{Session, SessionKey};
 use crate::space::nodes::Nodes;
+use std::sync::Arc;
+use taktwerk_crypto::Provider;
 use taktwerk_schema as schema;
 use taktwerk_types::{IdentifierRef, NodeId, NodeIdRef, StatusCode, Structure};
 
-/// A node's id; of one that does not exist only a number, because any other id is just a client's text.
+/// A node's id. For a missing node only a numeric id is recorded; any other is arbitrary text from a client.
 pub(crate) fn known_id(nodes: &Nodes, id: NodeIdRef<'_>) -> NodeId {
     match (nodes.resolve(id), id.identifier) {
         (Some(ix), _) => nodes.id_of(ix),
         (None, IdentifierRef::Numeric(number)) => NodeId::numeric(id.namespace_index, number),
         (None, _) => NodeId::NULL,
+    }
+}
+
+/// The creation of a session by a client with this certificate.
+pub(crate) fn session_creation(
+    provider: &dyn Provider,
+    certificate: Option<&Arc<[u8]>>,
+    revised_session_timeout: f64,
+) -> AuditAction {
+    let thumbprint = |it: &Arc<[u8]>| hexadecimal(&provider.thumbprint(it));
+    AuditAction::CreateSession {
+        revised_session_timeout,
+        client_certificate_thumbprint: certificate.map(thumbprint).unwrap_or_default(),
+        client_certificate: certificate.and_then(short_certificate),
     }
 }
 
@@ -26,7 +44,7 @@ impl Session {
 }
 
 impl Context<'_> {
-    /// A record of what a request did, with who it was.
+    /// A record of a request's action, with the identity of the client.
     pub(crate) fn audit_record(
         &self,
         key: Option<SessionKey>,
@@ -46,7 +64,7 @@ impl Context<'_> {
         record
     }
 
-    /// The class of a failed login: one with the name of a user is not that of a stranger.
+    /// The class of a failed login: an existing user name is in another class than an unknown one.
     fn class_of_failure(&self, record: &AuditRecord) -> AuditClass {
         let AuditAction::ActivateSession { user, .. } = &record.action else { return record.class };
         let verifier = self.shared.config().verifier.as_ref();
@@ -57,7 +75,7 @@ impl Context<'_> {
         }
     }
 
-    /// Notes that a session was activated, and for whom.
+    /// Records that a session was activated, and for which user.
     pub(crate) fn audit_activated(&mut self, key: SessionKey, note: Option<Box<AuditRecord>>) {
         let (Some(mut record), Some(session)) = (note, self.sessions.get(key)) else { return };
         if let AuditAction::ActivateSession { user, roles } = &mut record.action {
@@ -71,7 +89,7 @@ impl Context<'_> {
         self.audit.push_made(self.now, *record);
     }
 
-    /// Notes that something that was to be noted at its end was refused.
+    /// Records a failure for a prepared record.
     pub(crate) fn audit_refused(&mut self, note: Option<Box<AuditRecord>>, status: StatusCode) {
         if let Some(note) = note {
             let (time, class) = (self.now.utc, self.class_of_failure(&note));
@@ -79,11 +97,12 @@ impl Context<'_> {
         }
     }
 
-    /// Notes the services around sessions that do not note themselves: those that were refused, and Cancel.
+    /// Records session services that have no record of their own: refused requests, and Cancel.
     pub(crate) fn audit_service(&mut self, request: &Request<'_>, status: StatusCode) {
         let action = match request.type_id {
             schema::CreateSessionRequest::BINARY_ENCODING_ID if status.is_bad() => {
-                AuditAction::CreateSession { revised_session_timeout: 0.0 }
+                let provider = &*self.shared.config().provider;
+                session_creation(provider, self.peer.certificate.as_ref(), 0.0)
             }
             schema::ActivateSessionRequest::BINARY_ENCODING_ID if status.is_bad() => {
                 let wanted = request.decode::<schema::ActivateSessionRequest>();
@@ -105,14 +124,15 @@ impl Context<'_> {
         self.audit.push_made(self.now, record);
     }
 
-    /// Notes that the certificate of a session's user is no longer accepted.
+    /// Records that the certificate of a session's user is no longer accepted.
     pub(crate) fn audit_user_certificate(&mut self, key: SessionKey, status: StatusCode, certificate: &[u8]) {
         let thumbprint = hexadecimal(&self.shared.config().provider.thumbprint(certificate));
-        let action = AuditAction::Certificate { thumbprint, is_overlooked: false };
+        let certificate = (certificate.len() <= CERTIFICATE_LEN_MAX).then(|| certificate.into());
+        let action = AuditAction::Certificate { thumbprint, certificate, is_overlooked: false };
         self.audit_session_as(key, status, action, Some(AuditClass::Security));
     }
 
-    /// Notes what became of a session without a request at hand.
+    /// Records an action on a session without a current request.
     pub(crate) fn audit_session(&mut self, key: SessionKey, status: StatusCode, action: AuditAction) {
         self.audit_session_as(key, status, action, None);
     }

@@ -1,4 +1,4 @@
-//! The roles of a session, and what it may monitor with them.
+//! The roles of a session, and the resulting permissions of its monitored items.
 
 use super::context::Context;
 use crate::authorization::role::well_known;
@@ -10,19 +10,19 @@ use crate::shared::ServerShared;
 use std::sync::Arc;
 use taktwerk_types::NodeId;
 
-/// Tables that are kept for other sessions with the same roles and mode.
+/// Maximum number of cached tables for sessions with the same roles and mode.
 const TABLES_MAX: usize = 64;
 
 /// A shard's decision tables.
 #[derive(Debug, Default)]
 pub(crate) struct Authorizer {
-    /// What the shard's sessions were authorised by.
+    /// The generation of rights by which the shard's sessions were authorized.
     pub(crate) generation: u64,
     tables: Vec<Arc<Decisions>>,
 }
 
 impl Authorizer {
-    /// The table of a grant, as things stand now.
+    /// The current table of a grant.
     pub(crate) fn decisions(&mut self, shared: &ServerShared, grant: Grant) -> Arc<Decisions> {
         let nodes = shared.space().read();
         let generation = nodes.access().generation();
@@ -39,13 +39,13 @@ impl Authorizer {
 }
 
 impl Context<'_> {
-    /// Gives a session the roles of its user, and applies them to what it monitors. To be called when the session was
-    /// activated, and when anything changed that roles and permissions depend on.
+    /// Assigns a session the roles of its user and applies them to its monitored items. Call it after activation, and
+    /// after any change of roles or permissions.
     pub(crate) fn authorize(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get(key) else { return };
         let Some(identity) = identity(session, self.shared) else { return };
         let roles = if session.must_change_password {
-            // Part 18 §5.2.8: nothing else until the password is changed, whatever rules say of Anonymous.
+            // Part 18 §5.2.8: only Anonymous until the password is changed, whatever the rules grant.
             [NodeId::numeric(0, well_known::ANONYMOUS)].into()
         } else {
             self.shared.authorization().roles_of(&identity).into()
@@ -64,7 +64,7 @@ impl Context<'_> {
     }
 }
 
-/// What is known of an activated session's client.
+/// The identity of an activated session's client.
 fn identity(session: &Session, shared: &ServerShared) -> Option<Identity> {
     let user = match session.user.as_ref()? {
         User::Anonymous => UserIdentity::Anonymous,
@@ -90,7 +90,7 @@ fn identity(session: &Session, shared: &ServerShared) -> Option<Identity> {
     Some(Identity::new(user, Some(uri), url, session.policy, session.mode))
 }
 
-/// What SecurityAdmins are shown of it.
+/// The security diagnostics of the session, shown to SecurityAdmins.
 fn security(identity: &Identity, session: &Session) -> Security {
     let (user, mechanism): (&str, _) = match &identity.user {
         UserIdentity::Anonymous => ("", "Anonymous"),

@@ -21,7 +21,7 @@ use taktwerk_schema::{BrowseNextResponse, BrowseResponse, NodeClass, PermissionT
 use taktwerk_types::codec::{encode_bytes, encode_len};
 use taktwerk_types::{Decode, DecodeError, Decoder, Encode, NodeIdRef, StatusCode};
 
-/// Fewest bytes of an encoded BrowseDescription.
+/// Smallest encoded BrowseDescription, in bytes.
 pub(crate) const DESCRIPTION_LEN_MIN: usize = 2 + 4 + 2 + 1 + 4 + 4;
 
 /// Bits of the ResultMask (Part 4 §5.9.2.2).
@@ -95,10 +95,10 @@ impl<'a> Description<'a> {
     }
 }
 
-/// How far one response may go.
+/// Limits of one response.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// Bytes after which the rest waits behind continuation points.
+    /// Bytes after which the rest is left to continuation points.
     len_max: usize,
     /// Continuation points of a session.
     points_max: usize,
@@ -106,7 +106,7 @@ struct Bounds {
 
 impl Bounds {
     fn new(limits: &Limits, response_len_max: usize) -> Self {
-        // A reference and the results of the operations that follow come on top.
+        // A further reference and the results of the remaining operations are added to it.
         let len_max = limits.browse_response_len_max.min(response_len_max / 2);
         Self { len_max, points_max: usize::from(limits.browse_continuation_points_max) }
     }
@@ -123,31 +123,31 @@ pub(crate) fn reference_type(nodes: &Nodes, id: NodeIdRef<'_>) -> Result<Option<
     if is_type { Ok(Some(ix)) } else { Err(invalid) }
 }
 
-/// A Browse under way.
+/// A Browse in progress.
 #[derive(Debug)]
 pub(crate) struct Browse {
-    /// References at a time.
+    /// Maximum number of references per result.
     count_max: usize,
-    /// The View that is browsed.
+    /// The View being browsed.
     view: Option<NodeIx>,
     walk: Option<Walk>,
 }
 
-/// A BrowseNext under way.
+/// A BrowseNext in progress.
 #[derive(Debug)]
 pub(crate) struct BrowseNext {
-    /// Points are only to be released.
+    /// Only release the continuation points.
     release: bool,
     walk: Option<Walk>,
 }
 
-/// An operation under way: its BrowseResult (Part 4 §7.6) is written while the references are followed.
+/// The current operation. Its BrowseResult (Part 4 §7.6) is written while references are followed.
 #[derive(Debug)]
 struct Walk {
     point: BrowsePoint,
-    /// Where the BrowseResult begins in the response.
+    /// Start of the BrowseResult in the response.
     start: usize,
-    /// References in it.
+    /// Number of references in it.
     count: u32,
 }
 
@@ -155,9 +155,9 @@ struct Walk {
 enum Stop {
     /// There are no more references.
     Finished,
-    /// The rest is for BrowseNext.
+    /// The rest is left to BrowseNext.
     Full,
-    /// Others have their turn.
+    /// Other connections get their turn.
     Paused,
 }
 
@@ -240,7 +240,7 @@ impl BrowseNext {
                 Ok(Point::Query(_)) => return Ok(Err(StatusCode::BAD_CONTINUATION_POINT_INVALID)),
                 Err(status) => return Ok(Err(status)),
             };
-            // What was allowed when it began may no longer be.
+            // Permissions may have changed since it began.
             let mut allowed = caller.decisions.check(nodes, point.node, PermissionType::BROWSE);
             if point.view.is_some_and(|view| nodes.view(view).is_none()) {
                 allowed = Err(StatusCode::BAD_VIEW_ID_UNKNOWN);
@@ -250,7 +250,7 @@ impl BrowseNext {
     }
 }
 
-/// Does operations; `start` reads the next one and says where it begins.
+/// Executes operations; `start` parses the next one and returns where it begins.
 fn follow<'a>(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
@@ -271,7 +271,7 @@ fn follow<'a>(
                 Ok(point) => Ok(Walk::begin(point, reply)),
                 Err(status) => Err((reply.len(), status)),
             },
-            // It was left: rights may have changed since.
+            // The request was postponed: permissions may have changed since.
             Some(walk) => match decisions.check(&nodes, walk.point.node, PermissionType::BROWSE) {
                 Ok(()) => Ok(walk),
                 Err(status) => Err((walk.start, status)),
@@ -313,13 +313,13 @@ impl Walk {
         let start = reply.len();
         let out = reply.out();
         StatusCode::GOOD.encode(out);
-        // Almost all results end without a continuation point: it is put in afterwards.
+        // Almost all results have no continuation point, so it is inserted afterwards.
         encode_bytes(None, out);
         encode_len(0, out);
         Self { point, start, count: 0 }
     }
 
-    /// Appends references from where `point` stands.
+    /// Appends references, starting from the position of `point`.
     fn references(
         &mut self,
         nodes: &Nodes,
@@ -329,7 +329,8 @@ impl Walk {
         reply: &mut Reply<'_>,
     ) -> Stop {
         let Self { point, start, count } = self;
-        // A response that is long already gives each further operation one reference, so that clients get on.
+        // In a response that is already long, each further operation returns one reference, so that clients make
+        // progress.
         let len_max = limits.len_max;
         let (mut stop, mut position) = (Stop::Finished, point.position);
         nodes.references_from(point.node, point.position, |here, reference| {
@@ -343,7 +344,7 @@ impl Walk {
             if !matches(nodes, point, reference) {
                 return true;
             }
-            // Part 3 §8.55, Browse: references are seen by those who may see both of their ends.
+            // Part 3 §8.55, Browse: a reference is visible if both of its nodes are.
             if !decisions.allows(nodes, reference.target, PermissionType::BROWSE) {
                 return true;
             }
@@ -368,8 +369,8 @@ impl Walk {
     }
 }
 
-/// Whether a reference stays within the View that is browsed. What hierarchical references lead to from a node of a View
-/// is in the View too.
+/// Whether a reference stays within the browsed View. The targets of hierarchical references from a node of a View are
+/// in the View too.
 fn is_in_view(nodes: &Nodes, point: &BrowsePoint, reference: Reference, units: &mut i64) -> bool {
     let Some(view) = point.view else { return true };
     let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
@@ -391,7 +392,7 @@ fn matches(nodes: &Nodes, point: &BrowsePoint, reference: Reference) -> bool {
         }
 }
 
-/// Appends a ReferenceDescription (Part 4 §7.30); fields that were not asked for are null.
+/// Appends a ReferenceDescription (Part 4 §7.30); fields that were not requested are null.
 fn encode_reference(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -407,7 +408,7 @@ fn encode_reference(
         None => null_id(out),
     }
     out.push(u8::from(wants(mask::IS_FORWARD) && reference.is_forward));
-    // An ExpandedNodeId without URI and server index is encoded as its NodeId.
+    // An ExpandedNodeId without URI and server index is encoded like its NodeId.
     view.encode_id(out);
     if wants(mask::BROWSE_NAME) {
         view.encode_browse_name(out);

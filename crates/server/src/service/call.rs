@@ -12,9 +12,9 @@ use super::read::unknown;
 use super::reply::Reply;
 use super::request::Request;
 use crate::account::{Category, HeapSize};
-use crate::audit::{AuditAction, AuditRecord, AuditValue};
+use crate::audit::{AuditAction, AuditCondition, AuditRecord, AuditValue, private_key_argument};
 use crate::authorization::{Decisions, Grant};
-use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult};
+use crate::callback::{CallContext, MethodCall, MethodHandler, MethodResult, NotedCall};
 use crate::effect::{Job, JobResult, Task};
 use crate::error::Fault;
 use crate::job_kind::JobKind;
@@ -29,7 +29,7 @@ use taktwerk_schema::{Argument, CallResponse, NodeClass, PermissionType};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{ArrayValues, Decode, DecodeLimits, Encode, NodeId, QualifiedName, StatusCode, Variant};
 
-/// Why a method was not called: its status, and the status of each argument if these are the reason.
+/// Why a method was not called: the status, and the status of each argument if the arguments are the reason.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
@@ -42,7 +42,7 @@ impl From<StatusCode> for Refusal {
     }
 }
 
-/// What answers a call.
+/// What executes a call.
 enum Callee {
     Handler(Arc<dyn MethodHandler>),
     /// A method of the subscription engine.
@@ -51,10 +51,10 @@ enum Callee {
     Condition(ConditionCall),
 }
 
-/// A Call under way.
+/// A Call in progress.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// Results that come later.
+    /// Results that arrive later.
     pub(super) gaps: Vec<(Gap, Task)>,
 }
 
@@ -102,17 +102,20 @@ impl Call {
     ) {
         let (key, decisions) = (caller.session, &*caller.decisions);
         let input_count = inputs.len();
-        let note = cx.audit.notes_updates().then(|| {
+        let mut note = cx.audit.notes_updates().then(|| {
             let action = note(&cx.shared.space().read(), &object_id, method_id, &inputs);
-            Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action))
+            Arc::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action))
         });
         let space = cx.shared.space();
-        // Asked before the nodes are locked: those who change conditions lock the nodes behind them.
+        // Looked up before the nodes are locked: writers of conditions lock the nodes after the conditions.
         let known = space.alarms().and_then(|alarms| alarms.condition_of(&object_id));
         let prepared = {
             let nodes = space.read();
             match known.and_then(|known| condition::find(&nodes, known, &object_id, method_id)) {
-                Some(found) => prepare_condition(&nodes, decisions, &object_id, found, inputs),
+                Some(found) => {
+                    note_condition(note.as_mut(), &found.call, &inputs);
+                    prepare_condition(&nodes, decisions, &object_id, found, inputs)
+                }
                 None => prepare(&nodes, decisions, &object_id, method_id, inputs),
             }
         };
@@ -139,9 +142,10 @@ impl Call {
                 return noted(cx, note, status_of(&result));
             }
         };
-        let who = cx.sessions.get(key).map(|session| session.call_context(object_id)).unwrap_or_default();
+        let mut who = cx.sessions.get(key).map(|session| session.call_context(object_id)).unwrap_or_default();
+        who.noted = note.as_ref().map(NotedCall::of).unwrap_or_default();
         let wrap: fn(MethodResult) -> JobResult = JobResult::Method;
-        // The work owns the arguments until it is done, whatever becomes of the request.
+        // The work owns the arguments until it is done, even if the request is abandoned.
         let charge = match cx.account(Some(key)).charge(Category::Requests, inputs.heap_size()) {
             Ok(charge) => charge,
             Err(exhausted) => {
@@ -149,7 +153,7 @@ impl Call {
                 return noted(cx, note, exhausted.status());
             }
         };
-        if handler.may_block() && !cx.has_room_for(self.gaps.len() + 1) {
+        if handler.may_block() && !cx.has_capacity_for(self.gaps.len() + 1) {
             let busy = StatusCode::BAD_SERVER_TOO_BUSY;
             encode_result(&Err(busy), input_count, reply.out());
             return noted(cx, note, busy);
@@ -159,7 +163,7 @@ impl Call {
                 encode_result(&result, input_count, reply.out());
                 return noted(cx, note, status_of(&result));
             }
-            _ if !cx.has_room_for(self.gaps.len() + 1) => {
+            _ if !cx.has_capacity_for(self.gaps.len() + 1) => {
                 encode_result(&Err(StatusCode::BAD_SERVER_TOO_BUSY), input_count, reply.out());
                 return noted(cx, note, StatusCode::BAD_SERVER_TOO_BUSY);
             }
@@ -172,12 +176,12 @@ impl Call {
     }
 }
 
-/// A method that runs.
+/// A running method.
 #[derive(Debug)]
 pub(crate) struct PendingMethod {
     inputs: usize,
-    /// What the audit is told when the result is there.
-    note: Option<Box<AuditRecord>>,
+    /// The audit record to complete with the result.
+    note: Option<Arc<AuditRecord>>,
 }
 
 impl HeapSize for PendingMethod {
@@ -187,21 +191,21 @@ impl HeapSize for PendingMethod {
 }
 
 impl PendingMethod {
-    /// Appends the result to the response, and gives what the audit is to be told.
+    /// Appends the result to the response. Returns the audit record.
     pub(super) fn finish(&mut self, result: MethodResult, out: &mut Vec<u8>) -> Option<AuditRecord> {
         encode_result(&result, self.inputs, out);
-        self.note.take().map(|note| AuditRecord { status: status_of(&result), ..*note })
+        self.take_note().map(|note| AuditRecord { status: status_of(&result), ..note })
     }
 
-    pub(super) fn take_note(&mut self) -> Option<Box<AuditRecord>> {
-        self.note.take()
+    pub(super) fn take_note(&mut self) -> Option<AuditRecord> {
+        self.note.take().map(Arc::unwrap_or_clone)
     }
 }
 
-/// Calls a Method for somebody who has no session: checked as a Call is, and nothing is noted.
+/// Calls a Method for a caller without a session. Checks are those of a Call; nothing is audited.
 ///
 /// # Errors
-/// What a client would be told that may not, or not so, call it.
+/// The status that a client would receive.
 pub(crate) fn call_in_process(
     nodes: &Nodes,
     grant: Grant,
@@ -213,33 +217,50 @@ pub(crate) fn call_in_process(
     let prepared = prepare(nodes, &decisions, &caller.object_id, method_id, inputs);
     match prepared.map_err(|refusal| refusal.status)? {
         (Callee::Handler(handler), inputs) => Ok((handler, inputs)),
-        // They are about the caller's own subscriptions.
+        // These methods are about the caller's own subscriptions.
         (Callee::Builtin(_), _) => Err(StatusCode::BAD_SUBSCRIPTION_ID_INVALID),
-        // Operators do that, who have sessions.
+        // Methods of conditions are for operators, who have sessions.
         (Callee::Condition(_), _) => Err(StatusCode::BAD_NOT_SUPPORTED),
     }
 }
 
-/// What is noted of a call.
+/// The audit data of a call.
 fn note(nodes: &Nodes, object_id: &NodeId, method_id: &NodeId, inputs: &[Variant]) -> AuditAction {
+    let method_id = known_id(nodes, method_id.as_ref());
+    let private_key = private_key_argument(&method_id);
+    let shown = |(at, input): (usize, &Variant)| match private_key {
+        Some(key) if key == at => AuditValue::of(&Variant::Empty),
+        _ => AuditValue::of(input),
+    };
     AuditAction::CallMethod {
         object_id: known_id(nodes, object_id.as_ref()),
-        method_id: known_id(nodes, method_id.as_ref()),
-        input_arguments: inputs.iter().take(NOTED_INPUTS_MAX).map(AuditValue::of).collect(),
+        condition: AuditCondition::of_type(&method_id, inputs).map(Box::new),
+        method_id,
+        input_arguments: inputs.iter().enumerate().take(NOTED_INPUTS_MAX).map(shown).collect(),
+        change: None,
     }
 }
 
-/// Arguments of a call that are noted.
+/// Adds the Method of a condition, which may have been called by the id of the instance's own Method.
+fn note_condition(note: Option<&mut Arc<AuditRecord>>, call: &ConditionCall, inputs: &[Variant]) {
+    if let Some(record) = note.and_then(Arc::get_mut)
+        && let AuditAction::CallMethod { condition, .. } = &mut record.action
+    {
+        *condition = call.noted(inputs).map(Box::new);
+    }
+}
+
+/// Maximum number of audited arguments per call.
 const NOTED_INPUTS_MAX: usize = 16;
 
-/// Notes what became of a call.
-fn noted(cx: &mut Context<'_>, note: Option<Box<AuditRecord>>, status: StatusCode) {
+/// Completes the audit record of a call.
+fn noted(cx: &mut Context<'_>, note: Option<Arc<AuditRecord>>, status: StatusCode) {
     if let Some(note) = note {
-        cx.audit.push_made(cx.now, AuditRecord { status, ..*note });
+        cx.audit.push_made(cx.now, AuditRecord { status, ..Arc::unwrap_or_clone(note) });
     }
 }
 
-/// What a method's result is for the audit.
+/// The status of a method's result, for the audit.
 fn status_of(result: &MethodResult) -> StatusCode {
     result.as_ref().err().copied().unwrap_or(StatusCode::GOOD)
 }
@@ -268,7 +289,7 @@ fn encode_refusal(refusal: &Refusal, out: &mut Vec<u8>) {
     encode_len(0, out);
 }
 
-/// Checks rights and arguments of a method of a condition.
+/// Checks permissions and arguments of a condition's method.
 fn prepare_condition(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -312,7 +333,7 @@ fn prepare(
     if view.executable() != Some(true) {
         return Err(StatusCode::BAD_NOT_EXECUTABLE.into());
     }
-    // Part 3 §8.55, Call: on the object that is passed and on the method.
+    // Part 3 §8.55, Call: needed on the given object and on the method.
     decisions.check(nodes, object, PermissionType::CALL)?;
     decisions.check(nodes, method, PermissionType::CALL)?;
     let inputs = check_inputs(nodes, method, inputs)?;
@@ -324,18 +345,18 @@ fn prepare(
     Ok((callee, inputs))
 }
 
-/// The method to run on an object: its own, or the one of its type (Part 4 §5.12.2.2).
+/// The method to run on an object: its own, or that of its type (Part 4 §5.12.2.2).
 fn find_method(nodes: &Nodes, object: NodeIx, method: NodeIx) -> Option<NodeIx> {
     if has_component(nodes, object, method) {
         return Some(method);
     }
     let definition = nodes.forward_target(object, reference_type_ids::HAS_TYPE_DEFINITION);
-    // An ObjectType is asked for a method of its supertypes.
+    // For an ObjectType, methods of its supertypes are included.
     let mut kind = definition.or_else(|| nodes.supertype(object));
     for _ in 0..64 {
         let here = kind?;
         if has_component(nodes, here, method) {
-            // The client named the type's method; the object's own, if it has one, is what runs.
+            // The client named the type's method. If the object has its own, that one is run.
             let name = nodes.view(method)?.browse_name();
             let own = nodes
                 .child(object, &name)
@@ -359,7 +380,7 @@ fn has_component(nodes: &Nodes, parent: NodeIx, method: NodeIx) -> bool {
     found
 }
 
-/// Checks number and types against the InputArguments property.
+/// Checks number and types of the arguments against the InputArguments property.
 fn check_inputs(nodes: &Nodes, method: NodeIx, inputs: Vec<Variant>) -> Result<Vec<Variant>, Refusal> {
     let arguments = input_arguments(nodes, method)?;
     if inputs.len() < arguments.len() {
@@ -415,7 +436,7 @@ fn builtin(cx: &mut Context<'_>, key: SessionKey, method: u32, inputs: &[Variant
         return Err(StatusCode::BAD_INVALID_ARGUMENT);
     };
     let place = cx.engine.find_any(*subscription_id).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
-    // Other sessions' subscriptions exist, but are not theirs to ask about.
+    // Subscriptions of other sessions exist, but are not accessible.
     cx.engine.find(key.into(), *subscription_id).map_err(|_| StatusCode::BAD_USER_ACCESS_DENIED)?;
     match method {
         method_ids::SERVER_GET_MONITORED_ITEMS => {

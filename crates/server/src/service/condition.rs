@@ -1,11 +1,12 @@
 //! Calls of the Methods of conditions (Part 9 §5.5 to §5.8).
 //!
-//! A Method is called on the condition, with the NodeId of the instance's own Method or that of its type. Conditions that the
-//! address space does not show are called in the same way (§5.5.6), and the Methods of ShelvingState also with the
+//! A Method is called on the condition, with the NodeId of the instance's Method or of the type's Method. Conditions
+//! without nodes in the address space are called in the same way (§5.5.6). Methods of ShelvingState also accept the
 //! ConditionId (§5.8.17).
 
 use crate::alarm::operation::GROUP_MEMBERSHIPS;
 use crate::alarm::{Method, Operation};
+use crate::audit::AuditCondition;
 use crate::authorization::Decisions;
 use crate::space::nodes::Nodes;
 use crate::space::{AddressSpace, NodeIx};
@@ -13,29 +14,29 @@ use taktwerk_schema::PermissionType;
 use taktwerk_schema::ids::{method_ids, reference_type_ids};
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
-/// A Method of a condition that may be called.
+/// A callable Method of a condition.
 #[derive(Debug, Clone)]
 pub(super) struct ConditionCall {
     condition: NodeId,
     /// `None`: GetGroupMemberships, which changes nothing (§5.8.16).
     method: Option<Method>,
-    /// Whether a comment stands behind the arguments.
+    /// Whether it takes a comment as last argument.
     has_comment: bool,
 }
 
-/// What a call means.
+/// The target of a call.
 pub(super) struct Found {
     pub(super) call: ConditionCall,
     /// The node that the client calls.
     pub(super) method: NodeIx,
-    /// The node whose arguments it has: an instance may leave out those that its type declares.
+    /// The node with its arguments: an instance may omit those that its type declares.
     pub(super) arguments: NodeIx,
     /// The source of the condition.
     pub(super) source: NodeId,
 }
 
-/// The Method of a condition that a call means; `known` is the condition that its Object is or belongs to, with its source.
-/// `None`: the Method is none of conditions.
+/// Finds the condition Method for a call; `known` is the condition that the Object is or belongs to, with its source.
+/// `None`: the Method is not a Method of conditions.
 pub(super) fn find(
     nodes: &Nodes,
     known: (NodeId, NodeId),
@@ -51,7 +52,7 @@ pub(super) fn find(
             None => own_method(nodes, object, node)?,
         },
     };
-    // Only what is about shelving is called on the ShelvingState.
+    // On a ShelvingState, only the shelving Methods can be called.
     let is_shelving = matches!(kind, Some(Method::TimedShelve | Method::OneShotShelve | Method::Unshelve));
     if condition != *object && !is_shelving {
         return None;
@@ -67,7 +68,7 @@ pub(super) fn find(
 
 const GET_GROUP_MEMBERSHIPS: u32 = method_ids::ALARM_CONDITION_TYPE_GET_GROUP_MEMBERSHIPS;
 
-/// The Method of an instance, by its name; `None` is GetGroupMemberships.
+/// The Method of an instance, by its name; an inner `None` is GetGroupMemberships.
 fn own_method(nodes: &Nodes, object: &NodeId, method: NodeIx) -> Option<(Option<Method>, bool)> {
     let object = nodes.resolve(object.as_ref())?;
     let component = NodeIx::ns0(reference_type_ids::HAS_COMPONENT);
@@ -97,7 +98,7 @@ fn own_method(nodes: &Nodes, object: &NodeId, method: NodeIx) -> Option<(Option<
     Some((Some(method), has_comment))
 }
 
-/// Whether the caller may call it: Call on the Method, and on the condition or, if that is not shown, on its source.
+/// Whether the caller may call it: Call on the Method, and on the condition or, if that has no node, on its source.
 pub(super) fn check(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -116,7 +117,12 @@ pub(super) fn check(
 }
 
 impl ConditionCall {
-    /// Carries it out.
+    /// The call in an audit record; `None` for GetGroupMemberships.
+    pub(super) fn noted(&self, inputs: &[Variant]) -> Option<AuditCondition> {
+        self.method.map(|method| AuditCondition::of(method, self.has_comment, inputs))
+    }
+
+    /// Executes the call.
     pub(super) fn run(
         self,
         space: &AddressSpace,
@@ -127,7 +133,7 @@ impl ConditionCall {
     ) -> Result<Vec<Variant>, StatusCode> {
         let Some(method) = self.method else {
             let mut groups = space.alarm_groups(&self.condition).ok_or(StatusCode::BAD_NODE_ID_INVALID)?;
-            // A group can stand in another namespace than the alarm.
+            // A group can be in another namespace than the alarm.
             let nodes = space.read();
             groups.retain(|id| nodes.resolve(id.as_ref()).is_some_and(|ix| decisions.knows(&nodes, ix)));
             return Ok(vec![groups.into()]);
@@ -161,7 +167,7 @@ impl ConditionCall {
     }
 }
 
-/// Longest comment, in bytes: it is kept, and part of every event.
+/// Longest comment, in bytes: it is stored and is part of every event.
 const COMMENT_LEN_MAX: usize = 4096;
 
 fn comment(input: Option<Variant>) -> Result<LocalizedText, StatusCode> {

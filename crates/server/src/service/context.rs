@@ -1,4 +1,4 @@
-//! What a service can reach.
+//! The context of a service call.
 
 use super::Outcome;
 use super::authorize::Authorizer;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
 use taktwerk_types::{Instant, StatusCode};
 
-/// The connection that a request came through.
+/// The connection of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) connection: ConnectionId,
@@ -35,11 +35,11 @@ pub(crate) struct Peer {
     pub(crate) certificate: Option<Arc<[u8]>>,
     /// Longest body of a response, in bytes.
     pub(crate) response_len_max: usize,
-    /// What pairs request and response.
+    /// Links the response to its request.
     pub(crate) request_id: u32,
 }
 
-/// Everything of a shard that services use, for one request.
+/// Everything in a shard that services use, for one request.
 pub(crate) struct Context<'a> {
     pub(crate) shared: &'a Arc<ServerShared>,
     pub(crate) now: Now,
@@ -51,19 +51,19 @@ pub(crate) struct Context<'a> {
     pub(crate) deferrals: &'a mut Deferrals,
     pub(crate) transfers: &'a mut Transfers,
     pub(crate) entropy: &'a mut dyn Entropy,
-    /// Sessions that came to the connection or left it; the shard keeps its list by this.
+    /// Sessions that were attached to or detached from the connection; the shard updates its list from this.
     pub(crate) attached: &'a mut Vec<(ConnectionId, SessionKey, bool)>,
-    /// When the shard last said how its subscriptions are doing.
+    /// When the shard last published its subscription diagnostics.
     pub(crate) published: &'a mut Instant,
-    /// What the shard has done.
+    /// Work counters of the shard.
     pub(crate) work: &'a mut Work,
-    /// Units that the request may spend before others have their turn.
+    /// Work units that the request may spend before other connections get their turn.
     pub(crate) units: i64,
-    /// The session that ends behind the response, which says why.
+    /// The session to end after the response, which carries the reason.
     pub(crate) ends: Option<SessionKey>,
-    /// Requests that were left.
+    /// Postponed requests.
     pub(crate) turns: &'a mut Turns,
-    /// Answers to requests that waited.
+    /// Responses to requests that waited.
     pub(crate) outbox: Outbox<'a>,
 }
 
@@ -74,34 +74,34 @@ impl Context<'_> {
         connection.map_or_else(Arc::default, |connection| connection.channel.thumbprint().into())
     }
 
-    /// Where the request comes from, if there are addresses.
+    /// The client's address, if the transport has addresses.
     pub(crate) fn peer_address(&self) -> Option<IpAddr> {
         self.address_of(self.peer.connection)
     }
 
-    /// Where a connection comes from, if there are addresses.
+    /// The peer address of a connection, if the transport has addresses.
     pub(crate) fn address_of(&self, connection: ConnectionId) -> Option<IpAddr> {
         self.outbox.connections.get(connection.0).and_then(|connection| connection.address)
     }
 
-    /// Who holds a connection, for evictions.
+    /// The holder of a connection, for evictions.
     pub(crate) fn holder(&self, connection: ConnectionId) -> Holder {
         let connection = self.outbox.connections.get(connection.0);
         connection.map_or_else(|| Holder::new(None, false, None, 0), |connection| connection.holder)
     }
 
-    /// Who asks for effects with the request.
+    /// The asker for effects of the request.
     pub(crate) fn asker(&self) -> Asker {
         let connection = self.peer.connection;
         Asker { connection, origin: self.address_of(connection).map(Into::into) }
     }
 
-    /// Whether the request may have so many effects that operations wait for.
-    pub(crate) fn has_room_for(&self, effects: usize) -> bool {
-        self.deferrals.has_room_for(self.asker(), Purpose::Operation, effects)
+    /// Whether the request may have this many effects for its operations.
+    pub(crate) fn has_capacity_for(&self, effects: usize) -> bool {
+        self.deferrals.has_capacity_for(self.asker(), Purpose::Operation, effects)
     }
 
-    /// Where the response to the request goes.
+    /// The destination of the response.
     pub(crate) fn reply_to(&self, request: &Request<'_>) -> ReplyTo {
         ReplyTo {
             connection: self.peer.connection,
@@ -110,17 +110,17 @@ impl Context<'_> {
         }
     }
 
-    /// The account of a session, or of the connection before there is one.
+    /// The account of a session, or of the connection if there is none yet.
     pub(crate) fn account(&self, session: Option<SessionKey>) -> &Arc<Account> {
         let session = session.and_then(|key| self.sessions.get(key)).map(|session| &session.account);
         let connection = || Some(&self.outbox.connections.get(self.peer.connection.0)?.account);
         session.or_else(connection).unwrap_or(self.shared.account())
     }
 
-    /// Lets a request wait for the results that belong into its gaps, as long as its client and the server's limit allow.
+    /// Defers a request until the results for its gaps have arrived, within the limits of its client and the server.
     ///
     /// # Errors
-    /// Bad_OutOfMemory if the session has too much that waits.
+    /// Bad_OutOfMemory if the session has too much waiting.
     pub(crate) fn gather(
         &mut self,
         request: &Request<'_>,

@@ -1,4 +1,4 @@
-//! How the subscriptions of a shard are doing, for readers on any shard.
+//! Publishing the subscription diagnostics of a shard, for readers on any shard.
 
 use crate::diagnostics::nodes::session_id;
 use crate::session::{SessionKey, Sessions};
@@ -7,7 +7,7 @@ use crate::subscription::Engine;
 use core::sync::atomic::Ordering;
 use taktwerk_schema::SubscriptionDiagnosticsDataType;
 
-/// Publishes how a shard's subscriptions are doing, for readers on any shard.
+/// Publishes the subscription diagnostics of a shard, for readers on any shard.
 pub(crate) fn publish(shared: &ServerShared, sessions: &Sessions, engine: &Engine) {
     let number = |key: Option<crate::subscription::SessionKey>| {
         key.and_then(|key| sessions.at(key)).map_or(0, |session| session.entry.number)

@@ -10,7 +10,7 @@ use taktwerk_schema::{FindServersRequest, FindServersResponse, GetEndpointsReque
 use taktwerk_types::StatusCode;
 use taktwerk_types::codec::encode_len;
 
-/// Longest list in a discovery request that is looked at; these requests come from anybody.
+/// Longest filter list evaluated in a discovery request, because these requests are unauthenticated.
 const FILTER_LEN_MAX: usize = 100;
 
 pub(crate) fn find_servers(
@@ -54,7 +54,7 @@ pub(crate) fn get_endpoints(
     Ok(Outcome::Answered)
 }
 
-/// These services answer anybody, so each address may ask only so often.
+/// Discovery is unauthenticated, so its rate is limited per address.
 fn may_ask(cx: &Context<'_>) -> Result<(), Fault> {
     let connection = cx.outbox.connections.get(cx.peer.connection.0);
     match connection.and_then(|connection| connection.address) {

@@ -1,4 +1,4 @@
-//! SetSubscriptionDurable (Part 5 §9.3), and subscriptions that are made again when the server starts (Part 4 §6.8).
+//! SetSubscriptionDurable (Part 5 §9.3), and restoring subscriptions when the server starts (Part 4 §6.8).
 
 use super::context::Context;
 use super::monitored_item;
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use taktwerk_schema::MonitoringMode;
 use taktwerk_types::{Decode, DecodeLimits, Encode, StatusCode, UaString};
 
-/// What a client is told that restores fail for.
+/// The status with which restoring fails.
 type Restored = Result<(), StatusCode>;
 
-/// SetSubscriptionDurable for a subscription of the session. Gives the revised lifetime in hours.
+/// SetSubscriptionDurable for a subscription of the session. Returns the revised lifetime in hours.
 ///
 /// # Errors
-/// Bad_NotSupported if the server keeps no subscriptions, Bad_InvalidState if there are items already, Bad_OutOfMemory if
-/// the user has as many bytes as the server keeps for one, Bad_TooManySubscriptions if there are as many durable ones of the
-/// user as a session may have: they outlive sessions, so that nothing else limits their number.
+/// Bad_NotSupported if the server does not support durable subscriptions; Bad_InvalidState if the subscription has
+/// items; Bad_OutOfMemory if the user's limit in bytes is reached; Bad_TooManySubscriptions if the user has as many
+/// durable ones as a session may have, because durable subscriptions outlive sessions.
 pub(super) fn set(cx: &mut Context<'_>, key: SessionKey, place: u32, hours: u32) -> Result<u32, StatusCode> {
     let config = cx.engine.durable_config().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
     let (hours, bytes_max) = (config.revised_hours(hours), config.bytes_per_user_max);
@@ -48,7 +48,7 @@ fn namespaces(cx: &Context<'_>) -> Vec<UaString> {
     cx.shared.space().namespaces().iter().map(|uri| UaString::from(uri.as_str())).collect()
 }
 
-/// Makes a subscription again.
+/// Restores a subscription.
 pub(crate) fn restore(cx: &mut Context<'_>, mut saved: Saved) {
     let id = saved.id;
     match restore_one(cx, &mut saved) {
@@ -56,7 +56,7 @@ pub(crate) fn restore(cx: &mut Context<'_>, mut saved: Saved) {
             tracing::info!(subscription = id, items = saved.items.len(), "durable subscription restored")
         }
         Err(status) => {
-            tracing::error!(subscription = id, %status, "a durable subscription cannot be restored; it stays in its log");
+            tracing::error!(subscription = id, %status, "cannot restore a durable subscription; its log is kept");
         }
     }
 }
@@ -79,13 +79,13 @@ fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
     let grant = Grant { is_limited: header.is_limited, ..Grant::new(header.roles.as_slice(), header.mode) };
     let decisions = cx.authorizer.decisions(cx.shared, grant);
     let place = cx.engine.restore_subscription(saved, &account, decisions, cx.now)?;
-    cx.sessions.leave_behind(core::iter::once(saved.id), &owner, cx.shared.account());
+    cx.sessions.keep_owner(core::iter::once(saved.id), &owner, cx.shared.account());
     let items = core::mem::take(&mut saved.items);
     let own = cx.engine.subscription(place).map(|subscription| Arc::clone(subscription.kept.account()));
     let mut context = SubscriptionContext {
         engine: cx.engine,
         session: EngineKey(u32::MAX),
-        // Items that their client may not see now are made too: it may again later.
+        // Items that the client cannot see now are restored too: its permissions may change.
         decisions: Arc::new(Decisions::everything(cx.shared.space().read().access())),
         now: cx.now,
         space: cx.shared.space(),
@@ -105,7 +105,7 @@ fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
                 let values = item.values.elements.len() + item.events.elements.len();
                 tracing::error!(
                     subscription = saved.id, item = id, %status, values,
-                    "an item of a durable subscription cannot be restored; its values are lost"
+                    "cannot restore an item of a durable subscription; its values are lost"
                 );
             }
         }
@@ -123,7 +123,7 @@ fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
     Ok(())
 }
 
-/// Brings an item to where it was.
+/// Restores the settings of an item.
 fn restore_item(
     context: &mut SubscriptionContext<'_>,
     place: u32,
@@ -134,7 +134,7 @@ fn restore_item(
     if let Some((timestamps, parameters)) = &item.modified {
         let modified = monitored_item::modify_again(context, place, index, *timestamps, parameters);
         if let Err(status) = modified {
-            tracing::warn!(%status, "an item of a durable subscription goes on as it was created");
+            tracing::warn!(%status, "cannot restore the changes of an item of a durable subscription; it keeps its original settings");
         }
     }
     if let Some(mode) = item.mode {

@@ -1,5 +1,5 @@
-//! MonitoredItems for events: the part of CreateMonitoredItems and ModifyMonitoredItems that has to do with EventFilters
-//! (Part 4 §5.13.2, §5.13.3, §7.22.3).
+//! MonitoredItems for events: CreateMonitoredItems and ModifyMonitoredItems with EventFilters (Part 4 §5.13.2, §5.13.3,
+//! §7.22.3).
 
 use super::monitored_item::{Answer, FilterResult, Parameters, checked_mode};
 use super::subscription_context::SubscriptionContext;
@@ -13,7 +13,8 @@ use crate::subscription::events::{EventSettings, EventSpec};
 use taktwerk_schema::{EventFilter as WireFilter, EventFilterResult, MonitoringMode};
 use taktwerk_types::{NodeIdRef, StatusCode};
 
-/// Creates an item on the EventNotifier of a node. `is_whole` says that neither an IndexRange nor a DataEncoding was given.
+/// Creates an item on the EventNotifier of a node. `is_whole` means that neither an IndexRange nor a DataEncoding was
+/// given.
 pub(super) fn create(
     context: &mut SubscriptionContext<'_>,
     place: u32,
@@ -35,7 +36,7 @@ pub(super) fn create(
     Answer { result: context.engine.create_event_item(place, spec), filter_result }
 }
 
-/// Changes an item for events.
+/// Modifies an event item.
 pub(super) fn modify(context: &mut SubscriptionContext<'_>, index: u32, parameters: &Parameters) -> Answer {
     let (settings, filter_result) = match settings(context, parameters) {
         Ok(settings) => settings,
@@ -74,7 +75,7 @@ fn settings(
     parameters: &Parameters,
 ) -> Result<(EventSettings, Option<FilterResult>), Refused> {
     if !parameters.filter.is::<WireFilter>() {
-        // Events are monitored with an EventFilter and nothing else.
+        // Event items accept only an EventFilter.
         let is_missing = parameters.filter.is_null();
         let status = if is_missing {
             StatusCode::BAD_EVENT_FILTER_INVALID

@@ -1,5 +1,5 @@
-//! The one check of a request on its way in, against its row of the service table: the session and what it may do, and
-//! how many operations there are.
+//! The check of each incoming request against its row of the service table: session, permissions and number of
+//! operations.
 
 use super::context::Context;
 use super::request::{Request, skip_extension_object};
@@ -12,19 +12,19 @@ use crate::session::table::TokenOwner;
 use std::sync::Arc;
 use taktwerk_types::{Decode, Decoder, NodeIdRef, StatusCode};
 
-/// The session that a request is for, with what the check has found out.
+/// The session of a request, with the results of the check.
 #[derive(Debug)]
 pub(crate) struct Caller<'a> {
     pub(crate) session: SessionKey,
-    /// What the session's user may do.
+    /// The permissions of the session's user.
     pub(crate) decisions: Arc<Decisions>,
-    /// Operations of the request: at least one and no more than the limit; 0 for services without a list.
+    /// Number of operations, from one to the limit; 0 for services without a list.
     pub(crate) count: usize,
-    /// At the first operation.
+    /// Positioned at the first operation.
     pub(crate) operations: Decoder<'a>,
 }
 
-/// Finds the session of a request, and notes that its client is alive.
+/// Finds the session of a request and records that its client is alive.
 ///
 /// # Errors
 /// Bad_SessionIdInvalid, Bad_SecureChannelIdInvalid, Bad_SessionNotActivated; Bad_NothingToDo, Bad_TooManyOperations.

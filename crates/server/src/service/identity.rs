@@ -1,4 +1,4 @@
-//! User identity tokens (Part 4 §7.40): what a client claims, and what it has to prove first.
+//! User identity tokens (Part 4 §7.40): the claimed identity and the required proof.
 
 use super::activate::names;
 use crate::account::{HeapSize, allocation};
@@ -18,32 +18,32 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime};
 
-/// The token does not say what it has to say, or the endpoint does not offer its policy.
+/// The token is malformed, or the endpoint does not offer its policy.
 const INVALID: Fault = Fault::peer(StatusCode::BAD_IDENTITY_TOKEN_INVALID, "Part 4 §7.40");
-/// The endpoint does not take users of this kind.
+/// The endpoint does not accept this kind of user.
 const REJECTED: Fault = Fault::peer(StatusCode::BAD_IDENTITY_TOKEN_REJECTED, "Part 4 §7.40");
 
-/// Longest encrypted secret, in times the longest secret: RSA blocks and headers are larger than what they hold.
+/// Longest encrypted secret, as a multiple of the longest secret: RSA blocks and headers add overhead.
 const ENCRYPTION_FACTOR: usize = 4;
-/// Shortest limit of an encrypted secret, in bytes: two blocks of the largest keys, and headers.
+/// Minimum for the limit of an encrypted secret, in bytes: two blocks of the largest keys, and headers.
 const ENCRYPTED_LEN_MIN: usize = 4096;
 
-/// Longest name of an algorithm, in bytes: those that exist are URIs of some 60 characters.
+/// Longest algorithm name, in bytes: existing ones are URIs of some 60 characters.
 const ALGORITHM_LEN_MAX: usize = 256;
 
-/// Who a client says its user is.
+/// The claimed user identity.
 pub(crate) enum Claim {
     Anonymous,
     Password {
         user_name: Box<str>,
-        /// A password that was not encrypted.
+        /// An unencrypted password.
         plain: Option<Secret>,
     },
     Certificate {
         certificate: Arc<[u8]>,
-        /// With its issuers, as it came.
+        /// With its issuers, as received.
         chain: Arc<[u8]>,
-        /// Known when the proof holds.
+        /// Set once the proof is verified.
         thumbprint: Box<str>,
     },
     IssuedToken {
@@ -78,7 +78,7 @@ impl HeapSize for Claim {
 }
 
 impl Claim {
-    /// Whose secret may be guessed. Certificates and tokens cannot be.
+    /// The user name whose secret can be guessed. Certificates and tokens cannot be guessed.
     pub(crate) fn suspect(&self) -> Option<&str> {
         match self {
             Self::Password { user_name, .. } => Some(user_name),
@@ -87,27 +87,27 @@ impl Claim {
     }
 }
 
-/// What tokens are looked at with.
-pub(crate) struct Desk<'a> {
+/// The context for checking tokens.
+pub(crate) struct TokenContext<'a> {
     pub(crate) config: &'a ServerConfig,
     pub(crate) endpoint: &'a EndpointConfig,
     pub(crate) binding: &'a SessionBinding,
-    /// The key that the client was given last.
+    /// The last key given to the client.
     pub(crate) ephemeral: Option<&'a (SecurityPolicy, Arc<dyn EphemeralKey>)>,
     pub(crate) now: UtcTime,
-    /// Where the client is.
+    /// The client's address.
     pub(crate) address: Option<IpAddr>,
 }
 
-/// Takes a token apart.
+/// Parses a token.
 ///
 /// # Errors
 /// Bad_IdentityTokenInvalid, Bad_IdentityTokenRejected, Bad_UserSignatureInvalid.
 pub(crate) fn claim(
-    desk: &Desk<'_>,
+    context: &TokenContext<'_>,
     request: &ActivateSessionRequest,
 ) -> Result<(Claim, Option<UserProof>), Fault> {
-    let Desk { config, endpoint, binding, .. } = desk;
+    let TokenContext { config, endpoint, binding, .. } = context;
     let token = &request.user_identity_token;
     let offers =
         |kind: UserTokenKind| endpoint.user_tokens.iter().filter(move |offered| offered.kind == kind);
@@ -118,7 +118,7 @@ pub(crate) fn claim(
         offers(kind).find(|offered| offered.policy_id == policy_id).ok_or(INVALID)
     };
     if token.type_id.is_null() || token.is::<AnonymousIdentityToken>() {
-        // Anonymous clients often leave the policy's name out; there is nothing to get wrong.
+        // Anonymous clients often omit the policy id; that is harmless.
         let policy_id =
             token.decode::<AnonymousIdentityToken>().map(|token| token.policy_id).unwrap_or_default();
         let offered = |offered: &UserTokenConfig| policy_id.is_empty() || policy_id == *offered.policy_id;
@@ -134,7 +134,7 @@ pub(crate) fn claim(
         if name.is_empty() || name.len() > config.limits.user_secret_len_max {
             return Err(INVALID);
         }
-        let secret = desk.secret(
+        let secret = context.secret(
             offered,
             config.limits.user_secret_len_max,
             token.encryption_algorithm.as_str(),
@@ -146,7 +146,7 @@ pub(crate) fn claim(
     if token.is::<IssuedIdentityToken>() {
         let token: IssuedIdentityToken = token.decode().map_err(|_| INVALID)?;
         let offered = named(UserTokenKind::IssuedToken, token.policy_id.as_str())?;
-        let secret = desk.secret(
+        let secret = context.secret(
             offered,
             config.limits.issued_token_len_max,
             token.encryption_algorithm.as_str(),
@@ -159,7 +159,7 @@ pub(crate) fn claim(
         let token: X509IdentityToken = token.decode().map_err(|_| INVALID)?;
         let offered = named(UserTokenKind::Certificate, token.policy_id.as_str())?;
         let policy = offered.policy.unwrap_or(endpoint.policy);
-        // Without an algorithm nobody proves anything (Part 4 §7.40.5).
+        // Without an algorithm there is no proof (Part 4 §7.40.5).
         if !policy.is_secure() {
             return Err(REJECTED);
         }
@@ -183,12 +183,12 @@ pub(crate) fn claim(
             signature: signature.signature.as_bytes().to_vec(),
         };
         let claim = Claim::Certificate { certificate, chain, thumbprint: Box::default() };
-        return Ok((claim, Some(UserProof::Certificate { proof, address: desk.address })));
+        return Ok((claim, Some(UserProof::Certificate { proof, address: context.address })));
     }
     Err(INVALID)
 }
 
-/// A password or token as it came.
+/// A password or token as received.
 enum Sent {
     Plain(Secret),
     Encrypted(UserProof),
@@ -203,8 +203,8 @@ impl Sent {
     }
 }
 
-impl Desk<'_> {
-    /// Looks at how a secret came, without decrypting it.
+impl TokenContext<'_> {
+    /// Checks the format of a secret without decrypting it.
     fn secret(
         &self,
         offered: &UserTokenConfig,

@@ -1,5 +1,5 @@
-//! Services that work through a list of operations. Such a request can be left, between two operations or within a long
-//! one, and taken up again when other connections have had their turn.
+//! Services with a list of operations. Such a request can be postponed, between two operations or within a long one,
+//! and resumed after other connections have had their turn.
 
 use super::browse::{Browse, BrowseNext};
 use super::call::Call;
@@ -19,25 +19,25 @@ use crate::work::unit;
 use taktwerk_schema::{CallResponse, ReadResponse, WriteResponse};
 use taktwerk_types::{Decoder, StatusCode, Structure};
 
-/// The operations that are left of a request.
+/// The remaining operations of a request.
 pub(crate) struct List<'a> {
-    /// At the next operation.
+    /// Positioned at the next operation.
     pub(crate) body: Decoder<'a>,
-    /// Operations that are not done.
+    /// Number of remaining operations.
     pub(crate) left: usize,
-    /// Units that may be spent before others have their turn.
+    /// Work units left before other connections get their turn.
     pub(crate) units: i64,
-    /// References followed.
+    /// Number of references followed.
     pub(crate) references: u64,
     /// Longest response, in bytes.
     pub(crate) len_max: usize,
 }
 
 impl List<'_> {
-    /// Whether there is another operation to do now.
+    /// Whether to execute another operation now.
     ///
     /// # Errors
-    /// Bad_ResponseTooLarge: what is done already is more than the client takes.
+    /// Bad_ResponseTooLarge: the response already exceeds the client's limit.
     #[inline]
     pub(crate) fn goes_on(&self, reply: &Reply<'_>) -> Result<bool, Fault> {
         if reply.len() > self.len_max {
@@ -46,7 +46,7 @@ impl List<'_> {
         Ok(self.left > 0 && self.units > 0)
     }
 
-    /// An operation is done: what it cost besides the bytes that it has added to the response.
+    /// Records a completed operation: its cost in addition to the bytes that it added to the response.
     #[inline]
     pub(crate) fn done(&mut self, units: i64, bytes: usize) {
         self.left -= 1;
@@ -54,7 +54,7 @@ impl List<'_> {
     }
 }
 
-/// How far a service has got: what it has to know besides the operations that are left.
+/// The progress of a service, besides the remaining operations.
 #[derive(Debug)]
 pub(crate) enum Cursor {
     Read(Read),
@@ -75,7 +75,16 @@ pub(crate) enum Cursor {
 }
 
 impl Cursor {
-    /// Does operations until none is left or others have their turn. Operations that are not done stay in `list`.
+    /// Maximum work units of a turn. Adding and deleting nodes is never urgent, and reads that arrive meanwhile wait for it:
+    /// about 40 µs.
+    fn units_max(&self) -> i64 {
+        match self {
+            Self::AddNodes | Self::AddReferences | Self::DeleteNodes(_) | Self::DeleteReferences => 1_600,
+            _ => i64::MAX,
+        }
+    }
+
+    /// Executes operations until none is left or other connections get their turn. Remaining operations stay in `list`.
     fn work(
         &mut self,
         cx: &mut Context<'_>,
@@ -105,7 +114,7 @@ impl Cursor {
         }
     }
 
-    /// All operations are done.
+    /// Completes the response after the last operation.
     fn finish(
         self,
         cx: &mut Context<'_>,
@@ -114,7 +123,7 @@ impl Cursor {
         reply: &mut Reply<'_>,
     ) -> Result<Outcome, Fault> {
         let (encoding_id, gaps) = match self {
-            // UnregisterNodesResponse and RegisterNodesResponse carry no DiagnosticInfos, and a Query writes its own.
+            // UnregisterNodesResponse and RegisterNodesResponse have no DiagnosticInfos, and a Query writes its own.
             Self::Register | Self::Unregister | Self::Query(_) => return Ok(Outcome::Answered),
             Self::Read(Read { gaps, .. }) => (ReadResponse::BINARY_ENCODING_ID, gaps),
             Self::Write(Write { gaps }) => (WriteResponse::BINARY_ENCODING_ID, gaps),
@@ -132,13 +141,13 @@ impl Cursor {
     }
 }
 
-/// A request that was left.
+/// A postponed request.
 #[derive(Debug)]
 pub(crate) struct Paused {
     cursor: Cursor,
-    /// Operations that are not done.
+    /// Number of remaining operations.
     left: usize,
-    /// Bytes of the request that they take.
+    /// Size of the remaining operations in the request, in bytes.
     rest: usize,
 }
 
@@ -154,7 +163,7 @@ pub(crate) fn start(
 }
 
 impl Paused {
-    /// Goes on with a request that was left. `body` is the whole request.
+    /// Continues a postponed request. `body` is the whole request.
     pub(crate) fn resume(
         self,
         cx: &mut Context<'_>,
@@ -177,10 +186,10 @@ fn go_on(
     left: usize,
     reply: &mut Reply<'_>,
 ) -> Result<Outcome, Fault> {
-    let units = cx.units;
+    let units = cx.units.min(cursor.units_max());
     let mut list = List { body, left, units, references: 0, len_max: cx.peer.response_len_max };
     let result = cursor.work(cx, caller, request, &mut list, reply);
-    cx.units = list.units;
+    cx.units -= units - list.units;
     cx.work.operations += (left - list.left) as u64;
     cx.work.references += list.references;
     result?;

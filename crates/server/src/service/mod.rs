@@ -1,14 +1,16 @@
-//! The services (Part 4 §5): from a request's type id to its answer.
+//! The services (Part 4 §5): from a request to its response.
 //!
-//! - [`context`]: what services reach; [`deferred`]: requests that wait; [`turns`]: requests that were left;
-//!   [`shard_message`]: what shards tell each other; [`value`]: values;
-//! - [`table`]: what there is to know of each service; [`gate`]: the check on the way in; [`list`]: requests that can be left;
-//! - [`discovery`], [`session`], [`activate`], [`identity`]: before and around sessions;
+//! - [`context`]: the context of services; [`deferred`]: requests that wait for effects; [`turns`]: postponed requests;
+//!   [`shard_message`]: messages between shards; [`value`]: encoding values;
+//! - [`table`]: properties of each service; [`gate`]: the check of incoming requests; [`list`]: requests with operation
+//!   lists;
+//! - [`discovery`], [`session`], [`activate`], [`identity`]: discovery and session services;
 //! - [`browse`], [`translate`], [`register`]: the View services;
-//! - [`query`]: nodes by their type and what they are related to;
-//! - [`read`], [`write`], [`call`]: values and methods; [`history`]: what values were;
+//! - [`query`]: nodes by type, attributes and relations;
+//! - [`read`], [`write`], [`call`]: values and methods; [`history`]: historical data;
 //! - [`node_management`]: nodes and references that clients add and delete;
-//! - [`subscription`], [`monitored_item`]: what the subscription engine does; [`transfer`]: between engines too.
+//! - [`subscription`], [`monitored_item`]: services of the subscription engine; [`transfer`]: transfers, also between
+//!   shards.
 
 pub(crate) mod activate;
 mod aggregate_filter;
@@ -62,20 +64,20 @@ use table::{Gate, Handler, Service};
 use taktwerk_schema as schema;
 use taktwerk_types::StatusCode;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The response stands in the reply.
+    /// The reply contains the response.
     Answered,
-    /// The response comes later.
+    /// The response is sent later.
     Deferred,
-    /// The request is for a session of another shard: the connection has to go there, with the request.
+    /// The session is on another shard: the connection must move there with the request.
     Move(usize),
-    /// Others have their turn before the request goes on. Its response, as far as it got, stands in the reply.
+    /// Other connections get their turn before the request continues. The reply contains the response so far.
     Suspended(SessionKey, Box<Paused>),
 }
 
-/// Answers a request: every one is answered, now or later.
+/// Handles a request. Every request is answered, now or later.
 pub(crate) fn dispatch(
     cx: &mut Context<'_>,
     service: &Service,
@@ -88,7 +90,7 @@ pub(crate) fn dispatch(
     conclude(cx, service, owner, request, result, reply)
 }
 
-/// Goes on with a request that was left.
+/// Continues a postponed request.
 pub(crate) fn resume(
     cx: &mut Context<'_>,
     service: &Service,
@@ -97,14 +99,14 @@ pub(crate) fn resume(
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Outcome {
-    // What its user may do is looked up again: it may have changed while others had their turn.
+    // The permissions are looked up again: they may have changed in the meantime.
     let owner = TokenOwner::Here(session);
     let result =
         admit(cx, service, owner, request).and_then(|caller| paused.resume(cx, &caller, request, reply));
     conclude(cx, service, owner, request, result, reply)
 }
 
-/// Notes what became of a request, and writes the fault of one that is refused.
+/// Counts and audits the outcome of a request, and writes the fault of a refused one.
 fn conclude(
     cx: &mut Context<'_>,
     service: &Service,

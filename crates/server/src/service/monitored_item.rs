@@ -1,5 +1,5 @@
-//! The MonitoredItem service set (Part 4 §5.13). Requests are decoded item by item and answered on the way: a request
-//! with a hundred thousand items needs no list of them.
+//! The MonitoredItem service set (Part 4 §5.13). Requests are decoded and answered item by item, so that a request with
+//! a hundred thousand items needs no list in memory.
 
 use super::context::Context;
 use super::event_item;
@@ -56,7 +56,7 @@ impl Parameters {
     fn settings(&self, nodes: &Nodes, node: NodeIx, attribute_id: u32) -> Result<Settings, StatusCode> {
         let view = nodes.view(node).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         let is_value = attribute_id == attribute::VALUE;
-        // An EventFilter is never taken for something else; items for events have a path of their own.
+        // Event items are handled separately, so an EventFilter is invalid here.
         if self.filter.is::<EventFilter>() {
             return Err(StatusCode::BAD_FILTER_NOT_ALLOWED);
         }
@@ -104,7 +104,7 @@ fn eu_range(nodes: &Nodes, node: NodeIx) -> Option<Range> {
     }
 }
 
-/// A CreateMonitoredItems or ModifyMonitoredItems under way.
+/// A CreateMonitoredItems or ModifyMonitoredItems in progress.
 #[derive(Debug)]
 pub(crate) struct Items {
     creates: bool,
@@ -157,7 +157,7 @@ impl Items {
         reply: &mut Reply<'_>,
     ) -> Result<(), Fault> {
         with_engine(cx, caller, |context| {
-            // The subscription may have ended while others had their turn.
+            // The subscription may have ended while other connections had their turn.
             let place = context.find(self.subscription_id)?;
             while list.goes_on(reply)? {
                 let before = list.body.remaining();
@@ -193,8 +193,8 @@ impl Items {
 }
 
 impl Items {
-    /// Makes room in the log of a durable subscription for the operation that comes next. If there is none, gives the status
-    /// and the decoder behind the operation.
+    /// Makes sure that the log of a durable subscription has space for the next operation. Otherwise returns the status
+    /// and the decoder positioned after the operation.
     fn make_room<'a>(
         &self,
         context: &mut SubscriptionContext<'_>,
@@ -215,7 +215,7 @@ impl Items {
         Ok(room.map_err(|status| (status, behind)))
     }
 
-    /// Notes what a client has made of an item of a durable subscription.
+    /// Records a change to an item of a durable subscription.
     fn write_down(
         &self,
         context: &mut SubscriptionContext<'_>,
@@ -234,10 +234,10 @@ impl Items {
     }
 }
 
-/// Creates an item of a durable subscription as it was created before. Gives its index.
+/// Restores an item of a durable subscription from its create request. Returns its index.
 ///
 /// # Errors
-/// What a client would be told.
+/// The status that a client would receive.
 pub(super) fn create_again(
     context: &mut SubscriptionContext<'_>,
     place: u32,
@@ -251,10 +251,10 @@ pub(super) fn create_again(
     context.engine.find_item(place, revised.item_id)
 }
 
-/// Modifies an item of a durable subscription as it was modified before.
+/// Restores the modification of an item of a durable subscription.
 ///
 /// # Errors
-/// What a client would be told.
+/// The status that a client would receive.
 pub(super) fn modify_again(
     context: &mut SubscriptionContext<'_>,
     place: u32,
@@ -268,18 +268,18 @@ pub(super) fn modify_again(
     modify(context, place, Ok(index), timestamps, &parameters).result.map(|_| ())
 }
 
-/// What is said of one item.
+/// The result for one item.
 pub(super) struct Answer {
     pub(super) result: Result<Revised, StatusCode>,
-    /// What is said of an EventFilter or AggregateFilter.
+    /// The result for an EventFilter or AggregateFilter.
     pub(super) filter_result: Option<FilterResult>,
 }
 
-/// What is said of a filter.
+/// The result for a filter.
 pub(super) enum FilterResult {
-    /// What is wrong with it.
+    /// The errors in it.
     Events(Box<EventFilterResult>),
-    /// What the client gets.
+    /// The revised filter.
     Aggregate(Box<AggregateFilterResult>),
 }
 
@@ -289,13 +289,13 @@ impl From<Result<Revised, StatusCode>> for Answer {
     }
 }
 
-/// What a failed operation says it revised.
+/// The revised values of a failed operation.
 const NOTHING: Revised = Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
 
 fn encode_revised(revised: &Revised, filter_result: Option<&FilterResult>, out: &mut Vec<u8>) {
     revised.sampling_interval.encode(out);
     revised.queue_size.encode(out);
-    // DataChangeFilters have no filter result, and EventFilters none if nothing is wrong.
+    // DataChangeFilters have no filter result, and EventFilters have one only if there are errors.
     match filter_result {
         None => ExtensionObject::NULL,
         Some(FilterResult::Events(result)) => ExtensionObject::new(&**result),
@@ -308,7 +308,7 @@ fn timestamps(decoder: &mut Decoder<'_>) -> Result<TimestampsToReturn, Fault> {
     TimestampsToReturn::from_wire(i32::decode(decoder)?).map_err(|status| Fault::peer(status, "Part 4 §7.40"))
 }
 
-/// Reads and creates one item; the outer error is a request that cannot be read on.
+/// Parses and creates one item. The outer error means that the request cannot be parsed further.
 fn create_one(
     context: &mut SubscriptionContext<'_>,
     place: u32,
@@ -352,7 +352,7 @@ fn check(
     if !decisions.knows(nodes, node) {
         return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
     }
-    // Part 4 §5.13.2.1: an item on what its user may not read is made all the same, and reports that.
+    // Part 4 §5.13.2.1: an item on an unreadable node is created nevertheless, and reports the status.
     let denial = Denial::of(decisions.check(nodes, node, attribute_permission(attribute_id)));
     let mode = checked_mode(mode)?;
     let is_value = attribute_id == attribute::VALUE;
@@ -405,7 +405,7 @@ pub(super) fn checked_mode(mode: MonitoringMode) -> Result<MonitoringMode, Statu
     if (0..=2).contains(&mode.0) { Ok(mode) } else { Err(StatusCode::BAD_MONITORING_MODE_INVALID) }
 }
 
-/// Reads and changes one item.
+/// Parses and modifies one item.
 fn modify_one(
     context: &mut SubscriptionContext<'_>,
     place: u32,
@@ -437,6 +437,7 @@ fn modify(
             let nodes = context.space.read();
             parameters.settings(&nodes, node, attribute_id)?
         };
+        context.engine.admit_settings(index, &settings)?;
         let handle = parameters.client_handle;
         Ok(context.engine.modify_item(index, handle, timestamps, settings, context.now))
     });
@@ -467,7 +468,7 @@ pub(crate) fn set_triggering(
     Ok(())
 }
 
-/// A service that does the same to each of a list of ids, and answers with a StatusCode for each.
+/// A service that applies one operation to a list of ids and returns a StatusCode for each.
 #[derive(Debug)]
 pub(crate) enum Ids {
     /// SetMonitoringMode of items of a subscription.
@@ -509,7 +510,7 @@ pub(crate) fn delete_monitored_items(
     list::start(cx, caller, request, Cursor::Ids(Ids::DeleteMonitoredItems(subscription_id)), reply)
 }
 
-/// Items that are looked at for links in the time of one unit.
+/// Number of items examined for links per work unit.
 const LOOKED_AT_PER_UNIT: usize = 8;
 
 impl Ids {
@@ -521,7 +522,7 @@ impl Ids {
         reply: &mut Reply<'_>,
     ) -> Result<(), Fault> {
         with_engine(cx, caller, |context| {
-            // The subscription may have ended while others had their turn.
+            // The subscription may have ended while other connections had their turn.
             let place = match self {
                 Self::SetMonitoringMode(id, _) | Self::DeleteMonitoredItems(id) => context.find(*id)?,
                 Self::SetPublishingMode(_) | Self::DeleteSubscriptions => NONE,
@@ -532,6 +533,7 @@ impl Ids {
                 let result = match self {
                     Self::SetMonitoringMode(_, mode) => {
                         context.engine.find_item(place, id).and_then(|index| {
+                            context.engine.admit_mode(index, *mode)?;
                             context.engine.journal_room(place, record::ITEM_BYTES)?;
                             context.engine.set_mode(index, *mode, context.now, context.space);
                             let section = Section::Mode { item: id, mode: mode.0 };
@@ -543,10 +545,13 @@ impl Ids {
                         units += (context.engine.delete_item(index) / LOOKED_AT_PER_UNIT) as i64;
                         context.engine.journal(place, |out| Section::Deleted { item: id }.encode(out));
                     }),
-                    Self::SetPublishingMode(enabled) => context
-                        .engine
-                        .find(context.session, id)
-                        .map(|place| context.engine.set_publishing_mode(place, *enabled)),
+                    Self::SetPublishingMode(enabled) => {
+                        context.engine.find(context.session, id).and_then(|place| {
+                            context.engine.admit_publishing(place, *enabled)?;
+                            context.engine.set_publishing_mode(place, *enabled);
+                            Ok(())
+                        })
+                    }
                     Self::DeleteSubscriptions => context.engine.find(context.session, id).map(|place| {
                         let items = context.engine.subscription(place).map_or(0, |gone| gone.items.len());
                         units += unit::ITEM * items as i64 / 4;

@@ -17,20 +17,19 @@ use taktwerk_schema::{ContentFilter, NodeTypeDescription, QueryFirstResponse, Qu
 use taktwerk_types::codec::{encode_bytes, encode_len};
 use taktwerk_types::{Decode, Decoder, StatusCode};
 
-/// Fewest bytes of an encoded NodeTypeDescription.
+/// Smallest encoded NodeTypeDescription, in bytes.
 pub(crate) const TYPE_LEN_MIN: usize = 2 + 1 + 4;
-/// Nodes that are put into the index of instances before others have their turn: some fifty microseconds, for which the
-/// structure is locked.
+/// Nodes added to the index of instances per turn. Takes some fifty microseconds, during which the structure is locked.
 const INDEXED_AT_ONCE: usize = 256;
 
-/// A Query under way.
+/// A Query in progress.
 #[derive(Debug)]
 pub(crate) struct Query {
     point: QueryPoint,
-    /// Where the list of QueryDataSets begins in the response.
+    /// Start of the list of QueryDataSets in the response.
     start: usize,
     count: u32,
-    /// Whether the response is that of QueryFirst, which says more.
+    /// Whether it is a QueryFirst, whose response has more fields.
     is_first: bool,
 }
 
@@ -60,7 +59,7 @@ pub(crate) fn query_first(
         {
             Err(Fault::peer(status, "Part 4 Annex B.2.3"))
         }
-        // What is wrong with which type or element of the filter is more than a fault can say.
+        // The errors by type and filter element do not fit into a fault.
         Err(Refusal { status, parsing, filter }) => {
             reply.send(|mut header| {
                 header.service_result = status;
@@ -116,7 +115,7 @@ fn start(
     let out = if is_first { reply.begin::<QueryFirstResponse>() } else { reply.begin::<QueryNextResponse>() };
     encode_len(0, out);
     let query = Query { point, start: reply.len() - 4, count: 0, is_first };
-    // To the machinery of lists it is one operation of which nothing is left to be read.
+    // For the list machinery it is one operation without further input.
     let caller = Caller {
         session: caller.session,
         decisions: std::sync::Arc::clone(&caller.decisions),
@@ -168,7 +167,7 @@ impl Query {
         Ok(())
     }
 
-    /// Writes what follows the QueryDataSets, and keeps where the Query goes on.
+    /// Writes the fields after the QueryDataSets, and stores where the Query continues.
     fn finish(
         &mut self,
         cx: &mut Context<'_>,
@@ -181,7 +180,7 @@ impl Query {
         let out = reply.out();
         encode_bytes(id.as_ref().map(<[u8; 8]>::as_slice), out);
         if self.is_first {
-            // Nothing is wrong: no ParsingResults, DiagnosticInfos, and results of the filter.
+            // No errors: empty ParsingResults, DiagnosticInfos and filter result.
             encode_len(0, out);
             no_diagnostics(out);
             encode_len(0, out);

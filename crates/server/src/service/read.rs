@@ -1,4 +1,4 @@
-//! Read (Part 4 §5.11.2): each ReadValueId is decoded and its DataValue encoded before the next one is looked at.
+//! Read (Part 4 §5.11.2): each DataValue is encoded before the next ReadValueId is decoded.
 
 use super::Outcome;
 use super::context::Context;
@@ -35,10 +35,10 @@ use taktwerk_types::{
     TimestampsToReturn, UtcTime, Variant,
 };
 
-/// Fewest bytes of an encoded ReadValueId: NodeId (2), AttributeId, IndexRange, DataEncoding (2 + 4).
+/// Smallest encoded ReadValueId in bytes: NodeId (2), AttributeId, IndexRange, DataEncoding (2 + 4).
 pub(crate) const ITEM_LEN_MIN: usize = 2 + 4 + 4 + 6;
 
-/// How old the diagnostics of subscriptions may be.
+/// Maximum age of the subscription diagnostics.
 const REFRESH_EVERY: Duration = Duration::from_millis(100);
 
 /// A borrowed ReadValueId (Part 4 §7.29).
@@ -72,11 +72,11 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Bytes behind the NodeId of an item for a whole Value: AttributeId, null IndexRange, null DataEncoding.
+/// Bytes after the NodeId of an item for a whole Value: AttributeId, null IndexRange, null DataEncoding.
 const PLAIN_TAIL_LEN: usize = 4 + 4 + 2 + 4;
 
-/// Recognises the ReadValueId that nearly all are: the whole Value of a node with a numeric id outside namespace 0.
-/// Gives namespace, number and length, read without building anything.
+/// Recognizes the most common ReadValueId: the whole Value of a node with a numeric id outside namespace 0. Returns
+/// namespace, number and length without building any structure.
 #[inline]
 fn plain_numeric(bytes: &[u8]) -> Option<(u16, u32, usize)> {
     let (namespace, number, head) = match *bytes.first()? {
@@ -99,16 +99,16 @@ fn plain_numeric(bytes: &[u8]) -> Option<(u16, u32, usize)> {
     (is_plain && namespace != 0).then_some((namespace, number, head + PLAIN_TAIL_LEN))
 }
 
-/// What all items of a request have in common.
+/// Parameters that apply to all items of a request.
 #[derive(Clone, Copy)]
 struct Params<'a> {
     limits: &'a Limits,
-    /// ms.
+    /// In ms.
     max_age: f64,
     timestamps: TimestampsToReturn,
     now: Now,
     start_time: UtcTime,
-    /// Whether the shard's diagnostics are of this request.
+    /// Whether the shard's diagnostics were published for this request.
     refreshed: bool,
 }
 
@@ -118,23 +118,23 @@ impl Params<'_> {
     }
 }
 
-/// What reading an item came to.
+/// The outcome of reading an item.
 enum Reading {
     /// Encoded.
     Done,
-    /// The address space has to be let go before the value's source is asked.
+    /// The address space must be unlocked before the value's source is called.
     Ask(Arc<dyn crate::callback::ValueSource>, Option<SlotHandle>),
-    /// The value shows how subscriptions are doing, which has to be found out first.
+    /// The value shows subscription diagnostics, which must be published first.
     Refresh,
 }
 
-/// A Read under way.
+/// A Read in progress.
 #[derive(Debug)]
 pub(crate) struct Read {
-    /// ms.
+    /// In ms.
     max_age: f64,
     timestamps: TimestampsToReturn,
-    /// Values that come later.
+    /// Values that arrive later.
     pub(super) gaps: Vec<(Gap, Task)>,
 }
 
@@ -188,7 +188,7 @@ impl Read {
             let item = Item::decode(&mut list.body)?;
             let mut read = read_item(&nodes, decisions, &item, &params, reply.out());
             if matches!(read, Reading::Refresh) {
-                // Counting all sessions is not for every request to ask for.
+                // Collecting the diagnostics of all sessions is too expensive for every request.
                 if *cx.published + REFRESH_EVERY <= cx.now.instant {
                     *cx.published = cx.now.instant;
                     diagnostics::publish(cx.shared, cx.sessions, cx.engine);
@@ -197,7 +197,7 @@ impl Read {
                 read = read_item(&nodes, decisions, &item, &params, reply.out());
             }
             if let Reading::Ask(source, slot) = read {
-                // A source is the application's code: it must not run while the address space is locked.
+                // A source is application code: it must not run while the address space is locked.
                 drop(nodes);
                 let range = params.limits.index_range(item.index_range).unwrap_or_default();
                 self.ask(cx, &*source, slot, range, &params, reply);
@@ -208,7 +208,7 @@ impl Read {
         Ok(())
     }
 
-    /// Asks the source of a value.
+    /// Calls the source of a value.
     fn ask(
         &mut self,
         cx: &Context<'_>,
@@ -224,7 +224,7 @@ impl Read {
             SourceRead::Now(value) => {
                 return encode_value(complete(value, now), range.as_ref(), timestamps, now, reply.out());
             }
-            _ if !cx.has_room_for(self.gaps.len() + 1) => {
+            _ if !cx.has_capacity_for(self.gaps.len() + 1) => {
                 return encode_failure(StatusCode::BAD_SERVER_TOO_BUSY, params.server(), reply.out());
             }
             SourceRead::Blocking(run) => Job::blocking(run, wrap),
@@ -238,7 +238,7 @@ impl Read {
 /// A value of a Read that is being fetched.
 #[derive(Debug)]
 pub(crate) struct PendingValue {
-    /// Where the value is kept too, for MaxAge and for monitored items.
+    /// The slot in which the value is stored too, for MaxAge and for monitored items.
     slot: Option<SlotHandle>,
     range: Option<NumericRange>,
     timestamps: TimestampsToReturn,
@@ -251,7 +251,7 @@ impl HeapSize for PendingValue {
 }
 
 impl PendingValue {
-    /// Keeps a value that has come, and appends it to the response.
+    /// Stores a received value and appends it to the response.
     pub(super) fn finish(&self, value: DataValue, now: UtcTime, out: &mut Vec<u8>) {
         let value = complete(value, now);
         if let Some(slot) = &self.slot {
@@ -260,7 +260,7 @@ impl PendingValue {
         encode_value(value, self.range.as_ref(), self.timestamps, now, out);
     }
 
-    /// Appends a status instead of a value that is not fetched. What is known of the value stays as it is.
+    /// Appends a status instead of a value that was not fetched. The stored value does not change.
     pub(super) fn refuse(&mut self, status: StatusCode, now: UtcTime, out: &mut Vec<u8>) {
         self.slot = None;
         self.finish(DataValue::from_status(status), now, out);
@@ -294,12 +294,12 @@ fn read_item(
     }
 }
 
-/// The status for a NodeId that names nothing.
+/// The status for an unknown NodeId.
 pub(crate) fn unknown(id: NodeIdRef<'_>) -> StatusCode {
     if id.is_null() { StatusCode::BAD_NODE_ID_INVALID } else { StatusCode::BAD_NODE_ID_UNKNOWN }
 }
 
-/// Everything but the whole Value of an ordinary Variable.
+/// Reads everything but the whole Value of an ordinary Variable.
 fn read_general(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -310,7 +310,7 @@ fn read_general(
 ) -> Result<Reading, StatusCode> {
     let view = nodes.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
     if !decisions.knows(nodes, ix) {
-        // First of all, so that no other answer tells that the node exists.
+        // Checked first, so that no other status reveals that the node exists.
         return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
     }
     let range = params.limits.index_range(item.index_range)?;
@@ -350,7 +350,7 @@ fn read_general(
             return Ok(Reading::Ask(Arc::clone(source), nodes.slot_handle(ix)));
         }
         ValueAt::Static(bytes) if range.is_none() => {
-            // The blob's values are as old as the server.
+            // Values from the static data are as old as the server.
             let source = params.timestamps.source().then_some(params.start_time);
             encode_raw(bytes, source, params.server(), out);
         }
@@ -375,7 +375,7 @@ fn read_general(
     Ok(Reading::Done)
 }
 
-/// DataEncoding (Part 4 §5.11.2.2): only structures have one, and only the binary one is made here.
+/// DataEncoding (Part 4 §5.11.2.2): only structures have one, and only the binary one is supported here.
 fn check_encoding(
     nodes: &Nodes,
     view: &crate::space::view::NodeView<'_>,
@@ -396,8 +396,8 @@ fn check_encoding(
     }
 }
 
-/// Whether a source's last value is young enough for MaxAge (Part 4 §5.11.2.2): 0 asks for a new one, Int32.MaxValue
-/// and more takes any.
+/// Whether a source's last value is recent enough for MaxAge (Part 4 §5.11.2.2): 0 requires a new one, Int32.MaxValue
+/// and more accept any.
 fn is_fresh(snapshot: &Snapshot, max_age: f64, now: UtcTime) -> bool {
     if max_age <= 0.0 || snapshot.server.is_null() {
         return false;
@@ -418,20 +418,20 @@ fn encode_selected(
     }
 }
 
-/// Fills in what a source left out.
+/// Fills in fields that a source omitted.
 fn complete(mut value: DataValue, now: UtcTime) -> DataValue {
     value.source_timestamp = value.source_timestamp.or(Some(now));
     value.server_timestamp = value.server_timestamp.or(Some(now));
     value
 }
 
-/// Keeps a source's value in its slot.
+/// Stores a source's value in its slot.
 fn keep(slot: &SlotHandle, value: &DataValue, now: UtcTime) {
     let variant = value.value.clone().unwrap_or_default();
     slot.set(variant, value.status(), value.source_timestamp.unwrap_or(now), now);
 }
 
-/// Appends a DataValue with the wanted part and timestamps.
+/// Appends a DataValue with the requested part and timestamps.
 fn encode_value(
     value: DataValue,
     range: Option<&NumericRange>,

@@ -1,7 +1,7 @@
 //! RegisterNodes and UnregisterNodes (Part 4 §5.9.5, §5.9.6).
 //!
-//! Looking a node up costs a hash whatever its id, so there is nothing to prepare: the ids are given back as they
-//! came, which the specification allows, also for nodes that do not exist.
+//! Looking up a node costs one hash for any id, so there is nothing to prepare. The ids are returned unchanged, which
+//! the specification allows, also for nodes that do not exist.
 
 use super::Outcome;
 use super::context::Context;
@@ -29,8 +29,8 @@ pub(super) fn work(cx: &Context<'_>, list: &mut List<'_>, reply: &mut Reply<'_>)
     while list.goes_on(reply)? {
         let before = list.body.remaining();
         let id = NodeIdRef::decode(&mut list.body)?;
-        // An id that cannot be a node's has the whole request refused (Part 4 §5.9.5.3). Whether there is such a node is
-        // not said: who may not see it would learn of it.
+        // An id that cannot belong to a node makes the whole request fail (Part 4 §5.9.5.3). Whether the node exists is
+        // not checked, because the response would reveal it to clients without permission.
         if id.is_null() || usize::from(id.namespace_index) >= namespaces {
             return Err(Fault::peer(StatusCode::BAD_NODE_ID_INVALID, "Part 4 §5.9.5.3"));
         }
@@ -50,7 +50,7 @@ pub(crate) fn unregister(
     list::start(cx, caller, request, Cursor::Unregister, reply)
 }
 
-/// Passes over ids that were never registered.
+/// Skips ids that were never registered.
 pub(super) fn pass(list: &mut List<'_>) -> Result<(), Fault> {
     while list.left > 0 && list.units > 0 {
         NodeIdRef::decode(&mut list.body)?;

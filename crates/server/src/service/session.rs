@@ -1,6 +1,7 @@
-//! CreateSession, CloseSession and Cancel (Part 4 §5.7). ActivateSession has a file of its own.
+//! CreateSession, CloseSession and Cancel (Part 4 §5.7). ActivateSession is in `activate`.
 
 use super::Outcome;
+use super::audit::session_creation;
 use super::context::{Context, Peer};
 use super::deferred::{Asked, Deferred, Kind, Purpose, deadline};
 use super::gate::Caller;
@@ -36,31 +37,31 @@ use taktwerk_types::{ByteString, ExtensionObject, Instant, StatusCode, UaString}
 
 const CLAUSE_CREATE: &str = "Part 4 §5.7.2";
 
-/// Client nonces, in bytes (Part 4 §5.7.2.2).
+/// Length of client nonces, in bytes (Part 4 §5.7.2.2).
 const CLIENT_NONCE_LEN: core::ops::RangeInclusive<usize> = 32..=128;
 
-/// A CreateSession whose response is being signed. The session does not exist yet: whoever hangs up meanwhile leaves
-/// nothing behind.
+/// A CreateSession whose response is being signed. The session does not exist yet, so a client that disconnects now
+/// leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Creation {
     peer: Peer,
     wanted: Wanted,
     server_nonce: [u8; NONCE_LEN],
     server_certificate: ByteString,
-    /// What the response says of a key for secrets, if the client has asked for one that it cannot have.
+    /// The status in the response if the client requested a key for secrets that it cannot get.
     no_key: Option<StatusCode>,
 }
 
 heap_size!(Creation { wanted, server_certificate; peer, server_nonce, no_key });
 
-/// What is kept of a CreateSession request.
+/// The stored data of a CreateSession request.
 #[derive(Debug)]
 struct Wanted {
     client: ApplicationDescription,
     endpoint_url: UaString,
     session_name: Box<str>,
     client_nonce: Box<[u8]>,
-    /// ms.
+    /// In ms.
     session_timeout: f64,
     max_response_message_size: u32,
 }
@@ -71,13 +72,13 @@ heap_size!(Wanted {
 });
 
 impl Wanted {
-    /// Takes what is needed of a request whose fields are within their limits.
+    /// Extracts the data from a request whose fields are within their limits.
     ///
     /// # Errors
     /// Bad_NonceInvalid, Bad_EncodingLimitsExceeded, Bad_CertificateInvalid.
     fn new(request: CreateSessionRequest, policy: SecurityPolicy, limits: &Limits) -> Result<Self, Fault> {
         let nonce = request.client_nonce.as_bytes();
-        // Part 4 §5.7.2.1: without security, nonces may be left out.
+        // Part 4 §5.7.2.1: without security, nonces may be omitted.
         if !(CLIENT_NONCE_LEN.contains(&nonce.len()) || (nonce.is_empty() && !policy.is_secure())) {
             return Err(Fault::peer(StatusCode::BAD_NONCE_INVALID, CLAUSE_CREATE));
         }
@@ -166,12 +167,12 @@ pub(crate) fn create(
         introduction(cx, &creation, named.as_bytes(), key.and_then(Result::ok)).inspect_err(|_| {
             live.counters.security_rejected_session_count.up();
         })?;
-    if !cx.deferrals.has_room_for(cx.asker(), Purpose::Session, 1) {
+    if !cx.deferrals.has_capacity_for(cx.asker(), Purpose::Session, 1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let provider = Arc::clone(&config.provider);
     let account = Arc::clone(cx.account(None));
-    // The work has a copy of its own of what it is about.
+    // The work owns a copy of its data.
     let charge = account.charge(Category::Requests, creation.size())?;
     let kind = JobKind::SignSession { policy: introduction.policy, offers_key: introduction.key.is_some() };
     let job = Task::blocking(kind, move || {
@@ -185,7 +186,7 @@ pub(crate) fn create(
     Ok(Outcome::Deferred)
 }
 
-/// What must hold of a request over a secured channel before anything is signed for it (Part 4 §5.7.2.2).
+/// Requirements on a request over a secured channel before anything is signed for it (Part 4 §5.7.2.2).
 fn introduction(
     cx: &Context<'_>,
     creation: &Creation,
@@ -194,8 +195,8 @@ fn introduction(
 ) -> Result<Introduction, Fault> {
     let Creation { peer, wanted, server_nonce, server_certificate, .. } = creation;
     let policy = peer.policy;
-    // The channel's certificate is trusted and its key was used; another one is a request to sign what somebody else
-    // has chosen.
+    // The channel's certificate is trusted and its key was used. With another certificate, the server would sign data
+    // chosen by a third party.
     let certificate =
         peer.certificate.as_ref().filter(|known| !named.is_empty() && leaf(known) == leaf(named));
     let Some(certificate) = certificate else {
@@ -203,7 +204,7 @@ fn introduction(
     };
     let own = cx.shared.config().provider.own_certificate(policy).unwrap_or_default();
     if leaf(own) == leaf(certificate) {
-        // Nobody else has our key: this is our own signature, reflected.
+        // Only this server has the key, so this is its own signature, reflected.
         return Err(Fault::Crypto { status: StatusCode::BAD_SECURITY_CHECKS_FAILED });
     }
     let binding = SessionBinding {
@@ -222,8 +223,8 @@ fn introduction(
     })
 }
 
-/// Whether a client can get a key of a policy: some user token of the endpoint has to use it, and the channel has to be
-/// secured, because a key agreement says nothing of who has answered.
+/// Whether a client can get a key of a policy. A user token of the endpoint must use it, and the channel must be
+/// secured, because a key agreement does not authenticate the peer.
 ///
 /// # Errors
 /// Bad_SecurityPolicyRejected.
@@ -242,7 +243,7 @@ pub(crate) fn key_policy(
     if is_good { Ok(policy) } else { Err(StatusCode::BAD_SECURITY_POLICY_REJECTED) }
 }
 
-/// What a response says of a key.
+/// The additional header of a response with a key.
 pub(crate) fn key_header(key: Option<&OfferedKey>, no_key: Option<StatusCode>) -> ExtensionObject {
     match (key, no_key) {
         (Some(OfferedKey { policy, key, signature }), _) => {
@@ -257,7 +258,7 @@ pub(crate) fn key_header(key: Option<&OfferedKey>, no_key: Option<StatusCode>) -
     }
 }
 
-/// The response has been signed, or not.
+/// Signing the response has succeeded or failed.
 pub(crate) fn introduced(
     cx: &mut Context<'_>,
     creation: Creation,
@@ -311,6 +312,10 @@ fn finish_creation(
         &account,
     );
     let entry = Arc::new(entry.map_err(full)?);
+    let created = cx
+        .audit
+        .notes_sessions()
+        .then(|| session_creation(&*config.provider, peer.certificate.as_ref(), timeout));
     let holder = cx.holder(peer.connection);
     let max = holder.class.sessions_max(limits);
     if !live.counters.current_session_count.up_to(max) {
@@ -361,9 +366,11 @@ fn finish_creation(
     let key = cx.sessions.insert(session, holder, activate_until);
     cx.engine.open_session(key.into(), &account);
     cx.attached.push((peer.connection, key, true));
-    cx.audit_session(key, StatusCode::GOOD, AuditAction::CreateSession { revised_session_timeout: timeout });
+    if let Some(created) = created {
+        cx.audit_session(key, StatusCode::GOOD, created);
+    }
     let token = cx.sessions.token(key);
-    // Clients compare the list with that of discovery.
+    // Clients compare this list with the one from discovery.
     let (server_endpoints, _) = bounded_endpoints(config, wanted.endpoint_url.as_str());
     reply.send(|response_header| CreateSessionResponse {
         response_header: ResponseHeader { additional_header, ..response_header },
@@ -380,12 +387,12 @@ fn finish_creation(
     Ok(())
 }
 
-/// Keeps of a client's description what diagnostics show, without lists of any length.
+/// The fields of a client's description that diagnostics show, without lists of arbitrary length.
 fn trimmed(client: ApplicationDescription) -> ApplicationDescription {
     ApplicationDescription { discovery_urls: client.discovery_urls.into_iter().take(4).collect(), ..client }
 }
 
-/// The session timeout, ms (Part 4 §5.7.2.2); a client without a wish gets the longest.
+/// The session timeout in ms (Part 4 §5.7.2.2); a client that requests none gets the longest.
 fn revised_timeout(requested: f64, limits: &crate::limits::Limits) -> f64 {
     if requested.is_finite() && requested > 0.0 {
         requested.clamp(limits.session_timeout_min, limits.session_timeout_max)
@@ -394,7 +401,7 @@ fn revised_timeout(requested: f64, limits: &crate::limits::Limits) -> f64 {
     }
 }
 
-/// A name that no other session has: it names the session's diagnostics object.
+/// A unique session name: it is the name of the session's diagnostics object.
 fn unique_name(wanted: &str, number: u32, taken: impl Fn(&str) -> bool) -> Box<str> {
     if wanted.is_empty() {
         return format!("Session {number}").into();
@@ -402,7 +409,7 @@ fn unique_name(wanted: &str, number: u32, taken: impl Fn(&str) -> bool) -> Box<s
     if taken(wanted) { format!("{wanted} ({number})").into() } else { wanted.into() }
 }
 
-/// The beginning of a text, cut between characters.
+/// The start of a text, cut at a character boundary.
 fn cut(text: &str, len_max: usize) -> &str {
     let mut end = text.len().min(len_max);
     while !text.is_char_boundary(end) {
@@ -417,7 +424,7 @@ pub(crate) fn nonce(entropy: &mut dyn Entropy) -> [u8; NONCE_LEN] {
     nonce
 }
 
-/// The endpoint that the connection's channel belongs to.
+/// The endpoint of the connection's channel.
 pub(crate) fn endpoint<'a>(config: &'a ServerConfig, peer: &Peer) -> Option<&'a EndpointConfig> {
     let (policy, mode) = (peer.policy, peer.mode);
     config.endpoints.iter().find(|endpoint| endpoint.policy == policy && endpoint.mode == mode)
@@ -451,7 +458,7 @@ pub(crate) fn cancel(
             cx.outbox.fault_to(to, StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT);
         }
     }
-    // Those that were left, and those that wait behind them.
+    // Postponed requests, and those queued behind them.
     let mut left = cx.turns.cancel(key, Some(handle));
     let (limits, sessions) = (cx.shared.config().limits.decode(), &cx.sessions);
     left.extend(cx.turns.cancel_waiting(cx.peer.connection, limits, |request| {
@@ -466,8 +473,8 @@ pub(crate) fn cancel(
 }
 
 impl Context<'_> {
-    /// Ends a session that was never activated, because others need the room. Whoever was just activating it has not failed
-    /// to log on: what its credential is worth, nobody says.
+    /// Ends a session that was never activated, to free resources. A login in progress does not count as failed: its
+    /// credential remains unchecked.
     pub(crate) fn evict_session(&mut self, key: SessionKey) {
         for deferred in self.deferrals.cancel(key, None) {
             self.interrupted(deferred);
@@ -480,15 +487,15 @@ impl Context<'_> {
         let status = StatusCode::BAD_SERVER_TOO_BUSY;
         if let Kind::Activate(activation) = deferred.kind {
             self.audit_refused(activation.note(), status);
-            activation.settle(None, self.now.instant);
+            activation.record_result(None, self.now.instant);
         }
         if let Some(to) = deferred.reply_to {
             self.outbox.fault_to(to, status);
         }
     }
 
-    /// Ends a session: what waits is answered, subscriptions go or stay, and nothing is kept. `connection` is the one
-    /// whose list of sessions is being worked on, if any.
+    /// Ends a session: answers waiting requests, deletes or keeps its subscriptions, and frees all its data.
+    /// `connection` is the one whose list of sessions is being processed, if any.
     pub(crate) fn close_session(
         &mut self,
         key: SessionKey,
@@ -508,7 +515,7 @@ impl Context<'_> {
         if let (false, Some(owner)) = (delete_subscriptions, session.owner()) {
             let left = self.engine.session_subscriptions(key.into()).map(|subscription| subscription.id);
             let address = session.account.parent().unwrap_or_else(|| Arc::clone(self.shared.account()));
-            self.sessions.leave_behind(left, &owner, &address);
+            self.sessions.keep_owner(left, &owner, &address);
         }
         self.engine.close_session(key.into(), delete_subscriptions, &mut self.outbox);
         if let Some(connection) = session.connection.filter(|at| Some(*at) != connection) {

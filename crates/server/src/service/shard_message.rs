@@ -1,4 +1,4 @@
-//! What shards tell each other, and the messages and questions of one shard that are still to be carried.
+//! Messages between shards, and a shard's outgoing messages and pending transfer requests.
 
 use crate::eviction::{Kind, Member};
 use crate::session::owner::Owner;
@@ -7,41 +7,42 @@ use crate::subscription::moving::MovedSubscription;
 use std::collections::VecDeque;
 use taktwerk_types::StatusCode;
 
-/// What one shard tells another. The driver takes it there with [`Shard::message`](crate::Shard::message), in the order in which it came out.
+/// A message between shards. The driver delivers it with [`Shard::message`](crate::Shard::message), in the order of
+/// output.
 #[derive(Debug)]
 pub struct ShardMessage(pub(crate) Content);
 
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// To the shard that may have the subscription.
+    /// A request to the shard that may have the subscription.
     Ask(Ask),
     /// There is no such subscription, or the user may not have it.
     Refused(Waiting, StatusCode),
-    /// Here it is.
+    /// The subscription.
     Given(Box<Given>),
-    /// A shard that needs room has chosen this one to be evicted.
+    /// Another shard needs capacity and has chosen this member for eviction.
     Evict(Kind, Key),
 }
 
-/// Which operation of which request waits.
+/// The operation of a request that waits for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) request: Key,
     pub(crate) part: usize,
 }
 
-/// A session wants a subscription.
+/// A request to transfer a subscription to a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) id: u32,
-    /// Whom it works for.
+    /// The owner of the session.
     pub(crate) owner: Owner,
-    /// The shard that asks.
+    /// The requesting shard.
     pub(crate) shard: usize,
     pub(crate) waiting: Waiting,
-    /// How often it was passed on to where the subscription went.
+    /// How often it was forwarded to the shard to which the subscription has moved.
     pub(crate) hops: u8,
-    /// Up to which event the shard that has it takes those out of its ring before it gives it away.
+    /// The shard that has the subscription first takes events up to this one out of its ring.
     pub(crate) behind_event: Option<u64>,
 }
 
@@ -51,27 +52,27 @@ pub(crate) struct Given {
     pub(crate) moved: MovedSubscription,
 }
 
-/// A shard's questions.
+/// A shard's transfer requests.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
     pub(crate) messages: VecDeque<(usize, ShardMessage)>,
-    /// Questions for subscriptions that are on their way here, that are being written, or for which events are still in the
-    /// ring.
+    /// Requests for subscriptions that are in transit to this shard, that are being written, or that still have events
+    /// in the ring.
     pub(crate) postponed: Vec<Ask>,
 }
 
 impl Transfers {
-    /// Asks the shard that has a subscription.
+    /// Requests a subscription from the shard that has it.
     pub(crate) fn ask(&mut self, to: usize, ask: Ask) {
         self.messages.push_back((to, ShardMessage(Content::Ask(ask))));
     }
 
-    /// Tells a shard that something of it is to be evicted.
+    /// Notifies a shard of an eviction.
     pub(crate) fn evict(&mut self, victim: Member, kind: Kind) {
         self.messages.push_back((victim.shard, ShardMessage(Content::Evict(kind, victim.into()))));
     }
 
-    /// The questions that wait for events.
+    /// The requests that wait for events.
     pub(crate) fn take_behind_events(&mut self) -> Vec<Ask> {
         if self.postponed.is_empty() {
             return Vec::new();

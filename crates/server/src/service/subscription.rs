@@ -1,5 +1,5 @@
-//! The Subscription service set (Part 4 §5.14). What it means stands in the engine; this reads requests, revises
-//! parameters and writes responses.
+//! The Subscription service set (Part 4 §5.14): parses requests, revises parameters and writes responses. The behaviour
+//! is in the subscription engine.
 
 use super::Outcome;
 use super::context::Context;
@@ -75,7 +75,7 @@ pub(crate) fn modify_subscription(
     .revise(&context.limits.subscriptions);
     revised.publishing_interval = context.engine.fitting_interval(Some(place), revised.publishing_interval);
     if let Some(hours) = context.engine.durable_lifetime_max(place) {
-        // Part 4 §6.8: it may be as long as the server keeps durable subscriptions.
+        // Part 4 §6.8: the lifetime may be as long as that of durable subscriptions.
         let asked = lifetime_count.max(revised.max_keep_alive_count.saturating_mul(3));
         revised.lifetime_count = asked.min(revised.durable(hours).lifetime_count);
     }
@@ -123,13 +123,13 @@ pub(crate) fn republish(
     Ok(())
 }
 
-/// Publish (Part 4 §5.14.5): the response comes when there is something to tell.
+/// Publish (Part 4 §5.14.5): the response is sent when there are notifications.
 pub(crate) fn publish(
     context: &mut SubscriptionContext<'_>,
     decoder: &mut Decoder<'_>,
     mut ticket: Ticket,
 ) -> Result<(), Fault> {
-    // Clients acknowledge what they received since their last request: a handful.
+    // Clients acknowledge what they received since their last request: a few messages.
     let count = decoder.array_len(8)?.unwrap_or(0);
     if count > context.limits.subscriptions.acknowledgements_per_publish_max as usize {
         return Err(Fault::limit(StatusCode::BAD_TOO_MANY_OPERATIONS, "acknowledgements_per_publish_max"));
@@ -151,7 +151,7 @@ pub(crate) fn publish(
         .map_err(|status| Fault::peer(status, "Part 4 §5.14.5.3"))
 }
 
-/// When a request with this timeoutHint (ms, 0 for none) is no longer waited for.
+/// The deadline of a request with this timeoutHint (ms, 0 for none).
 pub(crate) fn expiry(now: Instant, timeout_hint: u32) -> Instant {
     if timeout_hint == 0 { Instant::FAR } else { now.plus_millis_f64(f64::from(timeout_hint)) }
 }

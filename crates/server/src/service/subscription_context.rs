@@ -1,4 +1,4 @@
-//! What the Subscription and MonitoredItem services work on.
+//! The context of the Subscription and MonitoredItem services.
 
 use crate::account::Account;
 use crate::authorization::Decisions;
@@ -11,7 +11,7 @@ use crate::subscription::{Engine, SessionKey};
 use std::sync::Arc;
 use taktwerk_types::{Decode, Decoder};
 
-/// One request's surroundings.
+/// The context of one request.
 pub(crate) struct SubscriptionContext<'a> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) session: SessionKey,
@@ -19,19 +19,19 @@ pub(crate) struct SubscriptionContext<'a> {
     pub(crate) now: Now,
     pub(crate) space: &'a AddressSpace,
     pub(crate) limits: &'a Limits,
-    /// The session's.
+    /// The session's account.
     pub(crate) account: &'a Arc<Account>,
     pub(crate) responder: &'a mut dyn Responder,
 }
 
 impl SubscriptionContext<'_> {
-    /// Reads a SubscriptionId and finds the session's subscription.
+    /// Parses a SubscriptionId and finds the session's subscription.
     pub(crate) fn subscription(&mut self, decoder: &mut Decoder<'_>) -> Result<u32, Fault> {
         let id = u32::decode(decoder)?;
         self.begin(id)
     }
 
-    /// Finds the session's subscription that a request is about, which shows that its client is alive.
+    /// Finds the session's subscription for a request and records that its client is alive.
     pub(crate) fn begin(&mut self, id: u32) -> Result<u32, Fault> {
         let place = self.find(id)?;
         self.engine.touch(place);

@@ -1,7 +1,7 @@
-//! The service table: everything the dispatcher has to know about a service, one row per request type.
+//! The service table: the properties of each service, one row per request type.
 //!
-//! [`super::gate`] checks a request against its row once, on its way in. The services themselves check neither the
-//! session nor the number of operations again.
+//! [`super::gate`] checks an incoming request against its row once. The services do not check the session or the number
+//! of operations again.
 
 use super::gate::Caller;
 use super::reply::Reply;
@@ -22,16 +22,16 @@ use taktwerk_types::{Decoder, Structure};
 pub(crate) struct Service {
     /// Numeric id of the request's binary encoding.
     pub(crate) request: u32,
-    /// What it needs of a session.
+    /// The session state it requires.
     pub(crate) gate: Gate,
     /// Its counter in the session's diagnostics.
     pub(crate) counted: Option<C>,
     /// The list of operations in the request, if it has one.
     pub(crate) operations: Option<Operations>,
-    /// Whether the service writes nothing but its own response, so that this can be written where it is sent from. The
-    /// others also answer requests that wait, and their own response is written aside meanwhile.
+    /// Whether the service writes only its own response, so that it can be written directly to the send buffer. Other
+    /// services also answer waiting requests, and their own response is written to a separate buffer first.
     pub(crate) answers_alone: bool,
-    /// What does the work.
+    /// The implementation.
     pub(crate) handler: Handler,
 }
 
@@ -41,40 +41,40 @@ impl core::fmt::Debug for Service {
     }
 }
 
-/// What a service needs of a session (Part 4 §5.7.2.1).
+/// The session state that a service requires (Part 4 §5.7.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// Nothing: discovery, and CreateSession.
+    /// None: discovery, and CreateSession.
     Open,
     /// Any session of the server. ActivateSession finds it itself: it may be on another channel or shard.
     Any,
-    /// A session on the channel that the request came through, activated or not.
+    /// A session on the request's channel, activated or not.
     Created,
     /// An activated session on that channel.
     Activated,
 }
 
-/// Where a request's list of operations is, and how long it may be.
+/// The position of a request's list of operations, and its maximum length.
 pub(crate) struct Operations {
     pub(crate) at: ListAt,
-    /// Fewest bytes of an operation.
+    /// Smallest operation, in bytes.
     pub(crate) len_min: usize,
-    /// Lists in a row that count together. If there are several, all their elements have `len_min` bytes.
+    /// Number of consecutive lists that count together. If there are several, all elements have `len_min` bytes.
     pub(crate) lists: usize,
     pub(crate) limit: &'static OperationLimit,
 }
 
-/// Where a list begins.
+/// The position of a list.
 pub(crate) enum ListAt {
-    /// So many bytes behind the RequestHeader.
+    /// Bytes after the RequestHeader.
     Offset(usize),
-    /// Behind an ExtensionObject and so many bytes more.
+    /// After an ExtensionObject and further bytes.
     BehindObject(usize),
-    /// Behind a ViewDescription (Part 4 §7.45) and so many bytes more.
+    /// After a ViewDescription (Part 4 §7.45) and further bytes.
     BehindView(usize),
 }
 
-/// The most operations that one request may have.
+/// The maximum number of operations in one request.
 pub(crate) struct OperationLimit {
     /// The field of [`Limits`].
     pub(crate) name: &'static str,
@@ -83,13 +83,14 @@ pub(crate) struct OperationLimit {
     pub(crate) variable: Option<u32>,
 }
 
-/// What does the work of a service.
+/// The implementation of a service.
 pub(crate) enum Handler {
     /// A service without a session.
     Open(fn(&mut Context<'_>, &Request<'_>, &mut Reply<'_>) -> Result<Outcome, Fault>),
     /// A service for a session.
     Session(SessionService),
-    /// A service of the subscription engine: the id of its response and what writes it behind the ResponseHeader.
+    /// A service of the subscription engine: the id of its response, and the function that writes it after the
+    /// ResponseHeader.
     Engine(u32, EngineService),
     /// Not implemented.
     Unsupported,
@@ -98,7 +99,7 @@ pub(crate) enum Handler {
 pub(crate) type SessionService =
     fn(&mut Context<'_>, &Caller<'_>, &Request<'_>, &mut Reply<'_>) -> Result<Outcome, Fault>;
 
-/// Gets what stands in the request behind the RequestHeader.
+/// Receives the request after the RequestHeader.
 pub(crate) type EngineService =
     fn(&mut SubscriptionContext<'_>, &mut Decoder<'_>, &mut Vec<u8>) -> Result<(), Fault>;
 
@@ -149,7 +150,7 @@ const fn list(offset: usize, len_min: usize, limit: &'static OperationLimit) -> 
     Some(Operations { at: ListAt::Offset(offset), len_min, lists: 1, limit })
 }
 
-/// A row; what is rare is set afterwards.
+/// A row with defaults; rare properties are set afterwards.
 const fn row<T: Structure>(handler: Handler) -> Service {
     Service {
         request: T::BINARY_ENCODING_ID,
@@ -187,7 +188,7 @@ const fn engine<T: schema::service::Request>(
     Service { counted: Some(counted), operations, ..row::<T>(handler) }
 }
 
-/// All services. What is asked for most often comes first: rows are looked for from the top.
+/// All services, the most frequent first: rows are searched from the top.
 static TABLE: [Service; 37] = [
     alone(session::<schema::ReadRequest>(C::Read, list(12, read::ITEM_LEN_MIN, &READ), read::read)),
     session::<schema::PublishRequest>(C::Publish, None, publish),
@@ -314,7 +315,7 @@ static TABLE: [Service; 37] = [
     alone(session::<schema::QueryNextRequest>(C::QueryNext, None, query::query_next)),
 ];
 
-/// What an unknown type id is taken for: nothing tells it from a service that is not implemented.
+/// The row for an unknown type id: treated like a service that is not implemented.
 static UNKNOWN: Service = Service {
     request: 0,
     gate: Gate::Activated,
@@ -379,7 +380,7 @@ mod tests {
                 Handler::Engine(..) => assert_eq!(service.gate, Gate::Activated, "{name}"),
                 Handler::Unsupported => {}
             }
-            // Without an activated session there is nobody whom the limits could be for.
+            // Without an activated session there is no client to which the limits could apply.
             assert!(service.operations.is_none() || service.gate == Gate::Activated, "{name}");
         }
     }

@@ -1,4 +1,4 @@
-//! TransferSubscriptions (Part 4 §5.14.7): from another session of this shard at once, from another shard when that has
+//! TransferSubscriptions (Part 4 §5.14.7): from another session of this shard at once, from another shard when it has
 //! answered.
 
 use super::Outcome;
@@ -17,11 +17,10 @@ use taktwerk_schema::TransferSubscriptionsResponse;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Decode, DecodeError, Encode, StatusCode};
 
-/// The result of one operation: the sequence numbers that can be republished.
+/// The result of one operation: the sequence numbers available for Republish.
 pub(crate) type Transferred = Result<Vec<u32>, StatusCode>;
 
-/// How long another shard may take, ms. It needs one turn; a client that waits longer than this had better hear that
-/// something is wrong.
+/// Timeout for another shard, in ms. It needs one turn, so a longer wait is an error that the client should see.
 const SHARD_TIMEOUT: f64 = 5_000.0;
 
 pub(crate) fn transfer(
@@ -40,7 +39,7 @@ pub(crate) fn transfer(
         None => elsewhere(cx, id),
     };
     let is_deferred = ids.iter().any(|id| elsewhere(cx, *id).is_some());
-    if is_deferred && !cx.has_room_for(1) {
+    if is_deferred && !cx.has_capacity_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_max"));
     }
     let mut results = Vec::with_capacity(count);
@@ -73,11 +72,11 @@ pub(crate) fn transfer(
     Ok(Outcome::Deferred)
 }
 
-/// The shard to ask for a subscription that is not here; itself for one that is on its way here.
+/// The shard that may have a subscription; this shard for one in transit to it.
 fn elsewhere(cx: &Context<'_>, id: u32) -> Option<usize> {
-    let homes = cx.shared.homes();
+    let locations = cx.shared.locations();
     let here = cx.sessions.shard();
-    homes.moved_to(id).or_else(|| Some(homes.birthplace(id)).filter(|shard| *shard != here))
+    locations.moved_to(id).or_else(|| Some(locations.creating_shard(id)).filter(|shard| *shard != here))
 }
 
 /// Transfers a subscription of this shard to one of its sessions.
@@ -101,12 +100,12 @@ pub(crate) fn within_shard(
     }
     let decisions = cx.sessions.get(key).map(|session| Arc::clone(&session.decisions));
     let decisions = decisions.ok_or(StatusCode::BAD_SESSION_ID_INVALID)?;
-    // Before anything is sent again: the new session may be secured less, or have other roles.
+    // Before anything is sent: the new session may be less secure or have other roles.
     cx.engine.authorize(place, &decisions, cx.now, cx.shared.space());
     Ok(cx.engine.transfer(place, key.into(), send_initial_values, from.is_none(), cx.now, &mut cx.outbox))
 }
 
-/// Sends the response to a request that waited. Operations without a result have waited for too long.
+/// Sends the response to a waiting request. Operations without a result have timed out.
 pub(crate) fn respond(outbox: &mut Outbox<'_>, to: ReplyTo, results: &[Option<Transferred>]) {
     let time = outbox.now.utc;
     outbox.send(to.connection, to.request_id, to.request_handle, |out| {

@@ -21,12 +21,12 @@ use taktwerk_schema::{
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Decode, Encode, NodeId, StatusCode};
 
-/// Nodes that one path may touch on its way; beyond: Bad_QueryTooComplex.
+/// Maximum number of nodes visited for one path; beyond: Bad_QueryTooComplex.
 const VISITED_MAX: usize = 100_000;
-/// RemainingPathIndex of a target that the whole path leads to.
+/// RemainingPathIndex of a target of the whole path.
 const WHOLE_PATH: u32 = u32::MAX;
 
-/// A TranslateBrowsePathsToNodeIds under way.
+/// A TranslateBrowsePathsToNodeIds in progress.
 #[derive(Debug)]
 pub(crate) struct Translate {
     walk: Option<Box<Walk>>,
@@ -95,17 +95,17 @@ impl Translate {
 #[derive(Debug)]
 struct Walk {
     elements: Vec<RelativePathElement>,
-    /// The element under way.
+    /// The current element.
     element: usize,
-    /// Nodes that the elements before it lead to.
+    /// Nodes reached by the previous elements.
     level: Vec<NodeIx>,
-    /// The node of the level under way, and the number of its reference.
+    /// The current node of the level, and the number of its reference.
     node: usize,
     position: usize,
-    /// Nodes found for the next level, in the order in which they were found.
+    /// Nodes for the next level, in the order in which they were found.
     next: Vec<NodeIx>,
     seen: BTreeSet<NodeIx>,
-    /// References followed.
+    /// Number of references followed.
     visited: usize,
 }
 
@@ -121,7 +121,7 @@ impl Walk {
         decisions.check(nodes, start, PermissionType::BROWSE)?;
         match elements.first() {
             None => return Err(StatusCode::BAD_NOTHING_TO_DO),
-            // Inside of the path as well: only Queries leave a name out (Part 4 §5.9.4).
+            // Also inside the path: only Queries may omit a name (Part 4 §5.9.4).
             Some(_) if elements.iter().any(|element| element.target_name.name.is_empty()) => {
                 return Err(StatusCode::BAD_BROWSE_NAME_INVALID);
             }
@@ -142,7 +142,7 @@ impl Walk {
         }))
     }
 
-    /// Follows the path; true if `level` is where it leads to, false if others have their turn first.
+    /// Follows the path. True if `level` contains the targets, false if other connections get their turn first.
     fn follow(
         &mut self,
         nodes: &Nodes,

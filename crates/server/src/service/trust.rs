@@ -1,4 +1,4 @@
-//! Sessions whose users are looked at again after a trust list or the list of users has changed.
+//! Validates the users of sessions again after a change of a trust list or of the list of users.
 
 use super::context::Context;
 use super::deferred::Kind;
@@ -21,7 +21,7 @@ pub(crate) fn validation(
 }
 
 impl Context<'_> {
-    /// Has the certificate of a session's user looked at, if it has shown one.
+    /// Starts validating the certificate of a session's user, if there is one.
     pub(crate) fn check_user(&mut self, key: SessionKey) {
         let certificate = self.sessions.get(key).and_then(|session| session.user_certificate.clone());
         let Some(certificate) = certificate else { return };
@@ -31,7 +31,7 @@ impl Context<'_> {
         self.deferrals.run_apart(kind, job);
     }
 
-    /// Ends a session whose user has a name that nobody can log on with any more.
+    /// Ends a session whose user can no longer log on with that name and credential.
     pub(crate) fn end_if_unknown(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get(key) else { return };
         let (Some(User::Named(name)), credential) = (session.user.as_ref(), session.user_credential) else {
@@ -39,7 +39,7 @@ impl Context<'_> {
         };
         let verifier = self.shared.config().verifier.as_ref();
         if verifier.is_some_and(|verifier| !verifier.still_knows(name, credential)) {
-            tracing::info!(user = %name, "the user of a session can no longer log on as then: it ends");
+            tracing::info!(user = %name, "the session ends: its user or password is no longer valid");
             self.close_session(key, true, None);
         }
     }

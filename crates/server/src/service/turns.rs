@@ -1,4 +1,4 @@
-//! Requests that were left, and those that wait behind them, by connection. The shard gives the turns.
+//! Postponed requests, and those queued behind them, by connection. The shard gives the turns.
 
 use super::list::Paused;
 use super::table::Service;
@@ -9,38 +9,37 @@ use std::collections::{BTreeMap, VecDeque};
 use taktwerk_schema as schema;
 use taktwerk_types::{Decode, DecodeLimits, Decoder, IdentifierRef, Instant, NodeIdRef, Structure};
 
-/// Units that one call of [`Shard::timer`](crate::Shard::timer) spends on requests: about a millisecond.
+/// Work units that one call of [`Shard::timer`](crate::Shard::timer) spends on requests: about a millisecond.
 const TURN_UNITS: i64 = 40_000;
-/// Units that a connection has per turn in any case: most requests fit.
+/// Minimum work units of a connection per turn: enough for most requests.
 const QUANTUM_MIN: i64 = 2_000;
-/// Bytes of requests that wait behind one that was left. Beyond, the connection is not read any more.
+/// Maximum bytes of requests queued behind a postponed one. Beyond, the connection is no longer read.
 const WAITING_LEN_MAX: usize = 16 << 10;
 
-/// The requests that were left, and those that wait behind them.
+/// The postponed requests, and those queued behind them.
 #[derive(Debug)]
 pub(crate) struct Turns {
     pub(crate) backlogs: BTreeMap<ConnectionId, Backlog>,
-    /// Whose turn it is next: every connection with a backlog, once, but for those whose client does not take what it was
-    /// sent.
+    /// The order of turns: every connection with a backlog once, except those whose client does not read its responses.
     pub(crate) order: VecDeque<ConnectionId>,
     pub(crate) turn_units: i64,
     pub(crate) quantum_min: i64,
-    /// When units were spent last, and how many at that time.
+    /// When work units were last spent, and how many.
     pub(crate) spent_at: Instant,
     pub(crate) spent: i64,
 }
 
-/// What a connection has to do.
+/// The backlog of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     pub(crate) current: Option<Box<Suspended>>,
-    /// In the order in which they came.
+    /// In order of arrival.
     pub(crate) waiting: VecDeque<Waiting>,
     /// The connection has used up its quantum: it is read again in the next turn.
     pub(crate) is_resting: bool,
 }
 
-/// A request that was left.
+/// A postponed request.
 #[derive(Debug)]
 pub(crate) struct Suspended {
     pub(crate) request_id: u32,
@@ -50,13 +49,13 @@ pub(crate) struct Suspended {
     pub(crate) paused: Box<Paused>,
     /// The whole request.
     pub(crate) body: Vec<u8>,
-    /// The response, as far as it got.
+    /// The response so far.
     pub(crate) response: Vec<u8>,
-    /// When it is given up.
+    /// The request's deadline.
     pub(crate) deadline: Instant,
 }
 
-/// A request that waits behind another one.
+/// A request queued behind another one.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) request_id: u32,
@@ -86,25 +85,25 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Sets how much is done in a turn.
+    /// Sets the work per turn.
     #[cfg(test)]
     pub(crate) fn set_units(&mut self, turn: i64, quantum_min: i64) {
         (self.turn_units, self.quantum_min) = (turn, quantum_min);
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there is no backlog.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// Whether a request of a connection has to wait.
+    /// Whether a request of a connection must be queued.
     #[inline]
     pub(crate) fn is_busy(&self, id: ConnectionId) -> bool {
         !self.backlogs.is_empty() && self.backlogs.contains_key(&id)
     }
 
-    /// Whether more requests of a connection are wanted.
+    /// Whether further requests of a connection should be read.
     #[inline]
     pub(crate) fn accepts(&self, id: ConnectionId) -> bool {
         self.backlogs.is_empty()
@@ -114,7 +113,7 @@ impl Turns {
             })
     }
 
-    /// Units that a connection may spend on what it has just sent.
+    /// Work units that a connection may spend on newly received requests.
     #[inline]
     pub(crate) fn quantum(&mut self, now: Instant) -> i64 {
         if self.spent_at != now {
@@ -123,7 +122,7 @@ impl Turns {
         self.share(self.turn_units - self.spent)
     }
 
-    /// A connection's share of what can be spent.
+    /// A connection's share of the available work units.
     #[inline]
     pub(crate) fn share(&self, units: i64) -> i64 {
         let busy = self.order.len() as i64 + 1;
@@ -138,41 +137,41 @@ impl Turns {
         })
     }
 
-    /// Leaves a request until the connection's next turn.
+    /// Postpones a request until the connection's next turn.
     pub(crate) fn suspend(&mut self, id: ConnectionId, request: Suspended) {
         self.backlog(id).current = Some(Box::new(request));
     }
 
-    /// Lets a request wait for those before it.
+    /// Queues a request behind earlier ones.
     pub(crate) fn wait(&mut self, id: ConnectionId, request: Waiting) {
         self.backlog(id).waiting.push_back(request);
     }
 
-    /// Puts a request before those that wait.
+    /// Queues a request in front of the others.
     pub(crate) fn hold(&mut self, id: ConnectionId, request: Waiting) {
         self.backlog(id).waiting.push_front(request);
     }
 
-    /// Lets a connection rest until the next turn.
+    /// Stops reading a connection until the next turn.
     pub(crate) fn rest(&mut self, id: ConnectionId) {
         self.backlog(id).is_resting = true;
     }
 
-    /// The client of a connection takes bytes again.
+    /// The client of a connection reads again.
     pub(crate) fn unblock(&mut self, id: ConnectionId) {
         if self.is_busy(id) && !self.order.contains(&id) {
             self.order.push_back(id);
         }
     }
 
-    /// Forgets a connection; gives the requests that wait.
+    /// Removes a connection. Returns its queued requests.
     pub(crate) fn remove(&mut self, id: ConnectionId) -> VecDeque<Waiting> {
         let Some(backlog) = self.backlogs.remove(&id) else { return VecDeque::new() };
         self.order.retain(|other| *other != id);
         backlog.waiting
     }
 
-    /// Whether a request may overtake the one that was left.
+    /// Whether a request may overtake the postponed one.
     pub(crate) fn overtakes(&self, id: ConnectionId, body: &[u8]) -> bool {
         let mut decoder = Decoder::new(body, DecodeLimits::DEFAULT);
         let type_id = match NodeIdRef::decode(&mut decoder) {
@@ -181,7 +180,7 @@ impl Turns {
         };
         match type_id {
             schema::CancelRequest::BINARY_ENCODING_ID => true,
-            // What waits may be the CreateSubscription that it is for.
+            // A queued request may be the CreateSubscription that it refers to.
             schema::PublishRequest::BINARY_ENCODING_ID => {
                 self.backlogs.get(&id).is_none_or(|backlog| backlog.waiting.is_empty())
             }
@@ -189,7 +188,7 @@ impl Turns {
         }
     }
 
-    /// Takes the requests of a session out that were left, or the one of them with a handle.
+    /// Removes the postponed requests of a session, or the one with a handle.
     pub(crate) fn cancel(&mut self, session: SessionKey, handle: Option<u32>) -> Vec<ReplyTo> {
         let mut cancelled = Vec::new();
         for (id, backlog) in &mut self.backlogs {
@@ -204,7 +203,7 @@ impl Turns {
         cancelled
     }
 
-    /// The same of the requests of a connection that wait behind it, by their handle.
+    /// Removes the queued requests of a session on a connection, or the one with a handle.
     pub(crate) fn cancel_waiting(
         &mut self,
         id: ConnectionId,

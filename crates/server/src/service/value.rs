@@ -1,4 +1,4 @@
-//! Encoding values straight from their slots.
+//! Encoding values directly from their slots.
 
 use crate::space::slot::{Scalar, Snapshot, inline_len};
 use taktwerk_types::variant::data_value;
@@ -7,8 +7,7 @@ use taktwerk_types::{DataValue, Encode, NumericRange, StatusCode, TimestampsToRe
 /// Longest encoding of a DataValue with an inline scalar: mask, type, value, status, two times.
 const LINE_LEN: usize = 1 + 1 + 8 + 4 + 8 + 8;
 
-/// Appends a slot's value as a DataValue with the wanted timestamps; `server` is the time at which the server vouches
-/// for it.
+/// Appends a slot's value as a DataValue with the requested timestamps; `server` is the ServerTimestamp.
 #[inline]
 pub(crate) fn encode_snapshot(
     snapshot: &Snapshot,
@@ -27,8 +26,8 @@ pub(crate) fn encode_snapshot(
     encode_scalar(Scalar { kind, bits, status, source }, timestamps, vouched, out);
 }
 
-/// Appends an inline value like [`encode_snapshot`]. What is written goes straight to its place: the fields have
-/// odd sizes and must not be read back before they are sent.
+/// Appends an inline value like [`encode_snapshot`]. The fields are written directly in place: they have odd sizes and
+/// must not be read back before they are sent.
 #[inline]
 pub(crate) fn encode_scalar(
     scalar: Scalar,
@@ -44,7 +43,7 @@ pub(crate) fn encode_scalar(
     if scalar.kind != 0 {
         mask = data_value::HAS_VALUE;
         line[1] = scalar.kind;
-        // The word's low bytes are the value; what follows overwrites the rest.
+        // The word's low bytes are the value; the following fields overwrite the rest.
         line[2..10].copy_from_slice(&scalar.bits.to_le_bytes());
         at = 2 + inline_len(scalar.kind);
     }
@@ -69,7 +68,7 @@ pub(crate) fn encode_scalar(
     out.truncate(start + at);
 }
 
-/// Appends a DataValue from its parts, without building one.
+/// Appends a DataValue from its parts without building one.
 pub(crate) fn encode_parts(
     value: Option<&Variant>,
     status: Option<StatusCode>,
@@ -121,7 +120,7 @@ fn encode_tail(
     }
 }
 
-/// The part of a value that an IndexRange names, with its other parts.
+/// The part of a value selected by an IndexRange, with status and timestamps.
 pub(crate) fn select(mut value: DataValue, range: &NumericRange) -> DataValue {
     let Some(whole) = &value.value else { return value };
     match range.read(whole) {

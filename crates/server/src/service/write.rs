@@ -1,6 +1,6 @@
 //! Write (Part 4 §5.11.4).
 //!
-//! `later`: writes whose handlers may block; `note`: what the audit is told.
+//! `later`: writes whose handlers may block; `note`: audit records.
 
 mod later;
 mod note;
@@ -42,14 +42,14 @@ use taktwerk_types::{
 struct Target {
     slot: SlotHandle,
     handler: Option<Arc<dyn WriteHandler>>,
-    /// What to store; without its value if only a part of that is written.
+    /// The data to store; without a value if only a part of the value is written.
     value: DataValue,
     part: Option<Part>,
-    /// The variable whose values mean something else after this write.
+    /// The variable whose semantics this write changes.
     gives_meaning_to: Option<SlotHandle>,
 }
 
-/// A part of a value that is written, and what the whole has to be like.
+/// A part of a value to write, and the requirements for the whole value.
 struct Part {
     range: NumericRange,
     written: Variant,
@@ -57,7 +57,7 @@ struct Part {
 }
 
 impl Part {
-    /// The whole with the part in it.
+    /// The whole value with the part merged in.
     fn merge(&self, nodes: &Nodes, mut present: Variant) -> Result<Variant, StatusCode> {
         let written = self.expected.part(&present, self.written.clone());
         self.range.write(&mut present, &written)?;
@@ -68,8 +68,8 @@ impl Part {
     }
 }
 
-/// Properties that say what a variable's values mean: a change sets the SemanticsChanged bit of the next value
-/// (Part 8 §5.2 and the variable types of §5.3).
+/// Properties that define the semantics of a variable: a change sets the SemanticsChanged bit of the next value (Part 8
+/// §5.2 and the variable types of §5.3).
 const MEANINGFUL: &[&str] = &[
     "EURange",
     "InstrumentRange",
@@ -110,14 +110,14 @@ fn described_node(nodes: &Nodes, property: NodeIx) -> Option<NodeIx> {
     owner
 }
 
-/// Whether a write has changed the value: the same once more gives no other meaning.
+/// Whether a write has changed the value. Writing the same value does not change the semantics.
 fn is_another(before: Option<&Snapshot>, slot: &SlotHandle) -> bool {
     let now = slot.read();
     before.is_none_or(|before| before.status != now.status || before.value() != now.value())
 }
 
-/// The values of a variable have another meaning: all its readers hear of it with the next value, and those who watch events
-/// of it later.
+/// The semantics of a variable have changed: its readers see it with the next value, and event items receive an event
+/// later.
 fn meaning_changed(
     nodes: &Nodes,
     id: NodeIdRef<'_>,
@@ -143,10 +143,10 @@ pub(crate) fn write(
     list::start(cx, caller, request, Cursor::Write(Write { gaps: Vec::new() }), reply)
 }
 
-/// A Write under way.
+/// A Write in progress.
 #[derive(Debug)]
 pub(crate) struct Write {
-    /// Results that come later.
+    /// Results that arrive later.
     pub(super) gaps: Vec<(Gap, Task)>,
 }
 
@@ -179,7 +179,7 @@ fn work_through(
     (changes, gaps): (&mut Option<SemanticChanges>, &mut Vec<(Gap, Task)>),
 ) -> Result<(), Fault> {
     let (key, decisions) = (caller.session, &*caller.decisions);
-    // A session's identity is only put together when a handler wants to know it.
+    // The session's identity is assembled only if a handler needs it.
     let mut who: Option<CallContext> = None;
     let space = cx.shared.space();
     let notes = cx.audit.notes_updates();
@@ -217,14 +217,14 @@ fn work_through(
                 }
             }
             Ok(Target { handler: Some(handler), slot, value, gives_meaning_to, .. }) => {
-                // A handler is the application's code: it runs with the address space unlocked.
+                // A handler is application code: it runs with the address space unlocked.
                 drop(nodes);
                 let sessions = &cx.sessions;
                 let who = who.get_or_insert_with(|| {
                     sessions.get(key).map(|session| session.call_context(NodeId::NULL)).unwrap_or_default()
                 });
                 let size = value.heap_size();
-                let written = if handler.may_block() && !cx.has_room_for(gaps.len() + 1) {
+                let written = if handler.may_block() && !cx.has_capacity_for(gaps.len() + 1) {
                     WriteCall::Now(Err(StatusCode::BAD_SERVER_TOO_BUSY))
                 } else {
                     handler.begin_write(who, value)
@@ -263,7 +263,7 @@ fn work_through(
     Ok(())
 }
 
-/// Writes the value that nearly all writes carry: a good scalar of just the variable's type. False if it is another.
+/// Fast path for most writes: a good scalar of exactly the variable's type. Returns false for any other write.
 #[inline]
 fn write_plain(
     nodes: &Nodes,
@@ -288,7 +288,7 @@ fn store_whole(slot: &SlotHandle, value: DataValue, now: UtcTime) {
     slot.set(value.value.unwrap_or_default(), status, source, server);
 }
 
-/// Stores a value, or changes a part of the present one with no other write in between.
+/// Stores a value, or atomically changes a part of the present one.
 fn store(
     nodes: &Nodes,
     slot: &SlotHandle,
@@ -305,7 +305,7 @@ fn store(
     slot.update(value.status(), source, server, |present| part.merge(nodes, present))
 }
 
-/// Checks one WriteValue. A part is merged into the present value here only for a handler, which gets whole values.
+/// Checks one WriteValue. A part is merged here only for handlers, which receive whole values.
 fn check(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -321,7 +321,7 @@ fn check(
         return Err(StatusCode::BAD_NODE_ID_UNKNOWN);
     }
     if attribute_id != attribute::VALUE {
-        // WriteMask is 0 everywhere: other attributes exist, or not, but cannot be written.
+        // WriteMask is 0 everywhere: other attributes may exist but cannot be written.
         attribute_of(nodes, decisions, ix, &view, attribute_id)?;
         return Err(StatusCode::BAD_NOT_WRITABLE);
     }
@@ -336,7 +336,7 @@ fn check(
     let (slot, handler) = match nodes.value_at(ix) {
         ValueAt::Slot(_) => (nodes.slot_handle(ix), nodes.write_handler(ix)),
         ValueAt::Source(..) => match nodes.write_handler(ix) {
-            // What a source says next would undo the write.
+            // The next value from the source would overwrite it.
             None => return Err(StatusCode::BAD_WRITE_NOT_SUPPORTED),
             handler => (nodes.slot_handle(ix), handler),
         },
@@ -346,7 +346,7 @@ fn check(
     };
     let slot = slot.ok_or(StatusCode::BAD_NOT_WRITABLE)?;
     check_quality(access, &mut value, now)?;
-    // A value is always part of what can be written here.
+    // Only writes that contain a value are supported here.
     let written = value.value.take().ok_or(StatusCode::BAD_WRITE_NOT_SUPPORTED)?;
     let expected = Expected::of_variable(nodes, &view)?;
     let mut part = None;
@@ -368,15 +368,16 @@ fn check(
     Ok(Target { slot, handler: handler.cloned(), value, part, gives_meaning_to: described(nodes, ix) })
 }
 
-/// Status and timestamps that come with a value (Part 4 §5.11.4.2; Part 3 §8.57 for the bits).
+/// Status and timestamps written with a value (Part 4 §5.11.4.2; Part 3 §8.57 for the bits).
 ///
-/// A status other than Good needs StatusWrite. Source timestamps are always taken: they belong to the value, and most
-/// clients send one. The server timestamp says when the server got the value, so without TimestampWrite it is ours.
+/// A status other than Good needs StatusWrite. Source timestamps are always accepted: they belong to the value, and
+/// most clients send one. The server timestamp is when the server received the value, so without TimestampWrite it is
+/// the server's.
 fn check_quality(access: u8, value: &mut DataValue, now: UtcTime) -> Result<(), StatusCode> {
     if value.status() != StatusCode::GOOD && access & AccessLevelType::STATUS_WRITE.0 == 0 {
         return Err(StatusCode::BAD_WRITE_NOT_SUPPORTED);
     }
-    // What cannot be kept is refused and not dropped (Part 4 §5.11.4.2); 0 picoseconds are none.
+    // Unsupported data is refused, not dropped (Part 4 §5.11.4.2); 0 picoseconds count as none.
     let picoseconds = [value.source_picoseconds.take(), value.server_picoseconds.take()];
     let keeps_times = access & AccessLevelType::TIMESTAMP_WRITE.0 != 0;
     if picoseconds.iter().flatten().any(|picoseconds| *picoseconds != 0)

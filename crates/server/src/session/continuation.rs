@@ -1,4 +1,4 @@
-//! Continuation points (Part 4 §7.9): where an operation goes on that had more to give than fits one response.
+//! Continuation points (Part 4 §7.9): where an operation continues whose results did not fit into one response.
 
 use crate::account::{Account, Category, Charge, allocation};
 use crate::query::QueryPoint;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
-/// Where an operation goes on. It owns all it needs, so that it stays good whatever other clients do.
+/// Where an operation continues. It owns all its data, so it stays valid whatever other clients do.
 #[derive(Debug)]
 pub(crate) enum Point {
     /// A Browse or BrowseNext operation.
@@ -16,7 +16,7 @@ pub(crate) enum Point {
     Query(Box<QueryPoint>),
 }
 
-/// What a continuation point is to go on with.
+/// The service that a continuation point belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PointKind {
     Browse,
@@ -32,27 +32,27 @@ impl Point {
     }
 }
 
-/// A Browse operation that has more to give.
+/// A Browse operation with further results.
 #[derive(Debug, Clone)]
 pub(crate) struct BrowsePoint {
     pub(crate) node: NodeIx,
-    /// The View that is browsed; `None` is the whole address space.
+    /// The View being browsed; `None` is the whole address space.
     pub(crate) view: Option<NodeIx>,
-    /// `None` is every ReferenceType.
+    /// `None` is any ReferenceType.
     pub(crate) reference_type: Option<NodeIx>,
     pub(crate) include_subtypes: bool,
     pub(crate) forward: bool,
     pub(crate) inverse: bool,
     pub(crate) class_mask: u32,
     pub(crate) result_mask: u32,
-    /// References at a time.
+    /// Maximum number of references per result.
     pub(crate) count_max: usize,
-    /// How many of the node's references are done. When nodes are deleted meanwhile a reference can be missed, as
-    /// the specification allows.
+    /// Number of the node's references already processed. If references are deleted in the meantime, one can be missed,
+    /// as the specification allows.
     pub(crate) position: usize,
 }
 
-/// The continuation points of one session; no memory until there is one.
+/// The continuation points of one session. Uses no memory until there is one.
 #[derive(Debug)]
 pub(crate) struct Points {
     kept: Option<Box<Kept>>,
@@ -64,27 +64,27 @@ struct Kept {
     /// Oldest first.
     points: VecDeque<(u64, Point)>,
     next: u64,
-    /// The first id of the request under way.
+    /// The first id of the current request.
     request_start: u64,
 }
 
 impl Points {
-    /// For the session that has the account.
+    /// For the session with the account.
     pub(crate) fn new(account: &Arc<Account>) -> Self {
         Self { kept: None, charge: account.nothing(Category::Sessions) }
     }
 
-    /// Notes the start of a request: points from before it may give way to its own (Part 4 §7.9).
+    /// Begins a request. Earlier points may be freed for the request's own (Part 4 §7.9).
     pub(crate) fn begin_request(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.request_start = kept.next;
         }
     }
 
-    /// Keeps a point.
+    /// Stores a point.
     ///
     /// # Errors
-    /// Bad_NoContinuationPoints if the request under way alone has taken all of them, or if there is no memory for them.
+    /// Bad_NoContinuationPoints if the current request has used all of them, or memory is exhausted.
     pub(crate) fn keep(&mut self, point: Point, max: usize) -> Result<[u8; 8], StatusCode> {
         let bytes = allocation(size_of::<Kept>()) + allocation(max * size_of::<(u64, Point)>());
         self.charge.resize(bytes).map_err(|_| StatusCode::BAD_NO_CONTINUATION_POINTS)?;
@@ -102,10 +102,10 @@ impl Points {
         Ok(id.to_le_bytes())
     }
 
-    /// Takes a point of a kind out.
+    /// Removes and returns a point of a kind.
     ///
     /// # Errors
-    /// Bad_ContinuationPointInvalid if it is not there, or belongs to another service.
+    /// Bad_ContinuationPointInvalid if it does not exist or belongs to another service.
     pub(crate) fn take(&mut self, id: &[u8], kind: PointKind) -> Result<Point, StatusCode> {
         let invalid = StatusCode::BAD_CONTINUATION_POINT_INVALID;
         let id = u64::from_le_bytes(id.try_into().map_err(|_| invalid)?);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_requests_give_way_and_the_own_does_not() {
+    fn points_of_earlier_requests_are_freed_but_not_the_own() {
         let mut all = Points::new(&Account::server(crate::Limits::default().maxima()));
         all.begin_request();
         let first = all.keep(point(), 2).unwrap();
@@ -145,7 +145,7 @@ mod tests {
         all.begin_request();
         let third = all.keep(point(), 2).unwrap();
         assert!(all.take(&first, PointKind::Browse).is_err());
-        assert!(all.take(&second, PointKind::Query).is_err(), "it is not lost by that");
+        assert!(all.take(&second, PointKind::Query).is_err(), "the attempt does not remove it");
         assert!(all.take(&second, PointKind::Browse).is_ok());
         assert!(all.take(&second, PointKind::Browse).is_err());
         assert!(all.take(&third, PointKind::Browse).is_ok());

@@ -1,41 +1,41 @@
-//! Guessing passwords gets slower (Part 4 §5.7.3.1).
+//! Lock-out after failed logins (Part 4 §5.7.3.1).
 //!
-//! Failures are counted per name *and* client: somebody who guesses a user's password from one application, or without a
-//! certificate from one address, locks that user out there, and nowhere else.
+//! Failures are counted per user name *and* client. Guessing a user's password from one application, or without a
+//! certificate from one address, locks the user out there only.
 //!
-//! Who has logged on is remembered in the same way: whoever comes again is checked before strangers are.
+//! Successful logins are remembered in the same way: their credentials are checked before those of other clients.
 
 use crate::origin::Origin;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_types::Instant;
 
-/// Failures that are free.
+/// Number of failures without a delay.
 const FAILURES_FREE: u32 = 5;
 /// The first delay; each failure doubles it.
 const DELAY_MIN_MS: f64 = 1_000.0;
 /// The longest delay.
 const DELAY_MAX_MS: f64 = 300_000.0;
-/// Failures are forgotten after so long without one.
+/// Failures are reset after this time without a failure, in ms.
 const FORGET_MS: f64 = 600_000.0;
-/// Names that are remembered. Beyond, the one that may try again soonest is forgotten.
+/// Maximum number of remembered names. Beyond it, the one whose delay ends first is dropped.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Who has failed: what names the user, and what names the client.
+/// The user and the client of a failed login.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Suspect {
     user: Box<str>,
     client: Client,
 }
 
-/// Where guesses come from: somebody else's guesses elsewhere delay nobody.
+/// The client that guesses. Guesses of one client do not delay others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Client {
     /// The application with this certificate, by its thumbprint.
     Application([u8; 20]),
-    /// Without a certificate, everybody at an address.
+    /// Without a certificate: all clients at an address.
     Address(Origin),
-    /// Where there are no addresses.
+    /// For transports without addresses.
     Unknown,
 }
 
@@ -48,23 +48,33 @@ impl Suspect {
 #[derive(Debug)]
 struct Record {
     failures: u32,
-    /// Checks that are under way: guesses side by side count like guesses one after the other.
+    /// Checks in progress: parallel guesses count like sequential ones.
     pending: u32,
     until: Instant,
     last: Instant,
 }
 
-/// Failures to log on, of all shards, and who has logged on.
+/// Failed and successful logins of all shards.
 #[derive(Debug, Default)]
 pub(crate) struct LockOut {
     records: BTreeMap<Suspect, Record>,
-    /// Who logged on and has not failed since, and when that was.
+    /// Successful logins without a later failure, with their times.
     familiar: BTreeMap<Suspect, Instant>,
 }
 
+/// Why an attempt is not possible now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotNow {
+    /// There were too many failures.
+    LockedOut,
+    /// Other attempts of the same user and client are in progress with unknown result. Many clients of one user
+    /// reconnect at once after a restart.
+    Busy,
+}
+
 impl LockOut {
-    /// Whether an attempt may be made now; if so, [`Self::ended`] is to be told what came of it.
-    pub(crate) fn begin(&mut self, suspect: &Suspect, now: Instant) -> bool {
+    /// Whether an attempt may be made now. If so, call [`Self::ended`] with its result.
+    pub(crate) fn begin(&mut self, suspect: &Suspect, now: Instant) -> Result<(), NotNow> {
         if !self.records.contains_key(suspect) && self.records.len() >= ENTRIES_MAX {
             self.make_room(now);
         }
@@ -78,12 +88,14 @@ impl LockOut {
             record.failures = 0;
         }
         let is_free = record.failures + record.pending < FAILURES_FREE;
-        let may = is_free || (record.until <= now && record.pending == 0);
-        record.pending += u32::from(may);
-        may
+        if is_free || (record.until <= now && record.pending == 0) {
+            record.pending += 1;
+            return Ok(());
+        }
+        Err(if record.failures < FAILURES_FREE { NotNow::Busy } else { NotNow::LockedOut })
     }
 
-    /// An attempt has ended. `success` is `None` if nothing was found out about the credential.
+    /// An attempt has ended. `success` is `None` if the credential was not checked.
     pub(crate) fn ended(&mut self, suspect: &Suspect, success: Option<bool>, now: Instant) {
         let Some(record) = self.records.get_mut(suspect) else { return };
         record.pending = record.pending.saturating_sub(1);
@@ -108,12 +120,12 @@ impl LockOut {
         }
     }
 
-    /// Whether this user has logged on from there before, and not failed since.
+    /// Whether the last login of this user from this client succeeded.
     pub(crate) fn is_familiar(&self, suspect: &Suspect) -> bool {
         self.familiar.contains_key(suspect)
     }
 
-    /// Forgets what is over, and if that is not enough, the eighth that may try again soonest.
+    /// Removes expired entries. If that is not enough, removes the eighth whose delays end first.
     fn make_room(&mut self, now: Instant) {
         self.records.retain(|_, record| record.pending > 0 || record.last.plus_millis_f64(FORGET_MS) > now);
         if self.records.len() < ENTRIES_MAX {
@@ -134,7 +146,7 @@ impl LockOut {
     }
 }
 
-/// Remembers who has logged on; beyond [`ENTRIES_MAX`] the quarter is forgotten that has not come for longest.
+/// Records a successful login. Beyond [`ENTRIES_MAX`], removes the quarter with the oldest logins.
 fn remember(familiar: &mut BTreeMap<Suspect, Instant>, suspect: &Suspect, now: Instant) {
     if familiar.insert(suspect.clone(), now).is_none() && familiar.len() > ENTRIES_MAX {
         let mut times: Vec<Instant> = familiar.values().copied().collect();
@@ -148,7 +160,7 @@ fn remember(familiar: &mut BTreeMap<Suspect, Instant>, suspect: &Suspect, now: I
     }
 }
 
-/// An attempt to log on, from when it was let in until it is known what came of it.
+/// A login attempt, from its admission until its result is known.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     shared: Arc<Mutex<LockOut>>,
@@ -159,13 +171,20 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Starts an attempt; `None` if it comes too soon after failures.
-    pub(crate) fn begin(shared: &Arc<Mutex<LockOut>>, suspect: Suspect, now: Instant) -> Option<Self> {
+    /// Starts an attempt.
+    ///
+    /// It comes too early.
+    /// It comes too early.
+    pub(crate) fn begin(
+        shared: &Arc<Mutex<LockOut>>,
+        suspect: Suspect,
+        now: Instant,
+    ) -> Result<Self, NotNow> {
         let mut lockout = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = lockout.begin(&suspect, now);
+        lockout.begin(&suspect, now)?;
         let is_familiar = lockout.is_familiar(&suspect);
         drop(lockout);
-        may.then(|| Self { shared: Arc::clone(shared), suspect, began: now, open: true, is_familiar })
+        Ok(Self { shared: Arc::clone(shared), suspect, began: now, open: true, is_familiar })
     }
 
     /// Whether this user has logged on from there before.
@@ -173,13 +192,13 @@ impl Attempt {
         self.is_familiar
     }
 
-    /// Nobody looked at the credential.
-    pub(crate) fn not_looked_at(mut self) {
+    /// The credential was not checked.
+    pub(crate) fn not_checked(mut self) {
         self.open = false;
         self.end(None, self.began);
     }
 
-    /// Says what came of it; `None` if nothing was found out about the credential.
+    /// Records the result; `None` if the credential was not checked.
     pub(crate) fn ended(mut self, success: Option<bool>, now: Instant) {
         self.open = false;
         self.end(success, now);
@@ -191,7 +210,7 @@ impl Attempt {
 }
 
 impl Drop for Attempt {
-    /// Whoever hangs up before the answer has still had somebody look at a guess.
+    /// If the client disconnects before the answer, its guess was checked nevertheless.
     fn drop(&mut self) {
         if self.open {
             self.end(Some(false), self.began);
@@ -208,7 +227,7 @@ mod tests {
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
     fn fail(lockout: &mut LockOut, suspect: &Suspect, now: Instant) -> bool {
-        let may = lockout.begin(suspect, now);
+        let may = lockout.begin(suspect, now).is_ok();
         if may {
             lockout.ended(suspect, Some(false), now);
         }
@@ -216,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn five_failures_are_free_and_then_delays_double_up_to_five_minutes() {
+    fn after_five_failures_delays_double_up_to_five_minutes() {
         let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
         let mut now = START;
         for _ in 0..5 {
@@ -227,16 +246,16 @@ mod tests {
             now = now + Duration::from_secs(delay);
             assert!(fail(&mut lockout, &joe, now), "after {delay} s");
         }
-        // The right password helps, as soon as it is looked at.
-        assert!(!lockout.begin(&joe, now));
+        // The right password succeeds as soon as it is checked again.
+        assert_eq!(lockout.begin(&joe, now), Err(NotNow::LockedOut));
         now = now + Duration::from_secs(300);
-        assert!(lockout.begin(&joe, now));
+        assert!(lockout.begin(&joe, now).is_ok());
         lockout.ended(&joe, Some(true), now);
         assert!(lockout.records.is_empty());
     }
 
     #[test]
-    fn others_and_the_same_user_elsewhere_are_not_delayed() {
+    fn other_users_and_other_clients_are_not_delayed() {
         let mut lockout = LockOut::default();
         let attacker = Suspect::new("joe", Client::Application([1; 20]));
         while fail(&mut lockout, &attacker, START) {}
@@ -246,45 +265,47 @@ mod tests {
             Suspect::new("joe", Client::Unknown),
             Suspect::new("ann", Client::Application([1; 20])),
         ] {
-            assert!(lockout.begin(&other, START));
+            assert!(lockout.begin(&other, START).is_ok());
             lockout.ended(&other, Some(true), START);
         }
     }
 
     #[test]
-    fn guesses_side_by_side_are_counted() {
+    fn parallel_guesses_are_counted() {
         let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
-        let started = (0..100).filter(|_| lockout.begin(&joe, START)).count();
+        let started = (0..100).filter(|_| lockout.begin(&joe, START).is_ok()).count();
         assert_eq!(started, 5);
+        // Without a failure, simultaneous logins get Busy and not LockedOut.
+        assert_eq!(lockout.begin(&joe, START), Err(NotNow::Busy));
         for _ in 0..started {
             lockout.ended(&joe, None, START);
         }
-        assert!(lockout.begin(&joe, START), "an attempt that came to nothing is no failure");
+        assert!(lockout.begin(&joe, START).is_ok(), "an attempt without a result is not a failure");
     }
 
     #[test]
-    fn who_has_logged_on_is_remembered_until_a_failure() {
+    fn logins_are_remembered_until_a_failure() {
         let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
-        assert!(lockout.begin(&joe, START) && !lockout.is_familiar(&joe));
+        assert!(lockout.begin(&joe, START).is_ok() && !lockout.is_familiar(&joe));
         lockout.ended(&joe, Some(true), START);
         assert!(lockout.is_familiar(&joe));
         assert!(!lockout.is_familiar(&Suspect::new("joe", Client::Application([1; 20]))), "elsewhere");
-        assert!(lockout.begin(&joe, START));
+        assert!(lockout.begin(&joe, START).is_ok());
         lockout.ended(&joe, None, START);
-        assert!(lockout.is_familiar(&joe), "nothing was found out");
+        assert!(lockout.is_familiar(&joe), "the attempt had no result");
         fail(&mut lockout, &joe, START);
         assert!(!lockout.is_familiar(&joe));
         for number in 0..2 * ENTRIES_MAX {
             let (suspect, now) =
                 (Suspect::new(&number.to_string(), Client::Unknown), Instant::from_nanos(number as u64));
-            assert!(lockout.begin(&suspect, now));
+            assert!(lockout.begin(&suspect, now).is_ok());
             lockout.ended(&suspect, Some(true), now);
             assert!(lockout.is_familiar(&suspect) && lockout.familiar.len() <= ENTRIES_MAX);
         }
     }
 
     #[test]
-    fn sporadic_failures_are_forgotten_and_the_table_is_bounded() {
+    fn sporadic_failures_expire_and_the_table_is_bounded() {
         let (mut lockout, joe) = (LockOut::default(), Suspect::new("joe", Client::Unknown));
         for _ in 0..4 {
             fail(&mut lockout, &joe, START);
@@ -293,11 +314,11 @@ mod tests {
         for _ in 0..5 {
             assert!(fail(&mut lockout, &joe, later));
         }
-        assert!(!lockout.begin(&joe, later));
+        assert!(lockout.begin(&joe, later).is_err());
         for number in 0..ENTRIES_MAX + 100 {
             fail(&mut lockout, &Suspect::new(&number.to_string(), Client::Unknown), later);
         }
         assert!(lockout.records.len() <= ENTRIES_MAX);
-        assert!(!lockout.begin(&joe, later), "whoever is locked out is forgotten last");
+        assert!(lockout.begin(&joe, later).is_err(), "entries that are locked out are removed last");
     }
 }

@@ -1,9 +1,9 @@
-//! Sessions (Part 4 §5.7): what a client keeps between requests.
+//! Sessions (Part 4 §5.7): the state of a client between requests.
 //!
 //! - [`table`]: the sessions of a shard, their tokens and timeouts;
 //! - [`continuation`]: the continuation points of a session;
-//! - [`proof`]: the slow part of CreateSession and ActivateSession; [`lockout`]: guessing gets slower; [`owner`]: whose
-//!   subscriptions are whose.
+//! - [`proof`]: the slow part of CreateSession and ActivateSession; [`lockout`]: lock-out after failed logins;
+//!   [`owner`]: owners of subscriptions.
 
 pub(crate) mod continuation;
 pub(crate) mod lockout;
@@ -26,11 +26,11 @@ use std::sync::Arc;
 use taktwerk_crypto::{EphemeralKey, MessageSecurityMode, SecurityPolicy};
 use taktwerk_types::{Instant, NodeId};
 
-/// A session's place in its shard.
+/// A session's slot in its shard.
 pub(crate) type SessionKey = Key;
 
 impl From<SessionKey> for crate::subscription::SessionKey {
-    /// The engine is told when a session ends, so its keys need no generation.
+    /// The engine is informed when a session ends, so its keys need no generation.
     fn from(key: SessionKey) -> Self {
         Self(key.index)
     }
@@ -38,62 +38,63 @@ impl From<SessionKey> for crate::subscription::SessionKey {
 
 /// The random part of an authentication token.
 pub(crate) const SECRET_LEN: usize = 16;
-/// Bytes of a server nonce (Part 4 §5.7.2.2 asks for at least 32).
+/// Length of a server nonce, in bytes (Part 4 §5.7.2.2 requires at least 32).
 pub(crate) const NONCE_LEN: usize = 32;
 
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// What is kept for it; below the account of the address that its client is connected from.
+    /// Its account, below that of its client's address.
     pub(crate) account: Arc<Account>,
-    /// For what stands here. The entry, the continuation points, subscriptions and requests have charges of their own.
+    /// Charge for this structure. The diagnostics entry, continuation points, subscriptions and requests have their own
+    /// charges.
     pub(crate) charge: Charge,
-    /// When its shard looks at it next.
+    /// When its shard checks it next.
     pub(crate) looked_at: Instant,
-    /// What diagnostics show of it.
+    /// Its data for diagnostics.
     pub(crate) entry: Arc<SessionEntry>,
-    /// What the token has to contain besides the session's place.
+    /// The secret part of the authentication token.
     pub(crate) secret: [u8; SECRET_LEN],
-    /// What the next ActivateSession has to sign.
+    /// The nonce that the next ActivateSession must sign.
     pub(crate) server_nonce: [u8; NONCE_LEN],
-    /// The connection that the session lives on; `None` after it was lost.
+    /// The session's connection; `None` after it was lost.
     pub(crate) connection: Option<ConnectionId>,
-    /// The SecureChannelId that requests have to come through.
+    /// The SecureChannelId on which requests must arrive.
     pub(crate) channel_id: u32,
     pub(crate) policy: SecurityPolicy,
     pub(crate) mode: MessageSecurityMode,
     /// The certificate of the channel that created the session.
     pub(crate) client_certificate: Option<Arc<[u8]>>,
-    /// Of CreateSession; empty without security.
+    /// The nonce from CreateSession; empty without security.
     pub(crate) client_nonce: Box<[u8]>,
-    /// The key that the client was given last for a secret, and its policy.
+    /// The key last given to the client for a secret, with its policy.
     pub(crate) ephemeral: Option<(SecurityPolicy, Arc<dyn EphemeralKey>)>,
-    /// `None` until ActivateSession has succeeded.
+    /// `None` before the first successful ActivateSession.
     pub(crate) user: Option<User>,
-    /// The certificate that the user has shown, with its chain: it is looked at again when a trust list changes.
+    /// The user's certificate with its chain. It is validated again when a trust list changes.
     pub(crate) user_certificate: Option<Arc<[u8]>>,
-    /// Which credential it was, by what its verifier says.
+    /// Identifies the user's credential, as set by the verifier.
     pub(crate) user_credential: u64,
-    /// The user has to change the password before the session gets the user's roles.
+    /// The user must change the password before the session gets the user's roles.
     pub(crate) must_change_password: bool,
-    /// When what the user has shown ends to be good.
+    /// When the user's credential expires.
     pub(crate) user_until: Instant,
-    /// What its user may do; nothing before it is activated.
+    /// The permissions of its user; none before activation.
     pub(crate) decisions: Arc<Decisions>,
-    /// ns.
+    /// In ns.
     pub(crate) timeout_ns: u64,
     pub(crate) last_contact: Instant,
     /// Longest response that the client accepts, in bytes; 0 is no limit.
     pub(crate) max_response_len: u32,
     pub(crate) points: Points,
-    /// The continuation points of HistoryRead; none until there is a HistoryRead.
+    /// The continuation points of HistoryRead; created by the first HistoryRead.
     pub(crate) history_points: Option<Arc<HistoryPoints>>,
 }
 
-/// What a session's entries in the tables of its shard take, in bytes.
+/// Size of a session's entries in the tables of its shard, in bytes.
 const TABLES: usize = 256;
 
-/// Bytes of a session whose client and user have shown these.
+/// Size in bytes of a session with this nonce, user and certificate chain.
 pub(crate) fn session_size(client_nonce: &[u8], user: Option<&User>, chain: Option<&Arc<[u8]>>) -> usize {
     size_of::<Session>()
         + TABLES
@@ -122,10 +123,10 @@ impl Session {
         self.user.is_some()
     }
 
-    /// What callbacks are told.
+    /// The context for callbacks.
     pub(crate) fn call_context(&self, object_id: NodeId) -> CallContext {
         let user = self.user.as_ref().and_then(User::client_user_id).map(Into::into);
-        // Methods that go by the name of the user do not know one that has to change the password.
+        // Methods that use the user's name must not see a user who has to change the password first.
         let (user, user_to_change) = if self.must_change_password { (None, user) } else { (user, None) };
         CallContext {
             session_id: self.entry.id(),
@@ -136,15 +137,16 @@ impl Session {
             encrypted: self.mode == MessageSecurityMode::SignAndEncrypt,
             session_life: SessionLife::of(&self.entry),
             session_account: crate::callback::SessionAccount::of(&self.account),
+            noted: crate::callback::NotedCall::default(),
         }
     }
 
-    /// When the session ends if nothing is heard of it, or nothing new of its user.
+    /// When the session ends without further requests, or without a new user credential.
     pub(crate) fn deadline(&self) -> Instant {
         self.silence_ends().min(self.user_until)
     }
 
-    /// When the session ends if nothing is heard of it.
+    /// When the session ends without further requests.
     pub(crate) fn silence_ends(&self) -> Instant {
         Instant::from_nanos(self.last_contact.as_nanos().saturating_add(self.timeout_ns))
     }

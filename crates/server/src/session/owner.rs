@@ -1,4 +1,4 @@
-//! Whose a subscription is.
+//! Owners of subscriptions.
 
 use super::Session;
 use crate::account::heap_size;
@@ -6,21 +6,21 @@ use crate::identity::User;
 use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_types::{Decode, DecodeError, Decoder, Encode, UaString};
 
-/// Whom a session works for, as far as it decides on whose subscriptions are whose (Part 4 §5.14.7.1).
+/// The user and application of a session, as far as they decide on ownership of subscriptions (Part 4 §5.14.7.1).
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
     user: User,
-    /// The client's ApplicationUri. Over a secured channel it is the one in its certificate.
+    /// The client's ApplicationUri. On a secured channel it is that of its certificate.
     application_uri: UaString,
     is_secured: bool,
 }
 
 impl Owner {
-    /// Whether two are the same. Behind Anonymous may be anybody, so there it has to be the same application as well, and
-    /// what an application on a secured channel has is not given to one that only says that it is the same. Over
-    /// SecurityPolicy None nobody can tell: §5.14.7.1 gives nothing to anybody there, and another sentence of Part 4 wants
-    /// transfers for Anonymous where the ApplicationUri has not changed. Here the name counts, which is as much as
-    /// everything else counts without security, and lets clients come back.
+    /// Whether two owners are the same. Anonymous users must also use the same application, and what an application on
+    /// a secured channel owns is not given to one on an unsecured channel. Over SecurityPolicy None the identity is
+    /// unknown: §5.14.7.1 forbids any transfer there, but another sentence of Part 4 requires transfers for Anonymous
+    /// with an unchanged ApplicationUri. This server accepts the claimed ApplicationUri, which is no weaker than
+    /// everything else without security, and lets clients resume their subscriptions.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_application =
             self.application_uri == other.application_uri && self.is_secured == other.is_secured;
@@ -29,8 +29,9 @@ impl Owner {
 }
 
 impl Owner {
-    /// The same for two that [are the same](Self::is_same_as), and different for others; but one for all who have neither
-    /// a user nor a secured channel. They may call themselves whatever they like, and would have a limit for each name.
+    /// A name that is equal for owners that [are the same](Self::is_same_as) and differs otherwise. All clients with
+    /// neither a user nor a secured channel share one name: they could claim any ApplicationUri, and each would have
+    /// its own limit.
     pub(crate) fn account_name(&self) -> String {
         match &self.user {
             User::Anonymous if self.is_secured => format!("anonymous {}", self.application_uri.as_str()),
@@ -101,8 +102,8 @@ impl<'a> Decode<'a> for Owner {
 heap_size!(Owner { user, application_uri; is_secured });
 
 impl Session {
-    /// Whom the session works for; `None` before it is activated, and if its user has to change the password: what the user
-    /// has left is for a session that may do more (Part 18 §5.2.8).
+    /// The owner that the session represents. `None` before activation, and while its user must change the password:
+    /// the user's subscriptions are for a session with the user's rights (Part 18 §5.2.8).
     pub(crate) fn owner(&self) -> Option<Owner> {
         if self.must_change_password {
             return None;
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anonymous_clients_are_told_apart_by_their_application() {
+    fn anonymous_clients_are_distinguished_by_their_application() {
         let owner =
             |user: User, uri: &str, is_secured| Owner { user, application_uri: uri.into(), is_secured };
         let anonymous = |uri, is_secured| owner(User::Anonymous, uri, is_secured);
@@ -131,7 +132,7 @@ mod tests {
         assert!(!anonymous("urn:a", false).is_same_as(&anonymous("urn:b", false)));
         assert!(!anonymous("urn:a", true).is_same_as(&anonymous("urn:a", false)));
         assert!(!anonymous("urn:a", false).is_same_as(&anonymous("urn:a", true)));
-        // A user who has a name may use any application.
+        // A named user may use any application.
         assert!(joe("urn:a", true).is_same_as(&joe("urn:b", false)));
         assert!(!joe("urn:a", true).is_same_as(&anonymous("urn:a", true)));
         assert!(!joe("urn:a", true).is_same_as(&owner(User::Named("ann".into()), "urn:a", true)));

@@ -1,5 +1,5 @@
-//! The slow part of CreateSession and ActivateSession: signatures, decryption, certificates. A shard describes it, a
-//! worker thread does it.
+//! The slow part of CreateSession and ActivateSession: signatures, decryption, certificates. The shard creates the job;
+//! a worker thread runs it.
 
 use crate::account::{HeapSize, allocation, heap_size};
 use crate::job_kind::{JobKind, UserProofKind};
@@ -12,20 +12,20 @@ use taktwerk_crypto::{
 };
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// What the server does before it answers CreateSession: looks at whom it signs for, and signs.
+/// The job for CreateSession: checks the client's certificate and signs the response.
 #[derive(Debug)]
 pub(crate) struct Introduction {
     pub(crate) policy: SecurityPolicy,
-    /// What the client says its ApplicationUri is.
+    /// The ApplicationUri that the client claims.
     pub(crate) application_uri: Box<str>,
-    /// The client's certificate, which is the channel's.
+    /// The client's certificate, identical to the channel's.
     pub(crate) certificate: Arc<[u8]>,
     pub(crate) data: SignedData,
-    /// The client wants a key for a secret.
+    /// The client requests a key for a secret.
     pub(crate) key: Option<SecurityPolicy>,
 }
 
-/// An ephemeral key for the client's next secret, and our signature of its public half.
+/// An ephemeral key for the client's next secret, with the server's signature of its public part.
 #[derive(Debug)]
 pub(crate) struct OfferedKey {
     pub(crate) policy: SecurityPolicy,
@@ -44,12 +44,12 @@ impl OfferedKey {
 
 impl HeapSize for OfferedKey {
     fn heap_size(&self) -> usize {
-        // What the cryptographic library keeps of a key is some hundred bytes.
+        // The cryptographic library keeps some hundred bytes per key.
         self.signature.heap_size() + 1024
     }
 }
 
-/// What came of an [`Introduction`].
+/// The result of an [`Introduction`].
 #[derive(Debug)]
 pub(crate) struct Introduced {
     pub(crate) signature: Vec<u8>,
@@ -57,12 +57,12 @@ pub(crate) struct Introduced {
 }
 
 impl Introduction {
-    /// The signature, and the key if one was asked for.
+    /// Creates the signature, and the key if requested.
     ///
     /// # Errors
     /// Bad_CertificateUriInvalid if the certificate names another application; Bad_InternalError.
     pub(crate) fn run(self, provider: &dyn Provider) -> Result<Introduced, StatusCode> {
-        // Nothing is signed before it is known what it is: a server that signs any bytes is an oracle.
+        // The certificate is checked before signing: a server that signs arbitrary bytes is an oracle.
         let uri = provider.application_uri(&self.certificate);
         if uri.as_deref() != Some(&*self.application_uri) {
             tracing::debug!(certificate = ?uri, claimed = &*self.application_uri, "ApplicationUri");
@@ -83,12 +83,12 @@ impl Introduction {
     }
 }
 
-/// A signature that somebody has to have made with the key of a certificate.
+/// A signature to verify with the key of a certificate.
 #[derive(Debug)]
 pub(crate) struct SignatureProof {
     pub(crate) policy: SecurityPolicy,
     pub(crate) certificate: Arc<[u8]>,
-    /// What it may cover, by the editions of the specification.
+    /// The data it may cover, depending on the edition of the specification.
     pub(crate) data: Vec<SignedData>,
     pub(crate) signature: Vec<u8>,
 }
@@ -100,16 +100,16 @@ impl SignatureProof {
     }
 }
 
-/// How a user shows who they are, as far as it needs keys.
+/// The proof of a user identity, as far as it needs keys.
 pub(crate) enum UserProof {
     /// The client signs with the key of the user's certificate.
     Certificate {
         /// The signature.
         proof: SignatureProof,
-        /// Where the client is.
+        /// The client's address.
         address: Option<IpAddr>,
     },
-    /// A password or token that was encrypted for us.
+    /// A password or token that was encrypted for the server.
     Secret(OpenSecret),
 }
 
@@ -122,13 +122,13 @@ impl fmt::Debug for UserProof {
     }
 }
 
-/// What has to hold before an ActivateSession goes on.
+/// The checks of an ActivateSession.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
-    /// The client is still the one that created the session. Absent without security.
+    /// The signature of the client that created the session. Absent without security.
     pub(crate) client: Option<SignatureProof>,
     pub(crate) user: Option<UserProof>,
-    /// The client can use a key for its next secret.
+    /// The client supports a key for its next secret.
     pub(crate) next_key: Option<SecurityPolicy>,
 }
 
@@ -156,24 +156,24 @@ impl HeapSize for UserProof {
     }
 }
 
-/// What came of a [`Proof`] that holds.
+/// The result of a successful [`Proof`].
 #[derive(Debug)]
 pub(crate) struct Proved {
     pub(crate) proven: Proven,
     pub(crate) next_key: Option<OfferedKey>,
 }
 
-/// What a proof has brought to light.
+/// What a user proof yields.
 pub(crate) enum Proven {
-    /// It holds.
+    /// The proof is valid.
     Holds,
-    /// It holds, and this is the secret.
+    /// The proof is valid and contains this secret.
     Secret(Secret),
-    /// It holds for the user's certificate.
+    /// The proof is valid for the user's certificate.
     Certificate {
-        /// The certificate's thumbprint in digits.
+        /// The certificate's thumbprint in hexadecimal digits.
         thumbprint: Box<str>,
-        /// When the certificate ends to be good (Part 4 §7.40.5).
+        /// When the certificate expires (Part 4 §7.40.5).
         until: Option<UtcTime>,
     },
 }
@@ -188,16 +188,16 @@ impl fmt::Debug for Proven {
     }
 }
 
-/// Which proof failed. What the client is told is decided elsewhere.
+/// Which check failed. The status for the client is chosen elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The client's signature.
     Client,
     /// The signature with the user's certificate.
     UserSignature,
-    /// The user's certificate, for a reason that the client is not told.
+    /// The user's certificate. The client does not learn the reason.
     UserCertificate(StatusCode),
-    /// The secret: whatever is wrong with it.
+    /// The secret, for any reason.
     User,
 }
 
@@ -206,7 +206,7 @@ impl Proof {
         self.client.is_none() && self.user.is_none() && self.next_key.is_none()
     }
 
-    /// What the work is, for whoever plans it.
+    /// The kind of work, for scheduling.
     pub(crate) fn kind(&self) -> JobKind {
         JobKind::ProveSession {
             client: self.client.as_ref().map(|proof| proof.policy),
@@ -219,14 +219,14 @@ impl Proof {
         }
     }
 
-    /// Checks everything.
+    /// Runs all checks.
     ///
     /// # Errors
-    /// What did not hold.
+    /// The check that failed.
     pub(crate) fn run(self, provider: &dyn Provider) -> Result<Proved, Refusal> {
         let next_key = self.next_key;
         let proven = self.holds(provider)?;
-        // Without the key the client's next secret is refused; this activation is as good as before.
+        // Without the key the client's next secret will be refused, but this activation can succeed.
         let next_key = next_key.and_then(|policy| OfferedKey::make(policy, provider).ok());
         Ok(Proved { proven, next_key })
     }
@@ -242,7 +242,7 @@ impl Proof {
             None => Ok(Proven::Holds),
             Some(UserProof::Certificate { proof, address }) => {
                 let certificate = Arc::clone(&proof.certificate);
-                // First the signature: without the key nobody learns which certificates are trusted.
+                // The signature first: without the key, a client must not learn which certificates are trusted.
                 proof.run(provider).map_err(|error| {
                     tracing::debug!(%error, "user signature");
                     Refusal::UserSignature
@@ -259,7 +259,7 @@ impl Proof {
                 let until = provider.valid_until(&certificate);
                 Ok(Proven::Certificate { thumbprint: digits.into(), until })
             }
-            // Padding, length and nonce look alike from outside, and from here on.
+            // Errors in padding, length and nonce must be indistinguishable, here and later.
             Some(UserProof::Secret(secret)) => secret.run(provider).map(Proven::Secret).map_err(|error| {
                 tracing::debug!(%error, "user secret");
                 Refusal::User

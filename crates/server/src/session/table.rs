@@ -9,33 +9,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use taktwerk_types::{Identifier, IdentifierRef, Instant, NodeId, NodeIdRef};
 
-/// Bytes of a token: the shard (UInt16), the place (UInt32), and the secret.
+/// Length of a token in bytes: the shard (UInt16), the slot (UInt32), and the secret.
 const TOKEN_LEN: usize = 2 + 4 + SECRET_LEN;
 
-/// The sessions of one shard, found by their tokens.
+/// The sessions of one shard, found by their authentication tokens.
 ///
-/// A token says where its session is, so finding it is an index and a comparison, and another shard can tell where
-/// to send a client. What makes a token unguessable is its secret.
+/// A token contains the session's position: finding it is an index and a comparison, and another shard can redirect the
+/// client. The secret makes a token unguessable.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     shard: u16,
     slab: Slab<Session>,
-    /// When to look at which session. Looking again later is cheaper than moving the entry with every request.
+    /// When to check which session. Checking again later is cheaper than moving the entry with every request.
     deadlines: BTreeSet<(Instant, Key)>,
     /// Owners of subscriptions without a session.
-    left_behind: BTreeMap<u32, Charged<Owner>>,
-    /// Told which sessions were never activated.
+    orphan_owners: BTreeMap<u32, Charged<Owner>>,
+    /// Registers the sessions that were never activated.
     evictable: Arc<Evictable>,
 }
 
-/// Where a token points.
+/// The location of a token's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenOwner {
     /// A session of this shard.
     Here(SessionKey),
-    /// Another shard, if it exists at all.
+    /// Another shard, if it exists.
     Shard(usize),
-    /// Nothing.
+    /// There is no such session.
     Nobody,
 }
 
@@ -45,12 +45,12 @@ impl Sessions {
             shard: u16::try_from(shard).unwrap_or(u16::MAX),
             slab: Slab::default(),
             deadlines: BTreeSet::new(),
-            left_behind: BTreeMap::new(),
+            orphan_owners: BTreeMap::new(),
             evictable,
         }
     }
 
-    /// Which shard's sessions these are.
+    /// The number of the shard.
     pub(crate) fn shard(&self) -> usize {
         usize::from(self.shard)
     }
@@ -65,7 +65,7 @@ impl Sessions {
         self.slab.get_mut(key)
     }
 
-    /// The session that the engine knows by a key.
+    /// The session for an engine's session key.
     pub(crate) fn at(&self, key: crate::subscription::SessionKey) -> Option<&Session> {
         self.slab.get(self.slab.key_at(key.0)?)
     }
@@ -78,7 +78,7 @@ impl Sessions {
         self.slab.iter()
     }
 
-    /// Adds a session of `holder` that has to be activated until `deadline`.
+    /// Adds a session of `holder` that must be activated until `deadline`.
     pub(crate) fn insert(&mut self, mut session: Session, holder: Holder, deadline: Instant) -> SessionKey {
         session.looked_at = deadline;
         let key = self.slab.insert(session);
@@ -87,7 +87,7 @@ impl Sessions {
         key
     }
 
-    /// Looks at a session no later than at a deadline.
+    /// Makes sure that a session is checked at `deadline` or earlier.
     pub(crate) fn watch(&mut self, key: SessionKey, deadline: Instant) {
         let Some(session) = self.slab.get_mut(key) else { return };
         if deadline < session.looked_at {
@@ -106,7 +106,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// A session of the table has been activated for the first time.
+    /// A session has been activated for the first time.
     pub(crate) fn activated(&self, key: SessionKey) {
         self.evictable.remove(Kind::Session, self.member(key));
     }
@@ -115,7 +115,7 @@ impl Sessions {
         key.member(self.shard())
     }
 
-    /// The token that a session's requests carry.
+    /// The authentication token of a session.
     pub(crate) fn token(&self, key: SessionKey) -> NodeId {
         let Some(session) = self.slab.get(key) else { return NodeId::NULL };
         let mut token = Vec::with_capacity(TOKEN_LEN);
@@ -125,7 +125,7 @@ impl Sessions {
         NodeId { namespace_index: 0, identifier: Identifier::Opaque(token.into()) }
     }
 
-    /// Whose token this is.
+    /// The location of a token's session.
     #[inline]
     pub(crate) fn owner(&self, token: NodeIdRef<'_>) -> TokenOwner {
         let IdentifierRef::Opaque(bytes) = token.identifier else { return TokenOwner::Nobody };
@@ -145,12 +145,12 @@ impl Sessions {
         }
     }
 
-    /// The next time at which [`Self::expired`] has something to look at.
+    /// When [`Self::expired`] must be called next.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// A session whose time is over.
+    /// The next expired session.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<SessionKey> {
         while let Some((at, key)) = self.deadlines.first().copied() {
             if at > now {
@@ -158,7 +158,7 @@ impl Sessions {
             }
             self.deadlines.pop_first();
             let Some(session) = self.slab.get_mut(key) else { continue };
-            // One that goes on is watched anew.
+            // If the session continues, it is watched again.
             session.looked_at = Instant::FAR;
             if !session.is_activated() {
                 return Some(key);
@@ -172,8 +172,9 @@ impl Sessions {
         None
     }
 
-    /// Notes whose subscriptions they are that outlive their session. There are as many at most as there are subscriptions.
-    pub(crate) fn leave_behind(
+    /// Records the owner of subscriptions that outlive their session. There are at most as many as there are
+    /// subscriptions.
+    pub(crate) fn keep_owner(
         &mut self,
         subscriptions: impl Iterator<Item = u32>,
         owner: &Owner,
@@ -181,23 +182,23 @@ impl Sessions {
     ) {
         for id in subscriptions {
             let owner = Charged::anyway(account, Category::Sessions, owner.clone());
-            self.left_behind.insert(id, owner);
+            self.orphan_owners.insert(id, owner);
         }
     }
 
-    /// Forgets the owner of a subscription that went to another shard.
+    /// Removes the owner of a subscription that moved to another shard.
     pub(crate) fn hand_over(&mut self, id: u32) {
-        self.left_behind.remove(&id);
+        self.orphan_owners.remove(&id);
     }
 
-    /// Forgets the owners of subscriptions that are gone.
+    /// Removes the owners of deleted subscriptions.
     pub(crate) fn tidy(&mut self, exists: impl Fn(u32) -> bool) {
-        if !self.left_behind.is_empty() {
-            self.left_behind.retain(|id, _| exists(*id));
+        if !self.orphan_owners.is_empty() {
+            self.orphan_owners.retain(|id, _| exists(*id));
         }
     }
 
-    /// Whether somebody may take over a subscription of a session, or of one that has ended (Part 4 §5.14.7.1).
+    /// Whether a session may take over a subscription of a session, or of one that has ended (Part 4 §5.14.7.1).
     pub(crate) fn may_take(
         &self,
         who: &Owner,
@@ -209,12 +210,12 @@ impl Sessions {
                 let from = self.slab.key_at(from.0).and_then(|key| self.get(key));
                 from.and_then(Session::owner).is_some_and(|owner| owner.is_same_as(who))
             }
-            None => self.left_behind.get(&id).is_some_and(|owner| owner.is_same_as(who)),
+            None => self.orphan_owners.get(&id).is_some_and(|owner| owner.is_same_as(who)),
         }
     }
 }
 
-/// Compares in constant time: how much of a guessed token is right must not show.
+/// Compares in constant time, so that timing does not reveal how much of a guess is right.
 fn same_secret(one: &[u8; SECRET_LEN], two: &[u8; SECRET_LEN]) -> bool {
     one.iter().zip(two).fold(0, |different, (one, two)| different | (one ^ two)) == 0
 }

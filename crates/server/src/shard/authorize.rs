@@ -1,11 +1,11 @@
-//! Sessions and what they monitor after roles or permissions have changed.
+//! Updates sessions and monitored items after changes of roles or permissions.
 
 use super::Shard;
 use crate::now::Now;
 use crate::session::SessionKey;
 
 impl Shard {
-    /// Authorises all sessions and subscriptions anew if roles or permissions have changed. One comparison if not.
+    /// Authorizes all sessions and subscriptions again if roles or permissions have changed. Otherwise one comparison.
     #[inline]
     pub(crate) fn refresh_authorization(&mut self, now: Now) {
         let generation = self.shared.space().access_generation();
@@ -22,7 +22,7 @@ impl Shard {
         for key in keys {
             cx.authorize(key);
         }
-        // Those that wait for their client to come back.
+        // Subscriptions without a session, which wait for their client.
         for (place, grant) in cx.engine.orphans() {
             let decisions = cx.authorizer.decisions(cx.shared, grant);
             cx.engine.authorize(place, &decisions, now, cx.shared.space());

@@ -1,4 +1,4 @@
-//! Durable subscriptions (Part 4 §6.8): what has changed is given to a job, and they are made again at the start.
+//! Durable subscriptions (Part 4 §6.8): passing changes to a job, and restoring at the start.
 
 use super::{Shard, outbox};
 use crate::durable::Change;
@@ -12,7 +12,7 @@ use crate::service::durable;
 use std::sync::Arc;
 
 impl Shard {
-    /// Makes the durable subscriptions of an earlier run again, before anything else happens.
+    /// Restores the durable subscriptions of an earlier run before anything else happens.
     #[inline]
     pub(super) fn restore(&mut self, now: Now) {
         if !self.restoring.is_empty() {
@@ -28,7 +28,7 @@ impl Shard {
         self.count_engine();
     }
 
-    /// Starts a write if one is due and none is under way.
+    /// Starts a write if one is due and none is in progress.
     #[inline]
     pub(super) fn write_durable(&mut self, now: Now) {
         if self.engine.write_deadline().is_some_and(|at| at <= now.instant) {
@@ -48,7 +48,7 @@ impl Shard {
         self.deferrals.run_apart(Kind::Durable(changes), task);
     }
 
-    /// A write is done: messages that it had are sent, and subscriptions may go to other shards.
+    /// A write is done: sends messages that waited for it, and processes pending transfers to other shards.
     pub(super) fn durable_written(&mut self, changes: Arc<Vec<Change>>, result: Option<JobResult>, now: Now) {
         let written = match result {
             Some(JobResult::Durable(DurableResult(written))) => written,
@@ -61,14 +61,14 @@ impl Shard {
         let mut outbox =
             outbox(&mut self.connections, &mut self.output.transmit, &mut self.output.buffers, now, limits);
         self.engine.durable_written(changes, written, now, &mut outbox);
-        // Those that wait for a subscription that was being written.
+        // Transfer requests that waited for the write.
         for ask in core::mem::take(&mut self.transfers.postponed) {
             self.asked(ask, now);
         }
         self.write_durable(now);
     }
 
-    /// Whether the shard has something to write before the server ends.
+    /// Whether the shard must write before the server ends.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.engine.is_ending_durable()

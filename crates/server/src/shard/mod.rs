@@ -1,24 +1,23 @@
 //! The shard: one state machine that owns connections, channels, sessions and subscriptions (design §3, §6).
 //!
 //! # Contract
-//! The driver passes what happened in and takes what is to be done out; the shard does no I/O, reads no clock and
-//! blocks on nothing.
+//! The driver passes inputs and takes outputs; the shard does no I/O, reads no clock and never blocks.
 //!
 //! - In: [`Shard::opened`], [`Shard::received`], [`Shard::sent`], [`Shard::blocked`], [`Shard::writable`],
 //!   [`Shard::closed`], [`Shard::timer`], [`Shard::done`], [`Shard::command`], [`Shard::import`],
 //!   [`Shard::message`].
 //! - Out, to be drained after every batch of inputs: [`Shard::poll_transmit`] with [`Shard::unsent`],
 //!   [`Shard::poll_close`], [`Shard::poll_effect`], [`Shard::poll_move`] with [`Shard::export`],
-//!   [`Shard::poll_message`], [`Shard::poll_audit`]; then [`Shard::poll_timeout`] says how long to sleep.
+//!   [`Shard::poll_message`], [`Shard::poll_audit`]. Then [`Shard::poll_timeout`] returns how long to sleep.
 //!
-//! Receive buffers belong to the driver: it keeps the bytes that [`Shard::received`] did not consume and passes them
-//! again with what follows. While [`Shard::wants_read`] is false it neither reads nor passes anything; when it turns
+//! The driver owns the receive buffers: it keeps bytes that [`Shard::received`] did not consume and passes them again
+//! with the following ones. While [`Shard::wants_read`] is false, it neither reads nor passes anything. When it becomes
 //! true again, it passes the bytes it kept.
 //!
-//! - `parts`: what it keeps besides; `turn`: requests and deadlines; `turns`: requests that are worked on in slices;
-//! - `transfer`: messages of other shards;
-//! - `durable`: durable subscriptions are written, and made again;
-//! - `authorize`, `trust`: sessions and connections after permissions or trust lists have changed; `audit`: what is noted
+//! - `parts`: further state; `turn`: requests and deadlines; `turns`: requests processed in slices;
+//! - `transfer`: messages between shards;
+//! - `durable`: writing and restoring durable subscriptions;
+//! - `authorize`, `trust`: sessions and connections after changes of permissions or trust lists; `audit`: audit records
 //!   of channels.
 
 mod audit;
@@ -35,7 +34,7 @@ pub use crate::ids::ConnectionId;
 pub use crate::job_kind::{JobKind, UserProofKind};
 pub use crate::service::shard_message::ShardMessage;
 
-use parts::{Attention, ForDriver, Output, Told};
+use parts::{Attention, ForDriver, Output, Synced};
 
 use crate::account::{Account, Category, Charge};
 use crate::audit::AuditLog;
@@ -63,10 +62,10 @@ use taktwerk_channel::Channel;
 use taktwerk_crypto::{Entropy, MessageSecurityMode};
 use taktwerk_types::{Instant, StatusCode};
 
-/// How long a client has sent nothing but Publish requests before they may wait a moment.
+/// After a client has sent only Publish requests for this long, they may wait a moment.
 const WAITS_AFTER: Duration = Duration::from_secs(1);
 
-/// What the application asks of a running shard.
+/// A request from the application to a running shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command {
@@ -74,19 +73,19 @@ pub enum Command {
     Shutdown,
 }
 
-/// A connection on its way to another shard.
+/// A connection that moves to another shard.
 #[derive(Debug)]
 pub struct ConnectionState {
     channel: Channel,
-    /// The account of its address, and the charge for what it takes along.
+    /// The account of its address, and the charges that move with it.
     account: Arc<Account>,
     _charge: Charge,
     address: Option<IpAddr>,
     holder: Holder,
     unsent: Vec<u8>,
-    /// The request that asked for the move and those that came after it: their RequestIds and bodies.
+    /// The request that caused the move and those after it: RequestIds and bodies.
     requests: Vec<(u32, Vec<u8>)>,
-    /// The change of the trust lists as of which the peer's certificate was accepted.
+    /// The trust list change count at which the peer's certificate was accepted.
     trusted_at: u64,
 }
 
@@ -105,12 +104,12 @@ pub struct Shard {
     output: Output,
     driver: ForDriver,
     attention: Attention,
-    told: Told,
-    /// Requests that were left.
+    synced: Synced,
+    /// Postponed requests.
     pub(crate) turns: Turns,
-    /// What the shard has done.
+    /// Work counters.
     work: Work,
-    /// Durable subscriptions that are still to be made again.
+    /// Durable subscriptions still to be restored.
     restoring: Vec<Saved>,
 }
 
@@ -126,7 +125,7 @@ impl core::fmt::Debug for Shard {
 }
 
 impl Shard {
-    /// An empty shard. `index` is its number among the server's shards, from 0.
+    /// Creates an empty shard. `index` is its number among the server's shards, from 0.
     #[must_use]
     pub fn new(index: usize, shared: Arc<ServerShared>, mut entropy: Box<dyn Entropy>) -> Self {
         let limits = &shared.config().limits;
@@ -138,7 +137,7 @@ impl Shard {
                 index,
                 limits.subscriptions.clone(),
                 store,
-                Arc::clone(shared.homes()),
+                Arc::clone(shared.locations()),
                 Arc::clone(shared.space().events()),
                 first_id,
             )
@@ -151,7 +150,7 @@ impl Shard {
             output: Output::new(limits.spare_buffers_max),
             driver: ForDriver::default(),
             attention: Attention::default(),
-            told: Told::new(shared.trust_list_changes(), shared.certificate_changes()),
+            synced: Synced::new(shared.trust_list_changes(), shared.certificate_changes()),
             sessions: Sessions::new(index, Arc::clone(shared.evictable())),
             authorizer: Authorizer::default(),
             audit: AuditLog::new(shared.config().audit.clone()),
@@ -163,19 +162,19 @@ impl Shard {
         }
     }
 
-    /// What all shards share.
+    /// The data shared by all shards.
     #[must_use]
     pub fn shared(&self) -> &Arc<ServerShared> {
         &self.shared
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     #[must_use]
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }
 
-    /// How many sessions there are.
+    /// Number of sessions.
     #[must_use]
     pub fn session_count(&self) -> usize {
         self.sessions.len()
@@ -183,13 +182,13 @@ impl Shard {
 
     // ---- connections
 
-    /// A client has connected. At the limit a connection without a session makes room, or this one is told so and
-    /// closed.
+    /// A client has connected. At the limit, a connection without a session is evicted, or this one gets an Error
+    /// message and is closed.
     pub fn opened(&mut self, now: Now) -> ConnectionId {
         self.open(None, now)
     }
 
-    /// A client has connected from an address that [`ServerShared::admit`] let in.
+    /// A client has connected from an address that [`ServerShared::admit`] has accepted.
     pub fn opened_from(&mut self, address: IpAddr, now: Now) -> ConnectionId {
         self.open(Some(address), now)
     }
@@ -228,7 +227,7 @@ impl Shard {
         id
     }
 
-    /// Whether a connection has no activated session, and is not about to go.
+    /// Whether a connection has no activated session and is not being closed.
     fn is_evictable(&self, id: ConnectionId) -> bool {
         let is_activated =
             |key: &SessionKey| self.sessions.get(*key).is_some_and(crate::session::Session::is_activated);
@@ -237,21 +236,21 @@ impl Shard {
         })
     }
 
-    /// Ends a connection because others need the room. Whoever was just logging on through it has not failed to.
+    /// Evicts a connection to free resources. A login in progress on it does not count as failed.
     fn evict_connection(&mut self, id: ConnectionId, now: Now) {
         self.shared.live().counters.evicted_connection_count.up();
         self.interrupt(id, now);
         self.fail(id, StatusCode::BAD_TCP_SERVER_TOO_BUSY, now);
     }
 
-    /// Ends what waits for a connection that is about to be evicted.
+    /// Ends the waiting requests of a connection that is about to be evicted.
     fn interrupt(&mut self, id: ConnectionId, now: Now) {
         for deferred in self.deferrals.interrupt(id) {
             self.context(None, now).interrupted(deferred);
         }
     }
 
-    /// A channel was opened or renewed: now it is known who its client is.
+    /// A channel was opened or renewed, so its client is now known.
     fn identify(&mut self, id: ConnectionId) {
         let provider = Arc::clone(&self.shared.config().provider);
         let Some(connection) = self.connections.get_mut(id.0) else { return };
@@ -263,7 +262,7 @@ impl Shard {
         }
     }
 
-    /// The connection is gone: the socket is closed or broken. Its sessions wait for their clients to come back.
+    /// The socket was closed or broke. The connection's sessions wait for their clients to reconnect.
     pub fn closed(&mut self, id: ConnectionId, now: Now) {
         self.detach(id, now);
         self.forget(id);
@@ -282,7 +281,7 @@ impl Shard {
         Some(connection)
     }
 
-    /// Lets a connection's sessions live on without it.
+    /// Detaches a connection's sessions; they stay alive.
     fn detach(&mut self, id: ConnectionId, now: Now) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let sessions = core::mem::take(&mut connection.sessions);
@@ -290,7 +289,7 @@ impl Shard {
         self.turns.remove(id);
         for key in sessions {
             if self.sessions.get(key).is_some_and(|session| !session.is_activated()) {
-                // It can be activated over this channel only (Part 4 §5.7.3.1).
+                // A session that is not activated can be activated only over this channel (Part 4 §5.7.3.1).
                 self.context(None, now).close_session(key, true, Some(id));
                 continue;
             }
@@ -299,6 +298,7 @@ impl Shard {
                 continue;
             };
             session.connection = None;
+            session.entry.set_connected(false);
             let mut outbox = outbox(
                 &mut self.connections,
                 &mut self.output.transmit,
@@ -311,7 +311,7 @@ impl Shard {
         self.register_evictable(id);
     }
 
-    /// Registers a connection that can be evicted, or takes it out.
+    /// Registers or unregisters a connection as evictable.
     fn register_evictable(&mut self, id: ConnectionId) {
         let is_evictable = self.is_evictable(id);
         let Some(connection) = self.connections.get_mut(id.0) else { return };
@@ -326,7 +326,7 @@ impl Shard {
         }
     }
 
-    /// A connection leaves the shard.
+    /// Unregisters a connection that leaves the shard.
     fn forget_evictable(&self, id: ConnectionId, connection: &Connection) {
         if connection.evictable.is_some() {
             let member = id.0.member(self.index);
@@ -343,7 +343,7 @@ impl Shard {
         self.close(id, now);
     }
 
-    /// Closes a connection as soon as everything is sent.
+    /// Closes a connection once everything is sent.
     fn close(&mut self, id: ConnectionId, now: Now) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.is_closing {
@@ -353,7 +353,7 @@ impl Shard {
         if connection.unsent_len() == 0 {
             self.driver.closes.push_back(id);
         } else {
-            // A client that does not take its last bytes must not keep the connection.
+            // A client that does not read its last bytes must not keep the connection open.
             let limit = self.shared.config().limits.blocked_timeout;
             let at = now.instant.plus_millis_f64(limit);
             schedule(id, connection, &mut self.output.transmit);
@@ -362,20 +362,20 @@ impl Shard {
         self.detach(id, now);
     }
 
-    /// Closes the connections that hold most until the limits of the whole server are kept.
+    /// Closes the connections that hold most until the server's limits are kept.
     pub(super) fn relieve(&mut self, now: Now) {
         let shared = Arc::clone(&self.shared);
         for category in [Category::IncompleteMessages, Category::UnsentMessages, Category::Requests] {
             while shared.account().is_over(category) {
-                // What shows for other shards is theirs to give back.
+                // Charges of other shards must be freed by those shards.
                 let Some(id) = self.largest(category) else { break };
-                tracing::debug!("{}: the connection that holds most is closed", category.name());
+                tracing::debug!("{}: closing the connection that holds most", category.name());
                 self.close_over_limit(id, category, now);
             }
         }
     }
 
-    /// Closes a connection that holds too much of something.
+    /// Closes a connection that holds too much of a category.
     pub(super) fn close_over_limit(&mut self, id: ConnectionId, category: Category, now: Now) {
         self.interrupt(id, now);
         self.shared.live().counters.evicted_connection_count.up();
@@ -384,13 +384,13 @@ impl Shard {
         if category == Category::IncompleteMessages {
             return self.fail(id, StatusCode::BAD_TCP_NOT_ENOUGH_RESOURCES, now);
         }
-        // It takes nothing, so it is told nothing.
+        // The client does not read, so it gets no message.
         connection.is_closing = true;
         self.detach(id, now);
         self.driver.closes.push_back(id);
     }
 
-    /// The connection that holds most of something, if any holds some.
+    /// The connection that holds most of a category; `None` if none holds any.
     fn largest(&self, category: Category) -> Option<ConnectionId> {
         self.connections
             .iter()
@@ -402,7 +402,7 @@ impl Shard {
 
     // ---- sending
 
-    /// The next connection that has something to send and takes it. Send [`Self::unsent`] and say how much went out.
+    /// The next connection with data to send whose socket accepts it. Send [`Self::unsent`], then call [`Self::sent`].
     pub fn poll_transmit(&mut self) -> Option<ConnectionId> {
         while let Some(id) = self.output.transmit.queue.pop_front() {
             let Some(connection) = self.connections.get_mut(id.0) else { continue };
@@ -415,14 +415,14 @@ impl Shard {
         None
     }
 
-    /// What is to be sent on a connection.
+    /// The data to send on a connection.
     #[must_use]
     pub fn unsent(&self, id: ConnectionId) -> &[u8] {
         self.connections.get(id.0).map_or(&[], Connection::unsent)
     }
 
-    /// `len` bytes of [`Self::unsent`] went out. If some are left, the connection is given to the driver again unless
-    /// it says [`Self::blocked`].
+    /// `len` bytes of [`Self::unsent`] were sent. If data remain, the connection is returned again by
+    /// [`Self::poll_transmit`], unless the driver calls [`Self::blocked`].
     pub fn sent(&mut self, id: ConnectionId, len: usize) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let budget = self.shared.config().limits.send_budget;
@@ -441,7 +441,7 @@ impl Shard {
         }
     }
 
-    /// The socket takes no more for now: the connection is left alone until [`Self::writable`], or closed when that
+    /// The socket accepts no more data for now. The connection is skipped until [`Self::writable`], or closed if that
     /// does not come in time.
     pub fn blocked(&mut self, id: ConnectionId, now: Now) {
         let limit = self.shared.config().limits.blocked_timeout;
@@ -461,7 +461,7 @@ impl Shard {
         }
     }
 
-    /// The socket takes bytes again.
+    /// The socket accepts data again.
     pub fn writable(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if connection.blocked_since.take().is_some() {
@@ -470,7 +470,7 @@ impl Shard {
         }
     }
 
-    /// Whether the connection's requests are to be read. A client that does not take its responses is not listened to.
+    /// Whether to read from the connection. A client that does not read its responses is not read either.
     #[must_use]
     pub fn wants_read(&self, id: ConnectionId) -> bool {
         let budget = self.shared.config().limits.send_budget;
@@ -482,9 +482,9 @@ impl Shard {
         })
     }
 
-    /// Whether what the connection's client says next may wait a moment: for a while it has sent nothing but Publish requests
-    /// that waited for notifications, so its next one will probably wait, too. (A request that is answered at once must not:
-    /// its client has notifications to come for which it asks one message after the other.)
+    /// Whether the client's next request may wait a moment. True if the client has, for a while, sent only Publish
+    /// requests that waited for notifications, so its next one will probably wait too. A Publish request that is
+    /// answered at once must not wait: its client has more notifications to fetch, one message at a time.
     #[must_use]
     #[inline]
     pub fn may_wait(&self, id: ConnectionId, now: Instant) -> bool {
@@ -493,7 +493,7 @@ impl Shard {
         })
     }
 
-    /// The next connection to close. It is gone for the shard: there is no [`Self::closed`] to be said.
+    /// The next connection to close. The shard has already removed it: do not call [`Self::closed`].
     pub fn poll_close(&mut self) -> Option<ConnectionId> {
         while let Some(id) = self.driver.closes.pop_front() {
             if self.forget(id).is_some() {
@@ -512,7 +512,7 @@ impl Shard {
         effect
     }
 
-    /// What the shard has done since the last call. Drivers take it once per turn, or as seldom as they like.
+    /// Work counters since the last call. Drivers take them once per turn or less often.
     pub fn take_work(&mut self) -> Work {
         let mut work = core::mem::take(&mut self.work);
         work += self.engine.take_work();
@@ -521,8 +521,8 @@ impl Shard {
 
     // ---- moving
 
-    /// The next connection that belongs to another shard: its client activates a session that lives there. Take it
-    /// with [`Self::export`] to that shard's [`Self::import`], together with the bytes received but not consumed.
+    /// The next connection that must move to another shard, because its client activates a session there. Pass it with
+    /// [`Self::export`] to that shard's [`Self::import`], together with the bytes received but not consumed.
     pub fn poll_move(&mut self) -> Option<(ConnectionId, usize)> {
         while let Some((id, shard)) = self.driver.moves.pop_front() {
             if self.connections.get(id.0).is_some() {
@@ -532,7 +532,7 @@ impl Shard {
         None
     }
 
-    /// Takes a connection out.
+    /// Removes a connection for moving it.
     pub fn export(&mut self, id: ConnectionId, now: Now) -> Option<ConnectionState> {
         let requests: Vec<(u32, Vec<u8>)> =
             self.turns.remove(id).into_iter().map(|request| (request.request_id, request.body)).collect();
@@ -549,7 +549,7 @@ impl Shard {
         Some(ConnectionState { channel, account, _charge, address, holder, unsent, requests, trusted_at })
     }
 
-    /// Takes a connection in and answers the request that made it move.
+    /// Adds a moved connection and answers the request that caused the move.
     pub fn import(&mut self, state: ConnectionState, now: Now) -> ConnectionId {
         let ConnectionState { channel, account, _charge, address, holder, unsent, requests, trusted_at } =
             state;
@@ -560,16 +560,16 @@ impl Shard {
         connection.out = unsent;
         connection.trusted_at = trusted_at;
         let id = ConnectionId(self.connections.insert(connection));
-        // What the shard that it comes from had under way does not reach it any more.
+        // Validations in progress on the old shard no longer reach the connection.
         self.check_certificate_if_due(id);
         for (request_id, body) in requests {
             self.request(id, request_id, &body, now);
         }
-        self.settle(id, now);
+        self.update_connection(id, now);
         id
     }
 
-    /// Does what the application asks for.
+    /// Executes a request of the application.
     pub fn command(&mut self, command: Command, now: Now) {
         match command {
             Command::Shutdown => {
@@ -593,7 +593,7 @@ impl Shard {
 }
 
 impl Shard {
-    /// Sends the events that wait: clients hear why their sessions end.
+    /// Sends the queued events, so that clients learn why their sessions end.
     fn publish_events(&mut self, now: Now) {
         let limits = &self.shared.config().limits;
         let mut outbox =
@@ -602,15 +602,16 @@ impl Shard {
     }
 }
 
-/// Where a shard's subscription ids start: shards count in steps of their number and so never meet. The start is random,
-/// because clients of a server that was restarted ask for the ids they had, which must not be somebody else's by now.
+/// The first subscription id of a shard. Each shard counts in steps of the number of shards, so ids never collide. The
+/// start is random: after a restart, clients use their old ids, which must not belong to new subscriptions of other
+/// clients.
 fn first_subscription_id(index: usize, shards: usize, entropy: &mut dyn Entropy) -> u32 {
     let shards = shards.max(1) as u64;
     let rounds = entropy.below((1 << 30) / shards);
     u32::try_from(rounds * shards + index as u64 + 1).unwrap_or(1)
 }
 
-/// Counts what has been made since the last call and is handed to the driver now: with the step that it was made in.
+/// Adds output created since the last call to the work counters.
 #[inline]
 fn count_made(connection: &mut Connection, work: &mut Work) {
     let unsent = connection.unsent_len();
@@ -636,7 +637,7 @@ fn outbox<'a>(
     Outbox { connections, transmit, buffers, now, send_budget: limits.send_budget }
 }
 
-/// Makes the shard look at a connection at `at` if it would not look earlier anyway.
+/// Makes sure that the shard checks a connection at `at` or earlier.
 fn rearm(
     deadlines: &mut BTreeSet<(Instant, ConnectionId)>,
     id: ConnectionId,

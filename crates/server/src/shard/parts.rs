@@ -1,4 +1,4 @@
-//! What a shard keeps beside its connections, sessions and subscriptions.
+//! State of a shard besides its connections, sessions and subscriptions.
 
 use crate::connection::buffers::Buffers;
 use crate::connection::outbox::Transmit;
@@ -7,7 +7,7 @@ use crate::session::SessionKey;
 use std::collections::{BTreeSet, VecDeque};
 use taktwerk_types::Instant;
 
-/// What is written and where it is written to.
+/// Output and its destinations.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) buffers: Buffers,
@@ -22,42 +22,42 @@ impl Output {
     }
 }
 
-/// What the driver has to do.
+/// Requests to the driver.
 #[derive(Debug, Default)]
 pub(super) struct ForDriver {
-    /// Connections that it has to close.
+    /// Connections to close.
     pub(super) closes: VecDeque<ConnectionId>,
-    /// Connections that go to another shard.
+    /// Connections to move to another shard.
     pub(super) moves: VecDeque<(ConnectionId, usize)>,
 }
 
-/// Connections that have to be looked at.
+/// Connections that need attention.
 #[derive(Debug, Default)]
 pub(super) struct Attention {
-    /// Those whose congestion is over.
+    /// Connections that are no longer congested.
     pub(super) resumed: Vec<ConnectionId>,
-    /// When to look at which.
+    /// When to check which connection.
     pub(super) deadlines: BTreeSet<(Instant, ConnectionId)>,
-    /// Sessions that came to a connection or left it, until the connections know.
+    /// Sessions attached to or detached from a connection, until the connections are updated.
     pub(super) attached: Vec<(ConnectionId, SessionKey, bool)>,
 }
 
-/// What the rest of the server and the shard know of each other.
+/// State exchanged with the rest of the server.
 #[derive(Debug)]
-pub(super) struct Told {
-    /// What [`Live::looks`](crate::diagnostics::Live) was when subscriptions were published last.
+pub(super) struct Synced {
+    /// [`Live::looks`](crate::diagnostics::Live) when subscriptions were last published.
     pub(super) looks: u32,
-    /// When the shard last said how its subscriptions are doing.
+    /// When the shard last published its subscriptions.
     pub(super) published: Instant,
     /// Subscriptions and items as last counted for the whole server.
     pub(super) counted: (usize, usize),
-    /// The changes of trust lists that the connections have been checked for.
+    /// The trust list change count for which the connections have been checked.
     pub(super) trust_list_changes: u64,
-    /// The changes of our own certificates that it has followed.
+    /// The change count of the server's certificates that has been handled.
     pub(super) certificate_changes: u64,
 }
 
-impl Told {
+impl Synced {
     pub(super) fn new(trust_list_changes: u64, certificate_changes: u64) -> Self {
         Self { looks: 0, published: Instant::ZERO, counted: (0, 0), trust_list_changes, certificate_changes }
     }

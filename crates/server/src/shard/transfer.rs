@@ -1,10 +1,9 @@
-//! What shards tell each other: of subscriptions that a session of one shard takes over from another (Part 4 §5.14.7),
-//! and of what has to be evicted.
+//! Messages between shards: transfers of subscriptions to a session of another shard (Part 4 §5.14.7), and evictions.
 //!
-//! The session's shard asks the one that has the subscription, which looks whether the session's user may have it, and
-//! either refuses or takes it out of its engine and gives it away. Messages between two shards stay in order; nobody
-//! waits. Whatever has become of the request meanwhile, what was given is taken in: it then has no session, and its user
-//! can ask for it again until its lifetime is over.
+//! The session's shard asks the shard that has the subscription. That shard checks whether the session's user may have
+//! it, and either refuses or removes it from its engine and sends it. Messages between two shards stay in order; no
+//! shard waits. A subscription that was sent is always accepted, even if the request no longer exists: it then has no
+//! session, and its user can request it again until its lifetime ends.
 
 use super::{Shard, outbox};
 use crate::eviction::Kind;
@@ -17,18 +16,19 @@ use crate::slab::Key;
 use std::sync::Arc;
 use taktwerk_types::StatusCode;
 
-/// How often a question is passed on at most. A subscription moves with a round trip of its client, so one that is
-/// always somewhere else is not being followed in good faith.
+/// Maximum number of times a transfer request is forwarded. A subscription moves at most once per round trip of its
+/// client, so one that keeps moving away is not requested in good faith.
 const HOPS_MAX: u8 = 8;
 
 impl Shard {
-    /// The next message for another shard, or for this one: its number, and what [`Self::message`] gets there.
+    /// The next message for another shard or for this one: the shard's number, and the argument for its
+    /// [`Self::message`].
     #[inline]
     pub fn poll_message(&mut self) -> Option<(usize, ShardMessage)> {
         self.transfers.messages.pop_front()
     }
 
-    /// A message has come from a shard.
+    /// A message from a shard has arrived.
     pub fn message(&mut self, message: ShardMessage, now: Now) {
         self.restore(now);
         match message.0 {
@@ -40,7 +40,7 @@ impl Shard {
         self.count_engine();
     }
 
-    /// Another shard needs room. What it has chosen may have been activated meanwhile: then it stays.
+    /// Another shard needs capacity. If the chosen member was activated in the meantime, it stays.
     fn evict(&mut self, kind: Kind, key: Key, now: Now) {
         match kind {
             Kind::Session => {
@@ -59,27 +59,27 @@ impl Shard {
         self.shared.evictable().carried_out(kind);
     }
 
-    /// A session of some shard wants a subscription.
+    /// A session of any shard requests a subscription.
     pub(super) fn asked(&mut self, mut ask: Ask, now: Now) {
-        let homes = self.shared.homes();
+        let locations = self.shared.locations();
         let Some(place) = self.engine.find_any(ask.id) else {
-            match homes.moved_to(ask.id) {
-                Some(home) if home == self.index => self.transfers.postponed.push(ask),
-                home => {
-                    let home = home.unwrap_or_else(|| homes.birthplace(ask.id));
-                    if home == self.index || ask.hops >= HOPS_MAX {
+            match locations.moved_to(ask.id) {
+                Some(location) if location == self.index => self.transfers.postponed.push(ask),
+                location => {
+                    let location = location.unwrap_or_else(|| locations.creating_shard(ask.id));
+                    if location == self.index || ask.hops >= HOPS_MAX {
                         self.transfers.refuse(&ask, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
                     } else {
                         ask.hops += 1;
                         ask.behind_event = None;
-                        self.transfers.ask(home, ask);
+                        self.transfers.ask(location, ask);
                     }
                 }
             }
             return;
         };
         if ask.shard == self.index {
-            // It came here in the meantime, for another operation.
+            // It was moved here in the meantime, by another operation.
             let Some((session, send_initial_values)) = self.deferrals.transfer(ask.waiting.request) else {
                 return;
             };
@@ -92,7 +92,7 @@ impl Shard {
             return self.transfers.refuse(&ask, StatusCode::BAD_USER_ACCESS_DENIED);
         }
         if self.engine.is_writing(place) {
-            // Its log has one writer at a time.
+            // Its log must have only one writer at a time.
             return self.transfers.postponed.push(ask);
         }
         let until = match ask.behind_event {
@@ -100,7 +100,7 @@ impl Shard {
             Some(until) => Some(until).filter(|until| !self.engine.has_taken_events(*until)),
         };
         if until.is_some() {
-            // A storm of events goes into the queues in slices; the subscription takes along what was raised until now.
+            // Many events enter the queues in slices; the subscription takes along those raised until now.
             ask.behind_event = until;
             return self.transfers.postponed.push(ask);
         }
@@ -116,11 +116,12 @@ impl Shard {
         }
     }
 
-    /// A subscription has come that a session of this shard asked for.
+    /// A subscription requested by a session of this shard has arrived.
     fn given(&mut self, given: Given, now: Now) {
         let Given { ask, moved } = given;
         let id = moved.id();
-        // The request may have been given up or its connection lost, the session closed or taken over by another user.
+        // The request may have been abandoned, its connection lost, or its session closed or taken over by another
+        // user.
         let request = self.deferrals.transfer(ask.waiting.request).filter(|(session, _)| {
             let owner = self.sessions.get(*session).and_then(Session::owner);
             owner.is_some_and(|owner| owner.is_same_as(&ask.owner))
@@ -136,7 +137,7 @@ impl Shard {
                 Ok(self.engine.available(place))
             }
             None => {
-                self.sessions.leave_behind(core::iter::once(id), &ask.owner, self.shared.account());
+                self.sessions.keep_owner(core::iter::once(id), &ask.owner, self.shared.account());
                 Err(StatusCode::BAD_USER_ACCESS_DENIED)
             }
         };
@@ -148,7 +149,7 @@ impl Shard {
         }
     }
 
-    /// Lets a subscription that has come show what its session may see, or what the one that it had was allowed to.
+    /// Applies the permissions of the new session to an arrived subscription, or those of the previous session.
     fn authorize_arrival(&mut self, place: u32, session: Option<Key>, now: Now) {
         let decisions = match session.and_then(|key| self.sessions.get(key)) {
             Some(session) => Arc::clone(&session.decisions),
@@ -160,7 +161,7 @@ impl Shard {
         self.engine.authorize(place, &decisions, now, self.shared.space());
     }
 
-    /// An operation has its result; with the last one the response is sent.
+    /// Stores the result of an operation. The last one sends the response.
     fn transferred(&mut self, waiting: Waiting, result: Transferred, now: Now) {
         if let Some((to, results)) = self.deferrals.transferred(waiting, result) {
             transfer::respond(&mut self.context(None, now).outbox, to, &results);

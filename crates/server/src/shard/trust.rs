@@ -1,15 +1,14 @@
-//! Certificates in use are looked at again when a trust list changes (Part 12 §7.8.2.5).
+//! Validates certificates in use again when a trust list changes (Part 12 §7.8.2.5), and closes channels when the
+//! server's own certificates are replaced (Part 12 §7.10.9).
 //!
-//! Channels of our own certificates are closed when these are replaced (Part 12 §7.10.9).
+//! A change of a trust list must be reported with
+//! [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed). At its next turn, each shard starts
+//! validating all certificates in use on worker threads: those of peers and of users. A channel whose certificate is
+//! refused is closed, together with its sessions: their client may not return. A session also ends if its user's
+//! certificate is refused, or if the verifier no longer knows its user's name.
 //!
-//! Whoever changes a trust list tells [`ServerShared::trust_list_changed`](crate::ServerShared::trust_list_changed);
-//! each shard notices at its next turn and has every certificate in use validated again, on worker threads: those of the
-//! peers and those of the users. A channel whose certificate is refused is closed, and its sessions end with it: their
-//! client may not come back. A session whose user's certificate is refused ends too, and so does that of a user whose name
-//! the verifier no longer knows.
-//!
-//! A handshake or an activation may have been under way when the list changed, or a connection on its way from one shard
-//! to another: each knows as of which change its certificate was accepted, and is looked at again if that is not the last.
+//! A handshake, an activation, or a move between shards may have been in progress during the change. Therefore each
+//! records the change count at which its certificate was accepted, and is checked again if that is not the latest.
 
 use super::Shard;
 use crate::connection::Connection;
@@ -23,7 +22,7 @@ use std::sync::Arc;
 use taktwerk_crypto::{CertificatePurpose, CryptoError};
 use taktwerk_types::StatusCode;
 
-/// The status of a certificate that is not accepted. Whoever could not be looked at is not accepted either.
+/// The status for a certificate that is not accepted. A certificate that could not be validated is not accepted either.
 fn refusal(result: Option<JobResult>) -> Option<StatusCode> {
     match result {
         Some(JobResult::Crypto(Ok(_))) => None,
@@ -32,29 +31,30 @@ fn refusal(result: Option<JobResult>) -> Option<StatusCode> {
             Some(refusal.status())
         }
         _ => {
-            tracing::warn!("a certificate in use could not be looked at: it is no longer accepted");
+            tracing::warn!("a certificate in use could not be validated, so it is no longer accepted");
             Some(StatusCode::BAD_INTERNAL_ERROR)
         }
     }
 }
 
 impl Shard {
-    /// Starts over with all certificates if a trust list has changed.
+    /// Starts validating all certificates if a trust list has changed.
     pub(super) fn refresh_trust(&mut self, now: Now) {
         let changes = self.shared.trust_list_changes();
-        if changes != self.told.trust_list_changes {
-            self.told.trust_list_changes = changes;
+        if changes != self.synced.trust_list_changes {
+            self.synced.trust_list_changes = changes;
             self.check_certificates(now);
         }
         let changes = self.shared.certificate_changes();
-        if changes != self.told.certificate_changes {
-            self.told.certificate_changes = changes;
+        if changes != self.synced.certificate_changes {
+            self.synced.certificate_changes = changes;
             self.close_secured(now);
         }
     }
 
-    /// Closes the channels of certificates of ours that were replaced (Part 12 §7.10.9): they could not be renewed, and their
-    /// sessions not be activated again. Clients come back with the new certificate and take their subscriptions over.
+    /// Closes the channels that use replaced certificates (Part 12 §7.10.9): they could not be renewed, and their
+    /// sessions could not be activated again. Clients reconnect with the new certificate and take over their
+    /// subscriptions.
     #[cold]
     fn close_secured(&mut self, now: Now) {
         let is_secured = |connection: &Connection| {
@@ -63,7 +63,7 @@ impl Shard {
         let all = self.connections.iter().filter(|(_, connection)| is_secured(connection));
         for id in all.map(|(key, _)| ConnectionId(key)).collect::<Vec<_>>() {
             self.fail(id, StatusCode::BAD_SECURE_CHANNEL_CLOSED, now);
-            self.settle(id, now);
+            self.update_connection(id, now);
         }
     }
 
@@ -82,7 +82,7 @@ impl Shard {
         self.apply_attached(now);
     }
 
-    /// Has a peer's certificate looked at if a trust list has changed since that was done last.
+    /// Starts validating a peer's certificate if a trust list has changed since the last validation.
     pub(super) fn check_certificate_if_due(&mut self, id: ConnectionId) {
         let change = self.shared.trust_list_changes();
         let Some(connection) = self.connections.get(id.0) else { return };
@@ -105,7 +105,7 @@ impl Shard {
         }
     }
 
-    /// A channel has been opened or renewed: its certificate was accepted when that began.
+    /// A channel was opened or renewed. Its certificate counts as accepted at the time when that began.
     pub(super) fn handshake_succeeded(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.trusted_at = connection.trusted_at.max(connection.checked_at);
@@ -134,10 +134,10 @@ impl Shard {
         }
         self.apply_attached(now);
         self.fail(id, StatusCode::BAD_SECURITY_CHECKS_FAILED, now);
-        self.settle(id, now);
+        self.update_connection(id, now);
     }
 
-    /// Ends a session whose user's certificate is no longer accepted, unless it has another user by now.
+    /// Ends a session whose user's certificate is no longer accepted, unless it has another user now.
     pub(super) fn user_checked(
         &mut self,
         key: SessionKey,

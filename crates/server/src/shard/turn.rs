@@ -1,4 +1,4 @@
-//! What happens in a turn: received chunks, requests, deadlines, results.
+//! A turn of the shard: received chunks, requests, deadlines, results.
 
 use super::{Shard, outbox, rearm};
 use crate::account::Category;
@@ -27,14 +27,14 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_schema::PublishRequest;
 use taktwerk_types::{Instant, StatusCode, Structure};
 
-/// Sessions, requests and connections that one timer call looks at, of each.
+/// Maximum number of sessions, of requests and of connections checked per timer call.
 const LOOKS_PER_TIMER: usize = 64;
-/// Largest buffer that is kept for responses that cannot be written in place.
+/// Largest scratch buffer that is kept, in bytes.
 const SCRATCH_LEN_MAX: usize = 1 << 20;
-/// How often a shard says how its subscriptions are doing, while somebody looks.
+/// How often a shard publishes its subscription diagnostics while they are read.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
-/// What a channel asks for.
+/// The kind of a channel's job.
 fn handshake_kind(job: &taktwerk_crypto::Job) -> JobKind {
     use taktwerk_crypto::Job as Crypto;
     match job {
@@ -45,8 +45,8 @@ fn handshake_kind(job: &taktwerk_crypto::Job) -> JobKind {
 }
 
 impl Shard {
-    /// Bytes have arrived: `buf` holds everything that was received and not consumed. Returns how many bytes from its
-    /// start are done with; the driver keeps the rest.
+    /// Bytes have arrived: `buf` holds everything received and not consumed. Returns how many bytes were consumed; the
+    /// driver keeps the rest.
     pub fn received(&mut self, id: ConnectionId, buf: &mut [u8], now: Now) -> usize {
         let mut done = 0;
         let quantum = self.turns.quantum(now.instant);
@@ -60,7 +60,7 @@ impl Shard {
             let Some(connection) = self.connections.get_mut(id.0) else { break };
             let Some(rest) = buf.get_mut(done..) else { break };
             if connection.allowance <= 0 && !rest.is_empty() && !self.turns.is_busy(id) {
-                // Others have their turn first.
+                // Other connections get their turn first.
                 self.turns.rest(id);
                 break;
             }
@@ -91,17 +91,17 @@ impl Shard {
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.account_incomplete(buf.len() - done);
         }
-        self.settle(id, now);
+        self.update_connection(id, now);
         self.check_account(id, now);
         done
     }
 
-    /// Closes a connection whose messages or unanswered requests pass the limit of its address, or those that hold most if
-    /// the limit of the server is passed.
+    /// Closes a connection that exceeds the limit of its address. If the server's limit is exceeded, closes the
+    /// connections that hold most.
     pub(super) fn check_account(&mut self, id: ConnectionId, now: Now) {
         for category in [Category::IncompleteMessages, Category::UnsentMessages, Category::Requests] {
             let Some(connection) = self.connections.get(id.0) else { return };
-            // What is unsent is looked at when the socket takes no more of it.
+            // Unsent data are checked when the socket accepts no more.
             let is_looked_at = category != Category::UnsentMessages || connection.is_blocked();
             if !is_looked_at || connection.charged(category) == 0 {
                 continue;
@@ -113,11 +113,11 @@ impl Shard {
         }
     }
 
-    /// What a channel says besides messages.
+    /// Handles a channel's events other than messages.
     fn on_event(&mut self, id: ConnectionId, event: Event, now: Now) {
         match event {
             Event::Effect(mut job) => {
-                if self.may_shake_hands(id, now)
+                if self.may_handshake(id, now)
                     && let Ok(charge) = self.shared.account().charge(Category::HandshakeCount, 1)
                 {
                     self.handshake_begins(id, &mut job);
@@ -148,17 +148,17 @@ impl Shard {
         }
     }
 
-    /// Whether a handshake may be computed now: a flood of them leaves some to others.
-    fn may_shake_hands(&self, id: ConnectionId, now: Now) -> bool {
+    /// Whether a handshake may be computed now. A flood of handshakes must leave capacity for other clients.
+    fn may_handshake(&self, id: ConnectionId, now: Now) -> bool {
         let Some(connection) = self.connections.get(id.0) else { return false };
         let channel = &connection.channel;
         let is_signed = channel.is_open() && channel.policy().is_secure();
         let under_way = self.shared.account().used(Category::HandshakeCount);
-        self.shared.admission().may_shake_hands(connection.address, is_signed, under_way, now.instant)
+        self.shared.admission().may_handshake(connection.address, is_signed, under_way, now.instant)
     }
 
-    /// Brings a connection's bookkeeping up to date after something happened on it.
-    pub(super) fn settle(&mut self, id: ConnectionId, _now: Now) {
+    /// Updates a connection's state after an event.
+    pub(super) fn update_connection(&mut self, id: ConnectionId, _now: Now) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.account_unsent();
         if connection.unsent_len() == 0 {
@@ -171,7 +171,7 @@ impl Shard {
         self.watch(id);
     }
 
-    /// Looks at a connection when its channel wants it.
+    /// Schedules the next check of a connection for its channel's deadline.
     pub(super) fn watch(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if let Some((at, _)) = connection.channel.poll_timeout() {
@@ -184,7 +184,7 @@ impl Shard {
         self.register_evictable(id);
     }
 
-    /// Everything that services reach, for a request on a connection.
+    /// The service context for a request on a connection.
     pub(crate) fn context(&mut self, peer: Option<Peer>, now: Now) -> Context<'_> {
         let limits = &self.shared.config().limits;
         let peer = peer.unwrap_or(Peer {
@@ -208,7 +208,7 @@ impl Shard {
             transfers: &mut self.transfers,
             entropy: &mut *self.entropy,
             attached: &mut self.attention.attached,
-            published: &mut self.told.published,
+            published: &mut self.synced.published,
             turns: &mut self.turns,
             work: &mut self.work,
             units: i64::MAX,
@@ -223,7 +223,7 @@ impl Shard {
         }
     }
 
-    /// A request has come.
+    /// Handles a request.
     pub(super) fn request(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) {
         if let Some(connection) = self.connections.get_mut(id.0) {
             connection.spans.begin(request_id, body);
@@ -233,7 +233,7 @@ impl Shard {
         }
     }
 
-    /// Who asks.
+    /// The connection of a request.
     pub(super) fn peer(&self, id: ConnectionId, request_id: u32) -> Option<Peer> {
         let connection = self.connections.get(id.0)?;
         let channel = &connection.channel;
@@ -248,7 +248,7 @@ impl Shard {
         })
     }
 
-    /// Answers one request, or the part of it that fits the connection's allowance.
+    /// Answers a request, or the part of it that fits the connection's allowance.
     pub(super) fn answer(
         &mut self,
         id: ConnectionId,
@@ -273,7 +273,8 @@ impl Shard {
         let units = connection.allowance;
         let unsent = connection.unsent_len();
         let span = connection.spans.service(request_id);
-        // The response is written behind what waits to be sent, or aside if other responses may come before it.
+        // The response is written directly behind unsent data, or to a separate buffer if other responses may precede
+        // it.
         let (mut out, start) = if alone {
             let start = connection.channel.begin(&mut connection.out);
             (core::mem::take(&mut connection.out), Some(start))
@@ -285,7 +286,7 @@ impl Shard {
         let mut cx = self.context(Some(peer), now);
         cx.units = units - unit::REQUEST;
         let outcome = match parsed {
-            // It has waited for too long behind others.
+            // It has waited too long behind other requests.
             Ok(_) if until <= now.instant => {
                 reply.fault(Fault::limit(StatusCode::BAD_TIMEOUT, "deferred_timeout"));
                 Outcome::Answered
@@ -330,7 +331,7 @@ impl Shard {
                 out.clear();
                 self.output.scratch = out;
             }
-            self.put_off(id, request_id, handle, service, body, response, until, outcome, now);
+            self.keep_request(id, request_id, handle, service, body, response, until, outcome, now);
         }
         if let Some(key) = ends {
             self.context(None, now).close_session(key, true, None);
@@ -340,7 +341,7 @@ impl Shard {
 
     /// Keeps a request that is not answered yet.
     #[allow(clippy::too_many_arguments)] // what a request is known by
-    fn put_off(
+    fn keep_request(
         &mut self,
         id: ConnectionId,
         request_id: u32,
@@ -372,7 +373,7 @@ impl Shard {
         self.account_backlog(id);
     }
 
-    /// Brings the shard's books up to date behind a request.
+    /// Updates the shard's counts and registrations after a request.
     pub(super) fn after_request(&mut self, now: Now) {
         self.count_engine();
         self.apply_attached(now);
@@ -380,30 +381,30 @@ impl Shard {
         self.write_durable(now);
     }
 
-    /// Keeps the server's counts of subscriptions and items.
+    /// Updates the server's counts of subscriptions and items.
     pub(super) fn count_engine(&mut self) {
         let now = (self.engine.subscription_count(), self.engine.item_count());
-        if now == self.told.counted {
+        if now == self.synced.counted {
             return;
         }
         let change = |now: usize, before: usize| i32::try_from(now as i64 - before as i64).unwrap_or(0);
         let counters = &self.shared.live().counters;
-        if now.0 < self.told.counted.0 {
+        if now.0 < self.synced.counted.0 {
             let engine = &self.engine;
             self.sessions.tidy(|id| engine.find_any(id).is_some());
         }
-        counters.current_subscription_count.change(change(now.0, self.told.counted.0));
-        counters.current_monitored_item_count.change(change(now.1, self.told.counted.1));
-        self.told.counted = now;
+        counters.current_subscription_count.change(change(now.0, self.synced.counted.0));
+        counters.current_monitored_item_count.change(change(now.1, self.synced.counted.1));
+        self.synced.counted = now;
     }
 
-    /// Tells connections which sessions live on them.
+    /// Updates the sessions of connections.
     pub(super) fn apply_attached(&mut self, now: Now) {
         while let Some((id, key, is_here)) = self.attention.attached.pop() {
             let Some(connection) = self.connections.get_mut(id.0) else { continue };
             connection.sessions.retain(|other| *other != key);
             if !is_here {
-                // Its client finds out that the session is gone, and may open another one.
+                // Its client will find out that the session has ended, and may open another one.
                 connection.heard = now.instant;
                 self.watch(id);
             } else {
@@ -439,18 +440,18 @@ impl Shard {
         consider((!self.turns.is_idle()).then_some(Instant::ZERO), "requests under way");
         consider((!self.attention.resumed.is_empty()).then_some(Instant::ZERO), "congestion is over");
         consider((!self.output.transmit.ended.is_empty()).then_some(Instant::ZERO), "a channel has ended");
-        if self.told.looks != self.shared.live().looks() {
-            consider(Some(self.told.published + PUBLISH_EVERY), "subscription diagnostics");
+        if self.synced.looks != self.shared.live().looks() {
+            consider(Some(self.synced.published + PUBLISH_EVERY), "subscription diagnostics");
         }
         first
     }
 
-    /// Does what is due, a bounded amount of it: as long as [`Self::poll_timeout`] is due, send and call again.
+    /// Handles what is due, up to a bound. While [`Self::poll_timeout`] is due, send and call again.
     pub fn timer(&mut self, now: Now) {
         self.restore(now);
         self.refresh_authorization(now);
         self.refresh_trust(now);
-        self.audit.settle(now);
+        self.audit.start_window(now);
         self.output.buffers.tidy(now.instant);
         self.resume(now);
         {
@@ -485,17 +486,17 @@ impl Shard {
             self.attention.deadlines.remove(&(at, id));
             self.look_at(id, now);
         }
-        // Behind everything that has a time of its own.
+        // After everything that has a deadline.
         self.take_turns(now);
         self.audit_deferred(now);
         self.count_engine();
         let looks = self.shared.live().looks();
-        if self.told.looks != looks && self.told.published + PUBLISH_EVERY <= now.instant {
+        if self.synced.looks != looks && self.synced.published + PUBLISH_EVERY <= now.instant {
             self.publish_diagnostics(now);
         }
     }
 
-    /// Gives the sessions of connections that take bytes again what they waited for.
+    /// Continues with the waiting data of sessions whose connections accept data again.
     fn resume(&mut self, now: Now) {
         let limits = &self.shared.config().limits;
         while let Some(id) = self.attention.resumed.pop() {
@@ -513,9 +514,9 @@ impl Shard {
         }
     }
 
-    /// Starts asynchronous samples, as many as there is room for; the others wait.
+    /// Starts asynchronous samples, as many as are allowed; the others wait.
     fn start_samples(&mut self) {
-        while self.deferrals.has_room(Purpose::Sample, 1) {
+        while self.deferrals.has_capacity(Purpose::Sample, 1) {
             let Some(SampleJob { sample, read }) = self.engine.take_job() else { return };
             let wrap: fn(taktwerk_types::DataValue) -> JobResult = JobResult::Value;
             let job = match read {
@@ -527,12 +528,12 @@ impl Shard {
         }
     }
 
-    /// Ends sessions of which nothing was heard (Part 4 §5.7.2.1), or whose user is not good any more. Their subscriptions live on until their own lifetime
-    /// is over, so that a client that comes back can take them over.
+    /// Ends sessions that timed out (Part 4 §5.7.2.1), or whose user's credential has expired. Their subscriptions stay
+    /// until the end of their lifetimes, so that a reconnecting client can take them over.
     fn end_sessions(&mut self, now: Now) {
         for _ in 0..LOOKS_PER_TIMER {
             let Some(key) = self.sessions.expired(now.instant) else { break };
-            if activate::outlives_its_user(&mut self.context(None, now), key) {
+            if activate::continue_as_anonymous(&mut self.context(None, now), key) {
                 continue;
             }
             if self.sessions.get(key).is_some_and(crate::session::Session::is_activated) {
@@ -543,7 +544,7 @@ impl Shard {
         self.apply_attached(now);
     }
 
-    /// A connection's time has come.
+    /// Checks a connection whose deadline has come.
     fn look_at(&mut self, id: ConnectionId, now: Now) {
         let blocked_timeout = self.shared.config().limits.blocked_timeout;
         let Some(connection) = self.connections.get_mut(id.0) else { return };
@@ -552,7 +553,7 @@ impl Shard {
         if connection.is_closing
             || since.is_some_and(|since| since.plus_millis_f64(blocked_timeout) <= now.instant)
         {
-            // It had its time to take what it was sent.
+            // The client had time to read its data.
             self.detach(id, now);
             if let Some(connection) = self.connections.get_mut(id.0) {
                 connection.is_closing = true;
@@ -580,7 +581,7 @@ impl Shard {
             && !connection.is_moving
             && connection.heard.plus_millis_f64(silence_max) <= now.instant
         {
-            tracing::debug!("a connection without a session is silent for too long");
+            tracing::debug!("closing a connection without a session that was silent for too long");
             self.fail(id, StatusCode::BAD_TIMEOUT, now);
         }
         if let Some(connection) = self.connections.get_mut(id.0) {
@@ -588,10 +589,10 @@ impl Shard {
                 rearm(&mut self.attention.deadlines, id, connection, since.plus_millis_f64(blocked_timeout));
             }
         }
-        self.settle(id, now);
+        self.update_connection(id, now);
     }
 
-    /// Takes the result of an effect.
+    /// Handles the result of an effect.
     pub fn done(&mut self, token: Token, result: JobResult, now: Now) {
         self.refresh_authorization(now);
         let Some((deferred, rest)) = self.deferrals.done(token, result, now) else { return };
@@ -608,7 +609,7 @@ impl Shard {
                     limits,
                 );
                 if gather.is_given_up() || gather.len() > outbox.body_len_max(to.connection) {
-                    // Not even written: it may be any number of long values.
+                    // The response is not even written, because its values may have any size.
                     outbox.fault_to(to, StatusCode::BAD_RESPONSE_TOO_LARGE);
                 } else {
                     outbox.send(to.connection, to.request_id, to.request_handle, |out| {
@@ -666,7 +667,7 @@ impl Shard {
                         self.close(id, now);
                     }
                 }
-                self.settle(id, now);
+                self.update_connection(id, now);
             }
             (Kind::Trust(id, change), result) => self.certificate_checked(id, change, result, now),
             (Kind::UserTrust(key, certificate), result) => {
@@ -680,7 +681,7 @@ impl Shard {
                 self.engine.sample_done(&sample, value, now);
             }
             (Kind::Durable(changes), result) => self.durable_written(changes, result, now),
-            // No effect belongs to it.
+            // Transfers have no effects.
             (Kind::Transfer { .. }, _) => {}
         }
         self.audit_deferred(now);
@@ -688,7 +689,7 @@ impl Shard {
         self.relieve(now);
     }
 
-    /// Answers a request that waited, unless it goes on waiting. Gives the status if it was refused.
+    /// Answers a deferred request, unless it continues to wait. Returns the status if it was refused.
     fn respond(
         &mut self,
         to: ReplyTo,
@@ -725,16 +726,16 @@ impl Shard {
         }
         let mut outbox = cx.outbox;
         match deferred.kind {
-            // Some of its operations may have succeeded, and say for themselves what became of them.
+            // Operations that succeeded have their own results.
             Kind::Transfer { results, .. } => transfer::respond(&mut outbox, to, &results),
             _ => outbox.fault_to(to, status),
         }
     }
 
-    /// Tells all shards how this shard's subscriptions are doing.
+    /// Publishes the diagnostics of this shard's subscriptions to all shards.
     fn publish_diagnostics(&mut self, now: Now) {
-        self.told.looks = self.shared.live().looks();
-        self.told.published = now.instant;
+        self.synced.looks = self.shared.live().looks();
+        self.synced.published = now.instant;
         crate::service::diagnostics::publish(&self.shared, &self.sessions, &self.engine);
     }
 }

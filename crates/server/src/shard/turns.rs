@@ -1,13 +1,13 @@
-//! Fair turns: a long request is worked on in slices, and connections take turns (deficit round robin).
+//! Fair scheduling: long requests are processed in slices, and connections take turns (deficit round robin).
 //!
-//! A connection may spend a quantum of work units (see [`crate::work`]) per turn. A request that fits is answered where it
-//! was received, in one pass and without a copy. One that does not is left: its bytes and its response so far are kept
-//! here, and [`Shard::timer`](super::Shard::timer) goes on with it when publishing and everything else that is due has
-//! been done. What a connection spends beyond its quantum, because a single operation was long, it has less the next time.
+//! A connection may spend a quantum of work units (see [`crate::work`]) per turn. A request that fits is answered at
+//! once, in one pass and without a copy. A longer one is postponed: its bytes and its response so far are kept here,
+//! and [`Shard::timer`](super::Shard::timer) continues it after publishing and all other due work. If a connection
+//! exceeds its quantum because a single operation was long, the excess is deducted from its next quantum.
 //!
-//! Requests of one connection are answered one after the other: whoever writes and then reads gets what was written. Two
-//! kinds of request may overtake one that was left. A Cancel must be able to end it, and a Publish has nothing to do with
-//! it: its subscriptions would be late.
+//! Requests of one connection are answered in order, so that a Read after a Write gets the written value. Two kinds of
+//! requests may overtake a postponed one: a Cancel, which must be able to end it, and a Publish, because its
+//! subscriptions must not be late.
 
 use super::Shard;
 use crate::connection::outbox::finish;
@@ -20,7 +20,7 @@ use crate::service::{Outcome, resume};
 use taktwerk_types::StatusCode;
 
 impl Shard {
-    /// Lets a request wait if one before it was left. False if it is to be answered now.
+    /// Queues a request if an earlier one is postponed. Returns false if it can be answered now.
     pub(super) fn waits(&mut self, id: ConnectionId, request_id: u32, body: &[u8], now: Now) -> bool {
         if !self.turns.is_busy(id) || self.turns.overtakes(id, body) {
             return false;
@@ -30,7 +30,7 @@ impl Shard {
         true
     }
 
-    /// Gives connections with a backlog their turns.
+    /// Gives turns to connections with a backlog.
     pub(super) fn take_turns(&mut self, now: Now) {
         let mut left = self.turns.turn_units;
         for _ in 0..self.turns.order.len() {
@@ -53,12 +53,12 @@ impl Shard {
                 self.turns.order.push_back(id);
             }
             self.account_backlog(id);
-            self.settle(id, now);
+            self.update_connection(id, now);
             self.check_account(id, now);
         }
     }
 
-    /// Goes on with what a connection has to do, as far as its allowance goes. False if it has to wait for its client.
+    /// Processes a connection's backlog, up to its allowance. Returns false if it must wait for its client.
     fn proceed(&mut self, id: ConnectionId, now: Now) -> bool {
         let send_budget = self.shared.config().limits.send_budget;
         while let Some(connection) = self.connections.get(id.0) {
@@ -82,11 +82,15 @@ impl Shard {
                 self.turns.remove(id);
                 return true;
             }
+            // Some requests are processed in shorter slices than a turn.
+            if self.turns.backlogs.get(&id).is_some_and(|backlog| backlog.current.is_some()) {
+                return true;
+            }
         }
         true
     }
 
-    /// Goes on with a request that was left.
+    /// Continues a postponed request.
     fn go_on(&mut self, id: ConnectionId, suspended: Suspended, now: Now) {
         let Suspended { request_id, handle, session, service, paused, body, mut response, deadline } =
             suspended;
@@ -120,13 +124,13 @@ impl Shard {
                     finish(connection, start, request_id, handle, now);
                 }
             }
-            // No service with a list moves a connection.
+            // Services with lists never move a connection.
             Outcome::Deferred | Outcome::Move(_) => {}
         }
         self.after_request(now);
     }
 
-    /// Takes what a request has cost from the connection's allowance.
+    /// Subtracts the cost of a request from the connection's allowance.
     #[inline]
     pub(super) fn spend(&mut self, id: ConnectionId, units: i64) {
         if let Some(connection) = self.connections.get_mut(id.0) {
@@ -136,7 +140,7 @@ impl Shard {
         self.work.units += u64::try_from(units).unwrap_or(0);
     }
 
-    /// Brings the charge for a connection's requests up to date.
+    /// Updates the charge for a connection's requests.
     pub(super) fn account_backlog(&mut self, id: ConnectionId) {
         let len = self.turns.backlogs.get(&id).map_or(0, Backlog::len);
         if let Some(connection) = self.connections.get_mut(id.0) {

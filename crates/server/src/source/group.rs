@@ -1,4 +1,4 @@
-//! A source of many values, asked for all of them at an interval of its own.
+//! A source with many values, polled at its own interval.
 
 use super::line::{Asker, Begun, Line, Question, ask};
 use super::{DEADLINE_DEFAULT, SourceDriver, Sources, Target, lock, lost};
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use taktwerk_types::{DataValue, Instant, StatusCode, Variant};
 
-/// What a source answers: for each of its variables, by position, a value with status and times, or nothing. A value that
-/// is left out counts as not answered.
+/// The answer of a source: for each variable, by position, a value with status and times, or nothing. A missing value
+/// counts as not answered.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Readings(Vec<Option<DataValue>>);
 
@@ -20,29 +20,29 @@ impl Readings {
         Self(vec![None; count])
     }
 
-    /// How many variables the source has.
+    /// Number of variables of the source.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether the source has no variable.
+    /// Whether the source has no variables.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A good value, read now. A position that the source does not have is left out.
+    /// Sets a good value, read now. A position outside the source is ignored.
     pub fn set(&mut self, position: usize, value: impl Into<Variant>) {
         self.set_data(position, DataValue::new(value));
     }
 
-    /// There is no value, and why.
+    /// Sets a status without a value.
     pub fn set_status(&mut self, position: usize, status: StatusCode) {
         self.set_data(position, DataValue::from_status(status));
     }
 
-    /// A value with its status and times. Times that are left out are the time of the answer.
+    /// Sets a value with its status and times. Missing times become the time of the answer.
     pub fn set_data(&mut self, position: usize, value: DataValue) {
         if let Some(place) = self.0.get_mut(position) {
             *place = Some(value);
@@ -50,10 +50,10 @@ impl Readings {
     }
 }
 
-/// A value to be written, and the position of its variable.
+/// A value to write, with the position of its variable.
 pub type Written = (usize, DataValue);
 
-/// Whether all is read or written, or why not.
+/// Success of a read or write, or the reason for the failure.
 pub type Outcome = Result<(), StatusCode>;
 /// Reads on a thread that may block.
 pub type ReadBlocking = dyn Fn(&mut Readings) -> Outcome + Send + Sync;
@@ -66,9 +66,9 @@ pub type WriteLater = dyn Fn(Vec<Written>) -> BoxFuture<Outcome> + Send + Sync;
 
 /// How values are read.
 pub enum ReadMany {
-    /// On a thread that may block. An error counts for the values that were not set.
+    /// On a thread that may block. An error applies to the values that were not set.
     Blocking(Box<ReadBlocking>),
-    /// On an executor. It is dropped when the deadline has passed.
+    /// On an executor. The future is dropped when the deadline has passed.
     Later(Box<ReadLater>),
 }
 
@@ -76,28 +76,28 @@ pub enum ReadMany {
 pub enum WriteMany {
     /// On a thread that may block.
     Blocking(Box<WriteBlocking>),
-    /// On an executor. It is dropped when the deadline has passed.
+    /// On an executor. The future is dropped when the deadline has passed.
     Later(Box<WriteLater>),
 }
 
-/// A source of many values to be.
+/// The definition of a source with many values.
 pub struct GroupSpec {
-    /// For logs.
+    /// The name for logs.
     pub name: String,
-    /// The variables that get the values.
+    /// The variables that receive the values.
     pub variables: Vec<Box<dyn Target>>,
-    /// How often it is asked.
+    /// The polling interval.
     pub interval: Duration,
-    /// How long an answer may take.
+    /// The deadline for an answer.
     pub deadline: Duration,
-    /// How it is asked.
+    /// The read function.
     pub read: ReadMany,
-    /// What clients write; `None` if nothing can be written.
+    /// The write function; `None` if the values are read-only.
     pub write: Option<WriteMany>,
 }
 
 impl GroupSpec {
-    /// A source that is asked once per interval.
+    /// A source that is polled once per interval.
     #[must_use]
     pub fn new<T: Target + 'static>(
         name: &str,
@@ -110,20 +110,20 @@ impl GroupSpec {
     }
 }
 
-/// A source that is being asked. Dropping the handle changes nothing.
+/// A running source. Dropping the handle does not stop it.
 #[derive(Debug, Clone)]
 pub struct SourceHandle(pub(super) Arc<Group>);
 
 impl SourceHandle {
-    /// Stops asking. The values stay as they are, with Uncertain_LastUsableValue.
+    /// Stops polling. The values stay, with Uncertain_LastUsableValue.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Takes clients' writes of the variable at a position. What is written goes to the source soon, together with what
-    /// else was written meanwhile; if a variable is written again before that, the last value counts. The client is
-    /// answered Good_CompletesAsynchronously, or Bad_NoCommunication while the source does not return. Afterwards the
-    /// source is asked for all values again.
+    /// Handles clients' writes of the variable at a position. Written values go to the source soon, together with
+    /// others written in the meantime; if a variable is written again before that, the last value counts. The client
+    /// gets Good_CompletesAsynchronously, or Bad_NoCommunication while the source does not respond. Afterwards all
+    /// values are read again.
     #[must_use]
     pub fn write_handler(&self, position: usize) -> Arc<dyn WriteHandler> {
         let group = Arc::clone(&self.0);
@@ -143,14 +143,14 @@ pub(super) struct Group {
 
 #[derive(Default)]
 struct State {
-    /// Per variable: when its first answer was missing since the last one.
+    /// Per variable: when it was first missing since its last answer.
     lost_at: Vec<Option<Instant>>,
     is_stopped: bool,
-    /// Ticks of an earlier driver count for nothing.
+    /// Timers of an earlier driver are ignored.
     run: u64,
 }
 
-/// Writes on their way to the source.
+/// Pending writes to the source.
 #[derive(Default)]
 struct Writer {
     line: Line,
@@ -194,7 +194,7 @@ impl Group {
         self.spec.interval.max(Duration::from_millis(1))
     }
 
-    /// Asks at once, and then at each interval.
+    /// Polls at once, and then at each interval.
     pub(super) fn start(self: &Arc<Self>, driver: &Arc<dyn SourceDriver>) {
         let run = {
             let mut state = lock(&self.state);
@@ -214,7 +214,7 @@ impl Group {
             }
         }
         self.ask(&driver);
-        // Intervals that were missed as a whole are left out.
+        // Completely missed intervals are skipped.
         let next = (planned + self.interval()).max(driver.now().instant);
         let group = Arc::clone(self);
         driver.at(next, Box::new(move || group.tick(next, run)));
@@ -252,7 +252,7 @@ impl Group {
         ask(self, number, question, self.spec.deadline, driver);
     }
 
-    /// Says of the values that are lost how they are by now.
+    /// Updates the status of lost values.
     fn note_lost(&self, now: Now) {
         let state = lock(&self.state);
         for (variable, lost_at) in self.spec.variables.iter().zip(&state.lost_at) {
@@ -262,7 +262,7 @@ impl Group {
         }
     }
 
-    /// What a value is while the source does not answer.
+    /// The value while the source does not answer.
     fn lost(&self, variable: &dyn Target, since: Instant, now: Now) -> DataValue {
         lost(Some(variable.get()), now.instant < since + self.interval(), now)
     }
@@ -278,7 +278,7 @@ impl Group {
         }
     }
 
-    /// Takes a client's write; gives its status.
+    /// Accepts a client's write. Returns its status.
     fn accept(self: &Arc<Self>, position: usize, value: DataValue) -> StatusCode {
         let (Some(driver), true) = (self.driver(), self.spec.write.is_some() && !self.is_stopped()) else {
             return StatusCode::BAD_NO_COMMUNICATION;
@@ -292,7 +292,7 @@ impl Group {
         StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY
     }
 
-    /// Writes what is pending, unless that is being done.
+    /// Writes pending values, unless a write is in progress.
     fn write(self: &Arc<Self>, driver: &Arc<dyn SourceDriver>) {
         let writer = &self.writer;
         let (Some(write), Begun::Question(number)) = (&self.spec.write, writer.line.begin()) else { return };
@@ -317,7 +317,7 @@ impl Group {
     }
 }
 
-/// What was read, and an error that counts for what was not.
+/// The values that were read, and the error for the others.
 type Answer = (Readings, Outcome);
 
 impl Asker for Group {
@@ -331,7 +331,7 @@ impl Asker for Group {
         let Some(now) = self.now() else { return };
         let count = self.spec.variables.len();
         let (readings, result) = answer.unwrap_or_else(|| {
-            tracing::error!(source = self.spec.name, "the source has panicked, or cannot be asked");
+            tracing::error!(source = self.spec.name, "the read function panicked or could not be run");
             (Readings::new(count), Err(StatusCode::BAD_INTERNAL_ERROR))
         });
         let mut state = lock(&self.state);
@@ -362,7 +362,7 @@ impl Asker for Group {
 
     fn expired(self: &Arc<Self>) {
         let Some(now) = self.now() else { return };
-        tracing::warn!(source = self.spec.name, "no answer within {:?}", self.spec.deadline);
+        tracing::warn!(source = self.spec.name, "the source did not answer within {:?}", self.spec.deadline);
         let mut state = lock(&self.state);
         if state.is_stopped {
             return;
@@ -392,12 +392,14 @@ impl Asker for Writer {
         let Some(driver) = group.driver() else { return };
         match answer {
             Some(Ok(())) => {}
-            Some(Err(status)) => tracing::warn!(source = group.spec.name, %status, "a write has failed"),
+            Some(Err(status)) => {
+                tracing::warn!(source = group.spec.name, %status, "a write to the source failed")
+            }
             None => {
-                tracing::error!(source = group.spec.name, "the source has panicked, or cannot be written")
+                tracing::error!(source = group.spec.name, "the write function panicked or could not be run")
             }
         }
-        // What was written meanwhile goes next; else the values are looked at.
+        // Values written in the meantime go next; otherwise the values are read.
         if lock(&self.pending).is_empty() {
             group.ask(&driver);
         } else {
@@ -407,7 +409,7 @@ impl Asker for Writer {
 
     fn expired(self: &Arc<Self>) {
         let Some(group) = lock(&self.group).upgrade() else { return };
-        // Nobody knows when the source returns: by then these would be old wishes.
+        // It is unknown when the source will return; by then these writes would be outdated.
         let dropped = core::mem::take(&mut *lock(&self.pending)).len();
         tracing::warn!(
             source = group.spec.name,

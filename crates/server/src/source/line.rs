@@ -1,4 +1,4 @@
-//! Whether a source is being asked: one question at a time, and what an answer is worth.
+//! The state of requests to a source: at most one at a time, and whether an answer still counts.
 
 use super::{SourceDriver, Work, lock};
 use crate::callback::BoxFuture;
@@ -8,39 +8,39 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-/// Where a question stands.
+/// State of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// There is none.
+    /// There is no request.
     #[default]
     Idle,
-    /// The answer is not due yet.
+    /// The deadline has not passed yet.
     Waiting,
-    /// The deadline has passed. As long as the source has not returned, it is asked nothing more.
+    /// The deadline has passed. Until the source returns, it gets no further request.
     Late,
 }
 
 #[derive(Debug, Default)]
 struct Asked {
-    /// The question's number.
+    /// The request's number.
     number: u64,
     state: State,
-    /// Of a future that is to be dropped when it is late.
+    /// Of a future that is dropped when it is late.
     waker: Option<Waker>,
 }
 
-/// The line to a source.
+/// The request state of a source.
 #[derive(Debug, Default)]
 pub(super) struct Line(Mutex<Asked>);
 
-/// What came of beginning a question.
+/// The result of beginning a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begun {
-    /// It can be asked.
+    /// The request may be made.
     Question(u64),
-    /// Another one is under way.
+    /// Another request is in progress.
     Busy,
-    /// The source has not returned from one whose deadline has passed.
+    /// The source has not returned from a request whose deadline has passed.
     Late,
 }
 
@@ -62,13 +62,13 @@ impl Line {
         lock(&self.0).state == State::Late
     }
 
-    /// Whether the answer to a question still counts.
+    /// Whether the answer to a request still counts.
     fn is_wanted(&self, number: u64) -> bool {
         let asked = lock(&self.0);
         asked.number == number && asked.state == State::Waiting
     }
 
-    /// The source has returned. Whether its answer counts.
+    /// The source has returned. Returns whether its answer counts.
     pub(super) fn returned(&self, number: u64) -> bool {
         let mut asked = lock(&self.0);
         if asked.number != number {
@@ -78,7 +78,7 @@ impl Line {
         core::mem::take(&mut asked.state) == State::Waiting
     }
 
-    /// The deadline of a question has passed. Whether the source has not returned by then.
+    /// The deadline of a request has passed. Returns whether the source has not returned by then.
     pub(super) fn expire(&self, number: u64) -> bool {
         let mut asked = lock(&self.0);
         if asked.number != number || asked.state != State::Waiting {
@@ -93,7 +93,7 @@ impl Line {
         true
     }
 
-    /// Whether a future goes on; if so, it is woken when it is late.
+    /// Whether a future may continue; if so, it is woken at the deadline.
     fn goes_on(&self, number: u64, context: &Context<'_>) -> bool {
         let mut asked = lock(&self.0);
         let goes_on = asked.number == number && asked.state == State::Waiting;
@@ -104,26 +104,26 @@ impl Line {
     }
 }
 
-/// What a source is asked.
+/// A request to a source.
 pub(super) enum Question<A> {
     Blocking(Box<dyn FnOnce() -> A + Send>),
     Later(BoxFuture<A>),
 }
 
-/// Somebody who asks.
+/// The owner of a request.
 pub(super) trait Asker: Send + Sync + 'static {
     type Answer: Send + 'static;
 
     fn line(&self) -> &Line;
 
-    /// The source has returned in time; without an answer if it panicked, or could not be asked.
+    /// The source has returned in time; without an answer if it panicked or could not be run.
     fn answered(self: &Arc<Self>, answer: Option<Self::Answer>);
 
     /// The deadline has passed.
     fn expired(self: &Arc<Self>);
 }
 
-/// Asks, and looks at the clock when the deadline has come.
+/// Makes a request and sets a timer for its deadline.
 pub(super) fn ask<Q: Asker>(
     asker: &Arc<Q>,
     number: u64,
@@ -143,7 +143,7 @@ pub(super) fn ask<Q: Asker>(
     let owed = Owed { asker: Arc::clone(asker), number, answer: None };
     driver.run(match question {
         Question::Blocking(run) => Work::Blocking(Box::new(move || {
-            // It may have waited for a thread for too long: whoever wanted it has been told so.
+            // If it has waited too long for a thread, the request was already reported as expired.
             if owed.asker.line().is_wanted(owed.number) {
                 owed.give(run());
             }
@@ -152,7 +152,7 @@ pub(super) fn ask<Q: Asker>(
     });
 }
 
-/// The answer that every question owes, also when its work panics or is dropped.
+/// Guarantees an answer to each request, even if its work panics or is dropped.
 struct Owed<Q: Asker> {
     asker: Arc<Q>,
     number: u64,
@@ -173,7 +173,7 @@ impl<Q: Asker> Drop for Owed<Q> {
     }
 }
 
-/// A future that ends when it is late.
+/// A future that ends at its deadline.
 struct Bounded<Q: Asker> {
     future: BoxFuture<Q::Answer>,
     owed: Owed<Q>,
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_question_at_a_time_and_late_answers_count_for_nothing() {
+    fn one_request_at_a_time_and_late_answers_are_dropped() {
         let line = Line::default();
         assert_eq!((line.begin(), line.begin()), (Begun::Question(1), Begun::Busy));
         assert!(line.returned(1), "in time");

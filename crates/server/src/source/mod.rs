@@ -1,15 +1,14 @@
-//! Sources of values that take their time: devices, databases, other servers.
+//! Slow value sources: devices, databases, other servers.
 //!
-//! A source is asked at most one question at a time, and has a deadline for the answer. When that has passed, the values
-//! are what the server knew last, with Uncertain_LastUsableValue, and from the next interval on Bad_NoCommunication; both
-//! timestamps say when that was found out (Part 4 §7.11.3, §7.11.4). An answer that comes too late is dropped, because
-//! nothing says what it is worth by then; the source is asked again with the next interval. So a source that hangs costs
-//! its own values and one thread, and nobody else anything.
+//! A source gets at most one request at a time, with a deadline. After the deadline, its values keep the last known
+//! value with Uncertain_LastUsableValue, and from the next interval on they are Bad_NoCommunication. Both timestamps
+//! are the time of that change (Part 4 §7.11.3, §7.11.4). A late answer is dropped, because its age is unknown; the
+//! source is polled again at the next interval. So a source that hangs affects only its own values and one thread.
 //!
-//! - `line`: whether a source is being asked; [`single`]: sources of one value, asked by services and samplings;
-//! - [`group`]: sources of many values, asked at an interval of their own; `reply`: a future for an answer.
+//! - `line`: the request state of a source; [`single`]: sources of one value, for services and sampling;
+//! - [`group`]: sources of many values, polled at their own interval; `reply`: a future for an answer.
 //!
-//! Nothing here has a clock or a thread: [`SourceDriver`] has.
+//! This module has no clock and no threads: [`SourceDriver`] provides them.
 
 pub mod group;
 mod line;
@@ -25,7 +24,7 @@ use taktwerk_types::{DataValue, Instant, StatusCode, UtcTime, Variant};
 
 pub use crate::callback::DEADLINE_DEFAULT;
 
-/// Work of a source. To drop it without running it is an answer, too: the source has failed.
+/// Work of a source. Dropping it without running it means that the source has failed.
 pub enum Work {
     /// For a thread that may block.
     Blocking(Box<dyn FnOnce() + Send>),
@@ -42,23 +41,23 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Where a value goes, and stays until the next one.
+/// The destination of values. It keeps the last value.
 pub trait Target: Send + Sync {
-    /// The value that is there.
+    /// The stored value.
     fn get(&self) -> DataValue;
     /// Stores a value with its status, source time and server time.
     fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime);
 }
 
-/// What sources need of the operating system.
+/// The services of the operating system that sources need.
 pub trait SourceDriver: Send + Sync {
     /// The time.
     fn now(&self) -> Now;
-    /// Runs work soon. Work that blocks must not keep other work waiting for long.
+    /// Runs work soon. Blocking work must not delay other work for long.
     fn run(&self, work: Work);
-    /// Calls `then` at a time. It returns soon.
+    /// Calls `then`, which returns soon, at a time.
     fn at(&self, at: Instant, then: Box<dyn FnOnce() + Send>);
-    /// No further work or call is wanted.
+    /// Stops: no further work or call is needed.
     fn stop(&self);
 }
 
@@ -80,14 +79,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sources {
-    /// Starts asking, with a driver that runs.
+    /// Starts polling, with a running driver.
     pub fn start(&self, driver: Arc<dyn SourceDriver>) {
         *lock(&self.driver) = Some(Arc::clone(&driver));
         let groups = lock(&self.groups).clone();
         groups.iter().for_each(|group| group.start(&driver));
     }
 
-    /// Stops asking. Questions under way are left to themselves.
+    /// Stops polling. Requests in progress are abandoned.
     pub fn stop(&self) {
         if let Some(driver) = lock(&self.driver).take() {
             driver.stop();
@@ -98,14 +97,14 @@ impl Sources {
         lock(&self.driver).clone()
     }
 
-    /// The same source with its deadline watched, and asked once at a time however many want its value. Without a driver
-    /// it is as it was.
+    /// Wraps a source with a deadline and at most one request at a time, however many clients read its value. Without a
+    /// driver it behaves as before.
     #[must_use]
     pub fn guard(self: &Arc<Self>, source: Arc<dyn ValueSource>) -> Arc<dyn ValueSource> {
         Arc::new(single::Guarded::new(Arc::clone(self), source))
     }
 
-    /// Starts asking a source of many values.
+    /// Starts polling a source with many values.
     #[must_use]
     pub fn add(self: &Arc<Self>, spec: group::GroupSpec) -> group::SourceHandle {
         let group = Group::new(self, spec);
@@ -122,7 +121,7 @@ impl Sources {
     }
 }
 
-/// A value whose source does not answer: what was known last, for a while.
+/// The value of a source that does not answer: for a while the last known value.
 fn lost(last: Option<DataValue>, is_usable: bool, now: Now) -> DataValue {
     let last = last.filter(|last| is_usable && last.value.is_some() && !last.status().is_bad());
     let value = match last {

@@ -1,4 +1,4 @@
-//! A value that somebody will give, as a future.
+//! A future for a value that is provided later.
 
 use super::lock;
 use crate::callback::BoxFuture;
@@ -13,11 +13,11 @@ struct State {
     waker: Option<Waker>,
 }
 
-/// The end that gives.
+/// The providing end.
 #[derive(Debug)]
 pub(super) struct Reply(Arc<Mutex<State>>);
 
-/// The two ends.
+/// Creates both ends.
 pub(super) fn reply() -> (Reply, BoxFuture<DataValue>) {
     let state = Arc::<Mutex<State>>::default();
     let taken = Arc::clone(&state);
@@ -35,7 +35,7 @@ pub(super) fn reply() -> (Reply, BoxFuture<DataValue>) {
 }
 
 impl Reply {
-    /// Gives the value.
+    /// Provides the value.
     pub(super) fn give(self, value: DataValue) {
         let mut state = lock(&self.0);
         state.value = Some(value);
@@ -46,7 +46,7 @@ impl Reply {
         }
     }
 
-    /// Whether nobody waits any more.
+    /// Whether the receiving end was dropped.
     pub(super) fn is_abandoned(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

@@ -1,4 +1,4 @@
-//! A source of one value, asked by Read and by samplings.
+//! A source with one value, for Read and sampling.
 
 use super::line::{Asker, Begun, Line, Question, ask};
 use super::reply::{Reply, reply};
@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 use taktwerk_types::{DataValue, Instant, StatusCode};
 
-/// A source with its deadline watched.
+/// A source with a deadline.
 pub(super) struct Guarded(Arc<Single>);
 
 struct Single {
@@ -23,7 +23,7 @@ struct Single {
 struct State {
     /// The last answer.
     last: Option<DataValue>,
-    /// When the first deadline passed since then.
+    /// When the first deadline passed after the last answer.
     lost_at: Option<Instant>,
     waiting: Vec<Reply>,
 }
@@ -35,7 +35,7 @@ impl Guarded {
 }
 
 impl State {
-    /// What the value is while the source does not answer.
+    /// The value while the source does not answer.
     fn lost(&self, period: Duration, now: Now) -> DataValue {
         let is_usable = self.lost_at.is_none_or(|since| now.instant < since + period);
         lost(self.last.clone(), is_usable, now)
@@ -82,9 +82,9 @@ impl ValueSource for Guarded {
         let (reply, answer) = reply();
         {
             let mut state = lock(&single.state);
-            // Of requests that are gone.
+            // Of requests that no longer exist.
             state.waiting.retain(|reply| !reply.is_abandoned());
-            // Before the line is looked at: whoever answers after that finds it here.
+            // Before checking the request state: an answer that arrives afterwards finds it here.
             state.waiting.push(reply);
         }
         let number = match single.line.begin() {

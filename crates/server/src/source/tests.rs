@@ -1,4 +1,4 @@
-//! Sources that hang, panic, answer late, partly, badly, or with old times.
+//! Sources that hang, panic, answer late, partly or with errors, or return old times.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use super::group::{GroupSpec, Outcome, ReadMany, Readings, WriteMany, Written};
@@ -15,7 +15,7 @@ use taktwerk_types::{NodeId, QualifiedName, UtcTime, Variant};
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// A driver whose clock and threads are the test's.
+/// A driver with the test's clock and threads.
 #[derive(Default)]
 struct Manual {
     now: Mutex<Instant>,
@@ -50,7 +50,7 @@ fn at_ms(millis: u64) -> UtcTime {
 }
 
 impl Manual {
-    /// Lets time pass; work waits until it is run.
+    /// Advances the time; work waits until it is run.
     fn until(&self, millis: u64) {
         let end = Instant::from_nanos(millis * 1_000_000);
         loop {
@@ -72,7 +72,7 @@ impl Manual {
         lock(&self.work).len()
     }
 
-    /// Does all work that there is.
+    /// Runs all waiting work.
     fn work(&self) {
         loop {
             let Some(work) = lock(&self.work).pop_front() else { return };
@@ -81,7 +81,7 @@ impl Manual {
     }
 }
 
-/// Runs work as a driver does. False if it is a future that goes on.
+/// Runs work like a driver. False for a future that has not finished.
 fn do_work(work: Work) -> bool {
     match work {
         Work::Blocking(run) => {
@@ -108,13 +108,13 @@ fn variables(count: usize) -> (AddressSpace, Vec<VariableHandle>) {
     (space, handles)
 }
 
-/// A source of two values that is asked every 100 ms and has 250 ms for an answer.
+/// A source with two values, polled every 100 ms, with a deadline of 250 ms.
 struct Setup {
     driver: Arc<Manual>,
-    /// What the source answers next.
+    /// The next answer of the source.
     answer: Arc<Mutex<(Vec<Written>, Outcome)>>,
     asked: Arc<AtomicUsize>,
-    /// The next question takes until then.
+    /// The next request takes until then.
     returns_at: Arc<Mutex<Option<u64>>>,
     variables: Vec<VariableHandle>,
     handle: group::SourceHandle,
@@ -133,7 +133,7 @@ fn setup(write: Option<WriteMany>) -> Setup {
         counted.fetch_add(1, Ordering::Relaxed);
         let returns_at = lock(&hang).take();
         if let Some(millis) = returns_at {
-            // The world goes on while it hangs.
+            // Time advances while it hangs.
             clock.until(millis);
         }
         let (values, result) = lock(&told).clone();
@@ -175,7 +175,7 @@ const UNCERTAIN: StatusCode = StatusCode::UNCERTAIN_LAST_USABLE_VALUE;
 const BAD: (Option<Variant>, StatusCode) = (None, StatusCode::BAD_NO_COMMUNICATION);
 
 #[test]
-fn all_values_come_with_one_question_per_interval() {
+fn all_values_are_read_once_per_interval() {
     let setup = setup(None);
     setup.driver.work();
     assert_eq!(setup.values(), [good(1.0), good(2.0)]);
@@ -189,7 +189,7 @@ fn all_values_come_with_one_question_per_interval() {
 
 /// The deadline passes, an interval passes, the source returns much later, and answers again.
 #[test]
-fn a_source_that_hangs_loses_its_values_step_by_step() {
+fn values_of_a_hanging_source_degrade_in_steps() {
     let setup = setup(None);
     setup.driver.work();
     setup.driver.until(100);
@@ -207,13 +207,13 @@ fn a_source_that_hangs_loses_its_values_step_by_step() {
     setup.driver.until(10_000);
     let value = setup.variables[0].get();
     assert_eq!((value.source_timestamp, value.server_timestamp), (Some(at_ms(10_000)), Some(at_ms(10_000))));
-    assert_eq!(setup.driver.waiting(), 0, "it is asked nothing more");
+    assert_eq!(setup.driver.waiting(), 0, "it gets no further request");
     assert_eq!(setup.asked.load(Ordering::Relaxed), 1);
     do_work(hanging);
     setup.driver.until(10_100);
     setup.driver.work();
     assert_eq!(setup.values(), [good(1.0), good(2.0)]);
-    // One that answers late: the answer is dropped, the next one counts.
+    // A late answer is dropped; the next one counts.
     setup.says(vec![(0, DataValue::new(7.0)), (1, DataValue::new(8.0))], Ok(()));
     *lock(&setup.returns_at) = Some(20_000);
     setup.driver.until(10_200);
@@ -224,9 +224,9 @@ fn a_source_that_hangs_loses_its_values_step_by_step() {
     assert_eq!(setup.values(), [good(7.0), good(8.0)]);
 }
 
-/// The work never gets a thread: it is not done when there is one at last.
+/// Work that gets a thread too late is not run.
 #[test]
-fn work_that_waited_for_too_long_is_not_done() {
+fn expired_work_is_not_run() {
     let setup = setup(None);
     setup.driver.until(260);
     assert_eq!(setup.values(), [BAD, BAD], "there was no value before");
@@ -238,7 +238,7 @@ fn work_that_waited_for_too_long_is_not_done() {
 }
 
 #[test]
-fn a_partial_answer_loses_only_what_is_left_out() {
+fn a_partial_answer_only_affects_the_missing_values() {
     let setup = setup(None);
     setup.driver.work();
     setup.says(vec![(1, DataValue::new(3.0)), (9, DataValue::new(9.0))], Ok(()));
@@ -251,7 +251,7 @@ fn a_partial_answer_loses_only_what_is_left_out() {
 }
 
 #[test]
-fn bad_values_and_errors_are_told_as_they_are() {
+fn bad_values_and_errors_are_passed_on() {
     let setup = setup(None);
     let failed = StatusCode::BAD_SENSOR_FAILURE;
     setup.says(vec![(0, DataValue::from_status(failed)), (1, DataValue::new(3.0))], Ok(()));
@@ -261,7 +261,7 @@ fn bad_values_and_errors_are_told_as_they_are() {
     setup.says(vec![(1, DataValue::new(4.0))], Err(refused));
     setup.driver.until(100);
     setup.driver.work();
-    assert_eq!(setup.values(), [(None, refused), good(4.0)], "what was read before the error counts");
+    assert_eq!(setup.values(), [(None, refused), good(4.0)], "values read before the error count");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn old_times_stay_as_they_are() {
     setup.driver.work();
     assert_eq!(setup.variables[0].get().source_timestamp, Some(UtcTime::from_ticks(5)));
     assert_eq!(setup.variables[0].get().server_timestamp, Some(UtcTime::from_ticks(6)));
-    // Lost and found: the same value of the same time is good again.
+    // Lost and recovered: the same value with the same time is good again.
     setup.driver.until(350);
     assert_eq!(setup.values()[0].1, UNCERTAIN);
     setup.driver.work();
@@ -283,7 +283,7 @@ fn old_times_stay_as_they_are() {
 }
 
 #[test]
-fn a_source_that_panics_is_asked_again() {
+fn a_source_that_panics_is_polled_again() {
     let setup = setup(None);
     setup.says(Vec::new(), Ok(()));
     setup.driver.work();
@@ -296,7 +296,7 @@ fn a_source_that_panics_is_asked_again() {
 }
 
 #[test]
-fn writes_go_out_together_and_values_are_read_again() {
+fn writes_are_batched_and_values_are_read_again() {
     let written = Arc::<Mutex<Vec<Vec<Written>>>>::default();
     let told = Arc::clone(&written);
     let setup = setup(Some(WriteMany::Blocking(Box::new(move |values| {
@@ -317,20 +317,20 @@ fn writes_go_out_together_and_values_are_read_again() {
         [vec![(0, DataValue::new(6.0)), (1, DataValue::new(7.0))]]
     );
     assert_eq!(setup.asked.load(Ordering::Relaxed), 2, "once at the start, once after the write");
-    // One that hangs: what waits behind it is dropped, and more is refused until it returns.
+    // While a write hangs, pending writes are dropped, and further ones are refused until it returns.
     assert_eq!(write(0, 8.0), StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY);
     let hanging = setup.driver.take();
     setup.driver.until(250);
     assert_eq!(write(0, 9.0), StatusCode::BAD_NO_COMMUNICATION);
     do_work(hanging);
-    assert!(lock(&written).is_empty(), "an old wish is not carried out");
+    assert!(lock(&written).is_empty(), "an outdated write is not executed");
     assert_eq!(write(0, 10.0), StatusCode::GOOD_COMPLETES_ASYNCHRONOUSLY);
     setup.driver.work();
     assert_eq!(lock(&written).drain(..).collect::<Vec<_>>(), [vec![(0, DataValue::new(10.0))]]);
 }
 
 #[test]
-fn a_stopped_source_is_asked_nothing_more() {
+fn a_stopped_source_is_not_polled() {
     let setup = setup(None);
     setup.driver.work();
     setup.handle.stop();
@@ -341,7 +341,7 @@ fn a_stopped_source_is_asked_nothing_more() {
     assert_eq!(setup.handle.write_handler(0).write(&CallContext::default(), DataValue::new(1.0)), Err(BAD.1));
 }
 
-/// Futures are dropped when they are late, and the source is asked again.
+/// Futures are dropped at their deadline, and the source is polled again.
 #[test]
 fn a_future_that_hangs_is_dropped() {
     let (space, variables) = variables(1);
@@ -412,12 +412,12 @@ impl ValueSource for Device {
 }
 
 #[test]
-fn one_question_answers_all_who_wait_and_a_hanging_one_nobody_waits_for() {
+fn one_request_answers_all_readers_and_hanging_ones_are_abandoned() {
     let sources = Arc::<Sources>::default();
     let driver = Arc::<Manual>::default();
     let asked = Arc::<AtomicUsize>::default();
     let source = sources.guard(Arc::new(Device(Arc::clone(&asked))));
-    assert!(matches!(source.read(), SourceRead::Blocking(_)), "without a driver it is as it was");
+    assert!(matches!(source.read(), SourceRead::Blocking(_)), "without a driver it is unchanged");
     sources.start(Arc::clone(&driver) as Arc<dyn SourceDriver>);
     let mut reads: Vec<SourceRead> = (0..50).map(|_| source.read()).collect();
     assert_eq!(driver.waiting(), 1);
@@ -442,7 +442,7 @@ fn one_question_answers_all_who_wait_and_a_hanging_one_nobody_waits_for() {
     let mut read = source.read();
     driver.work();
     assert_eq!(poll(&mut read).unwrap().status(), StatusCode::GOOD);
-    // It panics, and is asked again.
+    // It panics, and is read again.
     let asked_before = asked.load(Ordering::Relaxed);
     asked.store(3, Ordering::Relaxed);
     assert!(asked_before < 3);

@@ -1,4 +1,4 @@
-//! Nodes and references that clients add: marked as theirs, and charged to the server's account for as long as they exist.
+//! Nodes and references that clients add: marked as such, and charged to the server's account while they exist.
 
 use super::NodeIx;
 use super::error::NodeError;
@@ -13,13 +13,13 @@ use taktwerk_schema::AccessLevelType;
 use taktwerk_schema::ids::{data_type_ids, reference_type_ids};
 use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime};
 
-/// Bytes of a node without its texts: its entry in the tables, which grow by doubling, its slot, rare attributes, the
+/// Bytes of a node without its texts: its table entries (tables grow by doubling), its slot, rare attributes, the
 /// references to its parent and type at both ends, and its name in the index of its parent.
 const NODE: usize = 768;
 /// Bytes of a reference between two nodes, at both ends.
 const REFERENCE: usize = 64;
 
-/// What a client's node is charged with.
+/// The charge of a client's node.
 pub(crate) struct AddedNode {
     _bytes: Charge,
     _count: Charge,
@@ -31,17 +31,17 @@ impl fmt::Debug for AddedNode {
     }
 }
 
-/// What clients have added besides nodes.
+/// Data of clients' additions other than nodes.
 #[derive(Debug)]
 pub(crate) struct Added {
     account: Arc<Account>,
-    /// References, and DataType ids that stay in the table of data types.
+    /// References, and DataType ids in the table of data types.
     kept: Charge,
-    /// The next numeric identifier to try, for ids that the server chooses.
+    /// The next numeric identifier to try for ids chosen by the server.
     next_id: u32,
 }
 
-/// The first numeric identifier that the server chooses.
+/// The first numeric identifier chosen by the server.
 const FIRST_ID: u32 = 1_000_000;
 
 impl Added {
@@ -49,13 +49,13 @@ impl Added {
         Self { account: Arc::clone(account), kept: account.nothing(Category::AddedNodes), next_id: FIRST_ID }
     }
 
-    /// Gives the charge of references back.
+    /// Returns the charge of references.
     pub(super) fn forget_references(&mut self, count: usize) {
         self.kept.resize_anyway(self.kept.amount().saturating_sub(count * REFERENCE));
     }
 }
 
-/// Charges the values that are written to a client's Variable.
+/// Charges the values written to a client's Variable.
 struct ChargedValue {
     charge: Mutex<Charge>,
 }
@@ -69,7 +69,7 @@ impl WriteHandler for ChargedValue {
     }
 }
 
-/// Bytes that a node keeps, without the value of a Variable.
+/// Bytes of a node without the value of a Variable.
 fn cost(spec: &NodeSpec) -> usize {
     let kind = match &spec.kind {
         NodeKind::Variable(_) => 0,
@@ -89,7 +89,7 @@ fn cost(spec: &NodeSpec) -> usize {
         + variable.map_or(0, |extra| size_of_val(&**extra) + extra.array_dimensions.heap_size())
 }
 
-/// Whether every value of a DataType and ValueRank takes the same memory.
+/// Whether all values of a DataType and ValueRank have the same size.
 fn is_fixed(data_type: &NodeId, value_rank: i32) -> bool {
     value_rank == -1
         && matches!(
@@ -102,12 +102,12 @@ fn is_fixed(data_type: &NodeId, value_rank: i32) -> bool {
 }
 
 impl Nodes {
-    /// Lets clients add nodes, at the expense of an account.
+    /// Allows clients to add nodes, charged to an account.
     pub(crate) fn set_added(&mut self, account: &Arc<Account>) {
         self.added = Some(Added::new(account));
     }
 
-    /// The account that clients' nodes are charged to; `None` if clients cannot add any.
+    /// The account for clients' nodes; `None` if clients cannot add any.
     pub(crate) fn added_account(&self) -> Option<Arc<Account>> {
         self.added.as_ref().map(|added| Arc::clone(&added.account))
     }
@@ -117,10 +117,10 @@ impl Nodes {
         self.dynamic(ix).and_then(|node| node.extra.as_ref()).is_some_and(|extra| extra.added.is_some())
     }
 
-    /// Adds a node without references; with an account it is a client's.
+    /// Adds a node without references. With an account it is a client's node.
     ///
     /// # Errors
-    /// As [`Nodes::add`], and the limits of the account.
+    /// As [`Nodes::add`], or a limit of the account.
     pub(super) fn add_owned(
         &mut self,
         mut spec: NodeSpec,
@@ -147,9 +147,9 @@ impl Nodes {
         self.add(spec, now)
     }
 
-    /// DataTypes that Variables refer to stay in a table.
+    /// Charges the entry of a DataType in the table of data types.
     fn charge_data_type(&mut self, id: &NodeId) -> Result<(), NodeError> {
-        // Namespace 0 has a few hundred, with numbers.
+        // Those of namespace 0 have numbers and need no entry.
         if id.namespace_index != 0
             && !self.knows_data_type(id)
             && let Some(added) = &mut self.added
@@ -172,7 +172,7 @@ impl Nodes {
     ) -> Result<(), NodeError> {
         self.check_ends(source, target)?;
         let charged = |forward, to| PackedReference::new(reference_type.index, forward, to).charged();
-        // One end may be left of a reference whose other end was deleted alone. It is charged for as long as it is there.
+        // If one end of a reference was deleted alone, the other end still exists and is charged.
         let left = self.reference_end(target, reference_type, false, source);
         if left.is_none_or(|left| !left.is_charged())
             && let Some(added) = &mut self.added
@@ -186,7 +186,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Deletes a reference at both of its ends, or only at its source's. False if there is none, or if it belongs to the
+    /// Deletes a reference at both of its ends, or only at its source. False if it does not exist or belongs to the
     /// specification's nodes.
     pub(crate) fn delete_reference(
         &mut self,
@@ -215,7 +215,7 @@ impl Nodes {
         true
     }
 
-    /// One end of a reference, if it is there.
+    /// One end of a reference, if it exists.
     fn reference_end(
         &self,
         at: NodeIx,
@@ -226,7 +226,7 @@ impl Nodes {
         self.packed_end(at, reference_type.index, is_forward, target)
     }
 
-    /// The same with the index of the reference type, as references have it.
+    /// The same with the index of the reference type, as stored in references.
     pub(super) fn packed_end(
         &self,
         at: NodeIx,
@@ -247,7 +247,7 @@ impl Nodes {
         references.iter().find(is_it).copied()
     }
 
-    /// Removes one end of a reference and says whether it was charged; `None` if there is none.
+    /// Removes one end of a reference. Returns whether it was charged; `None` if it does not exist.
     fn remove_reference(
         &mut self,
         at: NodeIx,
@@ -276,7 +276,7 @@ impl Nodes {
         Some(removed.is_charged())
     }
 
-    /// Whether a reference can be deleted: it is a client's, or one of its ends is.
+    /// Whether a reference can be deleted: a client added it, or one of its nodes.
     pub(crate) fn is_added_reference(
         &self,
         source: NodeIx,
@@ -294,7 +294,7 @@ impl Nodes {
     /// An unused numeric id in a namespace.
     pub(crate) fn unused_id(&mut self, namespace: u16) -> Option<NodeId> {
         let mut next = self.added.as_ref()?.next_id;
-        // As many numbers as there can be nodes, and one more.
+        // One more than the maximum number of nodes.
         for _ in 0..=self.nodes_max() {
             let id = NodeId::numeric(namespace, next);
             next = next.checked_add(1).unwrap_or(FIRST_ID);
@@ -308,7 +308,7 @@ impl Nodes {
         None
     }
 
-    /// The parts of a client's node (targets of Aggregates) that clients have added.
+    /// The parts (targets of Aggregates) of a client's node that clients have added.
     pub(crate) fn added_parts(&self, ix: NodeIx) -> Vec<NodeIx> {
         let aggregates = NodeIx::ns0(reference_type_ids::AGGREGATES);
         let mut parts = Vec::new();
@@ -324,7 +324,7 @@ impl Nodes {
         parts
     }
 
-    /// Whether no hierarchical reference leads to a node.
+    /// Whether no hierarchical reference points to a node.
     pub(crate) fn is_orphan(&self, ix: NodeIx) -> bool {
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
         let mut found = false;

@@ -1,8 +1,8 @@
-//! When aliases have changed last, for each category (LastChange, Part 17 §6.3.1).
+//! The last change of aliases for each category (LastChange, Part 17 §6.3.1).
 //!
-//! What is added or deleted below a category, and what its aliases stand for, changes the category and those that it is
-//! nested in. While the nodes are locked only the categories are noted; LastChange is written by
-//! [`AddressSpace::raise_model_changes`]. References of other nodes cost a look into the set of categories.
+//! Changes below a category, and changes of its aliases' targets, also change the categories that contain it. While the
+//! nodes are locked, only the categories are recorded; [`AddressSpace::raise_model_changes`] writes LastChange.
+//! References of other nodes cost one lookup in the set of categories.
 
 use super::build::Under;
 use super::error::NodeError;
@@ -16,7 +16,7 @@ use taktwerk_schema::ids::{
 };
 use taktwerk_types::{BuiltInType, NodeId, QualifiedName, UtcTime, Variant};
 
-/// The categories of namespace 0; the first one is above the others.
+/// The categories of namespace 0. The first one contains the others.
 pub(super) const CATEGORIES: [u32; 3] = [object_ids::ALIASES, object_ids::TAG_VARIABLES, object_ids::TOPICS];
 /// The BrowseName of the Property.
 const LAST_CHANGE: &str = "LastChange";
@@ -31,7 +31,7 @@ fn version_time(time: UtcTime) -> u32 {
     u32::try_from(seconds).unwrap_or_default()
 }
 
-/// The categories of aliases, and those whose LastChange is to be written.
+/// The alias categories, and those whose LastChange must be written.
 #[derive(Debug)]
 pub(super) struct AliasChanges {
     categories: BTreeSet<NodeIx>,
@@ -45,7 +45,7 @@ impl Default for AliasChanges {
 }
 
 impl AliasChanges {
-    /// Whether nothing is to be written.
+    /// Whether no LastChange must be written.
     pub(super) fn is_empty(&self) -> bool {
         self.changed.is_empty()
     }
@@ -58,7 +58,7 @@ impl AliasChanges {
 
 impl Nodes {
     fn is_alias_type(&self, kind: NodeIx, base: u32) -> bool {
-        // Types of namespace 0 have no subtypes of these.
+        // Types of namespace 0 are not subtypes of these.
         if kind.index < NodeIx::DYNAMIC {
             kind.index == base
         } else {
@@ -66,7 +66,7 @@ impl Nodes {
         }
     }
 
-    /// A forward reference was added or is about to go: notes what that changes about aliases.
+    /// A forward reference was added or will be removed: records the effect on aliases.
     pub(super) fn note_alias_reference(&mut self, at: NodeIx, reference_type: u32, target: NodeIx) {
         match reference_type {
             reference_type_ids::HAS_TYPE_DEFINITION
@@ -75,14 +75,14 @@ impl Nodes {
                 self.versions.aliases.categories.insert(at);
                 self.versions.aliases.changed.insert(at);
             }
-            // It stands for something else.
+            // The alias gets another target.
             reference_type_ids::ALIAS_FOR => {
                 let above = self.categories_of(at);
-                // One that is in no category is a change of aliases all the same (§9.2).
+                // An alias outside all categories counts as a change too (§9.2).
                 let root = above.is_empty().then(|| NodeIx::ns0(object_ids::ALIASES));
                 self.versions.aliases.changed.extend(above.into_iter().chain(root));
             }
-            // Its Properties and Methods are no aliases.
+            // Properties and Methods of a category are not aliases.
             _ if self.versions.aliases.categories.contains(&at)
                 && self.view(target).is_some_and(|view| view.class() == NodeClass::OBJECT)
                 && self.is_hierarchical(reference_type) =>
@@ -93,7 +93,7 @@ impl Nodes {
         }
     }
 
-    /// A node is about to go. What it was a part of is noted with its references.
+    /// A node will be removed. The changes of its parents are recorded with its references.
     pub(super) fn note_alias_deleted(&mut self, ix: NodeIx) {
         self.versions.aliases.categories.remove(&ix);
         self.versions.aliases.changed.remove(&ix);
@@ -104,7 +104,7 @@ impl Nodes {
         self.ix(reference_type).is_some_and(|kind| self.is_subtype(kind, hierarchical))
     }
 
-    /// The categories that an alias or a category is in.
+    /// The categories that contain an alias or a category.
     fn categories_of(&self, ix: NodeIx) -> Vec<NodeIx> {
         let mut found = Vec::new();
         self.references(ix, |reference| {
@@ -119,7 +119,7 @@ impl Nodes {
         found
     }
 
-    /// The categories with those that they are nested in, and the root of all of them.
+    /// The categories, those that contain them, and the root category.
     fn with_categories_above(&self, changed: BTreeSet<NodeIx>) -> BTreeSet<NodeIx> {
         let mut all = BTreeSet::from([NodeIx::ns0(object_ids::ALIASES)]);
         let mut next: Vec<NodeIx> = changed.into_iter().collect();
@@ -131,7 +131,7 @@ impl Nodes {
         all
     }
 
-    /// The Property of a category, if it has one that can have a VersionTime.
+    /// The LastChange Property of a category, if it exists and can hold a VersionTime.
     fn last_change_of(&self, category: NodeIx) -> Option<NodeId> {
         let property = self.child(category, &QualifiedName::new(0, LAST_CHANGE))?;
         let view = self.view(property).filter(|view| view.class() == NodeClass::VARIABLE)?;
@@ -143,10 +143,10 @@ impl Nodes {
 }
 
 impl AddressSpace {
-    /// Adds a category of aliases with a LastChange of its own, and returns its id. Categories can be nested in each other.
+    /// Adds an alias category with its own LastChange, and returns its id. Categories can be nested.
     ///
     /// # Errors
-    /// There is no such parent, or it has a category or an alias of this name.
+    /// The parent does not exist, or contains a category or alias with this name.
     pub fn add_alias_category(&self, parent: &NodeId, name: &str, now: UtcTime) -> Result<NodeId, NodeError> {
         let id = NodeId::string(1, format!("Aliases/{parent}/{name}"));
         let under = Under {
@@ -165,7 +165,7 @@ impl AddressSpace {
         Ok(id)
     }
 
-    /// Gives a category a LastChange.
+    /// Adds a LastChange to a category.
     pub(super) fn add_last_change(&self, category: &NodeId, now: UtcTime) -> Result<(), NodeError> {
         let id = super::instance::child_id(&self.read(), category, LAST_CHANGE);
         let under = Under {
@@ -178,22 +178,22 @@ impl AddressSpace {
         self.add_node(NodeSpec::variable(id, name, ns0(data_type_ids::VERSION_TIME), value), under, now)
     }
 
-    /// The LastChange of all categories of namespace 0 is now.
+    /// Sets the LastChange of all categories of namespace 0 to now.
     pub(super) fn begin_last_changes(&self, now: UtcTime) {
         for category in CATEGORIES {
             let id = self.read().last_change_of(NodeIx::ns0(category));
             match id.map(|id| self.variable(&id)) {
-                // No client has seen another value: aliases that were added before do not count one by one.
+                // No client has seen another value yet, so aliases added before do not count separately.
                 Some(Ok(last)) => last.set_at(version_time(now), now),
                 _ => {
-                    // Namespace 0 has the category.
+                    // Namespace 0 contains the category.
                     let _ = self.add_last_change(&ns0(category), now);
                 }
             }
         }
     }
 
-    /// Categories have changed: LastChange says when, and is never the same again (Part 4 §7.43).
+    /// Categories have changed: sets LastChange to a value that was never used before (Part 4 §7.43).
     pub(super) fn note_alias_changes(&self, changed: BTreeSet<NodeIx>, now: UtcTime) {
         let properties: Vec<NodeId> = {
             let nodes = self.read();

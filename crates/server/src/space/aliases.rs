@@ -1,8 +1,8 @@
-//! AliasNames (Part 17): other names of nodes, by which clients find them without browsing.
+//! AliasNames (Part 17): alternative names of nodes, which clients can find without browsing.
 //!
-//! An alias is an Object of the type AliasNameType below a category, with AliasFor references to what it stands for. FindAlias
-//! goes through the category and those below it whenever it is called, so that aliases of NodeSets, of clients and of the
-//! application are all found, and nothing is kept for them but the times of the last changes (`alias_changes`).
+//! An alias is an Object of the type AliasNameType below a category, with AliasFor references to its targets. FindAlias
+//! searches the category and those below it on every call. So it finds aliases of NodeSets, of clients and of the
+//! application alike, and nothing is stored except the times of the last changes (`alias_changes`).
 
 use super::alias_changes::CATEGORIES;
 use super::build::Under;
@@ -20,13 +20,13 @@ use taktwerk_schema::ids::{method_ids, object_type_ids, reference_type_ids};
 use taktwerk_schema::{AliasNameDataType, AliasNameVerboseDataType, NodeClass, PermissionType};
 use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, StatusCode, UaString, UtcTime, Variant};
 
-/// Aliases that one call returns; beyond: Bad_ResponseTooLarge.
+/// Maximum number of aliases per call; beyond: Bad_ResponseTooLarge.
 const FOUND_MAX: usize = 10_000;
 /// Longest pattern, in bytes.
 const PATTERN_LEN_MAX: usize = 1024;
-/// References that are followed before others get the nodes.
+/// References followed before the nodes are unlocked for others.
 const REFERENCES_AT_ONCE: usize = 1024;
-/// The FindAlias methods there are: of the type, and of the categories of namespace 0.
+/// The FindAlias methods: of the type, and of the categories of namespace 0.
 const METHODS: [u32; 4] = [
     method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS,
     method_ids::ALIASES_FIND_ALIAS,
@@ -34,15 +34,15 @@ const METHODS: [u32; 4] = [
     method_ids::TOPICS_FIND_ALIAS,
 ];
 
-/// FindAliasVerbose of the type. Namespace 0 has none at its categories: they refer to this one.
+/// FindAliasVerbose of the type. The categories of namespace 0 refer to this one.
 const VERBOSE: NodeId = NodeId::numeric(0, method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS_VERBOSE);
 
 impl AddressSpace {
-    /// Gives a node another name in a category of aliases, such as TagVariables (i=23479) for Variables. A name that is
-    /// there already stands for this node too.
+    /// Adds an alias for a node in an alias category, such as TagVariables (i=23479) for Variables. If the alias
+    /// exists, the node becomes a further target.
     ///
     /// # Errors
-    /// There is no such node or category, or the alias stands for the node already.
+    /// The node or category does not exist, or the alias already refers to the node.
     pub fn add_alias(
         &self,
         category: &NodeId,
@@ -55,7 +55,7 @@ impl AddressSpace {
             let mut nodes = self.write();
             nodes.find(node)?;
             let category = nodes.find(category)?;
-            // Categories have thousands of aliases.
+            // Categories can have thousands of aliases.
             nodes.child_indexed(category, &name).map(|known| nodes.id_of(known))
         };
         let id = known.unwrap_or_else(|| NodeId::string(1, format!("Aliases/{category}/{alias}")));
@@ -72,11 +72,11 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Implements FindAlias and FindAliasVerbose, and begins the LastChange of the categories.
+    /// Implements FindAlias and FindAliasVerbose, and initializes the LastChange of the categories.
     pub(crate) fn install_aliases(self: &Arc<Self>, now: UtcTime) {
         let find = |is_verbose| Arc::new(FindAlias { space: Arc::downgrade(self), is_verbose });
         let install = |id: NodeId, method: Arc<FindAlias>| {
-            // Namespace 0 has them.
+            // Namespace 0 contains them.
             let _ = self.set_method(&id, method as Arc<dyn MethodHandler>);
         };
         for id in METHODS {
@@ -90,7 +90,7 @@ impl AddressSpace {
         self.begin_last_changes(now);
     }
 
-    /// FindAlias (Part 17 §6.3.2), and FindAliasVerbose, which also says where the aliases are (§6.3.3).
+    /// FindAlias (Part 17 §6.3.2), and FindAliasVerbose, which also returns the location of aliases (§6.3.3).
     fn find_alias(&self, caller: &CallContext, inputs: Vec<Variant>, is_verbose: bool) -> MethodResult {
         let invalid = StatusCode::BAD_INVALID_ARGUMENT;
         let mut inputs = inputs.into_iter();
@@ -120,7 +120,7 @@ impl AddressSpace {
             if is_done {
                 break;
             }
-            self.give_way();
+            self.yield_to_readers();
         }
         if !is_verbose {
             let found: Vec<AliasNameDataType> = search.found.into_iter().map(|(_, alias)| alias).collect();
@@ -129,7 +129,7 @@ impl AddressSpace {
         let nodes = self.read();
         let verbose = |(category, alias): (NodeIx, AliasNameDataType)| AliasNameVerboseDataType {
             alias_name: alias.alias_name,
-            // The nodes are all of this server, which is null (§7.3).
+            // All nodes are on this server, which is null (§7.3).
             server_uris: vec![UaString::NULL; alias.referenced_nodes.len()],
             referenced_nodes: alias.referenced_nodes,
             alias_name_category_id: nodes.id_of(category),
@@ -139,7 +139,7 @@ impl AddressSpace {
     }
 }
 
-/// It may look at many nodes: it runs on a worker thread.
+/// Runs on a worker thread, because it may examine many nodes.
 struct FindAlias {
     space: Weak<AddressSpace>,
     is_verbose: bool,
@@ -162,7 +162,7 @@ struct Search {
     decisions: Decisions,
     pattern: Pattern,
     reference_type: NodeIx,
-    /// Categories that are left; the last one is under way, at the reference with this number.
+    /// Remaining categories; the last one is being searched, at the reference with this number.
     left: Vec<NodeIx>,
     position: usize,
     seen: BTreeSet<NodeIx>,
@@ -218,7 +218,7 @@ impl Search {
             self.left.pop();
             self.position = 0;
         }
-        // What is below goes first if it was found here: its category is on top then, and this one begins anew behind it.
+        // Categories found here are searched first: they are put on top, and the present one continues after them.
         let mut below = Vec::new();
         for child in children {
             if !self.decisions.allows(nodes, child, PermissionType::BROWSE) {
@@ -235,7 +235,7 @@ impl Search {
                 below.push(child);
             }
         }
-        // Under the one that is under way, so that its position stays its own.
+        // Below the current category, so that its position stays valid.
         let at = self.left.len() - usize::from(!is_at_end);
         self.left.splice(at..at, below);
         if self.found.len() > FOUND_MAX {
@@ -259,7 +259,7 @@ impl Search {
             }
             referenced_nodes.len() < FOUND_MAX
         });
-        // One without a reference of the wanted type is none of those that were asked for.
+        // An alias without a reference of the requested type does not match.
         if !referenced_nodes.is_empty() {
             self.found.push((category, AliasNameDataType { alias_name: name, referenced_nodes }));
         }

@@ -1,4 +1,4 @@
-//! The attributes that depend on who asks (Part 3 §5.2.9 to §5.2.11, §5.6.2, §5.7).
+//! Attributes that depend on the user (Part 3 §5.2.9 to §5.2.11, §5.6.2, §5.7).
 
 use super::NodeIx;
 use super::nodes::Nodes;
@@ -7,7 +7,7 @@ use crate::authorization::Decisions;
 use taktwerk_schema::{AccessLevelType, PermissionType, RolePermissionType};
 use taktwerk_types::{ExtensionObject, NodeId, StatusCode, Variant};
 
-/// The permission that reading an attribute takes (Part 3 §8.55).
+/// The permission required to read an attribute (Part 3 §8.55).
 pub(crate) const fn attribute_permission(attribute_id: u32) -> PermissionType {
     match attribute_id {
         a::VALUE => PermissionType::READ,
@@ -36,7 +36,7 @@ pub(crate) fn attribute(
         a::USER_EXECUTABLE => {
             (view.executable().ok_or(missing)? && mine.contains(PermissionType::CALL)).into()
         }
-        // Nothing but values can be written.
+        // Only values can be written.
         a::USER_WRITE_MASK => 0u32.into(),
         a::ROLE_PERMISSIONS => structures(nodes.access().role_permissions(set).ok_or(missing)?, |_| true),
         a::USER_ROLE_PERMISSIONS => {
@@ -48,7 +48,7 @@ pub(crate) fn attribute(
     })
 }
 
-/// What of an AccessLevel is left for a user (Part 3 §8.55: which permission affects which bit).
+/// The user's part of an AccessLevel (Part 3 §8.55: which permission affects which bit).
 fn user_access_level(level: u8, mine: PermissionType) -> u8 {
     use AccessLevelType as L;
     use PermissionType as P;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_permission_leaves_its_own_bits() {
+    fn each_permission_allows_its_own_bits() {
         use PermissionType as P;
         let left = |mine: P| user_access_level(0x7f, mine);
         assert_eq!(left(P::EMPTY), 0x10);

@@ -1,4 +1,4 @@
-//! AuditEvents: raising them, and who may receive them.
+//! Raising AuditEvents, and the rights to receive them.
 
 use super::{AddressSpace, NodeIx};
 use crate::audit::AuditRecord;
@@ -8,13 +8,13 @@ use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{AccessRestrictionType, NodeClass};
 
 impl AddressSpace {
-    /// Raises the event that tells of a record. `server` is its ServerId: the server's ApplicationUri. Costs one relaxed load
+    /// Raises the event for a record. `server` is its ServerId: the server's ApplicationUri. Costs one relaxed load
     /// while no client monitors events.
     pub fn raise_audit(&self, record: &AuditRecord, server: &str) {
         self.raise_with(record.time, || record.event(server));
     }
 
-    /// Lets AuditEvents go only over channels that encrypt. Called once, if something is noted.
+    /// Allows AuditEvents only over encrypted channels. Called once, if auditing is on.
     pub(crate) fn restrict_audit_events(&self) {
         let mut nodes = self.write();
         let root = NodeIx::ns0(object_type_ids::AUDIT_EVENT_TYPE);
@@ -29,7 +29,7 @@ impl AddressSpace {
                 access_restrictions: Some(restrictions | AccessRestrictionType::ENCRYPTION_REQUIRED),
                 ..own
             };
-            // One set for all of them: there is room for it.
+            // All of them share one set, so a number is available.
             let _ = nodes.set_access(kind, restricted);
         }
     }

@@ -1,6 +1,6 @@
-//! Building the address space from an application: nodes under parents, values, callbacks, instances of types.
+//! Building the address space from an application: nodes with parents, values, callbacks, instances of types.
 //!
-//! Everything here is given the time and takes the structure lock for one call.
+//! All functions here take the time as argument and lock the structure for one call.
 
 use super::NodeIx;
 use super::data_type::built_in;
@@ -18,28 +18,28 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{AccessLevelType, NodeClass};
 use taktwerk_types::{BuiltInType, NodeId, QualifiedName, UtcTime, Variant};
 
-/// Nodes that are added before those who wait to read get their turn: some hundred microseconds.
+/// Nodes added per lock, so that waiting readers get their turn: takes some hundred microseconds.
 const NODES_PER_LOCK: usize = 128;
 
-/// Where a new node hangs and what it is an instance of.
+/// The parent and type of a new node.
 #[derive(Debug, Clone, Copy)]
 pub struct Under<'a> {
-    /// The node that refers to the new one.
+    /// The parent node.
     pub parent: &'a NodeId,
-    /// The ReferenceType of that reference, by its id in namespace 0 or elsewhere.
+    /// The ReferenceType from the parent, by its id in namespace 0 or elsewhere.
     pub reference_type: &'a NodeId,
-    /// The ObjectType or VariableType; `None` for classes that have none.
+    /// The ObjectType or VariableType; `None` for classes without one.
     pub type_definition: Option<&'a NodeId>,
 }
 
-/// DataType, ValueRank and ArrayDimensions that fit a value (Part 3 §5.6.2).
+/// DataType, ValueRank and ArrayDimensions for a value (Part 3 §5.6.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueShape {
     /// The DataType.
     pub data_type: NodeId,
-    /// −1 for a scalar, else the number of dimensions.
+    /// −1 for a scalar, otherwise the number of dimensions.
     pub value_rank: i32,
-    /// The length of each dimension; 0 means that it may vary. Empty for a scalar.
+    /// The length of each dimension; 0 means any length. Empty for a scalar.
     pub array_dimensions: Vec<u32>,
 }
 
@@ -62,7 +62,7 @@ impl ValueShape {
 }
 
 impl AddressSpace {
-    /// The index of a namespace; registers it if it is new.
+    /// The index of a namespace, which is registered if it is new.
     pub fn add_namespace(&self, uri: &str) -> u16 {
         self.write().add_namespace(uri)
     }
@@ -73,7 +73,7 @@ impl AddressSpace {
         self.read().namespaces().to_vec()
     }
 
-    /// How many namespaces are registered.
+    /// Number of registered namespaces.
     #[must_use]
     pub fn namespace_count(&self) -> usize {
         self.read().namespaces().len()
@@ -86,13 +86,13 @@ impl AddressSpace {
         u16::try_from(position).ok()
     }
 
-    /// Whether there is a node of that id.
+    /// Whether a node with that id exists.
     #[must_use]
     pub fn contains(&self, id: &NodeId) -> bool {
         self.read().resolve(id.as_ref()).is_some()
     }
 
-    /// How many nodes there are, namespace 0 included.
+    /// Number of nodes, including namespace 0.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.read().len()
@@ -106,7 +106,7 @@ impl AddressSpace {
         nodes.view(ix).map(|node| node.class())
     }
 
-    /// The child that a hierarchical reference of `parent` leads to under a name.
+    /// The child with a name, by a hierarchical reference of `parent`.
     #[must_use]
     pub fn child(&self, parent: &NodeId, name: &QualifiedName) -> Option<NodeId> {
         let nodes = self.read();
@@ -114,7 +114,7 @@ impl AddressSpace {
         Some(nodes.id_of(child))
     }
 
-    /// What DataType, rank and dimensions a value has. A structure's DataType is found through its encoding's node.
+    /// The DataType, rank and dimensions of a value. The DataType of a structure is found through its encoding's node.
     #[must_use]
     pub fn shape_of(&self, value: &Variant) -> ValueShape {
         let nodes = self.read();
@@ -126,7 +126,7 @@ impl AddressSpace {
             shape.array_dimensions = array.shape();
             shape.value_rank = i32::try_from(shape.array_dimensions.len()).unwrap_or(1);
             if shape.value_rank == 1 {
-                // Arrays of one dimension may change their length.
+                // The length of one-dimensional arrays may change.
                 shape.array_dimensions = vec![0];
             }
         }
@@ -136,8 +136,8 @@ impl AddressSpace {
         shape
     }
 
-    /// What DataType, rank and dimensions a Variable declares, and the built-in type that its values have; `None` for
-    /// nodes that are no Variables. The built-in type of an abstract DataType is Variant.
+    /// The declared DataType, rank and dimensions of a Variable, and the built-in type of its values; `None` for nodes
+    /// that are not Variables. For an abstract DataType the built-in type is Variant.
     #[must_use]
     pub fn declared_shape(&self, id: &NodeId) -> Option<(ValueShape, BuiltInType)> {
         let nodes = self.read();
@@ -166,18 +166,18 @@ impl AddressSpace {
     /// Adds a node under a parent.
     ///
     /// # Errors
-    /// The id is taken, or parent, reference type, type or namespace do not exist. Nothing is added then.
+    /// The id is in use, or parent, reference type, type or namespace do not exist. Nothing is added then.
     pub fn add_node(&self, spec: NodeSpec, under: Under<'_>, now: UtcTime) -> Result<(), NodeError> {
         add_under(&mut self.write(), spec, under, None, now)?;
         self.raise_model_changes(now);
         Ok(())
     }
 
-    /// Adds an instance of a type that no reference leads to: clients cannot browse to it, and use it if they are told its
-    /// id, such as temporary files (Part 20 §4.4.1).
+    /// Adds an instance of a type without any reference to it. Clients cannot browse to it, but can use its id if they
+    /// receive it, for example for temporary files (Part 20 §4.4.1).
     ///
     /// # Errors
-    /// The id is taken, or type or namespace do not exist.
+    /// The id is in use, or type or namespace do not exist.
     pub fn add_unreferenced(
         &self,
         spec: NodeSpec,
@@ -190,11 +190,11 @@ impl AddressSpace {
         nodes.add_reference(ix, NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION), kind, false)
     }
 
-    /// Adds many nodes under the same parent, some at a time: what fills a space with 100 000 variables. Services go on
-    /// meanwhile and see those that are there already.
+    /// Adds many nodes under the same parent, for example 100 000 variables. They are added in batches: services
+    /// continue in between and see the nodes added so far.
     ///
     /// # Errors
-    /// As [`Self::add_node`]; the nodes before the one that failed stay.
+    /// As [`Self::add_node`]; the nodes before the failed one stay.
     pub fn add_nodes(
         &self,
         specs: impl IntoIterator<Item = NodeSpec>,
@@ -210,7 +210,7 @@ impl AddressSpace {
             }
             drop(nodes);
             self.raise_model_changes(now);
-            self.give_way();
+            self.yield_to_readers();
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl AddressSpace {
     /// Adds a reference and its inverse.
     ///
     /// # Errors
-    /// One of the nodes does not exist, the type is no ReferenceType, or the reference exists.
+    /// One of the nodes does not exist, the type is not a ReferenceType, or the reference exists.
     pub fn add_reference(
         &self,
         source: &NodeId,
@@ -246,8 +246,8 @@ impl AddressSpace {
         nodes.delete(ix).map(drop)
     }
 
-    /// Deletes many nodes with their references, some at a time; services go on meanwhile. Children of the nodes stay.
-    /// Nodes that do not exist and those of namespace 0 are left out. Says how many were deleted.
+    /// Deletes many nodes with their references, in batches between which services continue. Children of the nodes
+    /// stay. Missing nodes and those of namespace 0 are skipped. Returns how many were deleted.
     pub fn delete_nodes(&self, ids: &[NodeId]) -> usize {
         let mut count = 0;
         for part in ids.chunks(NODES_PER_LOCK) {
@@ -260,15 +260,15 @@ impl AddressSpace {
                 count += found.len();
             }
             drop(nodes);
-            self.give_way();
+            self.yield_to_readers();
         }
         count
     }
 
-    /// A handle to a Variable's value. A Variable of namespace 0 gets a live value with the first handle.
+    /// A handle to a Variable's value. For a Variable of namespace 0, the first handle creates a live value.
     ///
     /// # Errors
-    /// There is no such Variable.
+    /// The Variable does not exist.
     pub fn variable(&self, id: &NodeId) -> Result<VariableHandle, NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
@@ -280,10 +280,10 @@ impl AddressSpace {
         slot.map(VariableHandle::new).ok_or_else(|| NodeError::Unknown(id.clone()))
     }
 
-    /// Lets a callback make a Variable's value from now on.
+    /// Sets a callback that provides a Variable's value from now on.
     ///
     /// # Errors
-    /// There is no such Variable.
+    /// The Variable does not exist.
     pub fn set_source(&self, id: &NodeId, source: Arc<dyn ValueSource>) -> Result<(), NodeError> {
         let source = self.sources().guard(source);
         let mut nodes = self.write();
@@ -296,11 +296,11 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Lets a callback decide on clients' writes to a Variable, and makes it writable. Variables of the static namespace 0 are
-    /// writable only where the specification says so.
+    /// Sets a callback that decides on clients' writes to a Variable, and makes it writable. Variables of the static
+    /// namespace 0 are writable only where the specification says so.
     ///
     /// # Errors
-    /// There is no such Variable.
+    /// The Variable does not exist.
     pub fn set_write_handler(&self, id: &NodeId, handler: Arc<dyn WriteHandler>) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
@@ -322,7 +322,7 @@ impl AddressSpace {
     /// Changes the AccessLevel bits of a Variable.
     ///
     /// # Errors
-    /// There is no such Variable outside the static namespace 0.
+    /// The Variable does not exist outside the static namespace 0.
     pub fn set_access_level(&self, id: &NodeId, access_level: AccessLevelType) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
@@ -331,19 +331,19 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Changes who may do what with a node, at any time: sessions and monitored items follow at once. The empty
-    /// [`Access`] leaves it to the node's namespace.
+    /// Changes the access rights of a node at any time. Sessions and monitored items follow at once. The empty
+    /// [`Access`] leaves the decision to the node's namespace.
     ///
     /// # Errors
-    /// There is no such node, or there are more than 65 534 different sets of permissions.
+    /// The node does not exist, or there are more than 65 534 different sets of permissions.
     pub fn set_access(&self, id: &NodeId, access: Access) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
         nodes.set_access(ix, access)
     }
 
-    /// Changes who may do what with the nodes of a namespace that say nothing themselves (DefaultRolePermissions and
-    /// DefaultAccessRestrictions, Part 5 §6.3.13). What the server's configuration says goes before this.
+    /// Changes the access rights of nodes in a namespace that have none of their own (DefaultRolePermissions and
+    /// DefaultAccessRestrictions, Part 5 §6.3.13). The server's configuration takes precedence.
     pub fn set_namespace_access(&self, index: u16, access: Access) {
         self.write().set_namespace_access(index, access);
     }
@@ -351,7 +351,7 @@ impl AddressSpace {
     /// Implements a Method.
     ///
     /// # Errors
-    /// There is no such Method.
+    /// The Method does not exist.
     pub fn set_method(&self, id: &NodeId, implementation: Arc<dyn MethodHandler>) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
@@ -368,10 +368,10 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Says whether a Method can be called now (its Executable Attribute); it keeps its implementation.
+    /// Sets whether a Method can be called now (its Executable Attribute). It keeps its implementation.
     ///
     /// # Errors
-    /// There is no such Method, or it belongs to namespace 0.
+    /// The Method does not exist or belongs to namespace 0.
     pub fn set_executable(&self, id: &NodeId, executable: bool) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
@@ -383,14 +383,14 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Adds an instance of an ObjectType or VariableType with all its mandatory children, and those optional ones
-    /// whose browse path is in `optional` (`"Identification/SerialNumber"`: names without namespace, from the
-    /// instance on). Returns the ids of all nodes with their paths; the instance itself has the empty path.
+    /// Adds an instance of an ObjectType or VariableType with all its mandatory children, and the optional ones whose
+    /// browse path is in `optional` (`"Identification/SerialNumber"`: names without namespace, starting at the
+    /// instance). Returns the ids of all nodes with their paths; the instance itself has the empty path.
     ///
-    /// Children get ids made of their parent's and their name.
+    /// The ids of children are made from their parent's id and their name.
     ///
     /// # Errors
-    /// Like [`Self::add_node`]; the type is abstract or no type at all; nothing is added then.
+    /// As [`Self::add_node`]; or the type is abstract or not a type. Nothing is added then.
     pub fn add_instance(
         &self,
         spec: NodeSpec,
@@ -404,7 +404,7 @@ impl AddressSpace {
     }
 }
 
-/// [`AddressSpace::add_instance`] in a space that is locked already.
+/// [`AddressSpace::add_instance`] for a space that is already locked.
 pub(crate) fn add_instance(
     nodes: &mut Nodes,
     spec: NodeSpec,
@@ -422,7 +422,7 @@ pub(crate) fn add_instance(
     if let Err(error) = add_members(nodes, root, &[type_ix], Wanted { optional, owner }, &mut added, 0, now) {
         nodes.note_added(root);
         for (_, _, ix) in added.into_iter().rev() {
-            // They were added a moment ago, so this can only succeed.
+            // They were just added, so this cannot fail.
             let _ = nodes.delete(ix);
         }
         return Err(error);
@@ -433,7 +433,7 @@ pub(crate) fn add_instance(
     Ok(added)
 }
 
-/// Inverse references to types and modelling rules would collect one entry per instance.
+/// Inverse references of types and modelling rules would accumulate one entry per instance.
 pub(crate) fn wants_inverse(reference_type: NodeIx) -> bool {
     reference_type != NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION)
         && reference_type != NodeIx::ns0(reference_type_ids::HAS_MODELLING_RULE)
@@ -468,7 +468,7 @@ pub(crate) fn add_under(
     owner: Option<&Arc<Account>>,
     now: UtcTime,
 ) -> Result<NodeIx, NodeError> {
-    // Everything is looked up before anything is changed.
+    // All lookups come before any change.
     let parent = nodes.find(under.parent)?;
     let reference_type = nodes.find(under.reference_type)?;
     if nodes.view(reference_type).is_none_or(|node| node.class() != NodeClass::REFERENCE_TYPE) {
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn many_nodes_are_deleted_with_all_that_refers_to_them() {
+    fn many_nodes_are_deleted_with_all_references_to_them() {
         let space = space();
         space.add_namespace("urn:plant");
         let (organizes, property) = (
@@ -534,7 +534,7 @@ mod tests {
             all.extend([id, child]);
         }
         let stays = all.split_off(598);
-        // Twice the same, one that does not exist, and one of namespace 0.
+        // Duplicates, one that does not exist, and one of namespace 0.
         let wanted = [&all[..], &all[..2], &[NodeId::string(2, "none"), objects()]].concat();
         assert_eq!(space.delete_nodes(&wanted), 598);
         assert_eq!(space.read().len(), before + 2);
@@ -547,7 +547,7 @@ mod tests {
             });
             count
         };
-        // Its type, Objects, and the variable that is left with its own three.
+        // Its type, Objects, and the remaining variable with its own three.
         assert_eq!((references(&folder), references(&stays[0])), (3, 3));
         assert_eq!(space.delete_nodes(&stays), 2);
         assert_eq!((space.read().len(), references(&folder)), (before, 2));

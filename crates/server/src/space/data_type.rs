@@ -1,4 +1,4 @@
-//! Whether a value fits a DataType, a ValueRank and ArrayDimensions: for Write and for the arguments of Call.
+//! Checks a value against a DataType, a ValueRank and ArrayDimensions, for Write and for the arguments of Call.
 
 use super::NodeIx;
 use super::nodes::Nodes;
@@ -8,24 +8,24 @@ use taktwerk_types::{
     Array, ArrayValues, BuiltInType, ByteString, ExtensionObject, NodeIdRef, StatusCode, Variant,
 };
 
-/// What a value has to be.
+/// The requirements for a value.
 #[derive(Debug)]
 pub(crate) struct Expected {
     data_type: NodeIx,
-    /// The built-in type that values of the DataType have; `None` for abstract ones, which allow several.
+    /// The built-in type of the DataType's values; `None` for abstract types, which allow several.
     built_in: Option<BuiltInType>,
     value_rank: i32,
     array_dimensions: Vec<u32>,
 }
 
-/// How a value fits.
+/// The result of a check.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fit {
-    /// It does; converted where the specification asks for it.
+    /// It fits, after a conversion that the specification requires.
     Yes(Variant),
-    /// Type, rank or number of dimensions are others.
+    /// Its type, rank or number of dimensions is wrong.
     WrongType,
-    /// An array is longer than its dimension allows.
+    /// An array dimension is too long.
     TooLong,
 }
 
@@ -52,7 +52,7 @@ impl Expected {
     pub(crate) fn fit(&self, nodes: &Nodes, value: Variant) -> Fit {
         let value = self.convert(value);
         if value.is_empty() {
-            // A null fits only where anything does.
+            // A null fits only BaseDataType.
             let any = self.data_type == NodeIx::ns0(data_type_ids::BASE_DATA_TYPE);
             return if any { Fit::Yes(value) } else { Fit::WrongType };
         }
@@ -71,17 +71,17 @@ impl Expected {
             return Fit::WrongType;
         }
         let lengths = dimensions.iter().flatten().zip(&self.array_dimensions);
-        // 0 is a dimension of any length (Part 3 §5.6.2).
+        // 0 means any length (Part 3 §5.6.2).
         if lengths.into_iter().any(|(length, max)| *max != 0 && length > max) {
             return Fit::TooLong;
         }
         Fit::Yes(value)
     }
 
-    /// A value to be written into a part of `present`, in the form that this has.
+    /// Converts a value that is written to a part of `present` to the form of `present`.
     pub(crate) fn part(&self, present: &Variant, written: Variant) -> Variant {
         match (present, written) {
-            // A ByteString and an array of Byte are the same thing (Part 4 §5.11.4.1).
+            // A ByteString and an array of Byte are interchangeable (Part 4 §5.11.4.1).
             (Variant::Array(array), Variant::ByteString(bytes))
                 if array.values.element_type() == BuiltInType::Byte =>
             {
@@ -95,7 +95,7 @@ impl Expected {
         }
     }
 
-    /// Part 4 §5.11.4.1: a ByteString is taken for an array of Byte and the other way round.
+    /// Part 4 §5.11.4.1: a ByteString is accepted as an array of Byte and vice versa.
     fn convert(&self, value: Variant) -> Variant {
         match (self.built_in, value) {
             (Some(BuiltInType::Byte), Variant::ByteString(bytes)) if self.value_rank == 1 => {
@@ -121,14 +121,14 @@ impl Expected {
             (Some(BuiltInType::ExtensionObject), BuiltInType::ExtensionObject) => {
                 self.structures_fit(nodes, value)
             }
-            // BaseDataType arrays hold Variants, whose contents fit by themselves.
+            // BaseDataType arrays hold Variants, whose contents are checked individually.
             (None, BuiltInType::Variant) => self.elements_fit(nodes, value),
             (Some(wanted), kind) => wanted == kind,
             (None, kind) => self.allows(nodes, kind),
         }
     }
 
-    /// Whether an abstract DataType has this built-in type below it.
+    /// Whether an abstract DataType has this built-in type as a subtype.
     fn allows(&self, nodes: &Nodes, kind: BuiltInType) -> bool {
         let kind = NodeIx::ns0(u32::from(kind.number()));
         nodes.is_subtype(kind, self.data_type)
@@ -171,12 +171,12 @@ fn structure_type(nodes: &Nodes, object: &ExtensionObject) -> Option<NodeIx> {
         }
         found.is_none()
     });
-    // Some servers' clients send the DataType's own id; it says the same.
+    // Some clients send the id of the DataType itself, which is unambiguous.
     found.or(Some(encoding))
 }
 
-/// The built-in type that values of a DataType have (Part 6 §5.1.2): the nearest one above it. `None` for the abstract
-/// types above the built-in ones.
+/// The built-in type of a DataType's values (Part 6 §5.1.2): the nearest one above it. `None` for the abstract types
+/// above the built-in ones.
 pub(crate) fn built_in(nodes: &Nodes, mut data_type: NodeIx) -> Option<BuiltInType> {
     for _ in 0..64 {
         match data_type.index {

@@ -1,4 +1,4 @@
-//! What a session may do with a node.
+//! The permissions of a session for a node.
 
 use super::NodeIx;
 use super::nodes::Nodes;
@@ -8,23 +8,22 @@ use taktwerk_schema::PermissionType;
 use taktwerk_types::StatusCode;
 
 impl Decisions {
-    /// What may be done with a node.
+    /// The permissions for a node.
     #[inline]
     pub(crate) fn of(&self, nodes: &Nodes, ix: NodeIx) -> PermissionType {
         self.of_set(nodes.access_set(ix))
     }
 
-    /// Whether something may be done with a node.
+    /// Whether a permission is granted for a node.
     #[inline]
     pub(crate) fn allows(&self, nodes: &Nodes, ix: NodeIx, permission: PermissionType) -> bool {
         self.of(nodes, ix).contains(permission)
     }
 
-    /// Whether something may be done with a node, and what to answer if not.
+    /// Checks a permission for a node and returns the status for the client.
     ///
     /// # Errors
-    /// Bad_SecurityModeInsufficient, Bad_UserAccessDenied; Bad_NodeIdUnknown for nodes that are not for the session to
-    /// know of.
+    /// Bad_SecurityModeInsufficient, Bad_UserAccessDenied; Bad_NodeIdUnknown for nodes that the session must not know.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -41,7 +40,7 @@ impl Decisions {
         is_public(ix) || !self.granted(nodes.access_set(ix)).is_empty()
     }
 
-    /// Whether a node is one that everybody knows to exist: the specification's own, and what sessions mirror of them.
+    /// Whether a node exists on every server: the specification's own, and the nodes of sessions that mirror them.
     pub(crate) fn is_public(ix: NodeIx) -> bool {
         is_public(ix)
     }
@@ -59,7 +58,7 @@ impl Decisions {
     }
 }
 
-/// Whether a node is one that everybody knows to exist: the specification's own, and what sessions mirror of them.
+/// Whether a node exists on every server: the specification's own, and the nodes of sessions that mirror them.
 fn is_public(ix: NodeIx) -> bool {
     ix.index < NodeIx::DYNAMIC || SessionNode::from_ix(ix).is_some()
 }

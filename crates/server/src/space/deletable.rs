@@ -1,4 +1,4 @@
-//! Objects of the application that clients delete with DeleteNodes: the application does it for them.
+//! Objects that the application deletes when clients request it with DeleteNodes.
 
 use super::error::NodeError;
 use super::nodes::Nodes;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use taktwerk_types::NodeId;
 
 impl AddressSpace {
-    /// Lets clients delete an Object of the application with DeleteNodes, also if they cannot delete other nodes. They need the
-    /// permission DeleteNode on it.
+    /// Allows clients to delete an Object of the application with DeleteNodes, even if they cannot delete other nodes.
+    /// They need the permission DeleteNode on it.
     ///
     /// # Errors
-    /// There is no such node, or it belongs to namespace 0.
+    /// The node does not exist or belongs to namespace 0.
     pub fn set_delete_handler(&self, id: &NodeId, handler: Arc<dyn DeleteHandler>) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
@@ -24,12 +24,12 @@ impl AddressSpace {
 }
 
 impl Nodes {
-    /// Who deletes the node for clients.
+    /// The handler that deletes the node for clients.
     pub(crate) fn delete_handler(&self, ix: NodeIx) -> Option<&Arc<dyn DeleteHandler>> {
         self.dynamic(ix)?.extra.as_ref()?.on_delete.as_ref()
     }
 
-    /// Whether some node was ever one that the application deletes for clients.
+    /// Whether any node has ever had such a handler.
     pub(crate) fn has_deletable(&self) -> bool {
         self.has_deletable
     }

@@ -1,12 +1,12 @@
-//! Which slots have changed: one bit per slot, one per word of slots, one per page, for each shard.
+//! Changed slots: one bit per slot, one per word of slots, one per page, for each shard.
 //!
-//! A bit is set bottom-up: whoever turns a word from zero also marks the level above. It is taken top-down, so a shard
-//! that takes bits either sees a new one or is told again.
+//! Bits are set bottom-up: setting the first bit of a word also marks the level above. They are taken top-down. So a
+//! shard that takes bits either sees a new one or finds a new mark later.
 
 use super::sync::AtomicU64;
 use core::sync::atomic::Ordering;
 
-/// Words of the top level; page numbers beyond `64 * WORDS` share bits, which costs an empty look, never a loss.
+/// Words of the top level. Page numbers beyond `64 * WORDS` share bits, which costs extra checks but loses nothing.
 const WORDS: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// One bit per page of slots.
@@ -27,7 +27,7 @@ impl DirtyTop {
         }
     }
 
-    /// Takes all marks; calls `each` with every page number below `page_count` that a mark may stand for.
+    /// Takes all marks. Calls `each` with every page number below `page_count` that a mark may represent.
     pub(crate) fn take(&self, page_count: usize, mut each: impl FnMut(usize)) {
         for (index, word) in self.words.iter().enumerate() {
             if word.load(Ordering::Relaxed) == 0 {
@@ -49,7 +49,7 @@ impl DirtyTop {
 pub(crate) struct SlotBits {
     /// `words_per_shard` words per shard, at most 64.
     words: Box<[AtomicU64]>,
-    /// One word per shard: which of its words are not zero.
+    /// One word per shard: a bit for each of its non-zero words.
     summary: Box<[AtomicU64]>,
     words_per_shard: usize,
 }
@@ -64,7 +64,7 @@ impl SlotBits {
         }
     }
 
-    /// Sets a slot's bit. Says whether no bit of the shard was set before.
+    /// Sets a slot's bit. Returns whether the shard had no bit set before.
     #[inline]
     pub(crate) fn mark(&self, at: usize, shard: usize) -> bool {
         let index = at / 64;

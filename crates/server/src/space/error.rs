@@ -1,15 +1,15 @@
-//! Why nodes and references cannot be as somebody wants them.
+//! Errors of adding or changing nodes and references.
 
 use taktwerk_types::{NodeId, QualifiedName, StatusCode};
 
-/// Why a node or reference was not added.
+/// Why a node or reference could not be added or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// The id is taken.
+    /// The id is in use.
     #[error("the NodeId {0} exists already: choose another one")]
     IdExists(NodeId),
-    /// The id has no such node.
+    /// There is no such node.
     #[error("no node {0}: add it first")]
     Unknown(NodeId),
     /// The namespace index is beyond the NamespaceArray.
@@ -32,11 +32,11 @@ pub enum NodeError {
     /// A table is full.
     #[error("too many nodes: the limit is {0}")]
     Full(usize),
-    /// Clients have added as much as they may.
+    /// The limit for nodes added by clients is reached.
     #[error(transparent)]
     Exhausted(#[from] crate::account::Exhausted),
-    /// There is nowhere to keep history.
-    #[error("the server has no store of history: give it one with ServerBuilder::history")]
+    /// There is no history store.
+    #[error("the server has no history store: set one with ServerBuilder::history")]
     NoHistoryStore,
     /// Namespace 0's own nodes cannot be changed.
     #[error("{0} belongs to the static namespace 0")]
@@ -44,7 +44,7 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// The status that a service answers (Part 4 §5.8).
+    /// The status for a service result (Part 4 §5.8).
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {

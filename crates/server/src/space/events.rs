@@ -1,15 +1,15 @@
-//! Events and the address space: which types there are, and at which nodes an event can be seen.
+//! Events in the address space: event types, and the notifier nodes of an event.
 //!
-//! An event can be seen at its source and at every node above it that has an EventNotifier, and at the Server Object
-//! (Part 3 §4.7, §7.16, §7.17). "Above" is against hierarchical References: HasEventSource and HasNotifier where a model
-//! has them, and HasComponent, Organizes and the like where it has not.
+//! An event is reported by its source, by every node above it with an EventNotifier, and by the Server Object (Part 3
+//! §4.7, §7.16, §7.17). "Above" means against the direction of hierarchical References: HasEventSource and HasNotifier
+//! if the model has them, otherwise HasComponent, Organizes and similar ones.
 
 use super::data_type::built_in;
 use super::nodes::Nodes;
 use super::{AddressSpace, NodeIx};
 use crate::content_filter::relation::Names;
 use crate::event::filter::Types;
-use crate::event::model::Placed;
+use crate::event::model::EventNodes;
 use crate::event::{Event, EventBus, FieldName, NewEvent};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
 use taktwerk_types::{BuiltInType, ByteString, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
-/// Nodes that are looked at above a source, at most.
+/// Maximum number of nodes searched above a source.
 const NODES_MAX: usize = 256;
-/// What an event without a source comes from.
+/// The source of events without a source.
 const SERVER: NodeIx = NodeIx::ns0(object_ids::SERVER);
 /// The bit of EventNotifier that lets clients subscribe (Part 3 §8.59).
 pub(crate) const SUBSCRIBE_TO_EVENTS: u8 = 1;
 
-/// The bit of EventNotifier that says that the history of events can be read.
+/// The bit of EventNotifier that allows reading the history of events.
 pub(crate) const HISTORY_READ: u8 = 4;
-/// The bit of EventNotifier that says that the history of events can be changed.
+/// The bit of EventNotifier that allows changing the history of events.
 pub(crate) const HISTORY_WRITE: u8 = 8;
 
 impl Names for Nodes {
@@ -75,7 +75,7 @@ impl Types for Nodes {
 }
 
 impl Nodes {
-    /// The Variable that declares a field, of the type or of the next supertype that has one.
+    /// The Variable that declares a field, in the type or its nearest supertype.
     pub(super) fn event_field(&self, kind: NodeIx, path: &[QualifiedName]) -> Option<NodeIx> {
         let mut kind = Some(kind);
         for _ in 0..64 {
@@ -84,15 +84,15 @@ impl Nodes {
             if found.is_some() {
                 return found;
             }
-            // Above it there are no fields, but types whose names could be taken for some, such as CertificateType.
+            // Above it there are no fields, but types whose names look like fields, such as CertificateType.
             kind = self.supertype(node).filter(|_| !self.is_base(node));
         }
         None
     }
 
-    /// What an event of a type from a source needs to know. A source or a type that does not exist is no obstacle: such
-    /// an event can be seen at the Server Object.
-    pub(super) fn place(&self, event_type: &NodeId, source: &NodeId) -> Placed {
+    /// The data for an event of a type from a source. An event with an unknown source or type is reported by the Server
+    /// Object.
+    pub(super) fn event_nodes(&self, event_type: &NodeId, source: &NodeId) -> EventNodes {
         let mut types = SmallVec::new();
         let kind = self.resolve(event_type.as_ref());
         let mut next = kind;
@@ -110,10 +110,10 @@ impl Nodes {
         }
         let access = [kind, source].map(|node| self.access_set(node.unwrap_or(SERVER)));
         let source_name = source.and_then(|node| self.view(node)).map(|view| view.display_name().text);
-        Placed { types, notifiers, access, source_name: source_name.unwrap_or_default() }
+        EventNodes { types, notifiers, access, source_name: source_name.unwrap_or_default() }
     }
 
-    /// The sets of permissions that the type and the source of an event have now.
+    /// The current permission sets of an event's type and source.
     pub(crate) fn event_access(&self, event: &Event) -> [u16; 2] {
         [FieldName::event_type(), FieldName::source_node()].map(|name| match event.get(&name) {
             Some(Variant::NodeId(id)) => self.access_set(self.resolve((**id).as_ref()).unwrap_or(SERVER)),
@@ -121,7 +121,7 @@ impl Nodes {
         })
     }
 
-    /// The source and the nodes above it, as far as they have an EventNotifier.
+    /// The source and the nodes above it that have an EventNotifier.
     fn notifiers_above(&self, source: NodeIx, found: &mut SmallVec<[NodeIx; 6]>) {
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
         let mut seen: SmallVec<[NodeIx; 16]> = SmallVec::new();
@@ -150,13 +150,13 @@ impl Nodes {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventTypeError {
-    /// There is no such event type.
+    /// The event type does not exist.
     #[error("the server has no event type {0}: import the NodeSet that defines it first")]
     Unknown(NodeId),
     /// The type is a ConditionType.
-    #[error("{0} is a type of conditions, whose events come from conditions only: add an alarm of this type")]
+    #[error("{0} is a condition type, and only conditions raise its events: add an alarm of this type")]
     Condition(NodeId),
-    /// The type and its supertypes do not declare a field.
+    /// Neither the type nor its supertypes declare the field.
     #[error(
         "the event type {event_type} has no field {field}: the NodeSet of the server may be another version"
     )]
@@ -181,7 +181,7 @@ impl EventTypeError {
 }
 
 impl AddressSpace {
-    /// The Variable that declares a field of an event type or a type of conditions, where its DataType is.
+    /// The Variable that declares a field of an event type or condition type, and with it the DataType.
     #[must_use]
     pub fn event_field(&self, event_type: &NodeId, name: &FieldName) -> Option<NodeId> {
         let nodes = self.read();
@@ -189,7 +189,7 @@ impl AddressSpace {
         Some(nodes.id_of(found))
     }
 
-    /// Whether a type is a type of events, or of conditions, and the same as another one or a subtype of it.
+    /// Whether a type is an event type or condition type that equals another one or is a subtype of it.
     #[must_use]
     pub fn is_event_subtype(&self, event_type: &NodeId, base: &NodeId) -> bool {
         let nodes = self.read();
@@ -197,10 +197,10 @@ impl AddressSpace {
         kind.zip(base).is_some_and(|(kind, base)| nodes.is_subtype(kind, base))
     }
 
-    /// Checks that there is an event type that has fields.
+    /// Checks that an event type exists and has the given fields.
     ///
     /// # Errors
-    /// There is no such type, it is a ConditionType, or it has no such field.
+    /// The type does not exist, is a ConditionType, or lacks a field.
     pub fn check_event_type<'a>(
         &self,
         event_type: &NodeId,
@@ -219,14 +219,15 @@ impl AddressSpace {
         }
     }
 
-    /// From those who raise events to the shards.
+    /// Delivery of events to the shards.
     #[must_use]
     pub fn events(&self) -> &Arc<EventBus> {
         &self.events
     }
 
-    /// Raises an event: clients that monitor its source, a node above it, or the Server Object, get it if their filters let
-    /// it pass and they may see it. Returns the EventId if somebody may want the event; otherwise nothing is done.
+    /// Raises an event. Clients that monitor its source, a node above it, or the Server Object receive it if it passes
+    /// their filters and they have permission. Returns the EventId if any client may want the event; otherwise does
+    /// nothing.
     ///
     /// Callable from any thread. Costs one relaxed load while no client monitors events.
     #[inline]
@@ -237,7 +238,7 @@ impl AddressSpace {
         Some(self.raise_watched(event, now))
     }
 
-    /// Raises an event that is expensive to make: `event` is called only if somebody may want it.
+    /// Raises an event that is expensive to create: `event` is called only if any client may want it.
     #[inline]
     pub fn raise_with(&self, now: UtcTime, event: impl FnOnce() -> NewEvent) -> Option<ByteString> {
         if !self.events.is_watched() {
@@ -246,7 +247,7 @@ impl AddressSpace {
         Some(self.raise_watched(event(), now))
     }
 
-    /// Whether events of a source can be seen at a node: it is the source or stands above it, or is the Server Object.
+    /// Whether a node reports events of a source: it is the source, a node above it, or the Server Object.
     pub(crate) fn sees_events_of(&self, notifier: &NodeId, source: &NodeId) -> bool {
         let nodes = self.read();
         let Some(notifier) = nodes.resolve(notifier.as_ref()) else { return false };
@@ -257,14 +258,14 @@ impl AddressSpace {
         notifier == SERVER || found.contains(&notifier)
     }
 
-    /// An event that is not raised: what a refresh gives to some items only.
+    /// An event that is not raised, for refreshes of individual items.
     pub(crate) fn shared_event(&self, new: NewEvent, now: UtcTime) -> Arc<Event> {
         let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());
-        let placed = self.event_places.place(&self.read(), &new.event_type, &new.source);
+        let placed = self.notifier_cache.event_nodes(&self.read(), &new.event_type, &new.source);
         Arc::new(Event::new(new, placed, || event_id, now))
     }
 
-    /// An event that was raised before, and when it was received.
+    /// An event that was raised before, with its ReceiveTime.
     pub(crate) fn shared_event_again(&self, (new, received): (NewEvent, Option<UtcTime>)) -> Arc<Event> {
         let time = received.or(new.time).unwrap_or(UtcTime::NULL);
         self.shared_event(new, time)
@@ -273,7 +274,7 @@ impl AddressSpace {
     #[cold]
     fn raise_watched(&self, new: NewEvent, now: UtcTime) -> ByteString {
         let event_id = new.event_id.clone().unwrap_or_else(|| self.events.next_event_id());
-        let placed = self.event_places.place(&self.read(), &new.event_type, &new.source);
+        let placed = self.notifier_cache.event_nodes(&self.read(), &new.event_type, &new.source);
         let event = Arc::new(Event::new(new, placed, || event_id.clone(), now));
         self.events.hand_over(&event, |shard| self.slots.wake(shard));
         event_id

@@ -1,7 +1,7 @@
-//! NodeSets at run time: companion specifications and users' own models become nodes.
+//! Importing NodeSets at run time: companion specifications and user models.
 //!
-//! Nothing is added before all files have been read and every value has been decoded, so a file with a mistake leaves
-//! the address space as it was. `replace`: other files in place of those that were imported, while clients are connected.
+//! All files are read and all values decoded before anything is added, so a file with an error leaves the address space
+//! unchanged. `replace`: replacing imported files while clients are connected.
 
 mod replace;
 
@@ -23,24 +23,24 @@ use taktwerk_nodeset::{
 use taktwerk_schema::{AccessLevelType, AccessRestrictionType, PermissionType};
 use taktwerk_types::{LocalizedText, NodeId, StatusCode, UtcTime, Variant};
 
-/// The namespace that every server has.
+/// The namespace of the specification, which every server has.
 const NAMESPACE_ZERO: &str = "http://opcfoundation.org/UA/";
 
-/// Why files were not imported. Nothing of them is in the address space then.
+/// Why files were not imported. Nothing of them was added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// A file has a mistake, or a model that it needs is missing.
+    /// A file has an error, or a required model is missing.
     #[error(transparent)]
     File(#[from] NodeSetError),
     /// A node of a file does not fit the address space.
     #[error("{file}:{line}: {source}")]
     Node {
-        /// The file as the caller named it.
+        /// The file name given by the caller.
         file: String,
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: u32,
-        /// What is wrong.
+        /// The error.
         source: NodeError,
     },
 }
@@ -56,26 +56,26 @@ impl ImportError {
     }
 }
 
-/// What an import added.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
-    /// Names the import for [`Importer::prepare`], which replaces it.
+    /// Identifies the import for [`Importer::prepare`], which replaces it.
     pub batch: Batch,
-    /// How many nodes were added.
+    /// Number of added nodes.
     pub node_count: usize,
-    /// How many nodes were deleted: those of earlier files that are gone or have changed.
+    /// Number of deleted nodes: those removed or changed since the earlier files.
     pub deleted_count: usize,
-    /// The models' namespaces with their index in the server, in the order in which they were loaded.
+    /// The namespaces of the models with their indexes in the server, in loading order.
     pub namespaces: Vec<(u16, String)>,
-    /// What is odd but does no harm: `file:line: what`.
+    /// Harmless irregularities: `file:line: what`.
     pub warnings: Vec<String>,
 }
 
-/// Imports NodeSet files, one batch after the other; knows the data types of earlier ones.
+/// Imports NodeSet files in batches; knows the data types of earlier ones.
 #[derive(Debug)]
 pub struct Importer {
     types: TypeDictionary,
-    /// What each import has added.
+    /// The nodes of each import.
     loaded: Vec<replace::Loaded>,
 }
 
@@ -84,7 +84,7 @@ pub struct Importer {
 pub struct Batch(usize);
 
 impl Importer {
-    /// An importer that knows the data types of namespace 0.
+    /// Creates an importer that knows the data types of namespace 0.
     #[must_use]
     pub fn new(namespace_zero: TypeDictionary) -> Self {
         Self { types: namespace_zero, loaded: Vec::new() }
@@ -96,10 +96,10 @@ impl Importer {
         &self.types
     }
 
-    /// Adds the nodes of files, each given as its name and its text, in any order.
+    /// Adds the nodes of files, given as names and texts, in any order.
     ///
     /// # Errors
-    /// [`ImportError`]; the address space is unchanged then, but for namespaces that were registered.
+    /// [`ImportError`]. The address space is then unchanged, except for registered namespaces.
     pub fn import(
         &mut self,
         space: &AddressSpace,
@@ -119,7 +119,7 @@ impl Importer {
                 Ok(ix) => added.push(ix),
                 Err(source) => {
                     for ix in added {
-                        // They were added a moment ago, so this can only succeed.
+                        // They were just added, so this cannot fail.
                         let _ = nodes.delete(ix);
                     }
                     return Err(ImportError::Node { file: set.file.clone(), line, source });
@@ -132,6 +132,7 @@ impl Importer {
         }
         set_defaults(&mut nodes, &sets);
         drop(nodes);
+        space.record_added(now, usize::MAX);
         space.raise_model_changes(now);
         imported.node_count = added.len();
         imported.batch = Batch(self.loaded.len());
@@ -141,7 +142,7 @@ impl Importer {
         Ok(imported)
     }
 
-    /// Reads files that are to be imported. What the import `instead` has brought does not count as present.
+    /// Parses files to be imported. The nodes of the import `instead` are treated as absent.
     fn read(
         &self,
         space: &AddressSpace,
@@ -151,7 +152,7 @@ impl Importer {
         let mut sets = Vec::with_capacity(files.len());
         for (name, text) in files {
             let set = NodeSet::parse(name, text)?;
-            // Every server has namespace 0 already: giving its file as well is no mistake.
+            // Every server has namespace 0, so including its file is not an error.
             if !set.models.iter().any(|model| model.uri == NAMESPACE_ZERO) {
                 sets.push(set);
             }
@@ -193,7 +194,7 @@ impl Importer {
     }
 }
 
-/// Sets the permissions that models give to nodes without their own.
+/// Sets the default permissions of models.
 fn set_defaults(nodes: &mut Nodes, sets: &[NodeSet]) {
     for model in sets.iter().flat_map(|set| &set.models) {
         let restrictions = Some(model.access_restrictions).filter(|bits| *bits != 0);
@@ -205,7 +206,7 @@ fn set_defaults(nodes: &mut Nodes, sets: &[NodeSet]) {
     }
 }
 
-/// Ids that exist already, whether in the server or in an earlier file.
+/// Checks for ids that exist already, in the server or in an earlier file.
 fn check_ids(nodes: &Nodes, sets: &[NodeSet]) -> Result<(), ImportError> {
     let mut seen = BTreeSet::new();
     for set in sets {
@@ -274,7 +275,7 @@ fn spec_of(
         ),
     };
     if let Some(text) = preferred(&node.display_names) {
-        // The BrowseName's text is what a node without a DisplayName shows.
+        // Without a DisplayName, a node shows the text of its BrowseName.
         if !text.locale.is_null() || text.text != node.browse_name.name {
             spec = spec.display_name(text);
         }
@@ -285,7 +286,7 @@ fn spec_of(
     Ok(spec.access(access_of(&node.role_permissions, node.access_restrictions)))
 }
 
-/// Permissions and restrictions as the address space has them; an empty list says nothing.
+/// Permissions and restrictions in the form of the address space; an empty list specifies nothing.
 fn access_of(permissions: &[RolePermission], restrictions: Option<u16>) -> Access {
     let permissions: Vec<_> =
         permissions.iter().map(|entry| (entry.role.clone(), PermissionType(entry.permissions))).collect();
@@ -308,8 +309,8 @@ fn variable_spec(spec: NodeSpec, shape: &taktwerk_nodeset::model::ValueShape, ac
     .access_level(AccessLevelType((access_level & 0xff) as u8))
 }
 
-/// What a Variable without a value in its file has: null. Arrays are empty instead, because many clients take a null
-/// array for an error.
+/// The value of a Variable without one in its file: null. Arrays are empty instead, because many clients treat a null
+/// array as an error.
 fn no_value(shape: &taktwerk_nodeset::model::ValueShape) -> Option<Variant> {
     let number = u8::try_from(shape.data_type.ns0()?).ok()?;
     let kind = taktwerk_types::BuiltInType::from_number(number)?;
@@ -319,7 +320,7 @@ fn no_value(shape: &taktwerk_nodeset::model::ValueShape) -> Option<Variant> {
     })
 }
 
-/// The text without locale, else the English one, else the first.
+/// The text without locale, otherwise the English one, otherwise the first.
 fn preferred(texts: &[LocalizedText]) -> Option<LocalizedText> {
     let rank = |text: &&LocalizedText| match text.locale.as_str() {
         "" => 0,
@@ -332,7 +333,7 @@ fn preferred(texts: &[LocalizedText]) -> Option<LocalizedText> {
 /// Source, ReferenceType and target.
 type Triple = (NodeIx, NodeIx, NodeIx);
 
-/// The references of files, each once, although files name many of them at both ends.
+/// The references in files, without duplicates: files list many references at both ends.
 fn references(nodes: &Nodes, sets: &[NodeSet], warnings: &mut Vec<String>) -> BTreeMap<Triple, (usize, u32)> {
     let mut seen = BTreeMap::new();
     for (at, set) in sets.iter().enumerate() {
@@ -358,7 +359,7 @@ fn references_of(
         let (Some(other), Some(kind)) = (other, kind) else {
             let missing = if kind.is_none() { &reference.reference_type } else { &reference.target };
             warnings.push(format!(
-                "{}:{}: {} refers to {missing}, which no loaded model has; the reference is left out",
+                "{}:{}: {} refers to {missing}, which is in no loaded model; the reference is skipped",
                 set.file, node.line, node.node_id
             ));
             continue;
@@ -374,7 +375,7 @@ fn add_references(nodes: &mut Nodes, sets: &[NodeSet], warnings: &mut Vec<String
     for ((from, kind, to), (set, line)) in &wanted {
         if let Err(error) = nodes.add_reference(*from, *kind, *to, wants_inverse(*kind)) {
             let file = sets.get(*set).map_or("", |set| &set.file);
-            warnings.push(format!("{file}:{line}: {error}; the reference is left out"));
+            warnings.push(format!("{file}:{line}: {error}; the reference is skipped"));
         }
     }
     wanted.into_keys().collect()
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn references_into_nothing_are_warned_of() {
+    fn references_to_missing_nodes_cause_warnings() {
         let (_, result) = import(&MODEL.replace(">i=63<", ">ns=1;i=99<"));
         let warnings = result.unwrap().warnings;
         assert_eq!(warnings.len(), 1);

@@ -1,24 +1,24 @@
-//! Instances of types: which members they get, and copies of their declarations (Part 3 §6.2.6, §6.3.3.3).
+//! Instances of types: their members and copies of declarations (Part 3 §6.2.6, §6.3.3.3).
 
 use super::NodeIx;
 use super::build::ValueShape;
 use super::error::NodeError;
-use super::nodes::Nodes;
+use super::nodes::{Nodes, ValueAt};
 use super::spec::NodeSpec;
 use crate::account::Account;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use taktwerk_schema::ids::{object_ids, reference_type_ids};
+use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
 use taktwerk_schema::{AccessLevelType, NodeClass};
-use taktwerk_types::{Identifier, NodeId, QualifiedName, UtcTime, Variant};
+use taktwerk_types::{Decode, DecodeLimits, Identifier, NodeId, QualifiedName, UtcTime, Variant};
 
-/// Types nest a few levels deep; the bound stops declarations that contain their own type.
+/// Types nest only a few levels deep; the bound stops declarations that contain their own type.
 const INSTANCE_DEPTH_MAX: usize = 16;
 
 /// A child that a type declares for its instances (InstanceDeclaration, Part 3 §6.2.6).
 struct Member {
     declaration: NodeIx,
-    /// Declarations of the same name that it overrides: what they have below them is inherited.
+    /// Declarations of the same name that it overrides; their children are inherited.
     overridden: Vec<NodeIx>,
     reference_type: NodeIx,
     name: QualifiedName,
@@ -30,7 +30,7 @@ pub(crate) fn has_mandatory_members(nodes: &Nodes, type_definition: NodeIx) -> b
     members(nodes, &[type_definition]).iter().any(|member| member.is_mandatory)
 }
 
-/// The members of declarations and types; earlier sources override later ones by BrowseName (Part 3 §6.3.3.3).
+/// The members of declarations and types. Earlier sources override later ones by BrowseName (Part 3 §6.3.3.3).
 fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
     let aggregates = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
     let subtype = NodeIx::ns0(reference_type_ids::HAS_SUBTYPE);
@@ -67,7 +67,7 @@ fn members(nodes: &Nodes, sources: &[NodeIx]) -> Vec<Member> {
     found
 }
 
-/// Each source followed by the types it derives from, and behind them the interfaces that they have (Part 3 §4.10).
+/// Each source followed by its supertypes, then the interfaces of all of them (Part 3 §4.10).
 fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
     let mut all = Vec::new();
     let mut interfaces = Vec::new();
@@ -93,7 +93,8 @@ fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
                     next = next.or(Some(reference.target));
                 }
                 if reference.is_forward
-                    && reference.reference_type == NodeIx::ns0(reference_type_ids::HAS_INTERFACE)
+                    && nodes
+                        .is_subtype(reference.reference_type, NodeIx::ns0(reference_type_ids::HAS_INTERFACE))
                 {
                     interfaces.push(reference.target);
                 }
@@ -103,7 +104,7 @@ fn with_supertypes(nodes: &Nodes, sources: &[NodeIx]) -> Vec<NodeIx> {
     }
 }
 
-/// Which members an instance gets besides the mandatory ones, and whose nodes they are.
+/// The optional members of an instance, and the owner of its nodes.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) optional: &'a [&'a str],
@@ -132,7 +133,9 @@ pub(super) fn add_members(
         if !member.is_mandatory && !wanted.optional.iter().any(is_wanted) {
             continue;
         }
-        if nodes.child(instance, &member.name).is_some() {
+        if let Some(child) = nodes.child(instance, &member.name) {
+            // An Object that gets an interface may have some of its members, but not all members of those.
+            add_members(nodes, child, &sources_of(nodes, &member), wanted, added, depth + 1, now)?;
             continue;
         }
         let id = child_id(nodes, &parent_id, name);
@@ -140,19 +143,107 @@ pub(super) fn add_members(
         let ix = nodes.add_owned(spec, wanted.owner, now)?;
         added.push((path, id, ix));
         nodes.add_reference(instance, member.reference_type, ix, true)?;
-        let mut sources = vec![member.declaration];
         let type_definition = NodeIx::ns0(reference_type_ids::HAS_TYPE_DEFINITION);
         if let Some(kind) = nodes.forward_target(member.declaration, type_definition.index) {
             nodes.add_reference(ix, type_definition, kind, false)?;
-            sources.push(kind);
         }
-        sources.extend(member.overridden);
-        add_members(nodes, ix, &sources, wanted, added, depth + 1, now)?;
+        add_members(nodes, ix, &sources_of(nodes, &member), wanted, added, depth + 1, now)?;
     }
     Ok(())
 }
 
-/// A free id for a child: the parent's string id with the name, so that ids stay the same from start to start.
+/// The nodes that declare the members of a member: its declaration, that one's type, and the declarations it overrides.
+fn sources_of(nodes: &Nodes, member: &Member) -> Vec<NodeIx> {
+    let kind = nodes.forward_target(member.declaration, reference_type_ids::HAS_TYPE_DEFINITION);
+    core::iter::once(member.declaration).chain(kind).chain(member.overridden.iter().copied()).collect()
+}
+
+/// Whether a node is an interface (Part 3 §4.10.2).
+pub(crate) fn is_interface(nodes: &Nodes, ix: NodeIx) -> bool {
+    nodes.is_subtype(ix, NodeIx::ns0(object_type_ids::BASE_INTERFACE_TYPE))
+}
+
+/// How much of an interface an Object has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// All mandatory members.
+    Complete,
+    /// Some mandatory members are missing.
+    Incomplete,
+    /// A child has the name of a member, but another NodeClass: the interface cannot be applied.
+    Collision,
+}
+
+/// Compares an Object with the members of an interface.
+pub(crate) fn coverage(nodes: &Nodes, object: NodeIx, interface: NodeIx) -> Coverage {
+    coverage_of(nodes, object, &[interface], 0)
+}
+
+fn coverage_of(nodes: &Nodes, at: NodeIx, sources: &[NodeIx], depth: usize) -> Coverage {
+    let class = |ix| nodes.view(ix).map(|view| view.class());
+    let mut found = Coverage::Complete;
+    if depth > INSTANCE_DEPTH_MAX {
+        return found;
+    }
+    for member in members(nodes, sources) {
+        let inner = match nodes.child(at, &member.name) {
+            Some(child) if class(child) != class(member.declaration) => Coverage::Collision,
+            Some(child) => coverage_of(nodes, child, &sources_of(nodes, &member), depth + 1),
+            None if member.is_mandatory => Coverage::Incomplete,
+            None => Coverage::Complete,
+        };
+        match inner {
+            Coverage::Collision => return inner,
+            Coverage::Incomplete => found = inner,
+            Coverage::Complete => {}
+        }
+    }
+    found
+}
+
+/// Adds the mandatory members of an interface to an Object that lacks them. Returns the number of added nodes.
+///
+/// # Errors
+/// The limits of the owner. Nothing is added then.
+pub(crate) fn apply_interface(
+    nodes: &mut Nodes,
+    object: NodeIx,
+    interface: NodeIx,
+    owner: Option<&Arc<Account>>,
+    now: UtcTime,
+) -> Result<usize, NodeError> {
+    let mut added = Vec::new();
+    let result =
+        add_members(nodes, object, &[interface], Wanted { optional: &[], owner }, &mut added, 0, now);
+    for (_, _, ix) in &added {
+        nodes.note_added(*ix);
+    }
+    if let Err(error) = result {
+        for (_, _, ix) in added.into_iter().rev() {
+            // They were just added, so this cannot fail.
+            let _ = nodes.delete(ix);
+        }
+        return Err(error);
+    }
+    Ok(added.len())
+}
+
+/// The BrowseName that a type recommends for its instances (DefaultInstanceBrowseName, Part 3 §4.10.3).
+pub(crate) fn default_name(nodes: &Nodes, kind: NodeIx) -> Option<QualifiedName> {
+    let property = QualifiedName::new(0, "DefaultInstanceBrowseName");
+    let mut next = Some(kind);
+    for _ in 0..INSTANCE_DEPTH_MAX {
+        let ix = next?;
+        if let Some(found) = nodes.child_by(ix, reference_type_ids::HAS_PROPERTY, &property) {
+            let Some(Variant::QualifiedName(name)) = fixed_value(nodes, found) else { return None };
+            return Some(*name).filter(|name| !name.name.is_empty());
+        }
+        next = nodes.supertype(ix);
+    }
+    None
+}
+
+/// A free id for a child: the parent's string id plus the name, so that ids are the same after each start.
 pub(crate) fn child_id(nodes: &Nodes, parent: &NodeId, name: &str) -> NodeId {
     let namespace = if parent.namespace_index == 0 { 1 } else { parent.namespace_index };
     let base = match &parent.identifier {
@@ -169,7 +260,7 @@ pub(crate) fn child_id(nodes: &Nodes, parent: &NodeId, name: &str) -> NodeId {
     numbered.into_iter().find(|id| nodes.resolve(id.as_ref()).is_none()).unwrap_or(first)
 }
 
-/// What an instance takes over from its declaration.
+/// The attributes copied from a declaration.
 fn copy_of(nodes: &Nodes, declaration: NodeIx, id: NodeId) -> Option<NodeSpec> {
     let view = nodes.view(declaration)?;
     let name = view.browse_name();
@@ -188,23 +279,25 @@ fn copy_of(nodes: &Nodes, declaration: NodeIx, id: NodeId) -> Option<NodeSpec> {
     if display_name.text.as_str() != spec.browse_name.name.as_str() {
         spec = spec.display_name(display_name);
     }
-    // What a type keeps for administrators is not for everybody in its instances.
+    // Restrictions to administrators in a type also apply to its instances.
     spec.access = nodes.access().own(nodes.access_set(declaration)).cloned().unwrap_or_default();
     Some(spec)
 }
 
-fn variable_copy(nodes: &Nodes, declaration: NodeIx, id: NodeId, name: QualifiedName) -> Option<NodeSpec> {
-    let view = nodes.view(declaration)?;
-    let value = match nodes.value_at(declaration) {
-        super::nodes::ValueAt::Slot(slot) | super::nodes::ValueAt::Source(_, slot) => {
+/// The value of a Variable of a type.
+fn fixed_value(nodes: &Nodes, ix: NodeIx) -> Option<Variant> {
+    match nodes.value_at(ix) {
+        ValueAt::Slot(slot) | ValueAt::Source(_, slot) => {
             nodes.slot(slot).map(|snapshot| snapshot.value()).filter(|value| !value.is_empty())
         }
-        super::nodes::ValueAt::Static(bytes) => {
-            use taktwerk_types::Decode;
-            Variant::decode_from(bytes, taktwerk_types::DecodeLimits::DEFAULT).ok()
-        }
-        super::nodes::ValueAt::Computed(_) | super::nodes::ValueAt::None => None,
-    };
+        ValueAt::Static(bytes) => Variant::decode_from(bytes, DecodeLimits::DEFAULT).ok(),
+        ValueAt::Computed(_) | ValueAt::None => None,
+    }
+}
+
+fn variable_copy(nodes: &Nodes, declaration: NodeIx, id: NodeId, name: QualifiedName) -> Option<NodeSpec> {
+    let view = nodes.view(declaration)?;
+    let value = fixed_value(nodes, declaration);
     let shape = ValueShape {
         data_type: view.data_type()?,
         value_rank: view.value_rank().unwrap_or(-1),

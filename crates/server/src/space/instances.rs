@@ -1,5 +1,5 @@
-//! Instances by their type: what Query starts from. A type does not know its instances, so that a server on which no client
-//! queries pays nothing: the index is made when it is asked for the first time, in pieces, and kept up to date from then on.
+//! An index of instances by type, for Query. Types do not store their instances, so servers without queries pay
+//! nothing. The first Query builds the index in pieces; afterwards it is kept up to date.
 
 use super::NodeIx;
 use super::nodes::Nodes;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::ns0::Ns0;
 
-/// The index; empty until a client queries.
+/// The index; empty until the first Query.
 #[derive(Debug, Default)]
 pub(crate) struct Instances {
     index: Option<Box<Index>>,
@@ -17,20 +17,20 @@ pub(crate) struct Instances {
 #[derive(Debug, Default)]
 struct Index {
     by_type: BTreeMap<NodeIx, BTreeSet<NodeIx>>,
-    /// Nodes of the static namespace 0 that were looked at.
+    /// Number of static nodes of namespace 0 already indexed.
     fixed: usize,
-    /// Places of the heap that were looked at.
+    /// Number of heap slots already indexed.
     dynamic: usize,
     is_complete: bool,
 }
 
 impl Nodes {
-    /// Whether the index can be used.
+    /// Whether the index is complete.
     pub(crate) fn has_instances(&self) -> bool {
         self.instances.index.as_ref().is_some_and(|index| index.is_complete)
     }
 
-    /// Looks at up to `count` more nodes. Returns whether the index is complete.
+    /// Indexes up to `count` more nodes. Returns whether the index is complete.
     pub(crate) fn index_instances(&mut self, count: usize) -> bool {
         let mut index = self.instances.index.take().unwrap_or_default();
         if index.is_complete {
@@ -62,22 +62,22 @@ impl Nodes {
         is_complete
     }
 
-    /// The first instance of exactly this type behind another one.
+    /// The first instance of exactly this type after another one.
     pub(crate) fn instance_after(&self, kind: NodeIx, last: Option<NodeIx>) -> Option<NodeIx> {
         let all = self.instances.index.as_ref()?.by_type.get(&kind)?;
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         all.range((from, Bound::Unbounded)).next().copied()
     }
 
-    /// Keeps the index right when a node gets a type.
+    /// Updates the index when a node gets a type.
     pub(super) fn index_instance(&mut self, ix: NodeIx, kind: NodeIx) {
-        // What was not looked at yet will be.
+        // Nodes that are not indexed yet will be.
         if let Some(index) = &mut self.instances.index {
             index.by_type.entry(kind).or_default().insert(ix);
         }
     }
 
-    /// Keeps the index right when a node is deleted that has a type or is one.
+    /// Updates the index when a node with a type, or a type, is deleted.
     pub(super) fn unindex_instance(&mut self, ix: NodeIx, kind: Option<NodeIx>) {
         let Some(index) = &mut self.instances.index else { return };
         index.by_type.remove(&ix);

@@ -1,9 +1,9 @@
-//! The NamespaceMetadata objects: they show to administrators what applies to nodes that say nothing themselves (Part 3
-//! §5.2.9 to §5.2.11, Part 5 §6.3.14).
+//! The NamespaceMetadata objects: they show the default access rights of namespaces to administrators (Part 3 §5.2.9 to
+//! §5.2.11, Part 5 §6.3.14).
 //!
-//! Namespace 0 has such an object, and so have the NodeSets of companion specifications as a rule. Other namespaces get one
-//! when there is something to be shown. DefaultUserRolePermissions would be another list for each session and is left
-//! out: the UserRolePermissions of nodes say the same.
+//! Namespace 0 and most NodeSets of companion specifications have such an object. Other namespaces get one when needed.
+//! DefaultUserRolePermissions would differ for each session and is omitted: the UserRolePermissions of nodes contain
+//! the same information.
 
 use super::NodeIx;
 use super::attributes::structures;
@@ -21,12 +21,12 @@ const ROLE_PERMISSIONS: &str = "DefaultRolePermissions";
 const ACCESS_RESTRICTIONS: &str = "DefaultAccessRestrictions";
 const NAMESPACE_URI: &str = "NamespaceUri";
 
-/// Brings the properties of all namespaces up to date.
+/// Updates the properties of all namespaces.
 pub(crate) fn publish(nodes: &mut Nodes) {
     for index in 0..nodes.namespaces().len() {
         let Ok(index) = u16::try_from(index) else { return };
         if let Err(error) = publish_one(nodes, index) {
-            tracing::warn!(%error, index, "the defaults of a namespace cannot be shown");
+            tracing::warn!(%error, index, "cannot publish the default access rights of a namespace");
         }
     }
 }
@@ -52,7 +52,8 @@ fn publish_one(nodes: &mut Nodes, index: u16) -> Result<(), NodeError> {
         }
         match value {
             Some(value) => set(nodes, property, value, StatusCode::GOOD),
-            // No restrictions is a value; no permissions by default would lock everybody out, which is not what happens.
+            // No restrictions is a value. An empty permission list would mean that no role has access, which is not the
+            // case.
             None if name == ACCESS_RESTRICTIONS => {
                 set(nodes, property, Variant::from(0u16), StatusCode::GOOD)
             }
@@ -62,7 +63,7 @@ fn publish_one(nodes: &mut Nodes, index: u16) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// The object of a namespace. Some have its name in namespace 0 and some in their own.
+/// The object of a namespace. Its BrowseName is in namespace 0 or in the namespace itself.
 fn metadata_of(nodes: &Nodes, index: u16) -> Option<NodeIx> {
     let uri = nodes.namespaces().get(usize::from(index))?;
     let parent = NodeIx::ns0(object_ids::SERVER_NAMESPACES);

@@ -1,19 +1,20 @@
 //! The address space: nodes, references and values (Part 3, design §4).
 //!
-//! - `slot`: where a value lives; `page`: writing it and telling shards; `dirty`: which slots have changed; `store`: who
-//!   holds which slot; `sync`: the shared memory they are made of;
-//! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static blob;
-//! - `spec`: what new nodes are to be; `error`: why they cannot be;
-//! - `added`: what clients add; `aliases`: AliasNames; `alias_changes`: when they changed; `names`: children by name;
-//! - `nodes`: the tables, lookups and changes; `view`: one node's attributes, wherever it lives; `views`: Views as scopes;
-//! - `attributes`: the attributes that depend on the session; `decisions`: what a session may do with a node; `rights`: the
-//!   same for the application's own code; `data_type`: which built-in type a DataType is encoded as;
-//! - `metadata`, `role_set`: what the NamespaceMetadata objects and the RoleSet show;
-//! - `instance`: members of new instances; `instances`: instances by their type, for Query;
-//! - `history`: which Variables have a history; `versions`: NodeVersions and model changes;
-//!   `semantics`: values with another meaning; `tree`: deleting a node with its parts; `deletable`: what the application deletes
-//!   for clients;
-//! - `events`: where in the address space events can be seen; `audit`: AuditEvents; `alarms`: conditions;
+//! - `slot`: storage of a value; `page`: writing it and notifying shards; `dirty`: which slots have changed; `store`:
+//!   allocation of slots; `sync`: their shared-memory primitives;
+//! - `node`: nodes on the heap; namespace 0 itself is read from the schema's static data;
+//! - `spec`: definitions of new nodes; `error`: errors of adding them;
+//! - `added`: nodes of clients; `aliases`: AliasNames; `alias_changes`: when they changed; `names`: children by name;
+//! - `nodes`: the tables, lookups and changes; `view`: the attributes of a node, static or on the heap; `views`: Views
+//!   as scopes;
+//! - `attributes`: attributes that depend on the session; `decisions`: permissions of a session for a node; `rights`:
+//!   the same for the application's own code; `data_type`: checks of values against DataTypes;
+//! - `metadata`, `role_set`: contents of the NamespaceMetadata objects and the RoleSet;
+//! - `instance`: members of new instances; `instances`: instances by type, for Query;
+//! - `history`: Variables with history; `recording`: subtrees of which all Variables are recorded; `versions`:
+//!   NodeVersions and model changes; `semantics`: semantic changes;
+//!   `tree`: deleting a node with its parts; `deletable`: nodes that the application deletes for clients;
+//! - `events`: notifiers of events; `audit`: AuditEvents; `alarms`: conditions;
 //! - [`build`]: builders for applications; [`import`]: NodeSets at run time.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,7 +32,6 @@ mod decisions;
 mod deletable;
 pub(crate) mod dirty;
 pub(crate) mod error;
-mod event_places;
 pub(crate) mod events;
 pub(crate) mod history;
 pub mod import;
@@ -41,7 +41,9 @@ mod metadata;
 mod names;
 pub(crate) mod node;
 pub(crate) mod nodes;
+mod notifier_cache;
 pub(crate) mod page;
+mod recording;
 mod rights;
 pub(crate) mod role_set;
 mod segmented;
@@ -74,43 +76,43 @@ use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 
 /// A server's address space, shared by its shards and the application's threads.
 ///
-/// Structure changes take a write lock; services hold the read lock for one request; values never need it.
+/// Structure changes take a write lock; services hold the read lock for one request; access to values needs no lock.
 #[derive(Debug)]
 pub struct AddressSpace {
     nodes: RwLock<Nodes>,
     slots: Arc<SlotStore>,
-    /// Goes up with everything that changes what somebody may do.
+    /// Incremented by every change of access rights.
     access_generation: Arc<AtomicU64>,
-    /// What fetches values and may take its time.
+    /// Slow value sources.
     sources: Arc<Sources>,
-    /// Events on their way to items.
+    /// Delivery of events to items.
     events: Arc<EventBus>,
-    /// At which nodes they can be seen.
-    event_places: event_places::EventPlaces,
-    /// How many threads wait to read the structure.
+    /// Cache of the notifiers of events.
+    notifier_cache: notifier_cache::NotifierCache,
+    /// Number of threads that wait to read the structure.
     waiting: AtomicUsize,
-    /// Where history goes, and what is to be recorded.
+    /// The history store, and Variables to be recorded.
     history: history::Registry,
-    /// The conditions, if there are some.
+    /// The conditions, if there are any.
     alarms: OnceLock<Arc<Alarms>>,
 }
 
-/// Looks at waiting readers before a change in many steps goes on all the same.
-const GIVE_WAY_MAX: u32 = 32;
+/// How often a change in many steps checks for waiting readers before it continues anyway.
+const YIELD_CHECKS_MAX: u32 = 32;
 
-/// Usual length of the queue of values on their way to items that queue, per shard. If it is full, the Overflow bit tells that
-/// values are missing.
+/// Default length, per shard, of the queue of values in transit to items with a queue. When it is full, values are lost
+/// and the Overflow bit is set.
 pub const QUEUED_CHANGES_MAX: usize = 8192;
 
 impl AddressSpace {
-    /// The namespace 0 alone, for a server with `shards` shards. `queue_len` bounds the values on their way to items
-    /// that queue, per shard.
+    /// Creates an address space with namespace 0 only, for a server with `shards` shards. `queue_len` limits the values
+    /// in transit to items with a queue, per shard.
     #[must_use]
     pub fn new(shards: usize, queue_len: usize, application_uri: &str) -> Self {
         Self::on(SlotStore::new(shards, queue_len), application_uri)
     }
 
-    /// The same with room for a [`Recorder`](crate::recorder::Recorder), whose queue holds `recorder_queue_len` values.
+    /// The same with a [`Recorder`](crate::recorder::Recorder), whose queue holds `recorder_queue_len` values.
     #[must_use]
     pub fn with_recorder(
         shards: usize,
@@ -136,33 +138,33 @@ impl AddressSpace {
             access_generation,
             sources,
             events,
-            event_places: event_places::EventPlaces::default(),
+            notifier_cache: notifier_cache::NotifierCache::default(),
             waiting,
             history,
             alarms,
         }
     }
 
-    /// The sources of its values that take their time.
+    /// The slow sources of its values.
     #[must_use]
     pub fn sources(&self) -> &Arc<Sources> {
         &self.sources
     }
 
-    /// Tells how to wake a shard's driver.
+    /// Sets how to wake a shard's driver.
     pub fn set_waker(&self, shard: usize, waker: Box<dyn Wake>) {
         self.slots.set_waker(shard, waker);
     }
 
-    /// Tells how to wake the recorder's driver when its queue is half full.
+    /// Sets how to wake the recorder's driver when its queue is half full.
     pub fn set_recorder_waker(&self, waker: Box<dyn Wake>) {
         if let Some(shard) = self.slots.recorder() {
             self.slots.set_waker(shard, waker);
         }
     }
 
-    /// Tells how a thread lets others run: somebody who waits for a value that is being written calls it again and
-    /// again, with a number that goes up. Without it waiting threads spin. Only the first call counts.
+    /// Sets how a thread yields to others. A thread that waits for a value being written calls it repeatedly with an
+    /// increasing number. Without it, waiting threads spin. Only the first call counts.
     pub fn set_pause(&self, pause: fn(u32)) {
         self.slots.set_pause(pause);
     }
@@ -184,10 +186,10 @@ impl AddressSpace {
         nodes
     }
 
-    /// Lets threads read that wait to, between the steps of a long change. The lock alone does not: its next holder may
-    /// well be who has just given it back.
-    pub(crate) fn give_way(&self) {
-        for count in 0..GIVE_WAY_MAX {
+    /// Lets waiting readers proceed between the steps of a long change. Releasing the lock is not enough, because the
+    /// same thread may get it again at once.
+    pub(crate) fn yield_to_readers(&self) {
+        for count in 0..YIELD_CHECKS_MAX {
             if self.waiting.load(Ordering::Relaxed) == 0 {
                 return;
             }
@@ -197,11 +199,11 @@ impl AddressSpace {
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Nodes> {
         let nodes = self.nodes.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.event_places.forget();
+        self.notifier_cache.forget();
         nodes
     }
 
-    /// Goes up with everything that changes what somebody may do.
+    /// Incremented by every change of access rights.
     #[inline]
     pub(crate) fn access_generation(&self) -> u64 {
         self.access_generation.load(Ordering::Acquire)
@@ -233,7 +235,7 @@ impl VariableHandle {
         Self { slot }
     }
 
-    /// Stores a good value made at `time`.
+    /// Stores a good value with the source time `time`.
     #[inline]
     pub fn set_at(&self, value: impl Into<Variant>, time: UtcTime) {
         self.slot.set(value.into(), StatusCode::GOOD, time, time);
@@ -245,7 +247,7 @@ impl VariableHandle {
         self.slot.set(value.into(), status, source, server);
     }
 
-    /// The value as it is now.
+    /// The current value.
     #[must_use]
     pub fn get(&self) -> DataValue {
         self.slot.read().to_data_value()

@@ -1,4 +1,4 @@
-//! Children by BrowseName, for parents with many: AddNodes asks for every new node whether its name is taken.
+//! An index of children by BrowseName for parents with many children: AddNodes checks the name of every new node.
 
 use super::NodeIx;
 use super::nodes::Nodes;
@@ -9,13 +9,13 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_types::QualifiedName;
 
-/// References from which on a parent's children are indexed.
+/// Number of references from which a parent's children are indexed.
 const REFERENCES_MIN: usize = 64;
 
-/// The indexed parents. Empty, and without cost, until a client adds a node below a large parent.
+/// The indexed parents. Empty and free of cost until a client adds a node below a large parent.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Parent to its children, by the hash of their names.
+    /// The children by parent, then by the hash of their names.
     parents: BTreeMap<u32, Spread<NodeIx>>,
 }
 
@@ -36,7 +36,7 @@ impl Names {
         }
     }
 
-    /// A parent is gone.
+    /// A parent was deleted.
     pub(super) fn remove_parent(&mut self, parent: u32) {
         if !self.parents.is_empty() {
             self.parents.remove(&parent);
@@ -68,7 +68,7 @@ impl Nodes {
         children.find(hash, |child| self.view(*child).is_some_and(|view| view.has_browse_name(name))).copied()
     }
 
-    /// How many references a node has, with those to nodes that are gone.
+    /// Number of references of a node, including those to deleted nodes.
     pub(in crate::space) fn reference_count(&self, ix: NodeIx) -> usize {
         if ix.index < NodeIx::DYNAMIC {
             let more = self.ns0_references.get(&ix.index).map_or(0, Vec::len);
@@ -92,7 +92,7 @@ impl Nodes {
         self.names.parents.insert(parent.index, children);
     }
 
-    /// Keeps the index right when a forward reference is added.
+    /// Updates the index when a forward reference is added.
     pub(super) fn index_reference(&mut self, parent: NodeIx, reference_type: u32, child: NodeIx) {
         if !self.names.is_indexed(parent.index) {
             return;
@@ -105,7 +105,7 @@ impl Nodes {
         }
     }
 
-    /// Keeps the index right when a forward reference is deleted.
+    /// Updates the index when a forward reference is deleted.
     pub(super) fn unindex_reference(&mut self, parent: NodeIx, reference_type: NodeIx, child: NodeIx) {
         if !self.names.is_indexed(parent.index) {
             return;

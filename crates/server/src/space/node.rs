@@ -1,7 +1,7 @@
-//! Nodes that are not part of the static namespace 0: what the application, NodeSets and the server itself add.
+//! Nodes outside the static namespace 0: those of the application, of NodeSets and of the server itself.
 //!
-//! A node with one variable and its slot is to cost less than 200 bytes, so rare attributes stand behind boxes and
-//! references are packed words.
+//! A node with one variable and its slot should cost less than 200 bytes. So rare attributes are boxed, and references
+//! are packed into words.
 
 use super::NodeIx;
 use super::store::SlotShare;
@@ -14,8 +14,8 @@ use taktwerk_schema::{AccessLevelType, NodeClass};
 use taktwerk_types::{Encode, ExtensionObject, Identifier, LocalizedText, NodeId, NodeIdRef, Variant};
 
 /// One end of a reference in eight bytes: the type, the direction and the other node with its generation. The other end
-/// can be gone without this one: references to types have one end only, and clients may delete one end alone. Then its
-/// index may serve another node.
+/// may be missing: references to types have one end only, and clients may delete one end alone. Then the index of the
+/// other node may be reused.
 ///
 /// From the lowest bit: 24 bits index of the other node, 14 bits its generation, 24 bits index of the ReferenceType,
 /// CHARGED, INVERSE. Both are small enough, see [`INDEX_MAX`] and [`GENERATION_MAX`].
@@ -30,12 +30,12 @@ pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 const INDEX_BITS: u32 = 24;
 const GENERATION_BITS: u32 = 14;
 const TYPE_AT: u32 = INDEX_BITS + GENERATION_BITS;
-/// A client has added it, at the expense of its account.
+/// Added by a client and charged to its account.
 const CHARGED: u64 = 1 << 62;
 const INVERSE: u64 = 1 << 63;
 
 impl PackedReference {
-    /// Both nodes are static ones, or of the heap.
+    /// Both nodes are static or on the heap.
     pub(crate) const fn new(reference_type: u32, is_forward: bool, target: NodeIx) -> Self {
         let ends = ((reference_type & INDEX_MAX) as u64) << TYPE_AT
             | ((target.generation & GENERATION_MAX) as u64) << INDEX_BITS
@@ -43,7 +43,7 @@ impl PackedReference {
         Self(if is_forward { ends } else { ends | INVERSE })
     }
 
-    /// The other end, which may be gone.
+    /// The other node, which may be deleted.
     #[inline]
     pub(crate) const fn target(self) -> NodeIx {
         let generation = (self.0 >> INDEX_BITS) as u32 & GENERATION_MAX;
@@ -55,12 +55,12 @@ impl PackedReference {
         (self.0 >> TYPE_AT) as u32 & INDEX_MAX
     }
 
-    /// The same as a client's.
+    /// The same, marked as added by a client.
     pub(crate) const fn charged(self) -> Self {
         Self(self.0 | CHARGED)
     }
 
-    /// The same, whoever has added it.
+    /// The same without the mark of a client.
     pub(crate) const fn uncharged(self) -> Self {
         Self(self.0 & !CHARGED)
     }
@@ -77,15 +77,15 @@ impl PackedReference {
 /// A node on the heap.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Namespace and identifier of its NodeId apart from each other: together they would take eight bytes more.
+    /// Namespace and identifier of its NodeId, stored separately: together they would take eight bytes more.
     pub(crate) identifier: Identifier,
     pub(crate) namespace_index: u16,
-    /// Names of up to 24 bytes need no heap of their own.
+    /// Names of up to 24 bytes need no heap.
     pub(crate) browse_name: CompactString,
     pub(crate) references: SmallVec<[PackedReference; 2]>,
     pub(crate) extra: Option<Box<NodeExtra>>,
     pub(crate) generation: u32,
-    /// Its set of those who may do what with it.
+    /// The number of its permission set.
     pub(crate) access: u16,
     pub(crate) kind: NodeKind,
 }
@@ -104,13 +104,13 @@ impl Node {
         self.extra.as_ref().and_then(|extra| extra.browse_namespace).unwrap_or(self.namespace_index)
     }
 
-    /// What only few Variables have.
+    /// Attributes that few Variables have.
     #[inline]
     pub(crate) fn variable_extra(&self) -> Option<&VariableExtra> {
         self.extra.as_ref()?.variable.as_deref()
     }
 
-    /// Who makes the values of a Variable.
+    /// The source of a Variable's values.
     #[inline]
     pub(crate) fn source(&self) -> Option<&Arc<dyn ValueSource>> {
         self.variable_extra()?.source.as_ref()
@@ -131,12 +131,12 @@ impl Node {
 pub(crate) struct NodeExtra {
     pub(crate) display_name: Option<LocalizedText>,
     pub(crate) description: Option<LocalizedText>,
-    /// The namespace of the BrowseName where it is not the NodeId's.
+    /// The namespace of the BrowseName if it differs from the NodeId's.
     pub(crate) browse_namespace: Option<u16>,
     /// The implementation of a Method.
     pub(crate) handler: Option<Arc<dyn MethodHandler>>,
     pub(crate) variable: Option<Box<VariableExtra>>,
-    /// Deletes it for clients.
+    /// The handler that deletes it for clients.
     pub(crate) on_delete: Option<Arc<dyn DeleteHandler>>,
     /// The charge of a node that a client has added.
     pub(crate) added: Option<Box<super::added::AddedNode>>,
@@ -154,7 +154,7 @@ impl NodeExtra {
     }
 }
 
-/// What depends on the NodeClass.
+/// Data that depends on the NodeClass.
 #[derive(Debug)]
 pub(crate) enum NodeKind {
     Object { event_notifier: u8 },
@@ -182,16 +182,26 @@ impl NodeKind {
     }
 }
 
-/// The attributes of a Variable but its value, which stands in a slot.
+/// The attributes of a Variable except its value, which is in a slot.
 #[derive(Debug)]
 pub(crate) struct VariableNode {
-    /// Its share of the slot; none before it is added.
+    /// Its share of the slot; `None` before it is added.
     pub(crate) slot: Option<SlotShare>,
     /// Index into the space's table of data types.
     pub(crate) data_type: u16,
     pub(crate) access_level: u8,
-    /// No Variant has more dimensions than an Int8 can say: larger ranks are read as 127.
+    /// Larger ranks are reported as 127; no Variant has more dimensions.
     pub(crate) value_rank: i8,
+}
+
+impl NodeKind {
+    /// The EventNotifier of an Object or View; 0 for others.
+    pub(crate) fn event_notifier(&self) -> u8 {
+        match self {
+            Self::Object { event_notifier } | Self::View { event_notifier, .. } => *event_notifier,
+            _ => 0,
+        }
+    }
 }
 
 impl VariableNode {
@@ -214,7 +224,7 @@ pub(crate) struct VariableExtra {
     pub(crate) array_dimensions: Vec<u32>,
     pub(crate) minimum_sampling_interval: f32,
     pub(crate) historizing: bool,
-    /// Where its history is.
+    /// Its history.
     pub(crate) history: Option<Arc<NodeHistory>>,
     pub(crate) source: Option<Arc<dyn ValueSource>>,
     pub(crate) on_write: Option<Arc<dyn WriteHandler>>,
@@ -253,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_nodes_have_the_same_index_and_generation() {
+    fn index_and_generation_are_never_reused_together() {
         let space = crate::space::AddressSpace::new(1, 1, "urn:test");
         let mut nodes = space.write();
         let mut seen = std::collections::BTreeSet::new();
@@ -267,7 +277,7 @@ mod tests {
         }
         assert_eq!(nodes.len(), before);
         let indexes: std::collections::BTreeSet<u32> = seen.iter().map(|ix| ix.index).collect();
-        assert_eq!(indexes.len(), 3, "an index serves until its generations are used up");
+        assert_eq!(indexes.len(), 3, "an index is reused until its generations are used up");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The node tables: finding nodes and references. `values` has the values of Variables, `change` adds and deletes, `stale` has what is
-//! left to be cleaned then.
+//! The node tables and lookups of nodes and references. `values`: values of Variables; `change`: adding and deleting;
+//! `stale`: remaining references to deleted nodes.
 
 mod change;
 mod stale;
@@ -28,7 +28,7 @@ use taktwerk_schema::ids::{data_type_ids, method_ids, object_ids, reference_type
 use taktwerk_schema::ns0::Ns0;
 use taktwerk_types::{IdentifierRef, NodeId, NodeIdRef, QualifiedName, StatusCode, UaString, UtcTime};
 
-/// How many nodes there may be besides the static ones.
+/// Maximum number of nodes besides the static ones.
 const NODES_MAX: usize = 8_000_000;
 const _: () = assert!(NODES_MAX + (NodeIx::DYNAMIC as usize) < INDEX_MAX as usize);
 
@@ -39,38 +39,42 @@ pub(crate) struct Nodes {
     /// Indexes into `nodes`, hashed by NodeId.
     table: Spread<u32>,
     nodes: SegmentedList<Option<Node>>,
-    /// Indexes of nodes that are gone, each with the generation of its next one.
+    /// Indexes of deleted nodes, each with the generation of the next node.
     free: Vec<NodeIx>,
     /// References from static nodes to others.
     pub(super) ns0_references: BTreeMap<u32, Vec<PackedReference>>,
-    /// What is left in lists of references of nodes that are gone.
+    /// Remaining references to deleted nodes.
     stale: stale::Stale,
     /// Live values of static Variables.
     ns0_values: BTreeMap<u32, values::Ns0Value>,
     /// Implementations of static Methods.
     ns0_methods: BTreeMap<u32, Arc<dyn crate::callback::MethodHandler>>,
-    /// Who decides on writes to static Variables.
+    /// Write handlers of static Variables.
     ns0_writers: BTreeMap<u32, Arc<dyn crate::callback::WriteHandler>>,
     namespaces: Vec<String>,
-    /// What the server's own Variables show, and the sessions that have diagnostics nodes.
+    /// The source of the server's own Variables, and the sessions with diagnostics nodes.
     live: Option<Arc<Live>>,
-    /// Subscriptions can be durable.
+    /// Whether subscriptions can be durable.
     durable: bool,
-    /// Where events are kept, and whether clients may change that.
+    /// The history of events, and whether clients may change it.
     event_history: Option<(Arc<NodeHistory>, bool)>,
     data_types: Vec<NodeId>,
-    /// The built-in type's number of each of `data_types` that is one, 0 for all others.
+    /// The number of the built-in type for each of `data_types` that is one, 0 for all others.
     data_type_kinds: Vec<u8>,
     slots: Arc<SlotStore>,
     pages: Vec<Arc<Page>>,
     nodes_max: usize,
-    /// Some nodes of the application are deleted for clients.
+    /// Whether any node has a handler that deletes it for clients.
     pub(super) has_deletable: bool,
-    /// What clients have added; `None` if they cannot.
+    /// Data of clients' additions; `None` if clients cannot add nodes.
     pub(super) added: Option<super::added::Added>,
     pub(super) names: super::names::Names,
     pub(super) versions: super::versions::Versions,
     pub(super) instances: super::instances::Instances,
+    /// The nodes below which Variables are recorded.
+    pub(super) recorded: super::recording::Recorded,
+    /// Number of nodes added so far.
+    additions: u64,
     access: AccessTable,
 }
 
@@ -100,6 +104,8 @@ impl Nodes {
             names: super::names::Names::default(),
             versions: super::versions::Versions::default(),
             instances: super::instances::Instances::default(),
+            recorded: super::recording::Recorded::default(),
+            additions: 0,
             access: AccessTable::new(),
         };
         nodes.access.add_namespace(application_uri);
@@ -107,22 +113,22 @@ impl Nodes {
         nodes
     }
 
-    /// Connects the server's own Variables with what they show.
+    /// Connects the server's own Variables with their source.
     pub(crate) fn set_live(&mut self, live: Arc<Live>) {
         self.live = Some(live);
     }
 
-    /// Says where events are kept, and whether clients may change that.
+    /// Sets the history of events, and whether clients may change it.
     pub(crate) fn set_event_history(&mut self, history: NodeHistory, writable: bool) {
         self.event_history = Some((Arc::new(history), writable));
     }
 
-    /// Where events are kept.
+    /// The history of events.
     pub(crate) fn event_history(&self) -> Option<&Arc<NodeHistory>> {
         self.event_history.as_ref().map(|(history, _)| history)
     }
 
-    /// What EventNotifiers say of the history of events.
+    /// The history bits of EventNotifiers.
     pub(crate) fn event_history_bits(&self) -> u8 {
         match self.event_history {
             None => 0,
@@ -131,12 +137,12 @@ impl Nodes {
         }
     }
 
-    /// Says whether subscriptions can be durable.
+    /// Sets whether subscriptions can be durable.
     pub(crate) fn set_durable(&mut self, durable: bool) {
         self.durable = durable;
     }
 
-    /// Whether the server itself answers calls of a method of namespace 0.
+    /// Whether the server itself handles calls of a method of namespace 0.
     pub(crate) fn is_builtin_method(&self, id: u32) -> bool {
         let is_offered = id != method_ids::SERVER_SET_SUBSCRIPTION_DURABLE || self.durable;
         is_offered && is_builtin_method(id)
@@ -149,7 +155,7 @@ impl Nodes {
         &self.namespaces
     }
 
-    /// The index of a namespace, registered if need be.
+    /// The index of a namespace, which is registered if necessary.
     pub(crate) fn add_namespace(&mut self, uri: &str) -> u16 {
         if let Some(index) = self.namespaces.iter().position(|known| known == uri) {
             return u16::try_from(index).unwrap_or(u16::MAX);
@@ -168,12 +174,12 @@ impl Nodes {
 
     // ---- access
 
-    /// Who may do what with which set of nodes.
+    /// The access rights of all sets.
     pub(crate) fn access(&self) -> &AccessTable {
         &self.access
     }
 
-    /// Takes over what the configuration says about roles.
+    /// Applies the roles and permissions of the configuration.
     pub(crate) fn configure_access(&mut self, authorization: &crate::authorization::Authorization) {
         self.access.configure(authorization, &self.namespaces);
         super::metadata::publish(self);
@@ -185,7 +191,7 @@ impl Nodes {
         super::metadata::publish(self);
     }
 
-    /// Which of the sets a node belongs to; one that nobody may do anything with if the node is gone.
+    /// The permission set of a node; for a deleted node, a set without permissions.
     #[inline]
     pub(crate) fn access_set(&self, ix: NodeIx) -> u16 {
         if ix.index < NodeIx::DYNAMIC {
@@ -199,7 +205,7 @@ impl Nodes {
         }
     }
 
-    /// Changes what a node says about who may do what with it.
+    /// Changes the access rights that a node specifies.
     pub(crate) fn set_access(&mut self, ix: NodeIx, access: Access) -> Result<(), NodeError> {
         let namespace = self.id_of(ix).namespace_index;
         let set = self.access.intern(namespace, access).ok_or(NodeError::Full(usize::from(u16::MAX)))?;
@@ -214,7 +220,7 @@ impl Nodes {
 
     // ---- finding
 
-    /// The place of a node.
+    /// The index of a node.
     #[inline]
     pub(crate) fn resolve(&self, id: NodeIdRef<'_>) -> Option<NodeIx> {
         if let (0, IdentifierRef::Numeric(value)) = (id.namespace_index, id.identifier) {
@@ -232,12 +238,12 @@ impl Nodes {
         Some(NodeIx { index: at + NodeIx::DYNAMIC, generation: node.generation })
     }
 
-    /// Like [`Self::resolve`], as services answer it.
+    /// Like [`Self::resolve`], with the error of services.
     pub(crate) fn find(&self, id: &NodeId) -> Result<NodeIx, NodeError> {
         self.resolve(id.as_ref()).ok_or_else(|| NodeError::Unknown(id.clone()))
     }
 
-    /// The index with its present generation; `None` if the node is gone.
+    /// The index with its current generation; `None` if the node was deleted.
     pub(crate) fn ix(&self, index: u32) -> Option<NodeIx> {
         if index < NodeIx::DYNAMIC {
             return Some(NodeIx::ns0(index));
@@ -247,7 +253,19 @@ impl Nodes {
         Some(NodeIx { index, generation: node.generation })
     }
 
-    /// Refuses references of nodes that are made when somebody asks for them: those of sessions.
+    /// The Objects and Views whose events can be subscribed to.
+    pub(in crate::space) fn event_notifiers(&self) -> Vec<NodeIx> {
+        let fixed = Ns0::get().nodes().map(|node| NodeIx::ns0(node.id()));
+        let added = (0..self.nodes.len())
+            .filter_map(|at| self.ix(u32::try_from(at).unwrap_or(u32::MAX).saturating_add(NodeIx::DYNAMIC)));
+        let notifies = |ix: &NodeIx| {
+            let bits = self.view(*ix).and_then(|view| view.declared_event_notifier());
+            bits.unwrap_or(0) & super::events::SUBSCRIBE_TO_EVENTS != 0
+        };
+        fixed.chain(added).filter(notifies).collect()
+    }
+
+    /// Refuses references to virtual nodes, those of sessions.
     pub(super) fn check_ends(&self, source: NodeIx, target: NodeIx) -> Result<(), NodeError> {
         match [source, target].into_iter().find(|ix| !self.is_there(*ix)) {
             Some(made) => Err(NodeError::Unknown(self.id_of(made))),
@@ -272,7 +290,7 @@ impl Nodes {
         self.nodes.get_mut(at)?.as_mut().filter(|node| node.generation == ix.generation)
     }
 
-    /// A node, wherever it lives.
+    /// A node, static or on the heap.
     pub(crate) fn view(&self, ix: NodeIx) -> Option<NodeView<'_>> {
         NodeView::new(self, ix)
     }
@@ -283,8 +301,8 @@ impl Nodes {
         self.references_from(ix, 0, |_, reference| each(reference));
     }
 
-    /// The same from the one with the number `from` on, and with their numbers: where to go on, as long as no
-    /// reference of the node is deleted.
+    /// The same starting at reference number `from`, with the numbers of the references. The numbers are valid for
+    /// continuing as long as no reference of the node is deleted.
     pub(crate) fn references_from(
         &self,
         ix: NodeIx,
@@ -341,7 +359,7 @@ impl Nodes {
 
     /// Whether a type is `ancestor` or one of its subtypes.
     pub(crate) fn is_subtype(&self, mut ix: NodeIx, ancestor: NodeIx) -> bool {
-        // Types nest a dozen levels deep; the bound only stops a cycle that a broken NodeSet brought.
+        // Types nest about a dozen levels deep; the bound only stops a cycle from an invalid NodeSet.
         for _ in 0..64 {
             if ix == ancestor {
                 return true;
@@ -364,7 +382,7 @@ impl Nodes {
         false
     }
 
-    /// The type that a type derives from.
+    /// The direct supertype of a type.
     pub(crate) fn supertype(&self, ix: NodeIx) -> Option<NodeIx> {
         if ix.index < NodeIx::DYNAMIC {
             return Ns0::get().node(ix.index)?.supertype().map(NodeIx::ns0);
@@ -391,7 +409,7 @@ impl Nodes {
         found
     }
 
-    /// The child that a hierarchical forward reference names so.
+    /// The child with this name by a hierarchical forward reference.
     pub(crate) fn child(&self, parent: NodeIx, name: &QualifiedName) -> Option<NodeIx> {
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
         let mut found = None;
@@ -407,7 +425,7 @@ impl Nodes {
         found
     }
 
-    /// The child that a forward reference of exactly this type names so.
+    /// The child with this name by a forward reference of exactly this type.
     pub(crate) fn child_by(
         &self,
         parent: NodeIx,
@@ -427,12 +445,12 @@ impl Nodes {
         found
     }
 
-    /// How many places for nodes there are on the heap.
+    /// Number of heap slots for nodes.
     pub(super) fn places(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The instances of a type. A type does not know them: all nodes are looked at. None for nodes that are no types.
+    /// The instances of a type, found by searching all nodes. Empty for nodes that are not types.
     pub(super) fn instances_of(&self, kind: NodeIx) -> Vec<NodeIx> {
         let class = self.view(kind).map(|view| view.class());
         if !matches!(class, Some(NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE)) {
@@ -450,7 +468,7 @@ impl Nodes {
             .collect()
     }
 
-    /// A node's id; null if it is gone.
+    /// A node's id; null if it was deleted.
     pub(crate) fn id_of(&self, ix: NodeIx) -> NodeId {
         if ix.index < NodeIx::DYNAMIC {
             return NodeId::numeric(0, ix.index);
@@ -461,7 +479,7 @@ impl Nodes {
         self.dynamic(ix).map(crate::space::node::Node::id).unwrap_or_default()
     }
 
-    /// How many nodes there are, namespace 0 included.
+    /// Number of nodes, including namespace 0.
     pub(crate) fn len(&self) -> usize {
         self.table.len() + Ns0::get().len()
     }
@@ -486,7 +504,7 @@ fn hash_number(hasher: &DefaultHashBuilder, namespace_index: u16, value: u32) ->
 }
 
 fn hash(hasher: &DefaultHashBuilder, id: NodeIdRef<'_>) -> u64 {
-    // Sequential numeric ids are the common case: hash them as one word.
+    // Sequential numeric ids are the common case: they are hashed as one word.
     match id.identifier {
         IdentifierRef::Numeric(value) => hash_number(hasher, id.namespace_index, value),
         other => {

@@ -1,12 +1,13 @@
-//! Pages of slots: reading, writing and telling the shards that watch.
+//! Pages of slots: reading, writing and notifying shards.
 //!
-//! A write puts its value, hands it to the shards that want every write, and marks the slot dirty for every shard that
-//! watches: no allocation, no system call, cost independent of how many items watch. Values are handed over before the
-//! next writer can enter, so each shard gets them in the order in which they were written; the dirty bit comes after
-//! them, so a shard that finds it and has not got the value knows that there was no room for it.
+//! A write stores its value, hands it over to the shards that want every write, and marks the slot dirty for every
+//! watching shard. It needs no allocation and no system call, and its cost does not depend on the number of items.
+//! Values are handed over before the next writer can enter, so each shard receives them in the order of writing. The
+//! dirty bit is set afterwards: a shard that finds the bit but not the value knows that its queue was full.
 //!
-//! The recorder of history wants every write too, but later. It takes values from the slots, and a writer hands over only
-//! what it overwrites before that. So who writes slower than the recorder looks pays no more than for a dirty bit.
+//! The history recorder also wants every write, but later. It copies values from the slots, and a writer hands over
+//! only a value that it overwrites before it was copied. So a writer that is slower than the recorder pays only for a
+//! dirty bit.
 
 use super::dirty::SlotBits;
 use super::slot::{Incoming, Inside, Scalar, Slot, Snapshot};
@@ -19,9 +20,9 @@ use taktwerk_types::{StatusCode, UtcTime, Variant};
 /// Slots per page. Pages never move, so handles can point into them from any thread.
 pub(crate) const PAGE_SLOTS: usize = if cfg!(loom) { 2 } else { 1024 };
 
-/// How often a change of a part of a value is tried anew because another write came in between.
+/// How often a change of a part of a value is retried because of another write.
 const UPDATE_ATTEMPTS_MAX: usize = 64;
-/// How often a long value is compared outside before it is compared inside.
+/// How often a long value is compared outside the critical section before it is compared inside.
 const COMPARE_ATTEMPTS_MAX: usize = 4;
 
 /// A block of slots with the dirty bits of every shard.
@@ -29,14 +30,14 @@ const COMPARE_ATTEMPTS_MAX: usize = 4;
 pub(crate) struct Page {
     slots: Box<[Slot]>,
     dirty: SlotBits,
-    /// Slots whose values have another meaning since the shard looked last.
+    /// Slots with semantic changes that the shard has not seen yet.
     meanings: SlotBits,
-    /// Which slots which shard wants every write of; changed by who is inside the slot.
+    /// Slots of which a shard wants every write; changed only by the writer inside the slot.
     queued: Box<[AtomicU64]>,
-    /// Of each slot the number of the write that the recorder took last. Made with the first slot that is recorded.
+    /// For each slot, the number of the last write copied by the recorder. Created with the first recorded slot.
     taken: OnceLock<Box<[AtomicU32]>>,
     number: usize,
-    /// What the handles of its slots need of the store: they are small because it stands here once.
+    /// The part of the store that the slots' handles need, kept here once so that handles are small.
     pub(super) hub: Arc<Hub>,
 }
 
@@ -54,14 +55,14 @@ impl Page {
         }
     }
 
-    /// The slot of an index that lies on this page.
+    /// The slot with an index on this page.
     #[inline]
     pub(super) fn slot(&self, index: u32) -> &Slot {
         &self.slots[index as usize % PAGE_SLOTS]
     }
 
-    /// Tries again until it works. Nobody spins for long: a writer that was preempted inside the slot may need the
-    /// processor that the caller has.
+    /// Retries until it succeeds. Spins only briefly: a writer that was preempted inside the slot may need this
+    /// processor.
     #[inline]
     fn patiently<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
         match attempt() {
@@ -105,7 +106,7 @@ impl Page {
         self.patiently(|| slot.try_read_scalar())
     }
 
-    /// Stores a value in a slot and tells the watching shards. A slot whose node is gone takes none.
+    /// Stores a value in a slot and notifies the watching shards. The slot of a deleted node accepts no value.
     #[inline]
     pub(crate) fn set(
         &self,
@@ -124,7 +125,7 @@ impl Page {
         self.write(index, inside, value, same, status, (source, server), false);
     }
 
-    /// Stores a value as [`Self::set`] does, unless something else was written since the write with this number.
+    /// Stores a value like [`Self::set`], unless the slot was written since the given write number.
     pub(crate) fn set_since(
         &self,
         index: u32,
@@ -144,8 +145,8 @@ impl Page {
         }
     }
 
-    /// Enters a slot with the answer whether a long value equals the present one, so that nobody has to wait for
-    /// the comparison.
+    /// Enters a slot together with the result of comparing a long value with the present one. The comparison is done
+    /// outside, so that no other thread waits for it.
     fn enter_compared(&self, slot: &Slot, value: &Variant) -> (Inside, Option<bool>) {
         for _ in 0..COMPARE_ATTEMPTS_MAX {
             if let Some((present, seq)) = slot.peek_payload() {
@@ -158,7 +159,7 @@ impl Page {
         (self.enter(slot), None)
     }
 
-    /// Writes as the one who is inside, and leaves. After the last write there are no others.
+    /// Writes from inside the slot, and leaves it. `is_last` closes the slot for further writes.
     #[inline]
     #[allow(clippy::too_many_arguments)] // a value's parts
     fn write(
@@ -190,11 +191,11 @@ impl Page {
         drop(old);
     }
 
-    /// Hands the value that is about to be overwritten to the recorder, unless it has taken it. Returns the recorder if it
-    /// has to be woken for it.
+    /// Hands the value that will be overwritten to the recorder, unless the recorder has copied it. Returns the
+    /// recorder if it must be woken.
     ///
-    /// Nothing is lost: the recorder says that it has taken a write only after it has copied it, so each write is either
-    /// copied or found untaken by the next one. Some are both; their numbers tell.
+    /// Nothing is lost: the recorder reports a write as taken only after copying it, so each write is either copied or
+    /// found not taken by the next write. Some are both; their write numbers tell.
     #[inline]
     fn save_untaken(&self, index: u32, inside: &Inside, shards: u64) -> u64 {
         let Some(recorder) = self.hub.recorder().filter(|recorder| shards & 1 << recorder != 0) else {
@@ -216,7 +217,7 @@ impl Page {
         self.taken.get()?.get(index as usize % PAGE_SLOTS)
     }
 
-    /// The recorder has a copy of the write with this number.
+    /// The recorder has copied the write with this number.
     #[inline]
     pub(crate) fn note_taken(&self, index: u32, number: u32) {
         if let Some(taken) = self.taken_of(index) {
@@ -224,13 +225,13 @@ impl Page {
         }
     }
 
-    /// Starts or stops recording a slot. Every write from then on is either in the copy that this returns, found in the
-    /// slot, or handed over when it is overwritten, as long as there is room.
+    /// Starts or stops recording a slot. Every later write is in the returned copy, found in the slot, or handed over
+    /// when it is overwritten, as long as the queue is not full.
     pub(crate) fn set_recorded(&self, index: u32, recorder: usize, is_recorded: bool) -> Snapshot {
         self.taken.get_or_init(|| (0..PAGE_SLOTS).map(|_| AtomicU32::new(0)).collect());
         let slot = self.slot(index);
         let inside = self.enter(slot);
-        // Again with another rule: what was written meanwhile is not taken yet.
+        // Recording again with another rule: values written in the meantime have not been taken yet.
         if (slot.watching() & 1 << recorder != 0) != is_recorded {
             slot.set_watched(&inside, recorder, is_recorded);
             slot.count_queued(&inside, is_recorded);
@@ -241,7 +242,7 @@ impl Page {
         value
     }
 
-    /// Hands a value to the shards that want every write. Returns those that have to be woken for it.
+    /// Hands a value over to the shards that want every write. Returns those that must be woken.
     fn hand_over(&self, index: u32, inside: &Inside, shards: u64) -> u64 {
         let mut pressed = 0;
         each_shard(shards, |shard| {
@@ -273,14 +274,14 @@ impl Page {
         self.dirty.take(shard, each);
     }
 
-    /// Takes the slots whose values have another meaning.
+    /// Takes the slots with semantic changes.
     #[inline]
     pub(crate) fn take_meanings(&self, shard: usize, each: impl FnMut(usize)) {
         self.meanings.take(shard, each);
     }
 
-    /// Changes the value to what `change` makes of it, with no other write in between; `change` runs again when there
-    /// was one. An error is the first one of `change`, or Bad_ResourceUnavailable when others write all the time.
+    /// Replaces the value atomically by the result of `change`, which is retried after an interfering write. The error
+    /// is the first one of `change`, or Bad_ResourceUnavailable if other writes always interfere.
     pub(super) fn update(
         &self,
         index: u32,
@@ -306,7 +307,7 @@ impl Page {
         Err(StatusCode::BAD_RESOURCE_UNAVAILABLE)
     }
 
-    /// Tells the watching shards that the variable's values mean something else from now on.
+    /// Notifies the watching shards of a semantic change of the variable.
     pub(super) fn semantics_changed(&self, index: u32) {
         each_shard(self.slot(index).watching(), |shard| {
             self.meanings.mark(index as usize % PAGE_SLOTS, shard);
@@ -314,8 +315,7 @@ impl Page {
         });
     }
 
-    /// Starts or stops telling a shard about writes. Every write is either in the copy that this returns or marks the
-    /// slot dirty.
+    /// Starts or stops notifying a shard of writes. Every write is either in the returned copy or marks the slot dirty.
     pub(crate) fn set_watched(&self, index: u32, shard: usize, watched: bool) -> Snapshot {
         let slot = self.slot(index);
         let inside = self.enter(slot);
@@ -325,8 +325,8 @@ impl Page {
         value
     }
 
-    /// Starts or stops handing every write over to a shard. Every write is either in the copy that this returns or
-    /// handed over, as long as there is room.
+    /// Starts or stops handing every write over to a shard. Every write is either in the returned copy or handed over,
+    /// as long as the queue is not full.
     pub(crate) fn set_queued(&self, index: u32, shard: usize, queued: bool) -> Snapshot {
         let slot = self.slot(index);
         let inside = self.enter(slot);
@@ -350,14 +350,19 @@ impl Page {
         self.mark(index, shard);
     }
 
-    /// The node is gone: this is the slot's last value for those who still hold it.
+    /// The node was deleted: this is the slot's last value for those who still hold it.
     pub(super) fn close(&self, index: u32) {
         let (status, times) = (StatusCode::BAD_NODE_ID_UNKNOWN, (UtcTime::NULL, UtcTime::NULL));
         let inside = self.enter(self.slot(index));
         self.write(index, inside, Incoming::of(Variant::Empty), None, status, times, true);
     }
 
-    /// The slot serves a node from now on, which has no value yet.
+    /// Whether the slot's node was deleted. A shard that takes the dirty bit of the last value sees this.
+    pub(crate) fn is_gone(&self, index: u32) -> bool {
+        self.slot(index).is_gone()
+    }
+
+    /// The slot now belongs to a node that has no value yet.
     pub(super) fn open(&self, index: u32) {
         let slot = self.slot(index);
         let inside = self.enter(slot);

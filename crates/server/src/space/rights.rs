@@ -1,5 +1,5 @@
-//! What roles may do with nodes, asked from within the server's process: by PubSub, which reads and writes Variables on
-//! behalf of those who have configured it.
+//! Permissions of roles for callers in the server's process, such as PubSub, which reads and writes Variables on behalf
+//! of those who configured it.
 
 use super::AddressSpace;
 use super::error::NodeError;
@@ -9,12 +9,12 @@ use taktwerk_crypto::MessageSecurityMode;
 use taktwerk_schema::PermissionType;
 use taktwerk_types::{NodeId, StatusCode};
 
-/// What some roles may do over a way that is secured like a mode, at the moment at which it was asked for.
+/// The permissions of some roles with a given security mode, at the time of the request.
 #[derive(Debug)]
 pub struct Rights(Decisions);
 
 impl AddressSpace {
-    /// What roles may do over a way that is secured like `mode`.
+    /// The permissions of roles over a channel with this `mode`.
     #[must_use]
     pub fn rights(&self, roles: &[NodeId], mode: MessageSecurityMode) -> Rights {
         let mut roles = roles.to_vec();
@@ -22,11 +22,10 @@ impl AddressSpace {
         Rights(Decisions::new(self.read().access(), Grant::new(roles, mode)))
     }
 
-    /// Whether something may be done with a node. To read or write is to read or write the Value of a Variable, which has
-    /// to allow it.
+    /// Checks a permission for a node. Read and write refer to the Value of a Variable, which must allow it.
     ///
     /// # Errors
-    /// What a client is told: Bad_NodeIdUnknown if there is no such node, or if the roles must not know that there is;
+    /// The status for a client: Bad_NodeIdUnknown if the node does not exist or the roles must not know it;
     /// Bad_UserAccessDenied; Bad_SecurityModeInsufficient; Bad_NotReadable, Bad_NotWritable.
     pub fn check_rights(
         &self,
@@ -46,18 +45,18 @@ impl AddressSpace {
         }
     }
 
-    /// Whether roles may know that a node exists. Of one that does not exist, they may know that.
+    /// Whether roles may know that a node exists. True for nodes that do not exist.
     #[must_use]
     pub fn may_know(&self, rights: &Rights, node: &NodeId) -> bool {
         let nodes = self.read();
         nodes.resolve(node.as_ref()).is_none_or(|ix| rights.0.knows(&nodes, ix))
     }
 
-    /// Leaves a node to those roles that may know of all of some other nodes, because its value names them. They may do with
-    /// it what its namespace says.
+    /// Restricts a node to roles that may know all of some other nodes, because its value names them. They have the
+    /// permissions of its namespace.
     ///
     /// # Errors
-    /// There is no such node, or there are too many sets of permissions.
+    /// The node does not exist, or there are too many sets of permissions.
     pub fn show_to_those_who_know(&self, node: &NodeId, named: &[NodeId]) -> Result<(), NodeError> {
         let mut nodes = self.write();
         let ix = nodes.find(node)?;
@@ -88,7 +87,7 @@ impl AddressSpace {
                 }
             },
         };
-        // Whatever changes permissions makes every session's table anew.
+        // Every change of permissions rebuilds the tables of all sessions.
         if table.own(nodes.access_set(ix)) == Some(&access) {
             return Ok(());
         }

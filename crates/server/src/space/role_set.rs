@@ -1,5 +1,5 @@
-//! The RoleSet object of namespace 0 (Part 18 §4.2 to §4.4): it shows the roles and who is granted them, to those who may
-//! see that. The objects' methods are not visible to anybody but administrators, and can be executed if the application
+//! The RoleSet object of namespace 0 (Part 18 §4.2 to §4.4): shows the roles and the rules for granting them to clients
+//! with permission. The methods of its objects are visible only to administrators, and executable if the application
 //! implements them.
 
 use super::nodes::Nodes;
@@ -13,7 +13,7 @@ use taktwerk_types::{DataValue, QualifiedName, StatusCode, UaString, UtcTime, Va
 /// The Properties that the specification makes writable (Part 18 §4.4.1).
 const WRITABLE: [&str; 2] = ["ApplicationsExclude", "EndpointsExclude"];
 
-/// Refuses writes where no application takes them over: the value alone would change nothing.
+/// Refuses writes if the application does not handle them: the value alone would have no effect.
 struct Refuse;
 
 impl WriteHandler for Refuse {
@@ -22,11 +22,11 @@ impl WriteHandler for Refuse {
     }
 }
 
-/// Writes what is said of the roles into the properties of their objects.
+/// Writes the roles' data into the properties of their objects.
 pub(crate) fn publish(authorization: &Authorization, nodes: &mut Nodes, time: UtcTime) {
     for role in &authorization.roles {
         for (name, value) in properties(role) {
-            // Some roles have no such property, and roles of the server's own need not have an object.
+            // Some roles lack the property, and the server's own roles need not have an object.
             let Some(property) = nodes.resolve(role.id.as_ref()).and_then(|object| {
                 let name = QualifiedName::new(0, name);
                 nodes.child_by(object, reference_type_ids::HAS_PROPERTY, &name)
@@ -81,12 +81,12 @@ fn properties(role: &Role) -> [(&'static str, Variant); 6] {
         ("Applications", applications.into()),
         ("EndpointsExclude", endpoints_exclude.into()),
         ("Endpoints", endpoints.into()),
-        // The identities above are all there is.
+        // There are no identities besides those above.
         ("CustomConfiguration", false.into()),
     ]
 }
 
-/// Without a restriction nothing is excluded, which is an empty list of exclusions.
+/// Without a restriction nothing is excluded: an empty exclusion list.
 fn parts<T>(restriction: Option<&Restriction<T>>) -> (bool, &[T]) {
     restriction.map_or((true, &[]), |restriction| (restriction.exclude, &restriction.list))
 }

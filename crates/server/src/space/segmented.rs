@@ -1,7 +1,7 @@
-//! A list that grows without moving what it holds.
+//! A list that grows without moving its elements.
 //!
-//! A `Vec` copies all its elements when it has no more room: 250 000 nodes are 25 MB, for which every client of the server
-//! waits. This list consists of segments of one size that stay where they are.
+//! A `Vec` copies all elements when it grows: 250 000 nodes are 25 MB, which would delay every client. This list
+//! consists of segments of fixed size that never move.
 
 /// Elements of one segment: 100 kB of nodes.
 const SEGMENT: usize = 1024;
@@ -9,7 +9,7 @@ const SEGMENT: usize = 1024;
 /// Elements with numbers counted from zero.
 #[derive(Debug)]
 pub(super) struct SegmentedList<T> {
-    /// All are full but the last one.
+    /// All are full except the last one.
     segments: Vec<Vec<T>>,
 }
 
@@ -20,7 +20,7 @@ impl<T> Default for SegmentedList<T> {
 }
 
 impl<T> SegmentedList<T> {
-    /// How many elements there are.
+    /// Number of elements.
     pub(super) fn len(&self) -> usize {
         let Some(last) = self.segments.last() else { return 0 };
         (self.segments.len() - 1) * SEGMENT + last.len()
@@ -36,12 +36,12 @@ impl<T> SegmentedList<T> {
         self.segments.get_mut(at / SEGMENT)?.get_mut(at % SEGMENT)
     }
 
-    /// Adds an element behind the last one.
+    /// Appends an element.
     pub(super) fn push(&mut self, value: T) {
         match self.segments.last_mut().filter(|last| last.len() < SEGMENT) {
             Some(last) => last.push(value),
             None => {
-                // Memory that is not written yet is none: a short list costs no whole segment.
+                // Memory that has not been written is not committed, so a short list does not use a whole segment.
                 let mut segment = Vec::with_capacity(SEGMENT);
                 segment.push(value);
                 self.segments.push(segment);
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_list() {
+    fn it_behaves_like_a_list() {
         let mut list = SegmentedList::default();
         assert_eq!((list.len(), list.get(0)), (0, None));
         let count = 2 * SEGMENT + 1;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_stay_where_they_are() {
+    fn elements_never_move() {
         let mut list = SegmentedList::default();
         list.push(0);
         let first: *const usize = list.get(0).unwrap();

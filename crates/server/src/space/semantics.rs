@@ -1,4 +1,4 @@
-//! SemanticChangeEvents (Part 3 §9.33): the values of a variable have another meaning than before, such as another unit.
+//! SemanticChangeEvents (Part 3 §9.33): the semantics of a variable have changed, for example its unit.
 
 use super::nodes::Nodes;
 use super::{AddressSpace, NodeIx};
@@ -8,12 +8,12 @@ use taktwerk_schema::SemanticChangeStructureDataType;
 use taktwerk_schema::ids::{object_ids, object_type_ids, reference_type_ids};
 use taktwerk_types::{Array, ArrayValues, ExtensionObject, NodeId, UtcTime, Variant};
 
-/// Changes of one request that no event has told of yet. Each node is named once (§9.33.4).
+/// The unreported changes of one request. Each node is listed once (§9.33.4).
 #[derive(Debug, Default)]
 pub(crate) struct SemanticChanges(BTreeMap<NodeIx, SemanticChangeStructureDataType>);
 
 impl SemanticChanges {
-    /// Notes that a Property of a node was changed. Nodes that not everybody may see are not named.
+    /// Records the change of a Property of a node. Nodes with restricted visibility are not listed.
     pub(crate) fn add(&mut self, nodes: &Nodes, owner: NodeIx) {
         if nodes.is_public(owner) {
             let kind = nodes.forward_target(owner, reference_type_ids::HAS_TYPE_DEFINITION);
@@ -24,11 +24,11 @@ impl SemanticChanges {
     }
 }
 
-/// Nodes that one event names at most: events wait in queues that count them, not their bytes.
+/// Maximum number of nodes listed in one event: event queues are limited by number, not by size.
 const CHANGES_PER_EVENT: usize = 64;
 
 impl AddressSpace {
-    /// Tells of changes, if there are some: events of the Server Object.
+    /// Raises events of the Server Object for changes, if there are any.
     pub(crate) fn raise_semantic_changes(&self, changes: SemanticChanges, now: UtcTime) {
         let changes: Vec<_> = changes.0.into_values().collect();
         let told = self.events().model_changes();

@@ -1,30 +1,29 @@
-//! Value slots: where the values of Variables live (design §4).
+//! Value slots: storage for the values of Variables (design §4).
 //!
-//! A slot is one cache line. Writers take turns by its sequence number; readers never lock. Both look again a bounded
-//! number of times before they let others run ([`super::page`]), so that a writer that was preempted can finish.
+//! A slot is one cache line. Its sequence number serializes writers; readers never lock. Both retry a bounded number of
+//! times before they yield ([`super::page`]), so that a preempted writer can finish.
 //!
-//! Everything that a writer looks at besides the value (who watches, who wants every write, whether the node is gone)
-//! is changed as a writer changes the value: by the one who has entered. So a shard that starts to watch has either
-//! seen a write or is told of it.
+//! All other data for writers (watching shards, shards that want every write, whether the node was deleted) is also
+//! changed only from inside the slot. So a shard that starts watching has either seen a write or is notified of it.
 
 use super::sync::{AtomicI64, AtomicU32, AtomicU64, PayloadCell, fence};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 
-/// Most shards a server can have: one bit each in a slot's watchers, whose top bit has another use.
+/// Maximum number of shards: each uses one bit in a slot's watchers, whose top bit is [`GONE`].
 pub const SHARDS_MAX: usize = 63;
-/// Bit of [`Slot::watchers`]: the node is gone, the value is final.
+/// Bit of [`Slot::watchers`]: the node was deleted and the value is final.
 const GONE: u64 = 1 << 63;
 
-/// The value is not inline but in [`Slot::payload`].
+/// The value is in [`Slot::payload`], not inline.
 const KIND_PAYLOAD: u8 = 0xff;
 
 /// One variable's value.
 #[cfg_attr(not(loom), repr(align(64)))]
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// Odd while a writer is inside; half of it counts the writes.
+    /// Odd while a writer is inside; half of it is the number of writes.
     seq: AtomicU64,
     /// Status in the low half, then the kind byte, then the change counter (24 bits).
     meta: AtomicU64,
@@ -33,15 +32,15 @@ pub(crate) struct Slot {
     source: AtomicI64,
     server: AtomicI64,
     payload: PayloadCell,
-    /// One bit per shard that watches, and [`GONE`].
+    /// One bit per watching shard, and [`GONE`].
     watchers: AtomicU64,
-    /// How many shares of it there are. With none left it can serve another node.
+    /// Number of shares. Without shares the slot can be reused for another node.
     pub(super) owners: AtomicU32,
-    /// How many shards want every write.
+    /// Number of shards that want every write.
     queued_by: AtomicU32,
 }
 
-/// A consistent copy of a slot: what a publish encodes from. Scalars need no heap.
+/// A consistent copy of a slot, used for encoding notifications. Scalars need no heap.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     /// Built-in type number, 0 for null, [`KIND_PAYLOAD`] for a value in `payload`.
@@ -59,7 +58,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether it is of a later write than the one of that number.
+    /// Whether it is later than the write with this number.
     #[inline]
     pub(crate) fn is_after(&self, write: u32) -> bool {
         (self.write.wrapping_sub(write) as i32) > 0
@@ -70,7 +69,7 @@ fn pack(status: StatusCode, kind: u8, change: u32) -> u64 {
     u64::from(status.0) | u64::from(kind) << 32 | u64::from(change & 0x00ff_ffff) << 40
 }
 
-/// Splits a value into what fits a slot's word; the rest goes behind a reference count.
+/// The form of a value that fits into the slot's word; `None` if it needs a reference-counted payload.
 fn inline(value: &Variant) -> Option<(u8, u64)> {
     Some(match value {
         Variant::Empty => (0, 0),
@@ -91,7 +90,7 @@ fn inline(value: &Variant) -> Option<(u8, u64)> {
     })
 }
 
-/// How many bytes of the word the binary encoding of an inline kind takes.
+/// Number of bytes that the binary encoding of an inline kind uses in the word.
 #[inline]
 pub(crate) const fn inline_len(kind: u8) -> usize {
     match kind {
@@ -126,7 +125,7 @@ impl Snapshot {
         }
     }
 
-    /// Of no slot: a value that was kept.
+    /// A snapshot without a slot, from a stored value.
     pub(crate) fn from_data_value(value: DataValue) -> Self {
         let status = value.status();
         let source = value.source_timestamp.unwrap_or(UtcTime::NULL);
@@ -148,7 +147,7 @@ impl Snapshot {
         }
     }
 
-    /// The whole DataValue, with the status only where it is not Good.
+    /// The complete DataValue, with the status only if it is not Good.
     pub(crate) fn to_data_value(&self) -> DataValue {
         DataValue {
             value: Some(self.value()),
@@ -170,7 +169,7 @@ pub(crate) struct Scalar {
     pub(crate) source: UtcTime,
 }
 
-/// A value on its way into a slot. What it needs of the heap is made before the slot is entered.
+/// A value to be written to a slot. Its heap memory is allocated before the slot is entered.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Inline(u8, u64),
@@ -187,12 +186,12 @@ impl Incoming {
     }
 }
 
-/// The right to change a slot: what its sequence number was before.
+/// The right to change a slot; holds the previous sequence number.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Inside(u64);
 
-/// Who looks at a slot.
+/// The watching shards of a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watchers {
     /// One bit per shard.
@@ -201,7 +200,7 @@ pub(super) struct Watchers {
     pub(super) queued: bool,
 }
 
-/// How many writes a sequence number has counted, modulo 2^32.
+/// The number of writes for a sequence number, modulo 2^32.
 #[inline]
 const fn write_number(seq: u64) -> u32 {
     (seq >> 1) as u32
@@ -222,21 +221,21 @@ impl Slot {
         }
     }
 
-    /// Becomes the one writer, if no other one is inside.
+    /// Enters the slot as the only writer, unless another one is inside.
     #[inline]
     pub(super) fn try_enter(&self) -> Option<Inside> {
         let seq = self.seq.load(Ordering::Relaxed);
         self.try_enter_at(seq)
     }
 
-    /// Becomes the one writer, if nothing was written since the sequence number was `seq`.
+    /// Enters the slot as the only writer if its sequence number is still `seq`.
     #[inline]
     pub(super) fn try_enter_at(&self, seq: u64) -> Option<Inside> {
         if seq & 1 != 0 {
             return None;
         }
         self.seq.compare_exchange_weak(seq, seq + 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        // Orders the data stores behind the odd sequence number, for readers that see one of them.
+        // Orders the data stores after the odd sequence number, for readers that see one of them.
         fence(Ordering::Release);
         Some(Inside(seq))
     }
@@ -252,7 +251,7 @@ impl Slot {
         self.seq.store(inside.0.wrapping_add(2), Ordering::Release);
     }
 
-    /// Who watches; none if the node is gone, whose value is final.
+    /// The watching shards; `None` if the node was deleted and the value is final.
     #[inline]
     pub(super) fn watchers(&self, _: &Inside) -> Option<Watchers> {
         let shards = self.watchers.load(Ordering::Relaxed);
@@ -260,15 +259,14 @@ impl Slot {
         (shards & GONE == 0).then_some(Watchers { shards, queued })
     }
 
-    /// The present value's payload and the sequence number at which it was taken, for a comparison outside. None
-    /// while a writer is inside.
+    /// The present payload with its sequence number, for a comparison outside the slot. None while a writer is inside.
     pub(super) fn peek_payload(&self) -> Option<(Option<Arc<Variant>>, u64)> {
         let (snapshot, seq) = self.try_read()?;
         Some((snapshot.payload, seq))
     }
 
-    /// Stores a value. `same` says whether it is known to equal the present one's payload. Gives back the payload
-    /// that was replaced, to be dropped outside.
+    /// Stores a value. `same`: whether it equals the present payload, if known. Returns the replaced payload, to be
+    /// dropped outside the slot.
     #[inline]
     pub(super) fn put(
         &self,
@@ -301,7 +299,7 @@ impl Slot {
         old
     }
 
-    /// The value as the one who is inside has just put it, with the number of this write.
+    /// The value just stored from inside, with the number of this write.
     pub(super) fn written(&self, inside: &Inside) -> Snapshot {
         self.copy(inside.0.wrapping_add(2))
     }
@@ -312,37 +310,42 @@ impl Slot {
         write_number(inside.0)
     }
 
-    /// The value as it is, for one who is inside and has not written yet.
+    /// The present value, before the writer inside stores a new one.
     pub(super) fn unchanged(&self, inside: &Inside) -> Snapshot {
         self.copy(inside.0)
     }
 
-    /// Starts or stops telling a shard about writes.
+    /// Starts or stops notifying a shard of writes.
     pub(super) fn set_watched(&self, _: &Inside, shard: usize, watched: bool) {
         let all = self.watchers.load(Ordering::Relaxed);
         let bit = 1u64 << shard;
         self.watchers.store(if watched { all | bit } else { all & !bit }, Ordering::Relaxed);
     }
 
-    /// One shard more or less wants every write.
+    /// Counts one shard more or less that wants every write.
     pub(super) fn count_queued(&self, _: &Inside, queued: bool) {
         let count = self.queued_by.load(Ordering::Relaxed);
         let count = if queued { count + 1 } else { count.saturating_sub(1) };
         self.queued_by.store(count, Ordering::Relaxed);
     }
 
-    /// The node is gone, or the slot serves another one. Watchers are not touched by that: they hold shares.
+    /// The node was deleted, or the slot is reused. Watching shards do not change: they hold shares.
     pub(super) fn set_gone(&self, _: &Inside, gone: bool) {
         let all = self.watchers.load(Ordering::Relaxed);
         self.watchers.store(if gone { all | GONE } else { all & !GONE }, Ordering::Relaxed);
     }
 
-    /// The shards that watch, for those who need no more than a hint.
+    /// Whether the node was deleted.
+    pub(super) fn is_gone(&self) -> bool {
+        self.watchers.load(Ordering::Relaxed) & GONE != 0
+    }
+
+    /// The watching shards, as a hint without synchronization.
     pub(super) fn watching(&self) -> u64 {
         self.watchers.load(Ordering::Relaxed) & !GONE
     }
 
-    /// A consistent copy if the value is inline. None if another look is needed.
+    /// A consistent copy if the value is inline. None if a retry is needed.
     #[inline]
     pub(super) fn try_read_scalar(&self) -> Option<Option<Scalar>> {
         let before = self.seq.load(Ordering::Acquire);
@@ -360,7 +363,7 @@ impl Slot {
         (self.seq.load(Ordering::Relaxed) == before).then(|| (scalar.kind != KIND_PAYLOAD).then_some(scalar))
     }
 
-    /// A consistent copy, and the sequence number at which it was taken. None if another look is needed.
+    /// A consistent copy with its sequence number. None if a retry is needed.
     #[inline]
     pub(super) fn try_read(&self) -> Option<(Snapshot, u64)> {
         let before = self.seq.load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! What a new node is to be.
+//! Definitions of new nodes.
 
 use super::build::ValueShape;
 use super::node::{NodeExtra, NodeKind, VariableExtra, VariableNode};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use taktwerk_schema::AccessLevelType;
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
-/// What a new node is to be; a builder for [`AddressSpace::add_node`](super::AddressSpace::add_node).
+/// The definition of a new node; a builder for [`AddressSpace::add_node`](super::AddressSpace::add_node).
 #[derive(Debug)]
 pub struct NodeSpec {
     pub(crate) id: NodeId,
@@ -41,7 +41,7 @@ impl NodeSpec {
         Self::new(id, browse_name, NodeKind::Object { event_notifier: 0 })
     }
 
-    /// A readable scalar Variable of a DataType; `value` is its first value, made when the node is added.
+    /// A readable scalar Variable of a DataType; `value` is its initial value, timestamped when the node is added.
     #[must_use]
     pub fn variable(
         id: NodeId,
@@ -70,7 +70,7 @@ impl NodeSpec {
         spec
     }
 
-    /// A concrete ObjectType; it is added with HasSubtype below the type that it derives from.
+    /// A concrete ObjectType; add it with HasSubtype below its supertype.
     #[must_use]
     pub fn object_type(id: NodeId, browse_name: QualifiedName) -> Self {
         Self::new(id, browse_name, NodeKind::ObjectType { is_abstract: false })
@@ -81,7 +81,7 @@ impl NodeSpec {
         Self::new(id, browse_name, kind)
     }
 
-    /// Another DisplayName than the BrowseName's text.
+    /// Sets a DisplayName that differs from the BrowseName's text.
     #[must_use]
     pub fn display_name(mut self, text: LocalizedText) -> Self {
         self.extra.display_name = Some(text);
@@ -105,7 +105,7 @@ impl NodeSpec {
         self.extra.variable.get_or_insert_default()
     }
 
-    /// The status of a Variable until its first value is written. With a bad one there is no value. Default: Good.
+    /// The status of a Variable until its first value is written. With a bad status it has no value. Default: Good.
     #[must_use]
     pub fn initial_status(mut self, status: StatusCode) -> Self {
         self.status = status;
@@ -119,7 +119,7 @@ impl NodeSpec {
         if let NodeKind::Variable(variable) = &mut self.kind {
             let rank = shape.value_rank;
             variable.value_rank = i8::try_from(rank).unwrap_or(if rank < 0 { i8::MIN } else { i8::MAX });
-            // An array of any length is what the rank says already: no memory for that.
+            // The rank already implies arrays of any length, so no memory is needed.
             if shape.array_dimensions.iter().any(|length| *length != 0) {
                 self.variable_extra().array_dimensions = shape.array_dimensions;
             }
@@ -145,7 +145,7 @@ impl NodeSpec {
         self
     }
 
-    /// Whether a Variable's history is collected.
+    /// Whether a Variable's history is recorded.
     #[must_use]
     pub fn historizing(mut self, collected: bool) -> Self {
         if self.is_variable() && collected {
@@ -154,7 +154,7 @@ impl NodeSpec {
         self
     }
 
-    /// Who makes a Variable's value whenever it is read or sampled.
+    /// The source that provides a Variable's value on each read or sampling.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn ValueSource>) -> Self {
         if self.is_variable() {
@@ -163,7 +163,7 @@ impl NodeSpec {
         self
     }
 
-    /// Who decides on clients' writes to a Variable.
+    /// The write handler for clients' writes to a Variable.
     #[must_use]
     pub fn write_handler(mut self, handler: Arc<dyn WriteHandler>) -> Self {
         if self.is_variable() {
@@ -172,7 +172,7 @@ impl NodeSpec {
         self
     }
 
-    /// Who may do what with the node; without this, its namespace says so.
+    /// The access rights of the node; without them, those of its namespace apply.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;

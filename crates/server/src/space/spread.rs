@@ -1,28 +1,28 @@
 //! A hash table that grows in small steps.
 //!
-//! A common hash table takes all its entries along when it grows: 250 000 nodes are 20 ms, for which every client of the
-//! server waits. This one consists of tables of a bounded size. One that is full is divided into two, and a directory says by
-//! a few bits of the hash which one to look into (extendible hashing). Up to half of [`PART_MAX`] entries are one table.
+//! A common hash table moves all its entries when it grows: for 250 000 nodes this takes 20 ms and delays every client.
+//! This one consists of tables of bounded size (extendible hashing). A full table is split in two; a directory selects
+//! the table by some bits of the hash. Up to half of [`PART_MAX`] entries are in one table.
 
 use hashbrown::HashTable;
 
 /// Entries of one table.
 const PART_MAX: usize = 448;
-/// How many entries a part may have: from half of [`PART_MAX`] on, for each another number. Hashes of successive numbers are
-/// spread so evenly that all parts would otherwise be divided within a few insertions.
+/// Maximum number of entries of a part: varies from half of [`PART_MAX`] upwards. Hashes of successive numbers are
+/// spread so evenly that otherwise all parts would be split within a few insertions.
 fn part_max(number: u32) -> usize {
     let spread = number.wrapping_mul(0x9E37_79B9) >> 16;
     PART_MAX / 2 + ((spread as usize * (PART_MAX / 2)) >> 16)
 }
 
-/// Bits of the hash that the directory has at most: parts larger than [`PART_MAX`] come only after 15 million entries, or with a
-/// hash that does not spread.
+/// Maximum number of hash bits for the directory. Parts larger than [`PART_MAX`] occur only above 15 million entries,
+/// or with a poor hash.
 const DEPTH_MAX: u32 = 16;
 
-/// Entries with their place given by a hash.
+/// Entries positioned by a hash.
 #[derive(Debug)]
 pub(super) struct Spread<T> {
-    /// Which part has the entries whose hashes have these bits; its length is a power of two.
+    /// The part for each combination of these hash bits; the length is a power of two.
     directory: Vec<u32>,
     parts: Vec<Part<T>>,
     len: usize,
@@ -30,31 +30,31 @@ pub(super) struct Spread<T> {
 
 #[derive(Debug)]
 struct Part<T> {
-    /// How many bits of the hash all entries of this part have in common.
+    /// Number of hash bits that all entries of this part have in common.
     depth: u32,
     table: HashTable<Entry<T>>,
 }
 
-/// Has what is needed of its hash, so nothing has to be looked up when it moves.
+/// Contains the needed bits of its hash, so that moving it needs no lookup.
 #[derive(Debug)]
 struct Entry<T> {
     bits: u32,
     value: T,
 }
 
-/// What is kept of a hash. The lowest bits are those that the directory is asked for.
+/// The stored bits of a hash. The lowest ones select the directory entry.
 #[inline]
 fn kept(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// The place in the directory for what is kept of a hash.
+/// The directory index for stored hash bits.
 #[inline]
 fn place(bits: u32, directory_len: usize) -> usize {
     bits as usize & (directory_len - 1)
 }
 
-/// The hash within a part: the bits that all entries of a part have in common must not be those that the table uses.
+/// The hash within a part. It must not use the bits that all entries of the part have in common.
 #[inline]
 fn within(bits: u32) -> u64 {
     u64::from(bits).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32)
@@ -79,7 +79,7 @@ impl<T> Spread<T> {
         self.parts.get_mut(at as usize)
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -93,7 +93,7 @@ impl<T> Spread<T> {
         found.map(|entry| &entry.value)
     }
 
-    /// Adds an entry, which must not be there yet.
+    /// Adds an entry that does not exist yet.
     pub(super) fn insert_unique(&mut self, hash: u64, value: T) {
         let bits = kept(hash);
         while self.is_full(bits) {
@@ -105,14 +105,14 @@ impl<T> Spread<T> {
         }
     }
 
-    /// Whether the part that has these bits is to be divided before it gets another entry.
+    /// Whether the part for these bits must be split before another entry is added.
     fn is_full(&self, bits: u32) -> bool {
         let Some(number) = self.directory.get(place(bits, self.directory.len())) else { return false };
         let part = self.parts.get(*number as usize);
         part.is_some_and(|part| part.table.len() >= part_max(*number) && part.depth < DEPTH_MAX)
     }
 
-    /// Takes out the entry with this hash for which `is_it` holds.
+    /// Removes the entry with this hash for which `is_it` holds.
     pub(super) fn remove(&mut self, hash: u64, mut is_it: impl FnMut(&T) -> bool) -> Option<T> {
         let bits = kept(hash);
         let table = &mut self.part_mut(bits)?.table;
@@ -122,13 +122,13 @@ impl<T> Spread<T> {
         Some(entry.value)
     }
 
-    /// Divides the part that has these bits into two, by one bit more.
+    /// Splits the part for these bits by one more bit.
     fn divide(&mut self, bits: u32) {
         let new = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         let Some(part) = self.part_mut(bits) else { return };
         let depth = part.depth;
         part.depth += 1;
-        // Both get their final size at once: nothing is moved a second time.
+        // Both get their final size at once, so that nothing is moved twice.
         let mut halves = [0, 1].map(|_| HashTable::with_capacity(PART_MAX));
         for entry in part.table.drain() {
             let [low, high] = &mut halves;
@@ -141,7 +141,7 @@ impl<T> Spread<T> {
         if self.directory.len() == 1 << depth {
             self.directory.extend_from_within(..);
         }
-        // The places in the directory that lead to the upper half.
+        // The directory entries of the upper half.
         let first = place(bits, 1 << depth) | 1 << depth;
         for place in self.directory.iter_mut().skip(first).step_by(2 << depth) {
             *place = new;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_added_is_found_until_it_is_taken_out() {
+    fn added_entries_are_found_until_they_are_removed() {
         let hasher = DefaultHashBuilder::default();
         let mut spread = Spread::default();
         let mut expected = BTreeSet::new();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_with_the_same_bits_are_told_apart() {
+    fn entries_with_the_same_bits_are_distinguished() {
         let mut spread = Spread::default();
         for value in 0..3 {
             spread.insert_unique(7 << 32, value);
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!((spread.find(7 << 32, |found| *found == 2), spread.len()), (Some(&2), 2));
     }
 
-    /// As many insertions as one request of AddNodes has must not move many entries together.
+    /// Insertions of one AddNodes request must not move many entries in total.
     #[test]
     fn some_insertions_move_few_entries() {
         let hasher = DefaultHashBuilder::default();
@@ -209,9 +209,9 @@ mod tests {
         }
     }
 
-    /// The bits that entries of a part have in common do not make them collide in its table.
+    /// The bits that entries of a part have in common must not cause collisions in its table.
     #[test]
-    fn entries_of_one_part_have_places_of_their_own() {
+    fn entries_of_one_part_do_not_collide() {
         let mut lows = BTreeSet::new();
         let mut tags = BTreeSet::new();
         for number in 0..PART_MAX as u32 {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_are_all_the_same_cost_time_only() {
+    fn equal_hashes_only_cost_time() {
         let mut spread = Spread::default();
         let count = u32::try_from(PART_MAX).unwrap() + 10;
         for value in 0..count {

@@ -1,4 +1,4 @@
-//! All slots of a server: which are in use, who holds them, and what the shards are told of their writes.
+//! All slots of a server: allocation, ownership, and notification of shards.
 
 use super::dirty::DirtyTop;
 use super::page::{PAGE_SLOTS, Page};
@@ -11,42 +11,42 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// How often somebody who waits for a writer looks again before others get the processor.
+/// How often a waiting thread retries before it yields.
 const SPINS: u32 = 64;
 
-/// A write that must not be overtaken by a newer one, for items with a queue.
+/// A write for items with a queue; later writes must not overtake it.
 #[derive(Debug, Clone)]
 pub(crate) struct QueuedValue {
-    /// The slot that was written. It may have served another node then: numbers of writes tell.
+    /// The slot that was written. It may have belonged to another node then; the write number tells.
     pub(crate) slot: u32,
-    /// What was written.
+    /// The written value.
     pub(crate) value: Snapshot,
 }
 
-/// What wakes a sleeping shard; the driver provides it.
+/// Wakes a sleeping shard; the driver provides it.
 pub trait Wake: Send + Sync {
     /// Makes the shard's driver take a turn soon. Cheap and callable from any thread.
     fn wake(&self);
 }
 
-/// A share of a slot: as long as there is one, the slot serves no other node. As small as an index, so it does not find
-/// back by itself: it is given back with [`SlotStore::release`]. A [`SlotHandle`] does that when it is dropped.
+/// A share of a slot. While one exists, the slot is not reused. It is as small as an index, so it must be returned
+/// explicitly with [`SlotStore::release`]. A [`SlotHandle`] does that when it is dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SlotShare(NonZeroU32);
 
 impl SlotShare {
-    /// Room for the largest index: indexes are counted from zero, shares from one.
+    /// Indexes start at zero, shares at one.
     fn new(index: u32) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index))
     }
 
-    /// The slot's index. It means this slot for as long as the share is held.
+    /// The slot's index, valid while the share is held.
     #[inline]
     pub(crate) fn index(&self) -> u32 {
         self.0.get() - 1
     }
 
-    /// Of no store.
+    /// A share without a store, for tests.
     #[cfg(test)]
     pub(crate) fn forged(index: u32) -> Self {
         Self::new(index)
@@ -58,17 +58,17 @@ pub(crate) struct SlotStore {
     pages: RwLock<Vec<Arc<Page>>>,
     page_count: AtomicUsize,
     hub: Arc<Hub>,
-    /// How many shards there are. Behind them stand the recorder, if there is one, and the alarms.
+    /// Number of shards. After them come the recorder, if there is one, and the alarms.
     shards: usize,
 }
 
-/// The change sets of all shards, and which slots are free.
+/// The change sets of all shards, and the free slots.
 pub(super) struct Hub {
     shards: Box<[ShardChanges]>,
-    /// The number of the recorder of history among them.
+    /// The number of the history recorder among the shards.
     recorder: Option<usize>,
     free: Mutex<Allocator>,
-    /// Lets other threads run; the longer somebody has waited, the larger the number.
+    /// Yields to other threads; the number increases with the waiting time.
     pause: OnceLock<fn(u32)>,
 }
 
@@ -78,13 +78,13 @@ struct Allocator {
     free: Vec<u32>,
 }
 
-/// What writers tell one shard.
+/// Notifications from writers to one shard.
 struct ShardChanges {
     top: DirtyTop,
-    /// Values for items that queue. When it is full the newest are dropped: their items miss a number, or find their
-    /// slot dirty and another value in it.
+    /// Values for items with a queue. When it is full, the newest are dropped: their items miss a write number, or find
+    /// their slot dirty with another value in it.
     queued: Ring<QueuedValue>,
-    /// The queue is half full, and the shard was told.
+    /// The queue is half full, and the shard was woken.
     pressed: AtomicBool,
     waker: ArcSwapOption<Box<dyn Wake>>,
 }
@@ -106,12 +106,12 @@ impl SlotStore {
         Self::with_recorder(shards, queue_len, None)
     }
 
-    /// With one more that looks at values: the recorder of history, with a queue of its own length. The last one is always
-    /// the alarms, which have no queue.
+    /// The same with a history recorder that has its own queue length. The last number always belongs to the alarms,
+    /// which have no queue.
     pub(crate) fn with_recorder(shards: usize, queue_len: usize, recorder: Option<usize>) -> Self {
         let shards = shards.clamp(1, SHARDS_MAX - 1 - usize::from(recorder.is_some()));
         let rings = (0..shards).map(|_| Ring::new(queue_len.max(1)));
-        // The recorder's is for the time that a disk may take.
+        // The recorder's queue must cover the latency of a disk.
         let rings = rings.chain(recorder.map(|len| Ring::growing(len.max(1)))).chain([Ring::new(1)]);
         let changes = rings.map(|queued| ShardChanges {
             top: DirtyTop::new(),
@@ -124,12 +124,12 @@ impl SlotStore {
         Self { pages: RwLock::default(), page_count: AtomicUsize::new(0), hub: Arc::new(hub), shards }
     }
 
-    /// The number that the recorder of history has among the shards.
+    /// The number of the history recorder among the shards.
     pub(crate) fn recorder(&self) -> Option<usize> {
         self.hub.recorder
     }
 
-    /// The number that alarms have among the shards.
+    /// The number of the alarms among the shards.
     pub(crate) fn alarms(&self) -> usize {
         self.hub.shards.len() - 1
     }
@@ -140,9 +140,9 @@ impl SlotStore {
         }
     }
 
-    /// Tells how a thread lets others run. Only the first call counts.
+    /// Sets how a thread yields. Only the first call counts.
     pub(crate) fn set_pause(&self, pause: fn(u32)) {
-        // A second server on the same address space has the same operating system.
+        // A second server on the same address space runs on the same operating system.
         let _ = self.hub.pause.set(pause);
     }
 
@@ -151,12 +151,12 @@ impl SlotStore {
         self.hub.wake(shard);
     }
 
-    /// Lets other threads run; the longer somebody has waited, the larger the number.
+    /// Yields to other threads; the number increases with the waiting time.
     pub(crate) fn pause(&self, count: u32) {
         self.hub.pause(SPINS.saturating_add(count));
     }
 
-    /// A fresh slot, null and with Bad_WaitingForInitialData: a share for its node.
+    /// A new slot with null and Bad_WaitingForInitialData. Returns the share of its node.
     pub(crate) fn allocate(&self) -> SlotShare {
         let index = {
             let mut allocator = lock(&self.hub.free);
@@ -172,14 +172,14 @@ impl SlotStore {
         SlotShare::new(index)
     }
 
-    /// The page of an index, made if need be.
+    /// The page for an index, created if necessary.
     fn page_of(&self, index: u32) -> Arc<Page> {
         let number = index as usize / PAGE_SLOTS;
         let known = self.pages.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned();
         known.unwrap_or_else(|| self.add_pages(index))
     }
 
-    /// Adds pages up to the one of an index.
+    /// Adds pages up to the one for an index.
     fn add_pages(&self, index: u32) -> Arc<Page> {
         let number = index as usize / PAGE_SLOTS;
         let mut pages = self.pages.write().unwrap_or_else(PoisonError::into_inner);
@@ -191,17 +191,17 @@ impl SlotStore {
         Arc::clone(&pages[number])
     }
 
-    /// Takes a share back. With the last one the slot can serve another node.
+    /// Returns a share. After the last one the slot can be reused.
     pub(crate) fn release(&self, share: SlotShare) {
         self.page_of(share.index()).release(share);
     }
 
-    /// A handle to a slot, with a share of its own.
+    /// A handle to a slot, with its own share.
     pub(crate) fn handle(&self, share: &SlotShare) -> SlotHandle {
         SlotHandle::new(self.page_of(share.index()), share.index())
     }
 
-    /// How many pages there are, without waiting for a lock in the common case.
+    /// Number of pages, usually without waiting for a lock.
     pub(crate) fn page_count(&self) -> usize {
         self.page_count.load(Ordering::Acquire)
     }
@@ -212,7 +212,7 @@ impl SlotStore {
         pages.get(from..).unwrap_or_default().to_vec()
     }
 
-    /// How many shards there are; the recorder and the alarms are none.
+    /// Number of shards, without the recorder and the alarms.
     pub(crate) fn shards(&self) -> usize {
         self.shards
     }
@@ -224,12 +224,12 @@ impl SlotStore {
         }
     }
 
-    /// The next value for items that queue.
+    /// The next value for items with a queue.
     pub(crate) fn pop_queued(&self, shard: usize) -> Option<QueuedValue> {
         self.hub.shards.get(shard)?.queued.pop()
     }
 
-    /// How many values wait for items that queue.
+    /// Number of values that wait for items with a queue.
     pub(crate) fn queued_len(&self, shard: usize) -> usize {
         self.hub.shards.get(shard).map_or(0, |changes| changes.queued.len())
     }
@@ -242,7 +242,7 @@ impl SlotStore {
         })
     }
 
-    /// How many slots wait to serve a node.
+    /// Number of free slots.
     #[cfg(test)]
     pub(crate) fn free_slots(&self) -> usize {
         lock(&self.hub.free).free.len()
@@ -259,7 +259,7 @@ impl Hub {
         self.recorder
     }
 
-    /// What somebody does who waits for a writer, at each look.
+    /// Called at each retry by a thread that waits for a writer.
     pub(super) fn pause(&self, count: u32) {
         #[cfg(loom)]
         loom::thread::yield_now();
@@ -276,7 +276,7 @@ impl Hub {
         }
     }
 
-    /// Hands a value to a shard, if there is room. Says whether the shard has to be woken for it.
+    /// Hands a value over to a shard unless its queue is full. Returns whether the shard must be woken.
     pub(super) fn push(&self, shard: usize, value: QueuedValue) -> bool {
         let Some(changes) = self.shards.get(shard) else { return false };
         let full = changes.queued.push(value).is_err();
@@ -305,7 +305,7 @@ impl Page {
     }
 }
 
-/// A writer's and reader's handle to one slot, from any thread. It holds a share of the slot.
+/// A handle for reading and writing one slot from any thread. It holds a share of the slot.
 #[derive(Debug)]
 pub(crate) struct SlotHandle {
     page: Arc<Page>,
@@ -325,7 +325,7 @@ impl Drop for SlotHandle {
 }
 
 impl SlotHandle {
-    /// For callers that have a share.
+    /// For callers that hold a share.
     fn new(page: Arc<Page>, index: u32) -> Self {
         page.slot(index).owners.fetch_add(1, Ordering::Relaxed);
         Self { page, index }
@@ -335,7 +335,7 @@ impl SlotHandle {
         self.index
     }
 
-    /// A share of the slot for somebody else.
+    /// A further share of the slot.
     pub(crate) fn share(&self) -> SlotShare {
         self.page.slot(self.index).owners.fetch_add(1, Ordering::Relaxed);
         SlotShare::new(self.index)
@@ -346,7 +346,7 @@ impl SlotHandle {
         self.page.read(self.index)
     }
 
-    /// Stores a value and tells the watching shards.
+    /// Stores a value and notifies the watching shards.
     #[inline]
     pub(crate) fn set(&self, value: Variant, status: StatusCode, source: UtcTime, server: UtcTime) {
         self.page.set(self.index, value, status, source, server);
@@ -374,17 +374,17 @@ impl SlotHandle {
         self.page.update(self.index, status, source, server, change)
     }
 
-    /// Tells the watching shards that the variable's values mean something else from now on.
+    /// Notifies the watching shards of a semantic change of the variable.
     pub(crate) fn semantics_changed(&self) {
         self.page.semantics_changed(self.index);
     }
 
-    /// The node is gone: nobody can write any more.
+    /// The node was deleted: closes the slot for writes.
     pub(crate) fn close(&self) {
         self.page.close(self.index);
     }
 
-    /// Starts or stops telling a shard about writes.
+    /// Starts or stops notifying a shard of writes.
     pub(crate) fn set_watched(&self, shard: usize, watched: bool) -> Snapshot {
         self.page.set_watched(self.index, shard, watched)
     }
@@ -401,7 +401,7 @@ impl SlotHandle {
     }
 }
 
-// Two attributes: clippy allows what tests may do only below a plain one.
+// Two attributes: clippy relaxes its rules for tests only below a plain `cfg(test)`.
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;

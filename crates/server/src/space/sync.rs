@@ -1,4 +1,4 @@
-//! The shared memory of the slots: `core::sync`, or the model checker's stand-in when it is built with `--cfg loom`.
+//! The shared-memory primitives of the slots: `core::sync`, or the model checker's replacement with `--cfg loom`.
 
 #[cfg(not(loom))]
 mod system {
@@ -7,13 +7,13 @@ mod system {
 
     pub(crate) use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, fence};
 
-    /// A value on the heap that readers copy without a lock.
+    /// A value on the heap that readers copy without locking.
     pub(crate) type PayloadCell = arc_swap::ArcSwapOption<taktwerk_types::Variant>;
-    /// A bounded queue from any number of threads.
+    /// A bounded queue for any number of threads.
     pub(crate) enum Ring<T> {
-        /// Its memory is there from the beginning.
+        /// Allocated from the start.
         Fixed(ArrayQueue<T>),
-        /// Its memory comes and goes with what is in it: for a queue that is long, and nearly always empty.
+        /// Its memory follows its contents: for a long queue that is nearly always empty.
         Growing { queue: SegQueue<T>, len: AtomicUsize, capacity: usize },
     }
 
@@ -30,7 +30,8 @@ mod system {
             match self {
                 Self::Fixed(queue) => queue.push(value),
                 Self::Growing { queue, len, capacity } => {
-                    // Counted before it is there, and until after it is gone: never more than the capacity.
+                    // Counted before it is added and until after it is removed, so the length never exceeds the
+                    // capacity.
                     if len.fetch_add(1, Ordering::AcqRel) >= *capacity {
                         len.fetch_sub(1, Ordering::AcqRel);
                         return Err(value);
@@ -73,7 +74,7 @@ mod system {
         use std::sync::Arc;
 
         #[test]
-        fn a_queue_holds_what_it_is_for_and_no_more_whatever_it_is_made_of() {
+        fn both_kinds_of_queues_hold_exactly_their_capacity() {
             for ring in [Ring::new(100), Ring::growing(100)] {
                 for round in 0..3 {
                     assert!((0..100).all(|value| ring.push(value + round).is_ok()));
@@ -86,7 +87,7 @@ mod system {
 
         #[test]
         #[allow(clippy::disallowed_methods)] // threads are what it is for
-        fn many_threads_neither_lose_nor_exceed() {
+        fn many_threads_lose_no_values_and_keep_the_capacity() {
             let ring = Arc::new(Ring::growing(64));
             let writers: Vec<_> = (0..4_u64)
                 .map(|writer| {
@@ -129,7 +130,7 @@ mod model {
 
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, fence};
 
-    /// `arc_swap` is trusted: the model only knows that it is atomic.
+    /// `arc_swap` is trusted: the model only assumes that it is atomic.
     #[derive(Debug)]
     pub(crate) struct PayloadCell(loom::sync::Mutex<Option<Arc<Variant>>>);
 
@@ -147,7 +148,7 @@ mod model {
         }
     }
 
-    /// `crossbeam` is trusted too.
+    /// `crossbeam` is trusted as well.
     #[derive(Debug)]
     pub(crate) struct Ring<T>(loom::sync::Mutex<VecDeque<T>>, usize);
 

@@ -1,4 +1,4 @@
-//! Deleting a node with all that it consists of.
+//! Deleting a node with all its parts.
 
 use super::{AddressSpace, NodeIx};
 use std::collections::BTreeSet;
@@ -6,8 +6,8 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{NodeId, UtcTime};
 
 impl AddressSpace {
-    /// Deletes a node with its components and Properties, with theirs and so on. What is a part of another node too stays, and so
-    /// does what belongs to namespace 0. Says how many nodes were deleted, which is 0 if there is no such node.
+    /// Deletes a node with its components and Properties, recursively. Parts that another node has too stay, and so do
+    /// nodes of namespace 0. Returns how many nodes were deleted, 0 if the node does not exist.
     pub fn delete_tree(&self, id: &NodeId, now: UtcTime) -> usize {
         let all: Vec<NodeId> = {
             let nodes = self.read();
@@ -53,7 +53,7 @@ mod tests {
     use taktwerk_types::QualifiedName;
 
     #[test]
-    fn parts_go_with_a_node_and_what_others_have_too_stays() {
+    fn parts_are_deleted_with_a_node_and_shared_parts_stay() {
         let space = AddressSpace::new(1, 16, "urn:test");
         let now = UtcTime::NULL;
         let id = |number: u32| NodeId::numeric(1, number);
@@ -67,11 +67,11 @@ mod tests {
         add(1, &objects, &organizes);
         add(2, &id(1), &component);
         add(3, &id(2), &component);
-        // One that it only organizes, and one that another node has too.
+        // One that it only organizes, and one that another node also has.
         add(4, &id(1), &organizes);
         add(5, &objects, &component);
         space.add_reference(&id(2), &component, &id(5)).unwrap();
-        // A circle.
+        // A cycle.
         space.add_reference(&id(3), &component, &id(1)).unwrap();
         let before = space.node_count();
         assert_eq!(space.delete_tree(&id(1), now), 3);

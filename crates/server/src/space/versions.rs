@@ -1,8 +1,8 @@
-//! NodeVersions and model changes (Part 3 §9.32): which nodes have a NodeVersion, and what has changed about them.
+//! NodeVersions and model changes (Part 3 §9.32): which nodes have a NodeVersion, and their unreported changes.
 //!
-//! Only nodes with a NodeVersion Property take part (Part 3 §9.32.2). Each change of one of their references gives them
-//! another NodeVersion and is told in a GeneralModelChangeEvent of the Server Object. A server in which no node has a
-//! NodeVersion pays for one comparison per added reference.
+//! Only nodes with a NodeVersion Property are involved (Part 3 §9.32.2). Each change of their references gives them a
+//! new NodeVersion and is reported by a GeneralModelChangeEvent of the Server Object. If no node has a NodeVersion, the
+//! cost is one comparison per added reference.
 
 use super::alias_changes::AliasChanges;
 use super::nodes::{Nodes, ValueAt};
@@ -19,17 +19,17 @@ use taktwerk_types::{Array, ArrayValues, ExtensionObject, NodeId, StatusCode, Ut
 
 /// The BrowseName of the Property.
 const NODE_VERSION: &str = "NodeVersion";
-/// Changes in one event. An event of this size has about 25 kB.
+/// Maximum number of changes per event. Such an event has about 25 kB.
 const CHANGES_PER_EVENT: usize = 1000;
 
-/// The nodes with a NodeVersion, and their changes that no event has told of yet.
+/// The nodes with a NodeVersion, and their unreported changes.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
     /// The Property of each node.
     properties: BTreeMap<NodeIx, NodeIx>,
-    /// At most one entry per node, so that changes in a row give one event (Part 3 §9.32.4).
+    /// At most one entry per node, so that successive changes give one event (Part 3 §9.32.4).
     changes: BTreeMap<NodeIx, Change>,
-    /// Categories of aliases, and what LastChange does not show yet.
+    /// The alias categories, and changes that LastChange does not show yet.
     pub(super) aliases: AliasChanges,
 }
 
@@ -39,7 +39,7 @@ struct Change {
     affected_type: NodeId,
     /// Bits of ModelChangeStructureVerbMask.
     verb: u8,
-    /// Everybody may know that the node exists.
+    /// Whether all clients may know that the node exists.
     is_public: bool,
 }
 
@@ -53,7 +53,7 @@ impl Versions {
         self.properties.is_empty()
     }
 
-    /// Whether something has changed that nobody was told of.
+    /// Whether all changes have been reported.
     fn is_current(&self) -> bool {
         self.changes.is_empty() && self.aliases.is_empty()
     }
@@ -78,6 +78,7 @@ impl Nodes {
         }
         if is_forward {
             self.note_alias_reference(at, reference_type, target);
+            self.note_below_recorded(at, reference_type, target);
         }
         self.note_change(at, Verb::REFERENCE_ADDED);
     }
@@ -98,13 +99,13 @@ impl Nodes {
         }
         self.note_change(at, Verb::REFERENCE_DELETED);
         if is_forward && self.versions.properties.get(&at) == Some(&target) {
-            // Without the Property there is no event either.
+            // Without the Property there is no event.
             self.versions.properties.remove(&at);
             self.versions.changes.remove(&at);
         }
     }
 
-    /// A node is complete: its references are part of it and no changes.
+    /// A new node is complete: its initial references are not changes.
     pub(super) fn note_added(&mut self, ix: NodeIx) {
         if self.versions.is_empty() {
             return;
@@ -113,7 +114,7 @@ impl Nodes {
         self.note_change(ix, Verb::NODE_ADDED);
     }
 
-    /// A node is about to be deleted.
+    /// A node will be deleted.
     pub(super) fn note_deleted(&mut self, ix: NodeIx) {
         self.note_alias_deleted(ix);
         if self.versions.is_empty() {
@@ -153,7 +154,7 @@ impl Nodes {
         self.versions.changes.insert(ix, change);
     }
 
-    /// The NodeVersion of a node. What a type declares for its instances is none of its own.
+    /// The NodeVersion of a node. An InstanceDeclaration of a type does not count.
     fn node_version(&self, ix: NodeIx) -> Option<NodeIx> {
         let property = *self.versions.properties.get(&ix)?;
         self.dynamic(property)?;
@@ -161,7 +162,7 @@ impl Nodes {
         (!is_declaration).then_some(property)
     }
 
-    /// Whether no permissions of the node or its namespace hide it from some users.
+    /// Whether neither the node nor its namespace hides it from some users.
     pub(super) fn is_public(&self, ix: NodeIx) -> bool {
         let set = self.access_set(ix);
         let restrictions = self.access().access_restrictions(set).unwrap_or_default();
@@ -176,7 +177,7 @@ impl Nodes {
             })
     }
 
-    /// Takes the changes since the last call. Each node that is still there gets another NodeVersion.
+    /// Takes the changes since the last call. Each remaining node gets a new NodeVersion.
     fn take_changes(&mut self, now: UtcTime) -> Vec<Change> {
         let changes = core::mem::take(&mut self.versions.changes);
         for (ix, change) in &changes {
@@ -186,7 +187,7 @@ impl Nodes {
                 && let Some(slot) = self.slot_handle(property)
             {
                 let next = match slot.read().to_data_value().value {
-                    // A new node keeps the version that it was given.
+                    // A new node keeps its initial version.
                     Some(Variant::String(_)) if change.verb == bit(Verb::NODE_ADDED) => continue,
                     Some(Variant::String(text)) => {
                         text.as_str().parse().map_or(1, |version: u64| version.wrapping_add(1))
@@ -201,13 +202,24 @@ impl Nodes {
 }
 
 impl AddressSpace {
-    /// Tells of the changes of nodes with a NodeVersion since the last call: each gets another NodeVersion, and the Server
-    /// Object raises one GeneralModelChangeEvent for all of them (Part 3 §9.32.6). AddNodes, an import and the like do this
-    /// themselves; after [`Self::delete_node`] and [`Self::add_reference`] call it when the changes are complete.
+    /// Reports the changes of nodes with a NodeVersion since the last call. Each gets a new NodeVersion, and the Server
+    /// Object raises one GeneralModelChangeEvent for all (Part 3 §9.32.6). AddNodes, imports and similar operations
+    /// call this themselves. After [`Self::delete_node`] and [`Self::add_reference`], call it when the changes are
+    /// complete.
     ///
-    /// Nodes that not everybody may see are not named. For them the Server raises a BaseModelChangeEvent, which only says
-    /// that something has changed. [`ModelChangeEvents`] says whether others are.
+    /// Nodes with restricted visibility are not listed. For them the Server raises a BaseModelChangeEvent without
+    /// details. [`ModelChangeEvents`] controls whether the others are listed.
+    ///
+    /// Variables that were added below a node of [`Self::historize_below`] are recorded from now on.
     pub fn raise_model_changes(&self, now: UtcTime) {
+        if self.read().has_unrecorded() {
+            self.record_added(now, super::recording::AT_ONCE);
+        }
+        self.raise_noted_changes(now);
+    }
+
+    /// [`Self::raise_model_changes`] without recording added Variables: for the work of recording itself.
+    pub(super) fn raise_noted_changes(&self, now: UtcTime) {
         if self.read().versions.is_current() {
             return;
         }

@@ -1,4 +1,4 @@
-//! One node's attributes (Part 3 §5), whether the node stands in the static blob or on the heap.
+//! The attributes of a node (Part 3 §5), static or on the heap.
 
 use super::NodeIx;
 use super::node::{Node, NodeKind};
@@ -44,11 +44,11 @@ pub(crate) mod attribute {
     pub(crate) const USER_ROLE_PERMISSIONS: u32 = 25;
     pub(crate) const ACCESS_RESTRICTIONS: u32 = 26;
     pub(crate) const ACCESS_LEVEL_EX: u32 = 27;
-    /// The highest attribute number there is.
+    /// The highest attribute number.
     pub(crate) const LAST: u32 = ACCESS_LEVEL_EX;
 }
 
-/// The methods that the server's own subscription engine answers (Part 5 §9.1, §9.2; Part 9 §5.5.7, §5.5.8).
+/// The methods implemented by the server's own subscription engine (Part 5 §9.1, §9.2; Part 9 §5.5.7, §5.5.8).
 pub(crate) const fn is_builtin_method(id: u32) -> bool {
     matches!(
         id,
@@ -87,7 +87,7 @@ impl<'a> NodeView<'a> {
         Some(Self { nodes, ix, inner, session })
     }
 
-    /// Whether this is the diagnostics object of a session, which mirrors a type and not a declaration.
+    /// Whether this is the diagnostics object of a session, which mirrors a type instead of a declaration.
     fn is_session(&self) -> bool {
         self.session.is_some_and(|node| node.declaration == OBJECT)
     }
@@ -121,7 +121,7 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// The BrowseName, without a copy where it has a place.
+    /// The BrowseName, borrowed where it is stored.
     pub(crate) fn browse_name_parts(&self) -> (u16, Cow<'a, str>) {
         match (self.inner, self.session) {
             (Inner::Static(_), Some(SessionNode { session, declaration: OBJECT })) => {
@@ -196,12 +196,12 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// Whether there is a Value attribute that clients can ask for. That of a VariableType is optional and not kept.
+    /// Whether clients can read a Value attribute. The optional one of a VariableType is not stored.
     pub(crate) fn has_value(&self) -> bool {
         self.class() == NodeClass::VARIABLE
     }
 
-    /// Whether the Value attribute can be read; false for what is no Variable.
+    /// Whether the Value attribute can be read; false for nodes that are not Variables.
     pub(crate) fn is_readable(&self) -> bool {
         self.access_level().is_some_and(|level| level & 1 != 0)
     }
@@ -275,17 +275,17 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// The EventNotifier of an Object or View: whether events can be subscribed to. There is no history of events, whatever a
-    /// NodeSet says.
+    /// The EventNotifier of an Object or View: whether events can be subscribed to, and whether their history can be
+    /// read or changed.
     pub(crate) fn event_notifier(&self) -> Option<u8> {
         self.declared_event_notifier().map(|bits| {
             let bits = bits & super::events::SUBSCRIBE_TO_EVENTS;
-            // All events are kept in one place, so that every notifier has a history if the server has.
+            // All events are recorded in one place, so every notifier has a history if the server records events.
             if bits == 0 { bits } else { bits | self.nodes.event_history_bits() }
         })
     }
 
-    /// The EventNotifier that the node's model or maker has given it.
+    /// The EventNotifier specified by the node's model or creator.
     pub(crate) fn declared_event_notifier(&self) -> Option<u8> {
         match self.inner {
             Inner::Static(_) if self.is_session() => Some(0),
@@ -304,7 +304,7 @@ impl<'a> NodeView<'a> {
     /// Whether a Method can be called.
     pub(crate) fn executable(&self) -> Option<bool> {
         match self.inner {
-            // Methods of the static namespace can be called where the server implements them.
+            // Methods of the static namespace 0 can be called if the server implements them.
             Inner::Static(node) => (node.class() == NodeClass::METHOD).then(|| {
                 self.nodes.is_builtin_method(self.ix.index) || self.nodes.ns0_method(self.ix.index).is_some()
             }),
@@ -348,7 +348,7 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// Any attribute but Value.
+    /// Any attribute except Value.
     ///
     /// # Errors
     /// Bad_AttributeIdInvalid for attributes that this node does not have.

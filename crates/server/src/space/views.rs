@@ -1,7 +1,7 @@
 //! Views as a scope of Browse and Query (Part 3 §5.4, Part 4 §7.45).
 //!
-//! A View has the nodes that hierarchical references lead to from it, and all types. Whether a node is one of them is found
-//! by going up from the node, so that nothing is kept for a View.
+//! A View contains the nodes reachable from it by hierarchical references, and all types. Membership is checked by
+//! going up from the node, so nothing is stored for a View.
 
 use super::NodeIx;
 use super::nodes::Nodes;
@@ -12,7 +12,7 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_schema::{NodeClass, PermissionType};
 use taktwerk_types::{DecodeError, Decoder, NodeIdRef, QualifiedName, StatusCode, UtcTime, Variant};
 
-/// Nodes above a node that are looked at, at most. A node with more above it is in no View.
+/// Maximum number of nodes searched above a node. A node with more above it is in no View.
 const ABOVE_MAX: usize = 4096;
 
 /// The ViewDescription of a request.
@@ -36,7 +36,7 @@ impl<'a> Scope<'a> {
     /// The View; `None` for the whole address space.
     ///
     /// # Errors
-    /// There is no such View, or not that version of it: a server has the present one only.
+    /// The View does not exist, or not in that version: the server has only the current one.
     pub(crate) fn find(self, nodes: &Nodes, decisions: &Decisions) -> Result<Option<NodeIx>, StatusCode> {
         if self.id.is_null() {
             return Ok(None);
@@ -58,7 +58,7 @@ impl<'a> Scope<'a> {
 }
 
 impl Nodes {
-    /// The ViewVersion of a View that has one.
+    /// The ViewVersion of a View, if it has one.
     fn view_version(&self, view: NodeIx) -> Option<u32> {
         let property = self.child(view, &QualifiedName::new(0, "ViewVersion"))?;
         match self.slot_handle(property)?.read().to_data_value().value {
@@ -67,13 +67,13 @@ impl Nodes {
         }
     }
 
-    /// Whether a View has a node, and how many references were followed to find out.
+    /// Whether a View contains a node, and how many references were followed.
     pub(crate) fn is_in_view(&self, view: NodeIx, node: NodeIx) -> (bool, i64) {
         let (is_in_view, followed) = self.is_in_view_within(view, node, i64::MAX);
         (is_in_view.unwrap_or(false), followed)
     }
 
-    /// The same; `None` if more than `max` references would have to be followed, or too many nodes stand above it.
+    /// The same; `None` if more than `max` references or too many nodes would have to be examined.
     pub(crate) fn is_in_view_within(&self, view: NodeIx, node: NodeIx, max: i64) -> (Option<bool>, i64) {
         if self.view(node).is_some_and(NodeView::is_type) {
             return (Some(true), 1);

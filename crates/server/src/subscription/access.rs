@@ -1,7 +1,7 @@
-//! Monitored items whose client may see their values, or not, or not any more (Part 4 §5.13.2.1).
+//! Permissions of monitored items' clients to see the values (Part 4 §5.13.2.1).
 //!
-//! The decision stands in two bits of each item. It is made when the item is, and again when its client's identity or
-//! anything about permissions changes; in between, sampling and publishing look at nothing but those bits.
+//! The decision is stored in two bits of each item. It is made when the item is created, and again when the client's
+//! identity or permissions change. Sampling and publishing only check these bits.
 
 use super::item::flag;
 use super::{Engine, SessionKey};
@@ -12,7 +12,7 @@ use crate::space::attribute_permission;
 use std::sync::Arc;
 
 impl Engine {
-    /// Applies what a session may do to all its subscriptions.
+    /// Applies the permissions of a session to all its subscriptions.
     pub(crate) fn authorize_session(
         &mut self,
         session: SessionKey,
@@ -26,17 +26,17 @@ impl Engine {
         }
     }
 
-    /// The subscriptions without a session, and what their last one was authorised for.
+    /// The subscriptions without a session, with the grant of their last authorization.
     pub(crate) fn orphans(&self) -> Vec<(u32, Grant)> {
         let without = |place: &&u32| self.subscription(**place).is_some_and(|it| it.session.is_none());
         let grant = |place: &u32| Some((*place, self.subscription(*place)?.grant()));
         self.by_id.values().filter(without).filter_map(grant).collect()
     }
 
-    /// Applies what a client may do to a subscription: items that it may no longer see report that and nothing else,
-    /// and what they said before cannot be asked for again; items that it may see now report their value. Whether the client
-    /// may see what deleted items have said is not known, so that cannot be asked for again either. The same holds for events
-    /// if the client may receive fewer of them.
+    /// Applies the permissions of a client to a subscription. Items that it may no longer see report only that status,
+    /// and their earlier messages can no longer be republished. Items that it may see now report their value. Whether
+    /// the client may see notifications of deleted items is unknown, so these can no longer be republished either. The
+    /// same applies to events if the client may receive fewer of them.
     pub(crate) fn authorize(
         &mut self,
         place: u32,
@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// Denies items of a restored subscription, which were made for a client that may see everything.
+    /// Denies items of a restored subscription, which were created with all permissions.
     pub(crate) fn deny_restored(&mut self, place: u32, now: Now, space: &AddressSpace) {
         let Some(subscription) = self.subscription(place) else { return };
         let mut denied: Vec<(u32, Denial)> = Vec::new();
@@ -133,7 +133,7 @@ impl Engine {
             return self.after_enqueue(index, false);
         }
         let Some(snapshot) = item.sample(&self.pages) else { return };
-        // Writes that are still on their way are older than this.
+        // Writes still in transit are older than this.
         item.remember(&snapshot);
         let sample = item.reported(snapshot);
         let lost = item.enqueue(sample);

@@ -1,4 +1,4 @@
-//! What a MonitoredItem with an AggregateFilter keeps, and its results (Part 4 §7.22.4, Part 13 §4.3).
+//! The state and results of a MonitoredItem with an AggregateFilter (Part 4 §7.22.4, Part 13 §4.3).
 
 use crate::account::{Account, Category, Charge, HeapSize, allocation};
 use crate::history::HistoryValue;
@@ -7,26 +7,26 @@ use crate::history::aggregate::{Aggregate, Interval, compute};
 use std::sync::Arc;
 use taktwerk_types::{DataValue, StatusCode, UtcTime, Variant};
 
-/// The shortest interval, ticks.
+/// The shortest interval, in ticks.
 const AGGREGATE_INTERVAL_MIN: i64 = 100_000;
-/// Values that an item keeps of one interval. Beyond, results are Uncertain and have the Overflow bit.
+/// Maximum number of values kept per interval. Beyond it, results are Uncertain and have the Overflow bit.
 const VALUES_MAX: usize = 20_000;
-/// Intervals that one cycle makes up for, if no cycle came for long.
+/// Maximum number of missed intervals calculated in one cycle.
 const CATCH_UP_MAX: i64 = 1_000;
 
 /// A checked AggregateFilter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AggregateSpec {
     pub(crate) aggregate: Aggregate,
-    /// Where the first interval starts; null is now.
+    /// Start of the first interval; null means now.
     pub(crate) start: UtcTime,
-    /// Ticks of an interval.
+    /// Interval in ticks.
     pub(crate) interval: i64,
     pub(crate) rules: Rules,
 }
 
 impl AggregateSpec {
-    /// What the client gets: no interval that is over already, but on the same grid (Part 4 §7.22.4).
+    /// The revised filter: intervals on the same grid, but none that has already ended (Part 4 §7.22.4).
     pub(super) fn revised(mut self, now: UtcTime) -> Self {
         self.interval = self.interval.max(AGGREGATE_INTERVAL_MIN);
         if self.start.is_null() {
@@ -40,23 +40,23 @@ impl AggregateSpec {
     }
 }
 
-/// What an item with an AggregateFilter keeps.
+/// The state of an item with an AggregateFilter.
 #[derive(Debug)]
 pub(crate) struct AggregateItem {
     pub(crate) spec: AggregateSpec,
-    /// Where the interval under way starts.
+    /// Start of the current interval.
     next: UtcTime,
-    /// In the order of time: those of the interval under way and later, and what bounding values need.
+    /// Sorted by time: values of the current interval and later, and those needed for bounding values.
     values: Vec<HistoryValue>,
-    /// Values of the interval under way are missing.
+    /// Values of the current interval were lost.
     has_lost: bool,
     /// The last result, for ResendData.
     pub(super) last: Option<DataValue>,
-    /// For the item itself.
+    /// Charge for the item itself.
     _own: Charge,
-    /// For the capacity of `values`.
+    /// Charge for the capacity of `values`.
     places: Charge,
-    /// For what `values` and `last` keep beside their places.
+    /// Charge for the payloads of `values` and `last`.
     payloads: Charge,
 }
 
@@ -69,19 +69,19 @@ impl AggregateItem {
             values: Vec::new(),
             has_lost: false,
             last: None,
-            // As many as there are items at most: the account has room.
+            // There are at most as many as items, so the account has capacity.
             _own: account.charge_anyway(Category::MonitoredItems, own),
             places: account.nothing(Category::QueuePlaces),
             payloads: account.nothing(Category::QueuedValues),
         }
     }
 
-    /// Goes on with another filter; values that are there stay.
+    /// Replaces the filter; existing values stay.
     pub(super) fn modify(&mut self, spec: AggregateSpec) {
         (self.spec, self.next) = (spec, spec.start);
     }
 
-    /// Takes a value.
+    /// Adds a value.
     pub(super) fn collect(&mut self, mut value: HistoryValue) {
         if value.status.has_overflow() {
             self.has_lost = true;
@@ -97,7 +97,7 @@ impl AggregateItem {
             }
             return;
         }
-        // One place more is for the value that holds until the end of the interval.
+        // One entry is reserved for the value that holds until the end of the interval.
         if self.values.len() + 1 >= self.values.capacity() && !self.grow() {
             self.has_lost = true;
             // The newest value is the one that holds.
@@ -110,7 +110,7 @@ impl AggregateItem {
         self.values.insert(at.min(self.values.len()), value);
     }
 
-    /// Makes room for more values, if there may be more.
+    /// Increases the capacity if the limits allow.
     fn grow(&mut self) -> bool {
         let have = self.values.len();
         let more = have.clamp(8, 4_096).min(VALUES_MAX.saturating_sub(have));
@@ -122,7 +122,7 @@ impl AggregateItem {
         true
     }
 
-    /// Charges for the payload of a value. Without room for it only a status is kept.
+    /// Charges for the payload of a value. If the account is full, only a status is kept.
     fn pay(&mut self, value: &mut HistoryValue) {
         let bytes = value.value.heap_size();
         if bytes > 0 && self.payloads.resize(self.payloads.amount() + bytes).is_err() {
@@ -137,7 +137,7 @@ impl AggregateItem {
         }
     }
 
-    /// Keeps the last result, if the account has room for it.
+    /// Keeps the last result if the account allows.
     fn keep_last(&mut self, value: &DataValue) {
         let bytes = |value: &Option<DataValue>| value.as_ref().map_or(0, HeapSize::heap_size);
         self.give_back(bytes(&self.last));
@@ -148,7 +148,7 @@ impl AggregateItem {
         }
     }
 
-    /// Appends the results of the intervals that are over.
+    /// Appends the results of completed intervals.
     pub(super) fn calculate(&mut self, now: UtcTime, out: &mut Vec<DataValue>) {
         let AggregateSpec { aggregate, interval, rules, .. } = self.spec;
         let over = now.ticks().saturating_sub(self.next.ticks()) / interval;
@@ -193,8 +193,8 @@ impl AggregateItem {
         }
     }
 
-    /// The present value holds until the end of the interval, which no later one may have told yet. Returns where that
-    /// was put.
+    /// The present value holds until the end of the interval, but there may be no later value yet to show it. Returns
+    /// the position where it was added.
     fn hold_until(&mut self, end: UtcTime) -> Option<usize> {
         let at = self.values.partition_point(|value| value.source < end);
         let last = self.values.get(at.checked_sub(1)?)?;
@@ -206,7 +206,7 @@ impl AggregateItem {
         Some(at)
     }
 
-    /// Forgets what no further interval needs: all but the last two usable values before it.
+    /// Drops values that no further interval needs: all but the last two usable values before it.
     fn forget(&mut self) {
         let at = self.values.partition_point(|value| value.source <= self.next);
         let mut usable = 0;
@@ -259,14 +259,14 @@ mod tests {
         item.collect(sample(-5, 10.0));
         item.collect(sample(5, 20.0));
         item.calculate(time(9), &mut out);
-        assert!(out.is_empty(), "the interval is under way");
+        assert!(out.is_empty(), "the interval has not ended");
         item.calculate(time(31), &mut out);
         let numbers: Vec<_> = out.iter().map(|value| value.value.clone().unwrap()).collect();
         assert_eq!(numbers, [Variant::from(15.0), 20.0.into(), 20.0.into()]);
         assert!(out.iter().all(|value| value.status().0 & 0x1f == bits::CALCULATED), "{out:?}");
         assert_eq!(out[1].source_timestamp, Some(time(10)));
-        assert!(item.values.len() <= 2, "old values are forgotten");
-        // A value that comes late belongs to its time.
+        assert!(item.values.len() <= 2, "old values are dropped");
+        // A late value is inserted at its own time.
         item.collect(sample(38, 40.0));
         item.collect(sample(32, 30.0));
         item.calculate(time(40), &mut out);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_bounded_and_lost_ones_are_told() {
+    fn values_are_bounded_and_losses_are_reported() {
         let account = account();
         let mut item = AggregateItem::new(spec(Aggregate::Count), &account);
         for step in 0..2 * VALUES_MAX as i64 {
@@ -289,7 +289,7 @@ mod tests {
         item.calculate(time(20), &mut out);
         assert!(out[0].status().has_overflow() && out[0].status().is_uncertain());
         assert!(out[1].status().is_good() && !out[1].status().has_overflow());
-        // After a long sleep only the last intervals are made up for.
+        // After a long pause only the last intervals are calculated.
         out.clear();
         item.calculate(time(1_000_000), &mut out);
         assert_eq!(out.len(), CATCH_UP_MAX as usize);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_payloads_are_charged() {
+    fn capacity_and_payloads_are_charged() {
         let account = account();
         let mut item = AggregateItem::new(spec(Aggregate::End), &account);
         let text = |seconds, len| HistoryValue {
@@ -312,13 +312,16 @@ mod tests {
         assert!((places..places + 64).contains(&queue_places), "{queue_places} for {places}");
         let payloads: usize = item.values.iter().map(|value| value.value.heap_size()).sum();
         assert!(payloads >= 100_000 && account.used(Category::QueuedValues) == payloads);
-        // One that takes the place of another one.
+        // A value that replaces another one.
         item.collect(text(50, 11_000));
         assert!((payloads + 10_000..payloads + 10_100).contains(&account.used(Category::QueuedValues)));
         let capacity = item.values.capacity();
         item.calculate(time(100), &mut Vec::new());
-        assert_eq!(item.values.capacity(), capacity, "the value that holds has its place");
-        assert!(account.used(Category::QueuedValues) < 10_000, "old values and results are given back");
+        assert_eq!(item.values.capacity(), capacity, "the holding value has its entry");
+        assert!(
+            account.used(Category::QueuedValues) < 10_000,
+            "charges of old values and results are returned"
+        );
         drop(item);
         assert_eq!(account.bytes(), 0);
     }

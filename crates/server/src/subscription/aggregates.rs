@@ -1,8 +1,8 @@
 //! MonitoredItems with an AggregateFilter (Part 4 §7.22.4, Part 13 §4.3).
 //!
-//! Such an item takes every write of its variable, like one with a queue and no sampling interval, and keeps the values
-//! itself. With each publishing cycle, the intervals that are over become results, which wait in the item's queue. Only
-//! subscriptions that have such items look at them.
+//! Such an item takes every write of its variable, like one with a queue and sampling interval 0, and keeps the values
+//! itself. In each publishing cycle, completed intervals become results in the item's queue. Only subscriptions with
+//! such items check for them.
 
 use super::Engine;
 use super::aggregate_item::{AggregateItem, AggregateSpec};
@@ -12,7 +12,7 @@ use crate::now::Now;
 use taktwerk_types::DataValue;
 
 impl Item {
-    /// What the item keeps for its AggregateFilter.
+    /// The item's state for its AggregateFilter.
     pub(crate) fn aggregate(&self) -> Option<&AggregateItem> {
         self.ext.as_ref()?.aggregate.as_deref()
     }
@@ -24,13 +24,13 @@ impl Item {
 }
 
 impl Engine {
-    /// The AggregateFilter of an item, as it was revised.
+    /// The revised AggregateFilter of an item.
     pub(crate) fn aggregate_of(&self, place: u32, item_id: u32) -> Option<AggregateSpec> {
         let index = self.find_item(place, item_id).ok()?;
         Some(self.items.get(index as usize)?.aggregate()?.spec)
     }
 
-    /// Notes that a subscription has an item with an AggregateFilter.
+    /// Records that a subscription has an item with an AggregateFilter.
     pub(super) fn note_aggregate(&mut self, index: u32) {
         let Some(item) = self.items.get(index as usize).filter(|item| item.aggregate().is_some()) else {
             return;
@@ -43,7 +43,7 @@ impl Engine {
         }
     }
 
-    /// Puts the results of intervals that are over into the queues of a subscription's items.
+    /// Puts the results of completed intervals into the queues of a subscription's items.
     pub(super) fn calculate_aggregates(&mut self, place: u32, now: Now) {
         let Some(subscription) = self.subscription_mut(place) else { return };
         let mut aggregates = core::mem::take(&mut subscription.aggregates);
@@ -52,7 +52,7 @@ impl Engine {
             let Some(item) = self.items.get_mut(*index as usize).filter(|item| {
                 item.has(flag::ALIVE) && item.subscription == place && item.aggregate().is_some()
             }) else {
-                // It is gone, or has another filter now.
+                // It was deleted or has another filter now.
                 return false;
             };
             if !item.has(flag::ENABLED) {

@@ -1,4 +1,4 @@
-//! From dirty slots to ready lists.
+//! From dirty slots to the ready lists of subscriptions.
 
 use super::Engine;
 use super::groups::{Group, Groups};
@@ -8,11 +8,11 @@ use crate::space::page::PAGE_SLOTS;
 use crate::space::slot::Snapshot;
 use taktwerk_types::Instant;
 
-/// Items that single values are moved to in one turn, about 0.1 µs each.
+/// Maximum number of items visited with queued values per turn, about 0.1 µs each.
 const WALKED_PER_SLICE: u64 = 2_048;
 
 impl Engine {
-    /// Takes over everything that writers have marked since the last call.
+    /// Processes everything that writers have marked since the last call.
     pub(super) fn drain_changes(&mut self, now: Instant) {
         self.drain_queued();
         let mut walked = 0;
@@ -53,15 +53,15 @@ impl Engine {
         (self.behind, self.meanings) = (behind, meanings);
     }
 
-    /// Moves single values to the items that want every write.
+    /// Distributes queued values to the items that want every write.
     pub(super) fn drain_queued(&mut self) {
-        // Bounded, so that a writer in a tight loop cannot hold the shard here.
+        // Bounded, so that a writer in a tight loop cannot block the shard.
         self.take_queued(self.store.queued_len(self.shard), u64::MAX);
         self.queued_due = 0;
     }
 
-    /// A slice of the values that are due to be taken out of the queue: all that are in it, if none are due yet. Thousands
-    /// of items with one variable take longer than a turn may. Returns whether some are left.
+    /// Distributes a slice of the values that are due; if none are due yet, all queued ones become due. Thousands of
+    /// items on one variable take longer than a turn allows. Returns whether some remain.
     pub(super) fn take_queued_slice(&mut self) -> bool {
         if self.queued_due == 0 {
             self.want_queued();
@@ -72,13 +72,13 @@ impl Engine {
         self.queued_due > 0
     }
 
-    /// The values that are in the queue now are due to be taken.
+    /// Marks the values that are queued now as due.
     pub(super) fn want_queued(&mut self) {
         self.queued_due = self.store.queued_len(self.shard);
     }
 
-    /// Moves up to `count` values to the items that want every write, until so many items were walked. Returns how many
-    /// are done with.
+    /// Distributes up to `count` values to the items that want every write, until `walked_max` items were visited.
+    /// Returns how many values were completed.
     fn take_queued(&mut self, count: usize, walked_max: u64) -> usize {
         let mut walked = 0;
         for taken in 0..count {
@@ -102,8 +102,8 @@ impl Engine {
         count
     }
 
-    /// Brings the items of slots up to the values that were found in them. Those values were handed over before they
-    /// could be found, so what is not in the queue by now had no room there.
+    /// Updates the items on slots with the values found there. Those values were handed over before they could be
+    /// found, so one that is not queued now did not fit into the queue.
     pub(super) fn catch_up(&mut self, behind: &mut Vec<(u32, Snapshot)>) {
         self.drain_queued();
         for (slot, value) in behind.drain(..) {
@@ -119,7 +119,7 @@ impl Engine {
         }
     }
 
-    /// Takes a write over for an item that wants every one, if it is a new one.
+    /// Adds a write to an item that wants every write, unless the item has it already.
     pub(super) fn take_write(&mut self, index: u32, value: &Snapshot) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         if !value.is_after(item.seen()) {
@@ -143,7 +143,7 @@ impl Engine {
         self.after_enqueue(index, lost || missed);
     }
 
-    /// Tells of a value once more if its meaning is another one since it was told.
+    /// Reports a value again if its semantics have changed since it was reported.
     fn repeat(&mut self, index: u32, value: &Snapshot) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         if item.has(flag::SEMANTICS) && !item.has(flag::DENIED) && item.seen() == value.write {
@@ -153,8 +153,8 @@ impl Engine {
         }
     }
 
-    /// A property that gives a variable its meaning was written: every item on it says so with its next value
-    /// (Part 8 §5.2, SemanticsChanged).
+    /// A property that defines the semantics of a variable was written: every item on the variable sets the
+    /// SemanticsChanged bit in its next value (Part 8 §5.2).
     fn semantics_changed(&mut self, slot: u32, behind: &mut Vec<(u32, Snapshot)>) {
         let mut index = self.watch.first(slot as usize);
         let mut is_waited_for = false;
@@ -179,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// Counts a lost value and puts the item into its ready list.
+    /// Counts a lost value, and puts the item into its ready list.
     pub(super) fn after_enqueue(&mut self, index: u32, lost: bool) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) else { return };
@@ -189,7 +189,7 @@ impl Engine {
     }
 }
 
-/// Notes that an item's variable was written, for items that do not want every write.
+/// Records a write for items that do not want every write.
 #[inline]
 pub(super) fn mark_dirty(
     index: u32,
@@ -215,8 +215,8 @@ pub(super) fn mark_dirty(
     }
 }
 
-/// Puts an item into its subscription's ready list, unless it is there or has no reason to be: items in Sampling mode
-/// go there only to fire the items that they trigger.
+/// Puts an item into its subscription's ready list, unless it is there already or has no reason to be: items in
+/// Sampling mode are listed only to fire the items that they trigger.
 pub(super) fn make_ready(index: u32, item: &mut Item, subscription: &mut Subscription) {
     let wanted = item.has(flag::REPORTING | flag::TRIGGERED) || item.has_links();
     if wanted && !item.has(flag::READY) {

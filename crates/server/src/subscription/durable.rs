@@ -1,8 +1,8 @@
-//! Durable subscriptions in the engine (Part 4 §6.8): what has changed becomes entries for their logs, messages are sent
-//! when they are written, and subscriptions are made again from their logs.
+//! Durable subscriptions in the engine (Part 4 §6.8): changes become log entries, messages are sent once they are
+//! written, and subscriptions are restored from their logs.
 //!
-//! There is at most one write under way per engine. Until it is done, changes gather; what was written and failed is
-//! written again before anything else, so that a log has no holes.
+//! There is at most one write in progress per engine. Meanwhile, changes are collected. A failed write is repeated
+//! before anything else, so that a log has no gaps.
 
 use super::events::may_see;
 use super::item::{Item, flag};
@@ -34,32 +34,32 @@ use std::sync::Arc;
 use taktwerk_types::time::nanos_from_millis;
 use taktwerk_types::{DataValue, Instant, StatusCode};
 
-/// Values and events that one write takes, of all subscriptions together: what a shard encodes in one turn.
+/// Maximum number of values and events per write, for all subscriptions together: what a shard encodes in one turn.
 const VALUES_PER_WRITE: usize = 20_000;
-/// How long to wait after a write has failed.
+/// Delay before a failed write is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What an engine knows of its durable subscriptions.
+/// The engine's data about its durable subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Durables {
     config: Option<DurableConfig>,
-    /// Their places.
+    /// Their positions.
     places: Vec<u32>,
-    /// Ids of those that are gone, and whose logs are to be deleted.
+    /// Ids of ended subscriptions whose logs must be deleted.
     gone: Vec<u32>,
     in_flight: bool,
     /// When to write next.
     write_at: Option<Instant>,
-    /// Answers wait for the next write.
+    /// Whether responses wait for the next write.
     is_urgent: bool,
-    /// The last write has failed: messages are sent although they are not written.
+    /// The last write failed: messages are sent without being written.
     is_failing: bool,
-    /// What could not be written.
+    /// Changes that could not be written.
     failed: Option<Arc<Vec<Change>>>,
     end: End,
 }
 
-/// How far the orderly end of the server has come.
+/// Progress of the regular shutdown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum End {
     #[default]
@@ -70,12 +70,12 @@ enum End {
 }
 
 impl Durables {
-    /// Whether messages are sent although they are not written.
+    /// Whether messages are sent without being written.
     pub(super) fn is_failing(&self) -> bool {
         self.is_failing
     }
 
-    /// When the engine has something to write.
+    /// When the engine must write.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         if self.in_flight || self.end == End::Written {
             return None;
@@ -84,7 +84,7 @@ impl Durables {
     }
 }
 
-/// Notes that the queue of an item has changed.
+/// Records that the queue of an item has changed.
 #[inline]
 pub(super) fn note(index: u32, item: &mut Item, subscription: &mut Subscription) {
     if let Some(journal) = &mut subscription.journal
@@ -96,13 +96,13 @@ pub(super) fn note(index: u32, item: &mut Item, subscription: &mut Subscription)
 }
 
 impl Engine {
-    /// The same engine, whose subscriptions can be durable.
+    /// Enables durable subscriptions.
     pub(crate) fn with_durable(mut self, config: Option<DurableConfig>) -> Self {
         self.durables.config = config;
         self
     }
 
-    /// How subscriptions can be durable, if they can.
+    /// The settings for durable subscriptions, if they are enabled.
     pub(crate) fn durable_config(&self) -> Option<&DurableConfig> {
         self.durables.config.as_ref()
     }
@@ -123,7 +123,7 @@ impl Engine {
         durable.map_or(self.limits.queue_size_max, |config| config.queue_size_max).max(1)
     }
 
-    /// SetSubscriptionDurable (Part 5 §9.3) of a subscription without items. What is kept for it counts for `account` from
+    /// SetSubscriptionDurable (Part 5 §9.3) for a subscription without items. Its memory is charged to `account` from
     /// now on.
     pub(crate) fn make_durable(
         &mut self,
@@ -154,14 +154,14 @@ impl Engine {
         self.durables.write_at = Some(self.durables.write_at.map_or(at, |known| known.min(at)));
     }
 
-    /// Lets `write` describe what has changed of a durable subscription.
+    /// Lets `write` append the change of a durable subscription.
     pub(crate) fn journal(&mut self, place: u32, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(journal) = self.subscription_mut(place).and_then(|it| it.journal.as_mut()) {
             journal.add(write);
         }
     }
 
-    /// The items that an item triggers have changed.
+    /// The links of an item have changed.
     pub(crate) fn journal_links(&mut self, place: u32, triggering: u32) {
         if !self.is_durable(place) {
             return;
@@ -180,17 +180,17 @@ impl Engine {
         self.journal(place, |out| section.encode(out));
     }
 
-    /// Room for a section of so many bytes in the next entry of a durable subscription.
+    /// Reserves a section of `bytes` in the next entry of a durable subscription.
     ///
     /// # Errors
-    /// Bad_OutOfMemory: the user keeps too much, or the store has failed and too much waits for it.
+    /// Bad_OutOfMemory: the user's limit is reached, or the store has failed and too much data waits for it.
     pub(crate) fn journal_room(&mut self, place: u32, bytes: usize) -> Result<(), StatusCode> {
         let is_failing = self.durables.is_failing;
         let journal = self.subscription_mut(place).and_then(|subscription| subscription.journal.as_mut());
         journal.map_or(Ok(()), |journal| journal.reserve(bytes, is_failing)).map_err(|full| full.status())
     }
 
-    /// Room for the section of an item that gets so many more links.
+    /// Reserves the section of an item that gets further links.
     ///
     /// # Errors
     /// As [`journal_room`](Self::journal_room).
@@ -206,18 +206,18 @@ impl Engine {
             .map_err(|status| Fault::limit(status, "log of a durable subscription"))
     }
 
-    /// A subscription is gone, and with it its log; not if the server ends.
+    /// A subscription ends, and its log is deleted, except during a regular shutdown.
     pub(super) fn durable_gone(&mut self, place: u32, id: u32, journal: &Journal) {
         self.durables.places.retain(|other| *other != place);
-        // One that was never given to the store has no log: while a store fails, subscriptions may come and go.
+        // One that was never written has no log: subscriptions may come and go while a store fails.
         if self.durables.end == End::NotYet && !journal.is_new {
             self.durables.gone.push(id);
             self.durables.is_urgent = true;
         }
     }
 
-    /// A durable subscription goes to another engine. What could not be written of it goes along, so that the other engine
-    /// writes it before anything newer.
+    /// A durable subscription moves to another engine. Its unwritten changes move too, so that the other engine writes
+    /// them first.
     pub(super) fn durable_leaves(&mut self, place: u32, id: u32, journal: &mut Journal) {
         self.durables.places.retain(|other| *other != place);
         let Some(failed) = self.durables.failed.take() else { return };
@@ -227,14 +227,14 @@ impl Engine {
             .partition(|change| change.subscription() == id);
         journal.unwritten.extend(own);
         if others.is_empty() {
-            // There is nothing to try again; what is new may be written at once.
+            // Nothing must be repeated; new changes may be written at once.
             self.durables.is_urgent = true;
         } else {
             self.durables.failed = Some(Arc::new(others));
         }
     }
 
-    /// A durable subscription has come from another engine.
+    /// A durable subscription has arrived from another engine.
     pub(super) fn durable_arrives(&mut self, place: u32, now: Now) {
         let Self { subscriptions, items, durables, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
@@ -249,23 +249,23 @@ impl Engine {
         self.write_soon(now);
     }
 
-    /// Whether a subscription has to stay on its shard until a write is done.
+    /// Whether a subscription must stay on its shard until a write is done.
     pub(crate) fn is_writing(&self, place: u32) -> bool {
         self.subscription(place)
             .and_then(|subscription| subscription.journal.as_ref())
             .is_some_and(|journal| journal.is_busy())
     }
 
-    // ---- answers that wait
+    // ---- waiting responses
 
-    /// Whether so many answers wait that no further message is made: the oldest would have to go.
+    /// Whether so many responses wait that no further message may be created: the oldest would be dropped.
     pub(super) fn holds_all(&self, place: u32) -> bool {
         let journal = self.subscription(place).and_then(|subscription| subscription.journal.as_ref());
         let max = (self.limits.retransmission_len_max as usize).max(2) - 1;
         journal.is_some_and(|journal| journal.held.len() >= max)
     }
 
-    /// Keeps an answer of a durable subscription until its message is written.
+    /// Holds a response of a durable subscription until its message is written.
     pub(super) fn hold(&mut self, place: u32, ticket: Ticket, sequence_number: u32) {
         if let Some(journal) = self.subscription_mut(place).and_then(|it| it.journal.as_mut()) {
             journal.held.push_back(Held { ticket, sequence_number, is_covered: false });
@@ -273,7 +273,8 @@ impl Engine {
         }
     }
 
-    /// Gives the requests that wait for a write back to their session: its subscription goes, or goes to another session.
+    /// Returns the requests that wait for a write to their session, because the subscription ends or moves to another
+    /// session.
     pub(super) fn release_held(&mut self, place: u32) {
         let Some(subscription) = self.subscription_mut(place) else { return };
         let (session, Some(journal)) = (subscription.session, &mut subscription.journal) else { return };
@@ -305,20 +306,20 @@ impl Engine {
 
     // ---- writing
 
-    /// What is to be written now, if anything.
+    /// The changes to write now, if any.
     pub(crate) fn collect_durable(&mut self, space: &AddressSpace, now: Now) -> Option<Batch> {
         if self.durables.next_deadline().is_none_or(|at| at > now.instant) {
             return None;
         }
         let is_last = self.durables.end == End::Begun;
         let failed = self.durables.failed.take();
-        // A store that has failed gets nothing new before it works again: what waits for it would grow for as long as a
-        // disk is full. Values wait in their queues, which are bounded.
+        // A failed store gets no new changes until it works again, because they would pile up while a disk is full.
+        // Values wait in their bounded queues.
         if let Some(changes) = failed.as_ref().filter(|_| !is_last) {
             self.durables.write_at = None;
             self.durables.in_flight = true;
             let changes = Arc::clone(changes);
-            // None of them may go to another engine meanwhile.
+            // None of the subscriptions may move to another engine in the meantime.
             for change in &*changes {
                 let place = self.find_any(change.subscription());
                 if let Some(journal) =
@@ -334,7 +335,7 @@ impl Engine {
         if is_last {
             self.drain_events(space, now);
         } else {
-            // Events of a storm are written when they are in their queues: with one of the next entries.
+            // Further events are written with one of the next entries, when they are in the queues.
             self.catch_up_events(space, now);
         }
         let mut changes = failed.map_or_else(Vec::new, |failed| {
@@ -366,7 +367,7 @@ impl Engine {
             });
         }
         changes.extend(durables.gone.drain(..).map(|subscription| Change::Delete { subscription }));
-        // The next one begins with another subscription, so that one with many values does not take all the room.
+        // The next write begins with another subscription, so that one with many values does not use up the limit.
         if !durables.places.is_empty() {
             durables.places.rotate_left(1);
         }
@@ -385,7 +386,7 @@ impl Engine {
         Some(Batch { changes: Arc::new(changes), shorten })
     }
 
-    /// A write is done: what it had of messages is sent.
+    /// A write is done: sends the messages that it contained.
     pub(crate) fn durable_written(
         &mut self,
         changes: Arc<Vec<Change>>,
@@ -429,9 +430,9 @@ impl Engine {
         }
     }
 
-    /// Sends the messages of a subscription that are written now. Gives its session if there were any.
+    /// Sends the messages of a subscription that have been written. Returns its session if there were any.
     fn send_held(&mut self, place: u32, now: Now, responder: &mut dyn Responder) -> Option<SessionKey> {
-        // If the store fails, no answer waits for it: the next ones would pass it.
+        // If the store fails, no response waits for it: later ones would overtake it.
         let waits_for_none = self.durables.is_failing();
         let subscription = self.subscription_mut(place)?;
         let journal = subscription.journal.as_mut()?;
@@ -442,16 +443,16 @@ impl Engine {
             if subscription.retransmission.find(held.sequence_number).is_some() {
                 respond_notifications(responder, &held.ticket, now, subscription, held.sequence_number);
             } else {
-                // The account has no room for it. The client sees that a number is missing.
+                // The account limit is reached. The client notices the missing sequence number.
                 responder.fault(&held.ticket, StatusCode::BAD_OUT_OF_MEMORY);
             }
         }
         subscription.session.filter(|_| !covered.is_empty())
     }
 
-    // ---- the end of the server
+    // ---- shutdown
 
-    /// The server ends in order: durable subscriptions stay in their logs.
+    /// Begins a regular shutdown: durable subscriptions stay in their logs.
     pub(crate) fn end_durable(&mut self, now: Now) {
         if self.durables.end == End::NotYet {
             self.durables.end = End::Begun;
@@ -460,23 +461,23 @@ impl Engine {
         }
     }
 
-    /// Whether something is still to be written at the end of the server.
+    /// Whether data must still be written before shutdown.
     pub(crate) fn is_ending_durable(&self) -> bool {
         let has_some = self.durables.config.is_some() && !self.durables.places.is_empty();
         self.durables.in_flight || (has_some && self.durables.end == End::Begun)
     }
 
-    /// Whether durable subscriptions stay although their session ends and takes its subscriptions along.
+    /// Whether durable subscriptions stay although their session ends with DeleteSubscriptions.
     pub(super) fn keeps(&self, place: u32) -> bool {
         self.durables.end != End::NotYet && self.is_durable(place)
     }
 
-    // ---- made again
+    // ---- restoring
 
-    /// Makes a subscription from its log, without its items and without a session.
+    /// Restores a subscription from its log, without its items and without a session.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that would be exceeded.
     pub(crate) fn restore_subscription(
         &mut self,
         saved: &mut Saved,
@@ -523,7 +524,7 @@ impl Engine {
         let place = self.insert_subscription(subscription);
         self.timers.push(first, Due::Publish(place));
         self.durables.places.push(place);
-        // The next entry says that the orderly end is over.
+        // The next entry revokes the mark of a regular shutdown.
         self.durables.write_at = Some(now.instant);
         Ok(place)
     }
@@ -532,22 +533,22 @@ impl Engine {
     pub(crate) fn restore_ids(&mut self, place: u32, known: &[(u32, u32)]) {
         let Some(subscription) = self.subscription_mut(place) else { return };
         let mut ids = ItemIds::default();
-        // Not looked for one by one: a subscription may have very many items.
+        // A subscription may have very many items, so they are not searched one by one.
         let known: BTreeMap<u32, u32> = known.iter().map(|(id, of)| (*of, *id)).collect();
         for index in &subscription.items {
             let id = known.get(index).copied().unwrap_or(index + 1);
             ids.push(id, *index);
         }
         subscription.ids = Some(Box::new(ids));
-        // What creating them has noted bears other ids.
+        // The sections recorded while creating them contain other ids.
         if let Some(journal) = &mut subscription.journal {
             journal.take_pending(&mut Vec::new());
             journal.header_changed = true;
         }
     }
 
-    /// Puts the values that were not sent before those that have come since. Unless the log is complete, the first of these
-    /// says that others may be missing before it; if there is none yet, the last one says that others may be missing behind.
+    /// Puts unsent values before those that have arrived since. If the log is incomplete, the first newer value gets the
+    /// Overflow bit; if there is none yet, the last restored value.
     pub(crate) fn restore_values(&mut self, index: u32, saved: SavedQueue<DataValue>, is_complete: bool) {
         let Some(item) = self.items.get_mut(index as usize).filter(|item| item.is_queued()) else { return };
         let Some(ext) = &mut item.ext else { return };
@@ -571,8 +572,8 @@ impl Engine {
         if fresh.is_empty() && !is_complete && has_queue && !ext.values.is_empty() {
             ext.values.mark_newest();
         }
-        for mut sample in fresh {
-            if !is_complete && has_queue {
+        for (at, mut sample) in fresh.into_iter().enumerate() {
+            if at == 0 && !is_complete && has_queue {
                 sample.set_overflow();
             }
             item.keep(sample);
@@ -580,8 +581,8 @@ impl Engine {
         self.after_enqueue(index, false);
     }
 
-    /// Puts back the events that were not sent, as far as their client may still see them. Unless the log is complete, the
-    /// queue says that others may be missing.
+    /// Restores unsent events, as far as their client may still see them. If the log is incomplete, the queue reports
+    /// an overflow.
     pub(crate) fn restore_events(
         &mut self,
         index: u32,
@@ -612,8 +613,8 @@ impl Engine {
     }
 }
 
-/// Appends everything that has changed of a subscription to a new entry of its log; `None` if nothing has. Bytes of `older`
-/// entries are kept until they are written too.
+/// Appends all changes of a subscription to a new log entry; `None` without changes. `older` bytes of unwritten entries
+/// are charged as well.
 fn write_entry(
     subscription: &mut Subscription,
     items: &mut [Item],
@@ -639,8 +640,8 @@ fn write_entry(
             continue;
         }
         let id = id_of(subscription, item, index);
-        // What was taken is always written, together with the message that has it; what was added only as far as there is
-        // room.
+        // Removed elements are always written, together with the message that contains them; added ones only as far as
+        // the limit allows.
         if let Some(events) = item.events_mut() {
             events.write_retained(id, &mut out);
         }

@@ -1,7 +1,7 @@
-//! The items of a shard that watch for events: by node, by subscription, and how far the shard has come with its ring.
+//! The event items of a shard: by node, by subscription, and the shard's progress in its event ring.
 //!
-//! A storm of events for many items takes longer than a turn may. Events are given to the items in slices; cycles of
-//! subscriptions with such items wait until the events that were raised before they were due have been given.
+//! Many events for many items take longer than a turn allows. So events are given to items in slices. Cycles of
+//! subscriptions with such items wait for the events that were raised before they were due.
 
 use super::retained::Leaving;
 use super::shared_filters::{Answers, Batch};
@@ -10,44 +10,44 @@ use crate::space::NodeIx;
 use std::collections::{BTreeMap, VecDeque};
 use taktwerk_types::Instant;
 
-/// The items of a shard that watch for events.
+/// The event items of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct EventItems {
     by_node: BTreeMap<NodeIx, Vec<u32>>,
-    /// By the place of their subscription.
+    /// By the position of their subscription.
     by_subscription: BTreeMap<u32, Vec<u32>>,
-    /// There were some: events may still be on their way to them.
+    /// There were event items: events may still be in transit to them.
     were_used: bool,
-    /// How many events were taken out of the ring so far.
+    /// Number of events taken out of the ring so far.
     taken: u64,
-    /// How many are to be taken until the shard may rest.
+    /// Number of events to take before the shard is up to date.
     wanted: u64,
     waiting: VecDeque<Waiting>,
-    /// Events that some items have been asked about, and others not yet.
+    /// Events that were offered to some items, but not yet to others.
     begun: Option<Begun>,
-    /// The event behind them, if it was taken out of the ring already.
+    /// The event after them, if it was already taken out of the ring.
     ahead: Option<Handed>,
-    /// Who is told that events were lost on their way to the shard.
+    /// Items that must be informed about events lost on the way to the shard.
     losing: Option<Losing>,
 }
 
-/// Events, and the items that are still to be asked about them, the next one last.
+/// Events, and the items to which they must still be offered, the next one last.
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) batch: Batch,
     pub(super) items: Vec<u32>,
-    /// What is known about the events already.
+    /// Filter results for the events so far.
     pub(super) answers: Answers,
     pub(super) leaving: Leaving,
 }
 
-/// Items that are told, some at a time, that events were lost.
+/// Items that are informed, in slices, about lost events.
 #[derive(Debug)]
 struct Losing {
     items: Vec<u32>,
-    /// The number of the newest event that was lost.
+    /// The number of the newest lost event.
     newest: u64,
-    /// One that was lost since: then all are told again.
+    /// A loss that happened since: then all are informed again.
     again: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ struct Waiting {
     place: u32,
     /// When it was due.
     at: Instant,
-    /// How many events must have been taken.
+    /// Number of events that must have been taken.
     until: u64,
 }
 
@@ -69,19 +69,19 @@ impl EventItems {
         self.were_used = true;
     }
 
-    /// Removes an item. `false`: it did not watch.
+    /// Removes an item. `false`: it was not registered.
     pub(super) fn remove(&mut self, node: NodeIx, place: u32, index: u32) -> bool {
         let found = take(&mut self.by_node, node, index);
         take(&mut self.by_subscription, place, index);
         found
     }
 
-    /// Whether there is none.
+    /// Whether there are no event items.
     pub(super) fn is_empty(&self) -> bool {
         self.by_node.is_empty()
     }
 
-    /// Whether there are or were some; forgets that there were if there are none.
+    /// Whether there are or were event items; resets the latter if there are none.
     pub(super) fn were_used(&mut self) -> bool {
         let were_used = self.were_used;
         self.were_used = !self.by_node.is_empty();
@@ -98,14 +98,14 @@ impl EventItems {
         self.by_subscription.get(&place).map_or(&[], Vec::as_slice)
     }
 
-    /// The places of subscriptions with such items.
+    /// The positions of subscriptions with event items.
     pub(super) fn places(&self) -> Vec<u32> {
         self.by_subscription.keys().copied().collect()
     }
 
-    // ---- events that were lost on their way
+    // ---- events lost in transit
 
-    /// Notes that an event was lost: every item is to be told.
+    /// Records a lost event: every item must be informed.
     pub(super) fn lost(&mut self, number: u64) {
         match &mut self.losing {
             Some(losing) => losing.again = Some(number),
@@ -117,7 +117,7 @@ impl EventItems {
         }
     }
 
-    /// The next items that are to be told, and the number of the newest event that was lost.
+    /// The next items to inform, and the number of the newest lost event.
     pub(super) fn next_losing(&mut self, max: usize) -> Option<(Vec<u32>, u64)> {
         let losing = self.losing.as_mut()?;
         let newest = losing.newest;
@@ -132,9 +132,9 @@ impl EventItems {
         Some((items, newest))
     }
 
-    // ---- how far the shard has come
+    // ---- progress of the shard
 
-    /// Notes that so many events wait in the ring and are to be taken. Returns what [`Self::has_taken`] wants to know.
+    /// Marks `in_ring` waiting events as to be taken. Returns the argument for [`Self::has_taken`].
     pub(super) fn want(&mut self, in_ring: usize) -> u64 {
         let begun =
             self.begun.as_ref().map_or(0, |begun| begun.batch.len()) + usize::from(self.ahead.is_some());
@@ -143,7 +143,7 @@ impl EventItems {
         until
     }
 
-    /// Keeps an event that was taken out of the ring until those before it have been given to the items.
+    /// Keeps an event that was taken out of the ring until earlier events have been given to the items.
     pub(super) fn keep_ahead(&mut self, handed: Handed) {
         self.ahead = Some(handed);
     }
@@ -153,47 +153,47 @@ impl EventItems {
         self.ahead.take()
     }
 
-    /// Keeps events that were taken out of the ring for those that are still to be asked about them.
+    /// Keeps events that must still be offered to some items.
     pub(super) fn begin(&mut self, begun: Begun) {
         self.begun = Some(begun);
     }
 
-    /// The events that were begun.
+    /// The partly offered events.
     pub(super) fn take_begun(&mut self) -> Option<Begun> {
         self.begun.take()
     }
 
-    /// Notes that so many events were taken, by all that are on their nodes.
+    /// Records that `count` events were completely processed.
     pub(super) fn took(&mut self, count: usize) {
         self.taken += count as u64;
     }
 
-    /// Notes that the ring is empty.
+    /// Records that the ring is empty.
     pub(super) fn took_all(&mut self) {
         self.taken = self.taken.max(self.wanted);
     }
 
-    /// Whether the events have been taken that [`Self::want`] was told of.
+    /// Whether the events marked by [`Self::want`] have been taken.
     pub(super) fn has_taken(&self, until: u64) -> bool {
         self.taken >= until
     }
 
-    /// Whether events are to be taken.
+    /// Whether events must be taken.
     pub(super) fn is_behind(&self) -> bool {
         self.taken < self.wanted
     }
 
-    /// How many events are to be taken.
+    /// Number of events to take.
     pub(super) fn behind(&self) -> usize {
         usize::try_from(self.wanted.saturating_sub(self.taken)).unwrap_or(usize::MAX)
     }
 
-    /// Whether the shard has something to do with events right now.
+    /// Whether the shard must process events now.
     pub(super) fn is_pressing(&self) -> bool {
         self.is_behind() || !self.waiting.is_empty() || self.losing.is_some()
     }
 
-    /// A cycle waits for events.
+    /// Makes a cycle wait for events.
     pub(super) fn wait(&mut self, place: u32, at: Instant, until: u64) {
         self.waiting.push_back(Waiting { place, at, until });
     }
@@ -208,10 +208,10 @@ impl EventItems {
     }
 }
 
-/// Takes an item out of a list, and the list away with the last one.
+/// Removes an item from a list, and the list if it becomes empty.
 fn take<K: Ord>(lists: &mut BTreeMap<K, Vec<u32>>, key: K, index: u32) -> bool {
     let Some(list) = lists.get_mut(&key) else { return false };
-    // Those that go together go from the end.
+    // Items deleted together are removed from the end.
     let Some(at) = list.iter().rposition(|other| *other == index) else { return false };
     list.remove(at);
     if list.is_empty() {
@@ -225,12 +225,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cycles_wait_for_the_events_before_them_and_no_others() {
+    fn cycles_wait_only_for_earlier_events() {
         let (mut items, at) = (EventItems::default(), Instant::from_nanos(5));
         items.add(NodeIx::ns0(1), 7, 1);
         let first = items.want(2);
         items.wait(7, at, first);
-        // More events have come when the second one is due.
+        // More events have arrived when the second one is due.
         let second = items.want(3);
         items.wait(8, at, second);
         assert!(items.is_behind() && items.next_waiting().is_none());
@@ -243,10 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn all_are_told_of_each_loss_some_at_a_time() {
+    fn all_items_are_informed_of_losses_in_slices() {
         let mut items = EventItems::default();
         items.lost(3);
-        assert!(!items.is_pressing(), "there is nobody to tell");
+        assert!(!items.is_pressing(), "there are no items to inform");
         (1..=5).for_each(|index| items.add(NodeIx::ns0(index), 1, index));
         items.lost(4);
         assert_eq!(items.next_losing(2), Some((vec![4, 5], 4)));
@@ -269,7 +269,7 @@ mod tests {
         assert!(items.remove(node, 0, 2) && !items.remove(node, 0, 2));
         assert!(items.of(0).is_empty() && items.were_used());
         assert!(items.remove(node, 1, 1) && items.remove(node, 1, 3) && items.is_empty());
-        assert!(items.were_used(), "events may be on their way");
+        assert!(items.were_used(), "events may be in transit");
         assert!(!items.were_used());
     }
 }

@@ -1,8 +1,8 @@
 //! MonitoredItems that report events (Part 4 §5.13.1, §7.22.3).
 //!
-//! The engine takes events from its ring before it publishes, and walks the items on the nodes at which each event can be
-//! seen. An item's filter decides; what passes waits in the item's queue as a share of the one event. The fields that the
-//! client has selected are written when the message is, or once for all items with the same filter (`shared_filters`).
+//! Before publishing, the engine takes events from its ring and visits the items on their notifiers. The item's filter
+//! decides; accepted events are queued as shared references. The selected fields are encoded with the message, or once
+//! for all items with the same filter (`shared_filters`).
 
 use super::Engine;
 use super::durable::note;
@@ -32,37 +32,37 @@ use std::sync::Arc;
 use taktwerk_schema::{MonitoringMode, PermissionType};
 use taktwerk_types::codec::encode_len;
 
-/// The queue of a client that leaves it to the server (Part 4 §7.21).
+/// Queue size if the client leaves it to the server (Part 4 §7.21).
 const QUEUE_SIZE_DEFAULT: u32 = 1000;
-/// The shortest queue: what a client gets that asks for one place (Part 4 §7.21).
+/// The shortest queue, granted to clients that request size 1 (Part 4 §7.21).
 const QUEUE_SIZE_MIN: u32 = 10;
 
-/// Items that are asked about events in one slice, some 0.2 µs each.
+/// Items that events are offered to per slice, some 0.2 µs each.
 const ASKED_PER_SLICE: usize = 512;
-/// Events that are given to the items together at most.
+/// Maximum number of events offered to the items together.
 const BATCH_MAX: usize = 32;
-/// Events whose filter has answered already and that are given to an item in the time in which another one is asked.
+/// Events with a known filter result that can be queued in the time of offering one.
 const TAKEN_PER_ASKED: usize = 4;
-/// References that are followed in the time in which an item is asked.
+/// References that can be followed in the time of offering one event.
 const FOLLOWED_PER_ASKED: usize = 4;
 
-/// What an item needs that monitors events.
+/// The state of an event item.
 #[derive(Debug)]
 pub(crate) struct EventItem {
     filter: Arc<EventFilter>,
     pub(super) queue: EventQueue,
     filter_charge: Charge,
-    /// The number of the first event that is for it: those before were raised before it was created or enabled.
+    /// The number of its first event: earlier ones were raised before it was created or enabled.
     since: u64,
-    /// The filters that it had before, for events that were raised before it was modified: the earliest first.
+    /// Its previous filters, for events raised before it was modified: the earliest first.
     earlier: SmallVec<[Earlier; 0]>,
-    /// While the item is on its way from one shard to another.
+    /// Set while the item moves between shards.
     departed: Option<Departed>,
-    /// The conditions that the client keeps.
+    /// The conditions that the client retains.
     retained: Retained,
 }
 
-/// A filter that decides about events before a number.
+/// A filter that applies to events before a number.
 #[derive(Debug)]
 struct Earlier {
     until: u64,
@@ -70,20 +70,20 @@ struct Earlier {
 }
 
 impl EventItem {
-    /// Whether its filter alone decides about the events from number `number` on.
-    fn is_settled(&mut self, number: u64) -> bool {
+    /// Whether only its current filter applies from event `number` on.
+    fn has_only_current_filter(&mut self, number: u64) -> bool {
         self.forget_earlier(number);
         number >= self.since && self.earlier.is_empty()
     }
 
-    /// Whether the item reports an event that was handed over as number `number`.
+    /// Whether the item reports the event with the number `number`.
     fn wants(&mut self, number: u64, event: &Event, around: &dyn Around) -> bool {
         self.forget_earlier(number);
         let filter = self.earlier.first().map_or(&self.filter, |earlier| &earlier.filter);
         number >= self.since && filter.passes(event, around)
     }
 
-    /// Forgets the filters that decide only about events before `number`: events come in order.
+    /// Drops filters that apply only to events before `number`: events arrive in order.
     fn forget_earlier(&mut self, number: u64) {
         let before = self.earlier.len();
         self.earlier.retain(|earlier| number < earlier.until);
@@ -92,7 +92,7 @@ impl EventItem {
         }
     }
 
-    /// Appends what has changed of the conditions that the client keeps to an entry of the log.
+    /// Appends the changes of the client's retained conditions to a log entry.
     pub(super) fn write_retained(&mut self, item: u32, out: &mut Vec<u8>) {
         if let Some(RetainedChange { cleared, added, removed }) = self.retained.take_change() {
             Section::Retained { item, cleared, added, removed }.encode(out);
@@ -104,8 +104,8 @@ impl EventItem {
         filter_size(&self.filter) + earlier.sum::<usize>()
     }
 
-    /// Gives it another filter, and returns the one that it had. `raised`: the number of the next event, if some from before
-    /// may still come.
+    /// Replaces the filter, and returns the previous one. `raised`: the number of the next event, if earlier ones may
+    /// still arrive.
     fn set_filter(
         &mut self,
         filter: Arc<EventFilter>,
@@ -117,12 +117,12 @@ impl EventItem {
         let earlier = self.filters_size() - filter_size(&self.filter);
         self.filter_charge.resize(earlier + filter_size(&filter))?;
         let old = core::mem::replace(&mut self.filter, filter);
-        // If it was modified already since the last event, nothing is left to decide for the one in between.
+        // If it was already modified since the last event, no event needs the filter in between.
         if let Some(until) = raised.filter(|until| self.earlier.last().is_none_or(|last| last.until < *until))
         {
             self.earlier.push(Earlier { until, filter: Arc::clone(&old) });
             if self.filter_charge.resize(self.filters_size()).is_err() {
-                // Without room for it, the new one decides about these events too.
+                // If the account is full, the new filter applies to these events too.
                 self.earlier.pop();
             }
         }
@@ -130,7 +130,7 @@ impl EventItem {
     }
 }
 
-/// A checked item: what the service found out about the node and the request.
+/// A checked item: the service's data about the node and the request.
 #[derive(Debug)]
 pub(crate) struct EventSpec {
     pub(crate) node: NodeIx,
@@ -139,7 +139,7 @@ pub(crate) struct EventSpec {
     pub(crate) settings: EventSettings,
 }
 
-/// What a client can modify later.
+/// Settings that a client can modify later.
 #[derive(Debug)]
 pub(crate) struct EventSettings {
     pub(crate) client_handle: u32,
@@ -153,12 +153,12 @@ impl Item {
         self.ext.as_ref()?.events.as_deref()
     }
 
-    /// Whether its filter passes an event.
+    /// Whether its filter accepts an event.
     pub(super) fn filter_passes(&self, event: &Event, around: &dyn Around) -> bool {
         self.events().is_some_and(|events| events.filter.passes(event, around))
     }
 
-    /// The queue of an item for events.
+    /// The queue of an event item.
     pub(super) fn event_queue_mut(&mut self) -> Option<&mut EventQueue> {
         Some(&mut self.events_mut()?.queue)
     }
@@ -168,7 +168,7 @@ impl Item {
     }
 }
 
-/// Bytes that a filter takes.
+/// Size of a filter in bytes.
 fn filter_size(filter: &EventFilter) -> usize {
     allocation(size_of::<EventFilter>() + 16)
         + allocation(size_of::<EventItem>())
@@ -177,7 +177,7 @@ fn filter_size(filter: &EventFilter) -> usize {
 }
 
 impl Engine {
-    /// The queue that a client gets.
+    /// The granted queue size.
     fn event_queue_size(&self, place: u32, asked: u32) -> u32 {
         let max = self.queue_size_max(place);
         match asked {
@@ -186,7 +186,7 @@ impl Engine {
         }
     }
 
-    /// Adds an item for events.
+    /// Adds an event item.
     pub(crate) fn create_event_item(
         &mut self,
         place: u32,
@@ -201,6 +201,10 @@ impl Engine {
             return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
         }
         let account = Arc::clone(subscription.kept.account());
+        if mode != MonitoringMode::DISABLED {
+            self.admit_new_event_item(place)?;
+        }
+        let subscription = self.subscription_mut(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
         let filter_charge = account
             .charge(Category::MonitoredItems, filter_size(&settings.filter))
             .map_err(Exhausted::status)?;
@@ -229,7 +233,7 @@ impl Engine {
         item.position = position;
         item.deny(denial);
         item.ext = Some(ext);
-        let index = self.place_item(item);
+        let index = self.insert_item(item);
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.items.push(index);
             if let Some(ids) = &mut subscription.ids {
@@ -240,8 +244,8 @@ impl Engine {
         Ok(self.revised_event_item(index, queue_size))
     }
 
-    /// Row of ModifyMonitoredItems. Events that wait stay, as far as the new queue has room for them. The filter that it had
-    /// decides about events that were raised before and are still on their way.
+    /// Row of ModifyMonitoredItems. Queued events stay as far as they fit into the new queue. The previous filter
+    /// applies to events that were raised before and are still in transit.
     pub(crate) fn modify_event_item(
         &mut self,
         index: u32,
@@ -264,7 +268,7 @@ impl Engine {
             }
         }
         let lost = events.queue.modify(queue_size, settings.discard_oldest);
-        // What is refused changes nothing.
+        // A refused modification changes nothing.
         item.client_handle = settings.client_handle;
         if let Some(Some(subscription)) = subscriptions.get_mut(place as usize) {
             subscription.counters.event_queue_overflows += u32::from(lost);
@@ -276,7 +280,7 @@ impl Engine {
     fn revised_event_item(&self, index: u32, queue_size: u32) -> Revised {
         let item = self.items.get(index as usize);
         let id = item.and_then(|item| Some(id_of(self.subscription(item.subscription)?, item, index)));
-        // Part 4 §7.21: there is no sampling of events.
+        // Part 4 §7.21: events are not sampled.
         Revised { item_id: id.unwrap_or(0), sampling_interval: 0.0, queue_size }
     }
 
@@ -285,15 +289,16 @@ impl Engine {
         self.items.get(index as usize).is_some_and(|item| item.has(flag::EVENTS))
     }
 
-    /// SetMonitoringMode of an item for events.
+    /// SetMonitoringMode of an event item.
     pub(super) fn set_event_mode(&mut self, index: u32, mode: MonitoringMode) {
+        let before = self.values_of(index);
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let (was_enabled, enabled) = (item.has(flag::ENABLED), mode != MonitoringMode::DISABLED);
         item.set(flag::REPORTING, mode == MonitoringMode::REPORTING);
         item.set(flag::ENABLED, enabled);
         if !enabled {
             item.flags &= !(flag::READY | flag::TRIGGERED);
-            // Part 4 §5.13.1.3: disabling deletes what is queued.
+            // Part 4 §5.13.1.3: disabling deletes the queue.
             if let Some(events) = item.events_mut() {
                 events.queue.clear();
                 events.retained.clear();
@@ -312,41 +317,42 @@ impl Engine {
             } else {
                 subscription.enabled_items.saturating_sub(1)
             };
+            self.update_demand(index, before);
         }
         match (was_enabled, enabled) {
             (false, true) => self.watch_events(index),
             (true, false) => self.unwatch_events(index),
-            // Events that Sampling has collected are reported from now on.
+            // Events collected in Sampling mode are reported from now on.
             _ => self.make_events_ready(index),
         }
     }
 
-    /// Puts an item into the lists of those that get events.
+    /// Registers an event item.
     pub(super) fn watch_events(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let node = item.node;
         self.event_items.add(node, item.subscription, index);
-        // What was raised before is not for this item, even if it is still on its way.
+        // Events raised before are not for this item, even if they are still in transit.
         let since = self.events.watch(self.shard, node);
         if let Some(events) = item.events_mut() {
             events.since = since;
         }
     }
 
-    /// Takes an item out of them.
+    /// Unregisters an event item.
     pub(super) fn unwatch_events(&mut self, index: u32) {
         let Some(item) = self.items.get(index as usize) else { return };
         let node = item.node;
         if self.event_items.remove(node, item.subscription, index) {
             self.events.unwatch(self.shard, node);
             if self.event_items.is_empty() {
-                // What is still in the ring is for nobody.
+                // Events still in the ring are for no item.
                 self.want_events();
             }
         }
     }
 
-    /// Takes over all events that were raised before the call: at the end of the server only, when a turn may take long.
+    /// Takes all events raised before the call. Only at shutdown, when a turn may take long.
     #[inline]
     pub(super) fn drain_events(&mut self, space: &AddressSpace, now: Now) {
         if self.want_events().is_some() {
@@ -354,7 +360,7 @@ impl Engine {
         }
     }
 
-    /// Notes that the events that wait in the ring are to be taken. Returns up to which; `None` if there are none.
+    /// Marks the events in the ring as to be taken. Returns up to which; `None` if there are none.
     #[inline]
     pub(super) fn want_events(&mut self) -> Option<u64> {
         if !self.event_items.were_used() {
@@ -367,7 +373,7 @@ impl Engine {
         (!self.event_items.has_taken(until)).then_some(until)
     }
 
-    /// A slice of the events that are wanted.
+    /// Takes a slice of the events that are due.
     pub(super) fn take_event_slice(&mut self, space: &AddressSpace, now: Now) {
         if self.event_items.is_behind() {
             self.take_events(ASKED_PER_SLICE, space, now);
@@ -383,7 +389,7 @@ impl Engine {
         }
     }
 
-    /// The same, unless one was taken already in this turn: returns whether events that were raised before the call are left.
+    /// The same, at most once per turn. Returns whether events raised before the call remain.
     pub(super) fn catch_up_events(&mut self, space: &AddressSpace, now: Now) -> Option<u64> {
         let was_behind = self.event_items.is_behind();
         let until = self.want_events()?;
@@ -393,12 +399,12 @@ impl Engine {
         (!self.event_items.has_taken(until)).then_some(until)
     }
 
-    /// Whether the events have been taken that [`Self::catch_up_events`] has left.
+    /// Whether the events have been taken that [`Self::catch_up_events`] left over.
     pub(crate) fn has_taken_events(&self, until: u64) -> bool {
         self.event_items.has_taken(until)
     }
 
-    /// Takes events that are wanted, until so many items were asked.
+    /// Takes events that are due, until `asked_max` items were visited.
     fn take_events(&mut self, asked_max: usize, space: &AddressSpace, now: Now) {
         let mut asked = 0;
         while self.event_items.is_behind() {
@@ -418,14 +424,14 @@ impl Engine {
         self.take_lost();
     }
 
-    /// If events had no room on their way, every item says so.
+    /// If the ring overflowed, every item reports it.
     fn take_lost(&mut self) {
         if let Some(newest) = self.events.take_lost(self.shard) {
             self.event_items.lost(newest);
         }
     }
 
-    /// The next events that are to be taken, as far as they are given to the same items.
+    /// The next events to take, as long as they go to the same items.
     fn next_batch(&mut self) -> Batch {
         let max = self.event_items.behind().min(BATCH_MAX);
         let mut batch = Batch::new();
@@ -445,9 +451,9 @@ impl Engine {
         batch
     }
 
-    /// Gives events to the items that want them: those on their nodes, or those that are left of them. If more would have
-    /// to be asked than `asked_max`, the rest is kept for the next slice. Returns how many were asked, each about each
-    /// event, and as many more as there are events; what takes longer counts as several.
+    /// Offers events to the items on their nodes, or to the remaining ones. If more than `asked_max` would have to be
+    /// visited, the rest is kept for the next slice. Returns the cost: items times events, plus the number of events;
+    /// slow filters count several times.
     fn deliver(
         &mut self,
         batch: Batch,
@@ -473,7 +479,7 @@ impl Engine {
             asked += offer(index, &batch, shared, items, subscriptions, space, now);
         };
         match left {
-            // Taken from the end, so that what is left need not be moved.
+            // Taken from the end, so that the rest need not be moved.
             Some(mut left) => {
                 let count = left.len().min(asked_max);
                 left.drain(left.len() - count..).rev().for_each(&mut ask);
@@ -497,7 +503,7 @@ impl Engine {
         asked
     }
 
-    /// Events had no room on their way to an item.
+    /// Events were lost on the way to an item.
     pub(super) fn note_lost(&mut self, index: u32) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
@@ -511,12 +517,12 @@ impl Engine {
         }
     }
 
-    /// How many events an item's queue takes until something is lost; `None` if it has none.
+    /// How many events fit into an item's queue before one is lost; `None` without a queue.
     pub(super) fn event_queue_room(&self, index: u32) -> Option<usize> {
         Some(self.items.get(index as usize)?.events()?.queue.room())
     }
 
-    /// Puts an event into an item's queue, whatever its filter says.
+    /// Puts an event into an item's queue without checking the filter.
     pub(super) fn queue_event(&mut self, index: u32, event: &Arc<Event>) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
@@ -527,19 +533,19 @@ impl Engine {
         ready(index, item, subscription);
     }
 
-    /// A refresh begins for an item, or a condition was refreshed: what its client keeps begins anew, or is more.
+    /// A refresh begins for an item, or a condition was refreshed: updates the client's retained conditions.
     pub(super) fn note_refreshed(&mut self, index: u32, event: Option<&Event>) {
         let Some(events) = self.items.get_mut(index as usize).and_then(Item::events_mut) else { return };
         match event {
             None => events.retained.clear(),
             Some(event) => {
-                // It passes, so nothing has left.
+                // The event passes, so no condition has left.
                 events.retained.has_left(&events.filter, event, true);
             }
         }
     }
 
-    /// The conditions that the client of a restored item keeps.
+    /// Restores the retained conditions of an item's client.
     pub(crate) fn restore_retained(&mut self, index: u32, keys: BTreeSet<u64>) {
         if let Some(events) = self.items.get_mut(index as usize).and_then(Item::events_mut) {
             events.retained.restore(keys);
@@ -554,7 +560,7 @@ impl Engine {
         }
     }
 
-    /// Deletes events that wait and that a client may not see any more.
+    /// Deletes queued events that a client may no longer see.
     pub(super) fn authorize_events(&mut self, place: u32, decisions: &Decisions, space: &AddressSpace) {
         let Self { items, subscriptions, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return };
@@ -564,7 +570,7 @@ impl Engine {
                 && !events.queue.is_empty()
             {
                 let nodes = space.read();
-                // The permissions of its nodes may be others than when it was raised.
+                // The permissions of its nodes may differ from those when it was raised.
                 events.queue.retain(|event| {
                     let access = nodes.event_access(event).into_iter();
                     access
@@ -581,7 +587,7 @@ impl Engine {
 
     // ---- moving
 
-    /// An item ends, or leaves the engine: its filter is no longer one of the shard's.
+    /// An item ends or leaves the engine: releases its shared filter.
     pub(super) fn release_filter(&mut self, index: u32) {
         let Self { items, filters, .. } = self;
         let events = items.get(index as usize).and_then(|item| item.ext.as_ref()?.events.as_ref());
@@ -590,7 +596,7 @@ impl Engine {
         }
     }
 
-    /// How many filters of events the items have.
+    /// Number of different event filters of the items.
     #[cfg(test)]
     pub(crate) fn filter_count(&self) -> usize {
         self.filters.len()
@@ -607,7 +613,7 @@ impl Engine {
         }
     }
 
-    /// An item has come from another shard's engine. Events that were raised meanwhile may have been for it.
+    /// An item has arrived from another shard's engine. It may have missed events in the meantime.
     pub(super) fn arrive_events(&mut self, index: u32) {
         let Self { items, filters, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
@@ -622,8 +628,7 @@ impl Engine {
     }
 }
 
-/// Gives those of some events to an item that it wants. Returns how many items could have been asked about one event in the
-/// time that it took.
+/// Queues the events that an item wants. Returns the cost, in items offered one event.
 fn offer(
     index: u32,
     batch: &Batch,
@@ -636,14 +641,14 @@ fn offer(
     let Some(first) = batch.first() else { return 1 };
     let Some(item) = items.get_mut(index as usize) else { return 1 };
     let Some(Some(subscription)) = subscriptions.get_mut(item.subscription as usize) else { return 1 };
-    // What has been kept for the next slice may be gone by then. The permissions are those of all events of the batch.
+    // An item kept for the next slice may have been deleted since. All events of the batch have the same permissions.
     if item.has(flag::DENIED) || !item.has(flag::ENABLED) || !may_see(&subscription.decisions, &first.event) {
         return 1;
     }
     let Some(events) = item.events_mut() else { return 1 };
     let around = EventSurroundings::new(space, &subscription.decisions, now);
     let (mut is_wanted, mut lost, mut cost) = (false, 0, batch.len());
-    if Answers::are_shared(&events.filter) && events.is_settled(first.number) {
+    if Answers::are_shared(&events.filter) && events.has_only_current_filter(first.number) {
         let EventItem { filter, retained, queue, .. } = events;
         let (answer, took) = answers.about(filter, batch, &around);
         cost = took + batch.len().div_ceil(TAKEN_PER_ASKED);
@@ -681,7 +686,7 @@ pub(super) fn may_see(decisions: &Decisions, event: &Event) -> bool {
     event.access().into_iter().all(|set| decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS))
 }
 
-/// Puts an item with events into its subscription's list, if it is to report them.
+/// Puts an item with events into its subscription's list if it should report them.
 fn ready(index: u32, item: &mut Item, subscription: &mut Subscription) {
     note(index, item, subscription);
     let wanted = item.has(flag::REPORTING | flag::TRIGGERED) || item.has_links();
@@ -692,7 +697,7 @@ fn ready(index: u32, item: &mut Item, subscription: &mut Subscription) {
     }
 }
 
-/// A triggering item has fired: an item in Sampling mode reports what it has (Part 4 §5.13.1.6).
+/// A triggering item has fired: an item in Sampling mode reports its queue (Part 4 §5.13.1.6).
 pub(super) fn trigger(index: u32, place: u32, item: &mut Item, subscription: &mut Subscription) {
     if item.subscription == place && item.has(flag::ENABLED) && !item.has(flag::REPORTING) {
         item.flags |= flag::TRIGGERED;
@@ -708,7 +713,7 @@ fn is_ready(item: &Item, place: u32) -> bool {
         && item.subscription == place
 }
 
-/// Whether at least one event would be sent. Entries that have nothing to report are dropped on the way.
+/// Whether at least one event would be sent. Drops entries without events on the way.
 pub(super) fn has_events(
     place: u32,
     items: &mut [Item],
@@ -735,8 +740,8 @@ pub(super) fn has_events(
     false
 }
 
-/// Appends an EventNotificationList (Part 4 §7.25.3) with at most `count_max` events, until they weigh `weight_max`. Returns
-/// how many there are, and their [`weight`].
+/// Appends an EventNotificationList (Part 4 §7.25.3) with at most `count_max` events, up to a total weight of
+/// `weight_max`. Returns their number and their [`weight`].
 #[allow(clippy::too_many_arguments)] // parts of the engine that are borrowed one by one
 pub(super) fn encode_events(
     out: &mut Vec<u8>,
@@ -767,7 +772,7 @@ pub(super) fn encode_events(
                 fire_links(index, place, items, subscription, links);
             }
         } else {
-            // The message is full: next time it is the turn of the others.
+            // The message is full: next time another item is first.
             subscription.ready_events.rotate_left(1);
         }
     }

@@ -1,4 +1,4 @@
-//! DataChangeFilters (Part 4 §7.22.2): what a client asks for, checked against the node.
+//! DataChangeFilters (Part 4 §7.22.2), checked against the node.
 
 use super::item::{Deadband, Trigger, moved};
 use taktwerk_schema::{DataChangeFilter, DeadbandType, Range};
@@ -12,11 +12,11 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// What applies without a filter.
+    /// The filter that applies if a client requests none.
     pub(crate) const DEFAULT: Self = Self { trigger: Trigger::StatusValue, deadband: None };
 
-    /// Checks a filter for an item. `is_value` says whether it monitors a Value attribute, `numeric` whether that
-    /// value is a number, `range` finds the node's EURange for percent deadbands.
+    /// Checks a filter for an item. `is_value`: it monitors a Value attribute; `numeric`: the value is a number;
+    /// `range` finds the node's EURange for percent deadbands.
     ///
     /// # Errors
     /// The status of the item's result: Bad_FilterNotAllowed, Bad_MonitoredItemFilterUnsupported,

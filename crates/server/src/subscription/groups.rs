@@ -1,6 +1,6 @@
 //! Rate groups: items with the same sampling interval share one timer (design §5).
 //!
-//! Clients choose intervals. So intervals are revised to a grid, and a group is freed with its last item.
+//! Clients choose intervals freely. So intervals are revised to a grid, and a group is freed with its last item.
 
 use super::phase::SharedPhases;
 use super::timer::{Due, Timers};
@@ -10,23 +10,23 @@ use taktwerk_types::Instant;
 /// Items with one sampling interval.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// ns.
+    /// In ns.
     pub(super) interval: u64,
     pub(super) next: Instant,
     pub(super) armed: bool,
-    /// Items whose variable changed since the last tick.
+    /// Items whose variable has changed since the last tick.
     pub(super) pending: Vec<u32>,
-    /// Items whose value must be fetched at each tick.
+    /// Items whose value must be read at each tick.
     pub(super) polled: Vec<u32>,
-    /// Items that need every tick because they queue.
+    /// Number of items that need every tick because they have a queue.
     pub(super) every_tick: u32,
     /// Items of the group, enabled or not. An empty group is freed.
     members: u32,
 }
 
 impl Group {
-    /// Starts the timer of group `number` if it stands still: when subscriptions of the interval publish, so that these have
-    /// fresh samples.
+    /// Starts the timer of group `number` if it is stopped, aligned with the publishing of subscriptions with this
+    /// interval, so that these have fresh samples.
     pub(super) fn arm(&mut self, number: u32, now: Instant, phases: &SharedPhases, timers: &mut Timers) {
         if !self.armed {
             self.next = phases.first_after(now, self.interval);
@@ -56,7 +56,7 @@ impl Groups {
         self.all.get_mut(number as usize)
     }
 
-    /// The group of an interval (ns), with one item more. It is made if need be.
+    /// Adds an item to the group of an interval (ns), which is created if necessary.
     pub(super) fn enter(&mut self, interval: u64) -> u32 {
         let Self { all, free, by_interval } = self;
         let number = *by_interval.entry(interval).or_insert_with(|| {
@@ -72,7 +72,7 @@ impl Groups {
         number
     }
 
-    /// An item leaves its group. The numbers of other ways to sample are not those of groups.
+    /// Removes an item from its group. Values that stand for other ways of sampling are ignored.
     pub(super) fn leave(&mut self, number: u32) {
         let Some(group) = self.all.get_mut(number as usize) else { return };
         group.members = group.members.saturating_sub(1);
@@ -80,7 +80,7 @@ impl Groups {
             return;
         }
         self.by_interval.remove(&group.interval);
-        // A timer entry that is left finds a group that is not armed, or is armed for another instant.
+        // A remaining timer entry finds a group that is not armed, or armed for another instant.
         *group = Group::default();
         self.free.push(number);
         if self.by_interval.is_empty() {
@@ -88,14 +88,14 @@ impl Groups {
         }
     }
 
-    /// How many groups have items, and how many there is room for.
+    /// Number of groups with items, and the number allocated.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         (self.by_interval.len(), self.all.len())
     }
 }
 
-/// The sampling interval on the grid that is not shorter than `interval`, both in ms: three significant decimal digits.
+/// The shortest interval on the grid that is at least `interval`, both in ms: three significant decimal digits.
 pub(super) fn on_grid(interval: f64) -> f64 {
     if !(interval.is_finite() && interval > 0.0) {
         return interval;
@@ -104,9 +104,9 @@ pub(super) fn on_grid(interval: f64) -> f64 {
     while step * 1000.0 <= interval {
         step *= 10.0;
     }
-    // Not lifted by what division leaves behind: 100 ms are on the grid.
+    // Rounding errors of the division must not raise it: 100 ms are on the grid.
     let steps = (interval / step - 1e-6).ceil();
-    // Steps are powers of ten. Below 1 they are no binary fractions, so it is divided by their inverse.
+    // Steps are powers of ten. Below 1 they have no exact binary form, so divide by their inverse.
     if step >= 0.5 { steps * step.round() } else { steps / (1.0 / step).round() }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usual_intervals_are_on_the_grid_and_others_are_lifted_to_it() {
+    fn usual_intervals_are_on_the_grid_and_others_are_raised_to_it() {
         let usual =
             [0.1, 0.25, 1.0, 1.5, 2.5, 10.0, 12.5, 20.0, 33.3, 50.0, 100.0, 125.0, 250.0, 500.0, 999.0];
         for interval in usual.into_iter().chain([1_000.0, 1_500.0, 60_000.0, 3_600_000.0, 0.0]) {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_is_bounded_and_stands_still() {
+    fn the_grid_is_bounded_and_idempotent() {
         let mut values = std::collections::BTreeSet::new();
         let mut interval = 1.0;
         while interval < 3_600_000.0 {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(groups.len(), (2, 2));
         groups.leave(one);
         assert_eq!(groups.len(), (1, 2));
-        assert_eq!(groups.enter(300), one, "the number is used again");
+        assert_eq!(groups.enter(300), one, "the number is reused");
         assert_eq!(groups.get(one).map(|group| (group.interval, group.armed)), Some((300, false)));
         groups.leave(one);
         groups.leave(two);

@@ -1,7 +1,7 @@
 //! A MonitoredItem: its filter, its queue and its encoding (Part 4 §5.13.1, §7.22.2).
 //!
-//! The common item (Value attribute, queue size 1, no deadband, no IndexRange) is one cache line and has no queue:
-//! it remembers that its variable changed, and the value is taken from the slot when it is published.
+//! The common item (Value attribute, queue size 1, no deadband, no IndexRange) is one cache line and has no queue: it
+//! only remembers that its variable has changed. The value is read from the slot when it is published.
 
 use super::aggregate_item::AggregateItem;
 use super::events::EventItem;
@@ -17,28 +17,28 @@ use crate::space::store::SlotShare;
 use std::sync::Arc;
 use taktwerk_types::{DataValue, NumericRange, StatusCode, TimestampsToReturn, UtcTime};
 
-/// "No index": of the next item in a list, of a position.
+/// "No index" for the next item in a list, or for a position.
 pub(crate) const NONE: u32 = u32::MAX;
-/// The group of items whose sampling interval is no longer than their publishing interval and that keep only the
-/// newest value: they need no tick of their own, publishing is their sampling. The other bits are their sampling
-/// interval, which counts again when the publishing interval is modified, in [`INTERVAL_UNIT`].
+/// The group of items that are sampled at publishing: their sampling interval is not longer than the publishing
+/// interval, and they keep only the newest value. The other bits contain their sampling interval in [`INTERVAL_UNIT`],
+/// which is needed again when the publishing interval is modified.
 pub(crate) const AT_PUBLISH: u32 = 1 << 31;
-/// Unit of the sampling interval of items sampled at publish, ns.
+/// Unit of the sampling interval of items sampled at publish, in ns.
 pub(crate) const INTERVAL_UNIT: u64 = 100_000;
-/// The group of items that want every single write (sampling interval 0 with a queue).
+/// The group of items that want every write (sampling interval 0 with a queue).
 pub(crate) const EVERY_WRITE: u32 = AT_PUBLISH - 1;
 
 /// Bits of [`Item::flags`].
 pub(crate) mod flag {
     /// The variable may have changed since the last report.
     pub(crate) const DIRTY: u16 = 1;
-    /// The item stands in its subscription's ready list.
+    /// The item is in its subscription's ready list.
     pub(crate) const READY: u16 = 1 << 1;
     /// The item waits for its group's tick.
     pub(crate) const PENDING: u16 = 1 << 2;
-    /// The next value is reported whatever the filter says: the first one, or after ResendData.
+    /// The next value is reported regardless of the filter: the first one, or after ResendData.
     pub(crate) const FORCED: u16 = 1 << 3;
-    /// A triggering item fired: report although the mode is Sampling.
+    /// A triggering item fired: report even in Sampling mode.
     pub(crate) const TRIGGERED: u16 = 1 << 4;
     /// The next report carries the SemanticsChanged bit.
     pub(crate) const SEMANTICS: u16 = 1 << 5;
@@ -46,13 +46,13 @@ pub(crate) mod flag {
     pub(crate) const REPORTING: u16 = 1 << 6;
     /// The mode is Sampling or Reporting.
     pub(crate) const ENABLED: u16 = 1 << 7;
-    /// The item monitors events; what it needs for that is in its [`ItemExt`].
+    /// The item monitors events; its [`ItemExt`] contains the state.
     pub(crate) const EVENTS: u16 = 1 << 8;
     /// The entry is in use.
     pub(crate) const ALIVE: u16 = 1 << 9;
-    /// The queue has changed since it was written down, and the item stands in its subscription's journal.
+    /// The queue has changed since it was written to the log, and the item is in its subscription's journal.
     pub(crate) const NOTED: u16 = 1 << 10;
-    /// Two bits: why the client does not get values, see [`Denial`](crate::authorization::Denial); 0 if it does.
+    /// Two bits: why the client gets no values, see [`Denial`](crate::authorization::Denial); 0 if it gets them.
     pub(crate) const DENIED: u16 = 3 << 11;
     /// Two bits: the [`Trigger`](super::Trigger).
     pub(super) const TRIGGER: u16 = 3 << 13;
@@ -66,27 +66,27 @@ pub(crate) enum Trigger {
     StatusValueTimestamp,
 }
 
-/// How far a number must move (Part 4 §7.22.2), already absolute: percent is resolved with the EURange.
+/// The absolute deadband (Part 4 §7.22.2); percent is resolved with the EURange.
 pub(crate) type Deadband = Option<f64>;
 
 /// A MonitoredItem.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The variable's slot, which serves no other node as long as the item is there; none for items on other attributes
-    /// and on constants.
+    /// The variable's slot, which is not reused while the item exists; `None` for items on other attributes and on
+    /// constants.
     pub(crate) slot: Option<SlotShare>,
-    /// The subscription's place in the engine.
+    /// The subscription's position in the engine.
     pub(crate) subscription: u32,
     pub(crate) client_handle: u32,
     /// The next item on the same slot.
     pub(crate) next: u32,
-    /// The one before it; [`NONE`] for the first.
+    /// The previous item; [`NONE`] for the first.
     pub(crate) previous: u32,
-    /// Where the item stands in its subscription's list.
+    /// The item's position in its subscription's list.
     pub(crate) position: u32,
     /// The rate group, [`AT_PUBLISH`] with an interval, or [`EVERY_WRITE`].
     pub(crate) group: u32,
-    /// What was reported last, to see whether the filter lets the next value pass.
+    /// The last reported value, for the filter.
     last_bits: u64,
     last_status: StatusCode,
     last_change: u32,
@@ -97,36 +97,36 @@ pub(crate) struct Item {
     pub(crate) ext: Option<Box<ItemExt>>,
 }
 
-/// What only some items need.
+/// State that only some items need.
 #[derive(Debug)]
 pub(crate) struct ItemExt {
-    /// Values not published yet, if more than the newest is kept, and the last reported value of an array with a deadband.
+    /// Unpublished values, if more than the newest is kept, and the last reported value of an array with a deadband.
     pub(crate) values: KeptValues,
-    /// Queue size; 1 means there is no queue.
+    /// Queue size; 1 means no queue.
     pub(crate) queue_size: u32,
     pub(crate) discard_oldest: bool,
     pub(crate) deadband: Deadband,
     pub(super) last_source: UtcTime,
     pub(crate) index_range: Option<NumericRange>,
-    /// Items that this one triggers, as item indexes.
+    /// Indexes of the items that this one triggers.
     pub(crate) links: Vec<u32>,
-    /// The attribute of items that are not on a slot, and Value for those on polled sources.
+    /// The attribute of items without a slot; Value for those on polled sources.
     pub(crate) polled: Option<u32>,
-    /// Which asynchronous sample is on its way: the number of its job, or 0.
+    /// The job number of the asynchronous sample in progress, or 0.
     pub(crate) sampling: u64,
-    /// What an item needs that monitors events.
+    /// The state of an event item.
     pub(crate) events: Option<Box<EventItem>>,
-    /// What an item needs that has an AggregateFilter.
+    /// The state of an item with an AggregateFilter.
     pub(crate) aggregate: Option<Box<AggregateItem>>,
-    /// The number of the last write that the item has looked at.
+    /// The number of the last write seen by the item.
     pub(super) seen: u32,
-    /// For everything here but the values.
+    /// Charge for everything here except the values.
     charge: Charge,
 }
 
 impl ItemExt {
-    /// For an item of the subscription that has the account. There are as many at most as there are items, so the account
-    /// has room.
+    /// For an item of the subscription with the account. There are at most as many as items, so the account has
+    /// capacity.
     pub(crate) fn new(account: &Arc<Account>) -> Self {
         Self {
             values: KeptValues::new(account),
@@ -145,10 +145,10 @@ impl ItemExt {
         }
     }
 
-    /// Keeps an IndexRange.
+    /// Sets the IndexRange.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that would be exceeded.
     pub(crate) fn set_index_range(&mut self, range: Option<NumericRange>) -> Result<(), Exhausted> {
         self.charge.resize(self.charge.amount() + range.heap_size())?;
         self.index_range = range;
@@ -158,7 +158,7 @@ impl ItemExt {
     /// Adds a link to another item.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that would be exceeded.
     pub(crate) fn add_link(&mut self, index: u32) -> Result<(), Exhausted> {
         if self.links.len() == self.links.capacity() {
             let more = (self.links.len() / 2).max(4);
@@ -171,7 +171,7 @@ impl ItemExt {
 }
 
 impl Item {
-    /// Appends what has changed of its queue to an entry of the log; see [`KeptValues::write_changes`].
+    /// Appends the changes of its queue to a log entry; see [`KeptValues::write_changes`].
     pub(super) fn write_queue(&mut self, id: u32, max: usize, out: &mut Vec<u8>) -> Option<(usize, bool)> {
         let ext = self.ext.as_mut()?;
         match &mut ext.events {
@@ -200,7 +200,7 @@ impl Item {
         }
     }
 
-    /// Whether it triggers others.
+    /// Whether it triggers other items.
     #[inline]
     pub(super) fn has_links(&self) -> bool {
         self.ext.as_ref().is_some_and(|ext| !ext.links.is_empty())
@@ -234,24 +234,24 @@ impl Item {
         self.flags = (self.flags & !flag::TRIGGER) | (trigger as u16) << flag::TRIGGER.trailing_zeros();
     }
 
-    /// Lets the client have values or not.
+    /// Sets whether the client gets values.
     pub(crate) fn deny(&mut self, denial: Denial) {
         self.flags = (self.flags & !flag::DENIED) | (denial as u16) << flag::DENIED.trailing_zeros();
     }
 
-    /// Why the client does not get values.
+    /// Why the client gets no values.
     pub(crate) fn denial(&self) -> Denial {
         Denial::from_bits((self.flags & flag::DENIED) >> flag::DENIED.trailing_zeros())
     }
 
-    /// Whether nothing has been reported and its source is being asked.
+    /// Whether nothing has been reported and its source is being read.
     pub(crate) fn waits_for_first(&self) -> bool {
         self.has(flag::FORCED)
             && !self.has(flag::DENIED)
             && self.ext.as_ref().is_some_and(|ext| ext.sampling != 0)
     }
 
-    /// The value of the item's slot, or what its client is told instead.
+    /// The value of the item's slot, or the status that its client gets instead.
     #[inline]
     pub(crate) fn sample(&self, pages: &[Arc<Page>]) -> Option<Snapshot> {
         let slot = self.slot.as_ref()?;
@@ -261,25 +261,25 @@ impl Item {
         super::read_slot(pages, slot.index())
     }
 
-    /// The index of the item's slot. It means that slot as long as the item is there.
+    /// The index of the item's slot, valid while the item exists.
     #[inline]
     pub(crate) fn slot_index(&self) -> Option<u32> {
         self.slot.as_ref().map(SlotShare::index)
     }
 
-    /// Whether publishing is its sampling.
+    /// Whether it is sampled at publishing.
     #[inline]
     pub(crate) fn is_at_publish(&self) -> bool {
         self.group & AT_PUBLISH != 0
     }
 
-    /// The number of the last write that the item has looked at; exact for items that want every one.
+    /// The number of the last write seen by the item; exact for items that want every write.
     #[inline]
     pub(crate) fn seen(&self) -> u32 {
         self.ext.as_ref().map_or(0, |ext| ext.seen)
     }
 
-    /// A status without a value, that differs from what came before but not from itself.
+    /// A status without a value. It differs from previous values but not from itself.
     #[cold]
     fn refusal(&self) -> Snapshot {
         Snapshot {
@@ -308,23 +308,22 @@ impl Item {
             .is_some_and(|ext| ext.queue_size > 1 || self.slot.is_none() || ext.aggregate.is_some())
     }
 
-    /// Whether the item has its value from the slot at publish, and nothing rare to look at.
+    /// Whether the item reads its value from the slot at publish, without optional features.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.ext.is_none()
     }
 
-    /// Whether writes were lost between the last one that the item has looked at and this one, as far as its filter
-    /// could have let them pass.
+    /// Whether writes were lost between the last one seen by the item and this one that could have passed its filter.
     pub(crate) fn has_missed(&self, new: &Snapshot) -> bool {
         match self.trigger() {
             Trigger::StatusValueTimestamp => new.write.wrapping_sub(self.seen()) > 1,
-            // Writes of the same value are no changes.
+            // Writes of the same value are not changes.
             _ => new.change.wrapping_sub(self.last_change) & 0x00ff_ffff > 1,
         }
     }
 
-    /// Whether the filter lets a value pass.
+    /// Whether a value passes the filter.
     #[inline]
     pub(crate) fn passes(&self, new: &Snapshot) -> bool {
         if self.has(flag::FORCED | flag::SEMANTICS) {
@@ -360,7 +359,7 @@ impl Item {
         }
     }
 
-    /// The same for an item with an IndexRange: what lies outside does not count.
+    /// The same for an item with an IndexRange: changes outside the range do not count.
     fn part_passes(&self, new: &Snapshot) -> bool {
         let Some(ext) = &self.ext else { return false };
         let trigger = self.trigger();
@@ -379,7 +378,8 @@ impl Item {
             }
     }
 
-    /// The part of a value that the item's IndexRange names. A value that is missing for another reason says that one.
+    /// The part of a value selected by the item's IndexRange. If the value is missing for another reason, its status
+    /// stays.
     fn select(&self, mut value: DataValue) -> DataValue {
         let range = self.ext.as_ref().and_then(|ext| ext.index_range.as_ref());
         let Some((range, whole)) = range.zip(value.value.as_ref()) else { return value };
@@ -394,7 +394,7 @@ impl Item {
         value
     }
 
-    /// What a client is told of a value.
+    /// The value as reported to the client.
     #[inline]
     pub(crate) fn reported(&self, value: Snapshot) -> Sample {
         if self.ext.as_ref().is_some_and(|ext| ext.index_range.is_some()) {
@@ -403,8 +403,8 @@ impl Item {
         Sample::Slot(value)
     }
 
-    /// Notes that the item has looked at a change, whether the filter let it pass or not: what comes with the same
-    /// number is the same value.
+    /// Records that the item has seen a change, whether or not it passed the filter: the same number means the same
+    /// value.
     #[inline]
     pub(crate) fn see(&mut self, new: &Snapshot) {
         self.last_change = new.change;
@@ -413,7 +413,7 @@ impl Item {
         }
     }
 
-    /// Remembers a value as the one that was reported last.
+    /// Remembers a value as the last reported one.
     #[inline]
     pub(crate) fn remember(&mut self, new: &Snapshot) {
         self.last_bits = new.bits;
@@ -426,7 +426,7 @@ impl Item {
         }
     }
 
-    /// Fills in what a plain item did not keep of its last report, if that was of the present value.
+    /// Fills in the data that a plain item did not keep of its last report, if that was the present value.
     pub(super) fn complete_memory(&mut self, present: &Snapshot) {
         if present.change == self.last_change && !self.has(flag::FORCED) {
             self.remember_more(present);
@@ -452,7 +452,7 @@ impl Item {
         encode_sample(out, self.client_handle, self.timestamps, sample, status_bits);
     }
 
-    /// Takes a sampled value: into the queue, or for the item's aggregate. Returns whether a value was lost.
+    /// Adds a sampled value to the queue, or to the item's aggregate. Returns whether a value was lost.
     #[inline]
     pub(crate) fn enqueue(&mut self, sample: Sample) -> bool {
         if let Some(aggregate) = self.ext.as_mut().and_then(|ext| ext.aggregate.as_mut()) {
@@ -464,8 +464,8 @@ impl Item {
         self.keep(sample)
     }
 
-    /// Puts a value into the queue; when it is full the discard policy decides, and the Overflow bit tells
-    /// (Part 4 §5.13.1.5). Returns whether a value was lost.
+    /// Puts a value into the queue. If it is full, the discard policy applies and the Overflow bit is set (Part 4
+    /// §5.13.1.5). Returns whether a value was lost.
     pub(crate) fn keep(&mut self, sample: Sample) -> bool {
         let semantics = self.has(flag::SEMANTICS);
         self.set(flag::SEMANTICS, false);
@@ -479,7 +479,7 @@ impl Item {
             ext.values.push_back(sample);
             return false;
         }
-        // With one place there is nothing the client could miss in between: no Overflow bit.
+        // With queue size 1 there are no intermediate values to miss: no Overflow bit.
         if ext.queue_size <= 1 {
             ext.values.clear();
             ext.values.push_back(sample);
@@ -495,7 +495,7 @@ impl Item {
         true
     }
 
-    /// What a client is told of a value that is not in a slot, if it differs from the last one, which it then becomes.
+    /// The value to report for a source outside a slot if it differs from the last one, which it then replaces.
     pub(crate) fn differing(&mut self, new: DataValue) -> Option<Sample> {
         let new = self.select(new);
         let forced = self.has(flag::FORCED | flag::SEMANTICS);
@@ -512,15 +512,15 @@ impl Item {
         Some(Sample::Value(Box::new(new)))
     }
 
-    /// The last value of an item that is not on a slot.
+    /// The last value of an item without a slot.
     pub(crate) fn last_other(&self) -> Option<DataValue> {
         let value = self.ext.as_ref()?.values.last().cloned()?;
         let status = (self.last_status != StatusCode::GOOD).then_some(self.last_status);
         Some(DataValue { value: Some(value), status, ..DataValue::default() })
     }
 
-    /// Makes a queue as long as it is to be; there is room for it. What is discarded for that leaves the Overflow bit, as
-    /// in [`Item::enqueue`]; a queue of one keeps the newest value whatever the policy says (Part 4 §5.13.1.5).
+    /// Changes the queue size; the memory is available. Discarded values set the Overflow bit as in [`Item::enqueue`].
+    /// A queue of size 1 keeps the newest value regardless of the policy (Part 4 §5.13.1.5).
     pub(crate) fn resize_queue(&mut self, queue_size: u32, discard_oldest: bool) {
         let Some(ext) = &mut self.ext else { return };
         (ext.queue_size, ext.discard_oldest) = (queue_size, discard_oldest);
@@ -536,7 +536,7 @@ impl Item {
         } else if excess > 0
             && let Some(newest) = ext.values.pop_back()
         {
-            // The newest takes the place of the last one, as when it is enqueued.
+            // The newest value replaces the last one, as when it is enqueued.
             for _ in 0..excess {
                 ext.values.pop_back();
             }
@@ -564,7 +564,7 @@ impl ItemExt {
     }
 }
 
-/// Whether a number left the deadband around the old one; NaN on either side counts as a move.
+/// Whether a number left the deadband around the old one; NaN on either side counts as leaving.
 pub(crate) fn moved(old: f64, new: f64, deadband: f64) -> bool {
     let distance = (new - old).abs();
     distance > deadband || distance.is_nan()
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_came_back_is_no_change() {
+    fn a_value_that_returns_is_not_a_change() {
         let mut item = item();
         assert!(!item.passes(&snapshot(1.0, 1)));
         assert!(item.passes(&snapshot(2.0, 2)));

@@ -1,31 +1,31 @@
 //! The MonitoredItemIds of subscriptions that have moved between shards.
 //!
-//! Where it was created, an item's id is its index in the engine plus one, and nothing needs to be looked up. In another
-//! engine it has another index, while its client goes on using the id; so a subscription that has moved brings a table.
-//! Ids are unique within their subscription only (Part 4 §5.13.2.2), so tables never meet.
+//! On the shard where it was created, an item's id is its index in the engine plus one, without any lookup. In another
+//! engine it has another index while its client uses the same id, so a moved subscription has a table. Ids are unique
+//! only within their subscription (Part 4 §5.13.2.2), so tables are independent.
 
 use std::collections::BTreeMap;
 
-/// Which id is which item, for one subscription.
+/// The id of each item of a subscription.
 #[derive(Debug, Default)]
 pub(crate) struct ItemIds {
     /// Ids to item indexes.
     indexes: BTreeMap<u32, u32>,
     /// The ids in the order of the subscription's items.
     ids: Vec<u32>,
-    /// Where the search for the next id starts: clients are not confused by ids that they have just deleted.
+    /// Where the search for the next id starts, so that just deleted ids are not reused at once.
     next: u32,
 }
 
 impl ItemIds {
-    /// Adds the next item under the id it has.
+    /// Adds the next item with its existing id.
     pub(crate) fn push(&mut self, id: u32, index: u32) {
         self.indexes.insert(id, index);
         self.ids.push(id);
         self.next = self.next.max(id.wrapping_add(1));
     }
 
-    /// Adds the next item under a fresh id.
+    /// Adds the next item with a new id.
     pub(crate) fn create(&mut self, index: u32) -> u32 {
         // There are fewer items than ids, so one is free.
         while self.next == 0 || self.indexes.contains_key(&self.next) {
@@ -46,7 +46,7 @@ impl ItemIds {
         self.ids.get(position).copied()
     }
 
-    /// Removes the item at a position; the last one takes its place, as in the subscription's list.
+    /// Removes the item at a position; the last one moves there, as in the subscription's list.
     pub(crate) fn swap_remove(&mut self, position: usize) {
         if position < self.ids.len() {
             let id = self.ids.swap_remove(position);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_found_and_never_given_twice() {
+    fn ids_are_found_and_unique() {
         let mut ids = ItemIds::default();
         ids.push(7, 70);
         ids.push(3, 30);

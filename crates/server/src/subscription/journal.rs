@@ -1,5 +1,5 @@
-//! What a durable subscription has to write down (Part 4 §6.8): sections of the next entry of its log, items whose queues
-//! have changed, and answers that wait until their message is written.
+//! The unwritten changes of a durable subscription (Part 4 §6.8): sections of the next log entry, items whose queues
+//! have changed, and responses that wait until their message is written.
 
 use super::publish::Ticket;
 use super::subscription::Parameters;
@@ -10,26 +10,26 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::UaString;
 
-/// Most bytes that wait for a store that has failed, for each subscription. More can wait while it works: it is written
-/// several times a second then.
+/// Maximum bytes that wait for a failed store, per subscription. More can wait while the store works, because it is
+/// written several times a second.
 const WAITING_MAX: usize = 1 << 20;
-/// Growth of a log that makes it worth to write it anew, in bytes.
+/// Growth of a log from which compaction pays off, in bytes.
 const SHORTEN_MIN: usize = 1 << 20;
 
-/// What of a subscription's header does not change.
+/// The constant part of a subscription's header.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) namespaces: Vec<UaString>,
-    /// Whose it is, encoded.
+    /// The encoded owner.
     pub(crate) owner: Vec<u8>,
 }
 
-/// An answer that waits until its message is written.
+/// A response that waits until its message is written.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) ticket: Ticket,
     pub(super) sequence_number: u32,
-    /// The entry under way has the message.
+    /// The entry being written contains the message.
     pub(super) is_covered: bool,
 }
 
@@ -38,31 +38,31 @@ pub(super) struct Held {
 pub(crate) struct Journal {
     pub(super) identity: Identity,
     pub(super) lifetime_hours: u32,
-    /// Sections that are not written yet.
+    /// Unwritten sections.
     pub(super) pending: Vec<u8>,
     charge: Charge,
-    /// Changes that another engine could not write. They come before everything else.
+    /// Changes that another engine could not write. They precede everything else.
     pub(super) unwritten: Vec<Change>,
-    /// The entry that is being written or waits for a store that has failed.
+    /// Charge for the entry that is being written or waits for a failed store.
     entry_charge: Charge,
     pub(super) header_changed: bool,
     /// Items whose queues have changed.
     pub(super) noted: Vec<u32>,
-    /// The messages and the number of the next one, as the log has them.
+    /// The available messages and the next sequence number, as in the log.
     pub(super) available: Vec<u32>,
     pub(super) next: u32,
     pub(super) held: VecDeque<Held>,
-    /// An entry is being written.
+    /// Whether an entry is being written.
     pub(super) in_flight: bool,
-    /// There is no log of it yet; if there is one of that number, it is another subscription's.
+    /// There is no log yet. An existing log with that number belongs to another subscription.
     pub(super) is_new: bool,
-    /// Bytes of the log, and what they were when it was written anew.
+    /// Size of the log in bytes, and its size after the last compaction.
     log_len: usize,
     log_len_short: usize,
 }
 
 impl Journal {
-    /// Of a subscription that has no log yet.
+    /// For a subscription without a log.
     pub(super) fn new(identity: Identity, lifetime_hours: u32, account: &Arc<Account>) -> Self {
         Self {
             identity,
@@ -89,7 +89,7 @@ impl Journal {
         self.charge.resize_anyway(self.pending.capacity());
     }
 
-    /// Makes room for so many bytes.
+    /// Reserves bytes.
     pub(super) fn reserve(&mut self, bytes: usize, is_failing: bool) -> Result<(), Exhausted> {
         let len = self.pending.len() + bytes;
         if is_failing && len > WAITING_MAX {
@@ -103,35 +103,35 @@ impl Journal {
         Ok(())
     }
 
-    /// An entry of so many bytes is kept until it is written.
+    /// An entry of `bytes` is kept until it is written.
     pub(super) fn collected(&mut self, bytes: usize) {
         self.entry_charge.resize_anyway(bytes);
     }
 
-    /// Appends the sections that wait.
+    /// Appends the waiting sections.
     pub(super) fn take_pending(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.pending);
         self.pending = Vec::new();
         self.charge.resize_anyway(0);
     }
 
-    /// The entry grows by so much. Says whether it should be written anew.
+    /// Adds the size of an entry. Returns whether the log should be compacted.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         self.log_len += bytes;
         self.log_len > 2 * self.log_len_short + SHORTEN_MIN
     }
 
-    /// There is a log of an earlier run.
+    /// There is a log from an earlier run.
     pub(super) fn restored(&mut self, bytes: usize) {
         (self.is_new, self.log_len) = (false, bytes);
     }
 
-    /// The log was written anew.
+    /// The log was compacted.
     pub(super) fn shortened(&mut self, bytes: usize) {
         (self.log_len, self.log_len_short) = (bytes, bytes);
     }
 
-    /// Answers wait, or an entry is being written.
+    /// Whether responses wait or an entry is being written.
     pub(super) fn is_busy(&self) -> bool {
         self.in_flight || !self.held.is_empty()
     }
@@ -181,7 +181,7 @@ impl Parameters {
     }
 }
 
-/// A first entry, or one behind others.
+/// Begins an entry.
 pub(super) fn entry() -> Vec<u8> {
     record::begin()
 }

@@ -1,26 +1,27 @@
-//! The values that a MonitoredItem keeps, with the charges for them.
+//! The values kept by a MonitoredItem, with their charges.
 //!
-//! Places are charged when the queue is made; of single values only the payload is, which numbers do not have.
+//! Queue entries are charged when the queue is created. Of single values only the payload is charged, which numbers do
+//! not have.
 
 use super::sample::Sample;
 use crate::account::{Account, Category, Charge, HeapSize, allocation};
 use crate::durable::marks::Marks;
 use crate::durable::record::{begin_queue, end_queue};
-use crate::limits::cost::QUEUE_PLACE;
+use crate::limits::cost::QUEUE_ENTRY;
 use std::collections::VecDeque;
 #[cfg(test)]
 use std::collections::vec_deque::Iter;
 use std::sync::Arc;
 use taktwerk_types::{Encode, StatusCode, Variant};
 
-/// The queue of an item, and the value that it compares the next one with.
+/// The queue of an item, and the last value for comparison.
 #[derive(Debug)]
 pub(crate) struct KeptValues {
     queue: VecDeque<Sample>,
     last: Option<Variant>,
     places: Charge,
     payloads: Charge,
-    /// How far it is written down, for items of durable subscriptions.
+    /// How much is written to the log, for items of durable subscriptions.
     marks: Option<Box<Marks>>,
 }
 
@@ -35,18 +36,18 @@ impl KeptValues {
         }
     }
 
-    /// From now on it is noted what has to be written down.
+    /// Starts recording what must be written to the log.
     pub(crate) fn mark(&mut self, marks: Marks) {
         self.marks = Some(Box::new(marks));
     }
 
-    /// Whether it is noted what has to be written down.
+    /// Whether changes are recorded for the log.
     pub(crate) fn is_marked(&self) -> bool {
         self.marks.is_some()
     }
 
-    /// Appends what has changed since the last call to an entry of the log, with up to `max` values. Returns how many there
-    /// were, and whether some are left; `None` if nothing has changed.
+    /// Appends the changes since the last call to a log entry, with up to `max` values. Returns their number and
+    /// whether more remain; `None` without changes.
     pub(crate) fn write_changes(
         &mut self,
         item: u32,
@@ -73,22 +74,22 @@ impl KeptValues {
         Some((written, is_left))
     }
 
-    /// Makes room for a queue of `size`, or of what the account allows; returns that. The first place is free.
+    /// Charges a queue of `size`, or of what the account allows; returns that size. The first entry is free.
     pub(crate) fn resize(&mut self, size: u32) -> u32 {
         let size = size.max(1);
         let wanted = size as usize - 1;
-        let have = self.places.amount() / QUEUE_PLACE;
+        let have = self.places.amount() / QUEUE_ENTRY;
         let places = match wanted.checked_sub(have) {
-            Some(more) => have + self.places.grow_up_to(more, QUEUE_PLACE),
+            Some(more) => have + self.places.grow_up_to(more, QUEUE_ENTRY),
             None => {
-                self.places.resize_anyway(wanted * QUEUE_PLACE);
+                self.places.resize_anyway(wanted * QUEUE_ENTRY);
                 wanted
             }
         };
         u32::try_from(places + 1).unwrap_or(size)
     }
 
-    /// Takes or gives back the memory for a queue of `size`, which is no shorter than what it holds.
+    /// Allocates or frees the memory for a queue of `size`, which is at least its present length.
     pub(crate) fn reserve(&mut self, size: u32) {
         self.queue.shrink_to(size as usize);
         if size > 1 {
@@ -109,7 +110,7 @@ impl KeptValues {
         self.queue.iter()
     }
 
-    /// Appends a value. If the account has no room for its payload, only a status is left of it.
+    /// Appends a value. If the account does not allow its payload, only a status is kept.
     #[inline]
     pub(crate) fn push_back(&mut self, mut sample: Sample) {
         let bytes = payload(&sample);
@@ -176,13 +177,13 @@ impl KeptValues {
         self.payloads.resize_anyway(last);
     }
 
-    /// The value that was kept last to compare with.
+    /// The value kept for comparison.
     #[inline]
     pub(crate) fn last(&self) -> Option<&Variant> {
         self.last.as_ref()
     }
 
-    /// Keeps a value to compare with, if the account has room for it. Without one, the next value counts as a change.
+    /// Keeps a value for comparison if the account allows. Without one, the next value counts as a change.
     pub(crate) fn set_last(&mut self, value: Variant) {
         let others = self.payloads.amount().saturating_sub(self.last.heap_size());
         self.last = self.payloads.resize(others + value.heap_size()).is_ok().then_some(value);
@@ -199,7 +200,7 @@ fn mark(sample: Option<&mut Sample>) {
     }
 }
 
-/// Bytes of memory that a value keeps beside its place. What stands behind a reference count counts for each queue.
+/// Memory of a value in addition to its entry, in bytes. Data behind a reference count counts for each queue.
 #[inline]
 fn payload(sample: &Sample) -> usize {
     match sample {
@@ -221,7 +222,7 @@ mod tests {
         Account::server(
             Maxima::bytes(usize::MAX)
                 .with(Category::QueuedValues, values)
-                .with(Category::QueuePlaces, places * QUEUE_PLACE),
+                .with(Category::QueuePlaces, places * QUEUE_ENTRY),
         )
     }
 
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_without_room_leaves_a_status() {
+    fn a_payload_above_the_limit_leaves_a_status() {
         let account = account(25_000, 10);
         let mut kept = KeptValues::new(&account);
         (0..3).for_each(|_| kept.push_back(long(10_000)));

@@ -1,4 +1,4 @@
-//! Creating, modifying and deleting subscriptions and items: what the services ask of the engine.
+//! Creating, modifying and deleting subscriptions and items, for the services.
 
 use super::aggregate_item::AggregateSpec;
 use super::filter::Filter;
@@ -23,16 +23,16 @@ use taktwerk_schema::MonitoringMode;
 use taktwerk_types::time::nanos_from_millis;
 use taktwerk_types::{NumericRange, StatusCode, TimestampsToReturn};
 
-/// A checked MonitoredItem: what the service found out about the node and the request.
+/// A checked MonitoredItem: the service's data about the node and the request.
 #[derive(Debug)]
 pub(crate) struct ItemSpec {
     pub(crate) node: NodeIx,
     pub(crate) attribute_id: u32,
-    /// The slot of the Value attribute, if the value is in one.
+    /// The slot of the Value attribute, if the value has one.
     pub(crate) slot: Option<SlotHandle>,
-    /// Whether the value has to be fetched at each sampling.
+    /// Whether the value must be read at each sampling.
     pub(crate) is_polled: bool,
-    /// Why the client is not to see values.
+    /// Why the client must not see values.
     pub(crate) denial: Denial,
     pub(crate) mode: MonitoringMode,
     pub(crate) client_handle: u32,
@@ -41,25 +41,25 @@ pub(crate) struct ItemSpec {
     pub(crate) settings: Settings,
 }
 
-/// What a client can modify later.
+/// Settings that a client can modify later.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
-    /// ms; negative is the publishing interval, 0 every change.
+    /// In ms; negative means the publishing interval, 0 every change.
     pub(crate) sampling_interval: f64,
-    /// The variable's MinimumSamplingInterval, ms.
+    /// The variable's MinimumSamplingInterval, in ms.
     pub(crate) minimum_sampling_interval: f64,
     pub(crate) queue_size: u32,
     pub(crate) discard_oldest: bool,
     pub(crate) filter: Filter,
-    /// An AggregateFilter, which takes the place of the other filter.
+    /// An AggregateFilter, which replaces the other filter.
     pub(crate) aggregate: Option<AggregateSpec>,
 }
 
-/// What the client is told.
+/// The revised values for the client.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Revised {
     pub(crate) item_id: u32,
-    /// ms.
+    /// In ms.
     pub(crate) sampling_interval: f64,
     pub(crate) queue_size: u32,
 }
@@ -73,7 +73,7 @@ impl Engine {
         self.queues[at].get_or_insert_with(|| Box::new(PublishQueue::new(&self.account)))
     }
 
-    /// A session begins: what is kept for it goes to its account.
+    /// A session begins: its data are charged to its account.
     pub(crate) fn open_session(&mut self, session: SessionKey, account: &Arc<Account>) {
         *self.queue_mut(session) = PublishQueue::new(account);
     }
@@ -89,7 +89,7 @@ impl Engine {
     /// Finds a session's subscription.
     ///
     /// # Errors
-    /// Bad_SubscriptionIdInvalid if there is none or it belongs to another session.
+    /// Bad_SubscriptionIdInvalid if it does not exist or belongs to another session.
     pub(crate) fn find(&self, session: SessionKey, id: u32) -> Result<u32, StatusCode> {
         let invalid = StatusCode::BAD_SUBSCRIPTION_ID_INVALID;
         let place = *self.by_id.get(&id).ok_or(invalid)?;
@@ -102,7 +102,7 @@ impl Engine {
         self.by_id.get(&id).copied()
     }
 
-    /// How many Publish requests of a session wait.
+    /// Number of waiting Publish requests of a session.
     pub(crate) fn publish_request_count(&self, session: SessionKey) -> usize {
         self.queues.get(session.0 as usize).and_then(Option::as_ref).map_or(0, |queue| queue.requests.len())
     }
@@ -116,7 +116,7 @@ impl Engine {
             .filter_map(|place| self.subscription(*place))
     }
 
-    /// How many subscriptions a session has.
+    /// Number of subscriptions of a session.
     pub(crate) fn session_subscription_count(&self, session: SessionKey) -> usize {
         self.queues
             .get(session.0 as usize)
@@ -126,7 +126,7 @@ impl Engine {
 
     // ---- subscriptions
 
-    /// Rows 1 to 3 of the state table. Returns the place; parameters must be revised.
+    /// Rows 1 to 3 of the state table. Returns the position; parameters must be revised.
     pub(crate) fn create_subscription(
         &mut self,
         session: SessionKey,
@@ -177,7 +177,7 @@ impl Engine {
         loop {
             let id = self.next_id;
             self.next_id = id.checked_add(step).unwrap_or(1 + self.shard as u32);
-            if !self.by_id.contains_key(&id) && self.homes.moved_to(id).is_none() {
+            if !self.by_id.contains_key(&id) && self.locations.moved_to(id).is_none() {
                 return id;
             }
         }
@@ -196,8 +196,8 @@ impl Engine {
         subscription.interval = interval;
         subscription.reset_lifetime();
         subscription.reset_keep_alive();
-        subscription.demand();
         if changed {
+            self.sum_demand(place);
             let phase = Phase::new(now.instant, interval, &mut self.phases);
             let first = phase.first();
             if let Some(subscription) = self.subscription_mut(place) {
@@ -241,7 +241,7 @@ impl Engine {
         }
     }
 
-    /// Part 4 §5.14.8: without subscriptions no Publish request can be answered.
+    /// Part 4 §5.14.8: without subscriptions, Publish requests cannot be answered.
     pub(super) fn refuse_if_unused(&mut self, session: SessionKey, responder: &mut dyn Responder) {
         if self.session_subscription_count(session) == 0 {
             self.refuse_requests(session, StatusCode::BAD_NO_SUBSCRIPTION, responder);
@@ -261,37 +261,38 @@ impl Engine {
             self.durable_gone(place, subscription.id, journal);
         }
         self.by_id.remove(&subscription.id);
-        self.homes.forget(subscription.id, self.shard);
+        self.locations.forget(subscription.id, self.shard);
         self.free_subscriptions.push(place);
         if let Some(session) = subscription.session {
             self.queue_mut(session).subscriptions.retain(|other| *other != place);
         }
     }
 
-    /// Keeps what a session is to be told until it asks. One that never does loses the oldest.
-    pub(super) fn push_farewell(&mut self, session: SessionKey, farewell: (u32, u32, StatusCode)) {
+    /// Stores a StatusChangeNotification until the session's next Publish request. Beyond the limit, the oldest is
+    /// dropped.
+    pub(super) fn push_status_change(&mut self, session: SessionKey, status_change: (u32, u32, StatusCode)) {
         let max = (self.limits.subscriptions_per_session_max as usize).max(1);
-        let farewells = &mut self.queue_mut(session).farewells;
-        if farewells.len() >= max {
-            farewells.pop_front();
+        let status_changes = &mut self.queue_mut(session).status_changes;
+        if status_changes.len() >= max {
+            status_changes.pop_front();
         }
-        farewells.push_back(farewell);
+        status_changes.push_back(status_change);
         self.queue_mut(session).measure();
     }
 
-    /// Row 27: the lifetime is over.
+    /// Row 27: the lifetime has expired.
     pub(super) fn expire(&mut self, place: u32, responder: &mut dyn Responder) {
         let Some(subscription) = self.subscription(place) else { return };
-        let farewell = (subscription.id, subscription.next_sequence_number, StatusCode::BAD_TIMEOUT);
+        let status_change = (subscription.id, subscription.next_sequence_number, StatusCode::BAD_TIMEOUT);
         let session = subscription.session;
         self.remove(place);
         if let Some(session) = session {
-            self.push_farewell(session, farewell);
+            self.push_status_change(session, status_change);
             self.refuse_if_unused(session, responder);
         }
     }
 
-    /// A session ends: its subscriptions go with it or wait for a transfer until their lifetime is over.
+    /// A session ends: its subscriptions are deleted, or wait for a transfer until their lifetime expires.
     pub(crate) fn close_session(&mut self, session: SessionKey, delete: bool, responder: &mut dyn Responder) {
         self.refuse_requests(session, StatusCode::BAD_SESSION_CLOSED, responder);
         let Some(queue) = self.queues.get_mut(session.0 as usize).and_then(Option::take) else { return };
@@ -321,7 +322,7 @@ impl Engine {
     /// The encoded message for Republish (rows 20 and 21).
     ///
     /// # Errors
-    /// Bad_MessageNotAvailable if it was never sent, was acknowledged or had to make room.
+    /// Bad_MessageNotAvailable if it was never sent, was acknowledged, or was dropped for newer ones.
     pub(crate) fn republish(&mut self, place: u32, sequence_number: u32) -> Result<&[u8], StatusCode> {
         let none = StatusCode::BAD_MESSAGE_NOT_AVAILABLE;
         let subscription = self.subscription_mut(place).ok_or(none)?;
@@ -347,13 +348,11 @@ impl Engine {
         if subscription.items.len() >= per_subscription {
             return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
         }
-        if let Some(share) = subscription.share.as_ref().filter(|_| spec.mode != MonitoringMode::DISABLED) {
-            let items = subscription.enabled_items.saturating_add(1);
-            if !share.admits(items, subscription.parameters.publishing_interval) {
-                return Err(StatusCode::BAD_TOO_MANY_MONITORED_ITEMS);
-            }
-        }
         let is_polled = spec.is_polled || spec.slot.is_none();
+        if spec.mode != MonitoringMode::DISABLED {
+            self.admit_new_item(place, &spec.settings, is_polled)?;
+        }
+        let subscription = self.subscription_mut(place).ok_or(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)?;
         let ext = if is_polled || spec.index_range.is_some() {
             let mut ext = Box::new(ItemExt::new(subscription.kept.account()));
             ext.polled = is_polled.then_some(spec.attribute_id);
@@ -370,7 +369,7 @@ impl Engine {
         item.position = position;
         item.deny(spec.denial);
         item.ext = ext;
-        let index = self.place_item(item);
+        let index = self.insert_item(item);
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.items.push(index);
             if let Some(ids) = &mut subscription.ids {
@@ -413,10 +412,11 @@ impl Engine {
         }
         let was_enabled = item.has(flag::ENABLED);
         let enabled = mode != MonitoringMode::DISABLED;
+        let place = item.subscription;
         item.set(flag::REPORTING, mode == MonitoringMode::REPORTING);
         if was_enabled == enabled {
             if enabled {
-                // Values that Sampling has collected are reported from now on.
+                // Values collected in Sampling mode are reported from now on.
                 let waits = item.has(flag::DIRTY | flag::FORCED) && !item.waits_for_first()
                     || item.ext.as_ref().is_some_and(|ext| !ext.values.is_empty());
                 if waits {
@@ -425,21 +425,24 @@ impl Engine {
             }
             return;
         }
-        if let Some(Some(subscription)) = self.subscriptions.get_mut(item.subscription as usize) {
+        let before = self.values_of(index);
+        if let Some(subscription) = self.subscription_mut(place) {
             subscription.enabled_items = if enabled {
                 subscription.enabled_items + 1
             } else {
                 subscription.enabled_items.saturating_sub(1)
             };
-            subscription.demand();
         }
         if enabled {
-            item.flags |= flag::ENABLED | flag::FORCED | flag::DIRTY;
+            if let Some(item) = self.items.get_mut(index as usize) {
+                item.flags |= flag::ENABLED | flag::FORCED | flag::DIRTY;
+            }
+            self.update_demand(index, before);
             self.start_watching(index);
             self.join_group(index, now, false);
             self.first_sample(index, now, space);
         } else {
-            // Part 4 §5.13.1.3: disabling deletes what is queued.
+            // Part 4 §5.13.1.3: disabling deletes the queue.
             self.leave_group(index);
             self.stop_watching(index);
             if let Some(item) = self.items.get_mut(index as usize) {
@@ -453,17 +456,18 @@ impl Engine {
                     sweep(place, &mut self.items, subscription);
                 }
             }
+            self.update_demand(index, before);
         }
     }
 
-    /// The value at the time of creation or enabling is always the first one reported. A source that needs time for its
-    /// answer has that time: what its slot holds until then is from when somebody asked last.
+    /// The value at creation or enabling is always the first one reported. If its source needs time to answer, this
+    /// report waits for the answer: the slot's present value is from the previous request.
     fn first_sample(&mut self, index: u32, now: Now, space: &AddressSpace) {
         self.fetch(index, now, space);
         self.report_first(index);
     }
 
-    /// Reports the value in an item's slot, unless its source is being asked.
+    /// Reports the value in an item's slot, unless its source is being read.
     pub(super) fn report_first(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         if item.slot.is_none() || item.waits_for_first() {
@@ -476,15 +480,16 @@ impl Engine {
         }
     }
 
-    /// DeleteMonitoredItems (Part 4 §5.13.6). Returns how many other items were looked at for links to this one.
+    /// DeleteMonitoredItems (Part 4 §5.13.6). Returns how many other items were searched for links to this one.
     pub(crate) fn delete_item(&mut self, index: u32) -> usize {
         let Some(item) = self.items.get(index as usize) else { return 0 };
         let (place, position) = (item.subscription, item.position as usize);
         let was_enabled = item.has(flag::ENABLED);
+        let values = self.values_of(index);
         let mut moved = None;
         if let Some(subscription) = self.subscription_mut(place) {
             subscription.enabled_items = subscription.enabled_items.saturating_sub(u32::from(was_enabled));
-            subscription.demand();
+            subscription.replace_values(values, 0);
             subscription.has_lost_items |= !subscription.retransmission.is_empty();
             if position < subscription.items.len() {
                 subscription.items.swap_remove(position);
@@ -501,7 +506,7 @@ impl Engine {
             other.position = u32::try_from(position).unwrap_or(NONE);
         }
         self.forget_item(index);
-        // Nothing may trigger the next item that gets this place.
+        // No link may trigger the next item that gets this index.
         let Self { subscriptions, items, .. } = self;
         let Some(Some(subscription)) = subscriptions.get_mut(place as usize) else { return 0 };
         sweep(place, items, subscription);
@@ -529,7 +534,7 @@ impl Engine {
             if let Some(slot) = item.slot.take() {
                 self.store.release(slot);
             }
-            self.free_place(index);
+            self.free_item_index(index);
         }
     }
 
@@ -545,7 +550,7 @@ pub(super) fn id_of(subscription: &Subscription, item: &Item, index: u32) -> u32
     moved.unwrap_or(item_id(index))
 }
 
-/// The id that clients know an item by, as long as it stays where it was created.
+/// The id of an item for clients, as long as it stays on the shard where it was created.
 pub(crate) const fn item_id(index: u32) -> u32 {
     index + 1
 }

@@ -1,14 +1,14 @@
-//! NotificationMessages (Part 4 §7.26): a head and a list of blocks, one for each kind of notification that it carries.
+//! NotificationMessages (Part 4 §7.26): a header and a list of blocks, one for each kind of notification.
 
 use taktwerk_types::codec::{encode_len, encode_sized};
 use taktwerk_types::{Encode, NodeId, UtcTime};
 
-/// A message that is being written. Without blocks it is a keep-alive.
+/// A message under construction. Without blocks it is a keep-alive.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct MessageWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the number of blocks stands.
+    /// Position of the number of blocks.
     count_at: usize,
     blocks: u32,
 }
@@ -22,8 +22,8 @@ impl<'a> MessageWriter<'a> {
         Self { out, count_at, blocks: 0 }
     }
 
-    /// Appends a block: `body` writes the structure of that encoding and says how many notifications there are in it.
-    /// A block without any is taken back.
+    /// Appends a block: `body` writes the structure with that encoding id and returns its number of notifications. An
+    /// empty block is removed again.
     #[inline]
     pub(super) fn block(&mut self, encoding_id: u32, body: impl FnOnce(&mut Vec<u8>) -> u32) -> u32 {
         let start = self.out.len();
@@ -39,7 +39,7 @@ impl<'a> MessageWriter<'a> {
         count
     }
 
-    /// Ends the message. Returns whether it says anything.
+    /// Completes the message. Returns whether it contains notifications.
     pub(super) fn finish(self) -> bool {
         if let Some(gap) = self.out.get_mut(self.count_at..self.count_at + 4) {
             gap.copy_from_slice(&self.blocks.to_le_bytes());
@@ -56,7 +56,7 @@ mod tests {
     use taktwerk_types::{Decode, DecodeLimits, StatusCode};
 
     #[test]
-    fn a_message_carries_blocks_of_several_kinds_and_none_that_is_empty() {
+    fn a_message_has_several_kinds_of_blocks_and_no_empty_ones() {
         let time = UtcTime::from_ticks(7);
         let mut out = Vec::new();
         let mut message = MessageWriter::begin(&mut out, 5, time);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn without_blocks_it_says_nothing() {
+    fn without_blocks_it_is_a_keep_alive() {
         let mut out = Vec::new();
         assert!(!MessageWriter::begin(&mut out, 1, UtcTime::from_ticks(7)).finish());
         let decoded = NotificationMessage::decode_from(&out, DecodeLimits::DEFAULT).unwrap();

@@ -1,4 +1,4 @@
-//! The methods of the Server object that are about subscriptions (Part 5 §9.1, §9.2).
+//! The Server object's methods for subscriptions (Part 5 §9.1, §9.2).
 
 use super::Engine;
 use super::item::{EVERY_WRITE, Item, flag};
@@ -8,7 +8,7 @@ use super::sample::Sample;
 impl Engine {
     /// ResendData (Part 5 §9.2): the current value of every reporting item goes into the next message.
     pub(crate) fn resend_data(&mut self, place: u32) {
-        // Values on their way come before the present one, not behind it.
+        // Values in transit precede the present one.
         let slots = self.subscription(place).into_iter().flat_map(|subscription| &subscription.items);
         let slots = slots.filter_map(|index| self.items.get(*index as usize));
         let slots = slots.filter(|item| item.group == EVERY_WRITE).filter_map(Item::slot_index);
@@ -32,7 +32,7 @@ impl Engine {
                         item.keep(Sample::Value(Box::new(value)));
                     }
                 } else if let Some(snapshot) = item.sample(pages) {
-                    // A write since then may still be on its way: it is then told of here.
+                    // A write since then may still be in transit: it is then reported here.
                     let missed = item.group == EVERY_WRITE && item.has_missed(&snapshot);
                     item.remember(&snapshot);
                     let mut sample = item.reported(snapshot);

@@ -1,43 +1,47 @@
 //! The subscription engine of one shard (Part 4 §5.13, §5.14; design §5).
 //!
-//! Cost follows changes, not items. A write marks its slot dirty; at the next deadline the engine takes the dirty
-//! slots, walks the items on each, and puts those into their subscription's ready list. Publishing walks that list
-//! once, reads each slot, filters, and encodes straight into a recycled buffer. Idle items and idle subscriptions are
-//! never looked at, except for one keep-alive count per cycle.
+//! Cost follows changes, not items. A write marks its slot dirty. At the next deadline the engine takes the dirty
+//! slots, visits the items on each, and puts them into their subscription's ready list. Publishing visits that list
+//! once, reads each slot, filters, and encodes directly into a reused buffer. Idle items and idle subscriptions cost
+//! nothing but one keep-alive count per cycle.
 //!
 //! - [`state`]: the publishing state table; [`subscription`]: its variables;
-//! - [`item`], [`filter`], [`sample`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups; [`changes`], [`watch`]: from dirty slots to
-//!   ready lists; `triggering`: items that trigger others;
-//! - `events`: items that report events; `event_items`: which there are, and how far they are; `refresh`: conditions told of again; `aggregates`, `aggregate_item`: items that report aggregates;
-//! - [`phase`]: when in its interval a subscription publishes;
-//! - [`publish`]: cycles and the sessions' Publish queues; `notifications`: messages; `response`: their encoding; [`retransmission`]: what can be republished;
-//! - [`manage`]: creating, modifying and deleting, as the services ask; `settings`: how items sample and queue; `methods`: as methods ask; `places`: where
-//!   items lie; [`timer`]: deadlines;
-//! - `durable`, `journal`: what durable subscriptions write down, and how they are made again;
-//! - `access`: items that their client may see, or not any more;
-//! - [`moving`]: to another session, and to another shard's engine; [`item_ids`], [`homes`]: what finds them there.
+//! - [`item`], [`filter`], [`sample`], [`kept_values`]: MonitoredItems; [`groups`], [`sampling`]: rate groups;
+//!   [`changes`], [`watch`]: from dirty slots to ready lists; `triggering`: items that trigger others;
+//! - `events`: event items; `event_items`: their lists and progress; `refresh`: ConditionRefresh; `aggregates`,
+//!   `aggregate_item`: items with an AggregateFilter;
+//! - [`phase`]: the phase of a subscription within its publishing interval;
+//! - [`publish`]: cycles and the sessions' Publish queues; `notifications`: messages; `response`: their encoding;
+//!   [`retransmission`]: messages for Republish;
+//! - [`manage`]: creating, modifying and deleting for services; `settings`: sampling and queues of items; `methods`:
+//!   the Server object's methods; `item_table`: the item table; [`timer`]: deadlines;
+//! - `durable`, `journal`: writing and restoring durable subscriptions;
+//! - `access`: permissions of items' clients;
+//! - [`moving`]: moving to another session or another shard's engine; [`item_ids`], [`locations`]: finding moved items and
+//!   subscriptions.
 
 mod access;
 pub(crate) mod aggregate_item;
 mod aggregates;
 mod changes;
+mod demand;
 mod durable;
 mod event_items;
 pub(crate) mod events;
 pub(crate) mod filter;
 mod groups;
-pub(crate) mod homes;
 pub(crate) mod item;
 mod item_ids;
+mod item_table;
 pub(crate) mod journal;
 mod kept_values;
+pub(crate) mod locations;
 pub(crate) mod manage;
 mod message;
 mod methods;
 pub(crate) mod moving;
 mod notifications;
 mod phase;
-mod places;
 pub(crate) mod publish;
 mod refresh;
 mod response;
@@ -49,7 +53,7 @@ mod settings;
 mod shared_filters;
 mod state;
 #[allow(clippy::module_inception)]
-// the engine's directory and one Subscription bear the specification's name
+// The engine's directory and one Subscription both have the specification's name.
 pub(crate) mod subscription;
 mod timer;
 mod triggering;
@@ -60,7 +64,7 @@ mod tests;
 
 use crate::account::Account;
 use crate::event::EventBus;
-use crate::headroom::{Headroom, Share};
+use crate::headroom::Headroom;
 use crate::limits::SubscriptionLimits;
 use crate::space::page::{PAGE_SLOTS, Page};
 use crate::space::slot::Snapshot;
@@ -69,8 +73,8 @@ use crate::work::Work;
 use durable::Durables;
 use event_items::EventItems;
 use groups::Groups;
-use homes::Homes;
 use item::Item;
+use locations::Locations;
 use phase::SharedPhases;
 use publish::{PublishQueue, ServedEvents};
 use retransmission::BufferPool;
@@ -83,7 +87,7 @@ use taktwerk_types::Instant;
 use timer::Timers;
 use watch::Watch;
 
-/// A session's place in its shard's session table.
+/// A session's slot in its shard's session table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionKey(pub(crate) u32);
 
@@ -93,36 +97,36 @@ pub(crate) struct Engine {
     shard: usize,
     limits: SubscriptionLimits,
     store: Arc<SlotStore>,
-    /// Which subscriptions live on which shard.
-    homes: Arc<Homes>,
-    /// Where events come from.
+    /// The shard of each subscription.
+    locations: Arc<Locations>,
+    /// The source of events.
     events: Arc<EventBus>,
-    /// The items that watch for events.
+    /// The event items.
     event_items: EventItems,
-    /// Their filters.
+    /// Their shared filters.
     filters: SharedFilters,
-    /// What the requests of this turn were answered with, and the sessions whose requests wait for the next one.
+    /// Requests of this turn answered with events, and sessions whose requests wait for the next turn.
     served_events: ServedEvents,
     postponed: VecDeque<SessionKey>,
-    /// Links of items that trigger others that were followed since a run was charged for them.
+    /// Number of triggering links followed since the last run was charged for them.
     links_followed: usize,
-    /// Whether the last run served timers before them.
+    /// Whether the last run handled timers before event requests.
     timers_first: bool,
-    /// For sessions that have no account of their own.
+    /// For sessions without their own account.
     account: Arc<Account>,
-    /// Predicts the CPU of what clients ask for, if that is wanted.
+    /// Predicts the CPU load of requests, if enabled.
     headroom: Option<Arc<Headroom>>,
     /// The shard's own list of the store's pages.
     pages: Vec<Arc<Page>>,
     /// The first item on each slot.
     watch: Watch,
     items: Vec<Item>,
-    /// Places that were left. Some may be taken or gone by now, see `places`.
+    /// Freed item slots. Some may be in use or cut off again, see `item_table`.
     free_items: Vec<u32>,
     alive_items: usize,
     subscriptions: Vec<Option<Box<Subscription>>>,
     free_subscriptions: Vec<u32>,
-    /// Subscription ids to places.
+    /// Position of each subscription by id.
     by_id: BTreeMap<u32, u32>,
     /// Publish queues by session key.
     queues: Vec<Option<Box<PublishQueue>>>,
@@ -135,54 +139,38 @@ pub(crate) struct Engine {
     next_id: u32,
     served: u64,
     jobs: VecDeque<SampleJob>,
-    /// What was done, until somebody asks.
+    /// Work counters since the last call.
     work: Work,
-    /// The number of the last one.
+    /// The number of the last sampling job.
     last_job: u64,
-    /// Refreshes of conditions under way, and when the next one goes on.
+    /// ConditionRefreshes in progress, and when the next one continues.
     refreshes: Vec<refresh::Refresh>,
     refresh_at: Option<Instant>,
-    /// Values of the queue that are due to be taken, some in each turn.
+    /// Number of queued values that are due, taken over several turns.
     queued_due: usize,
-    /// Room for one look at the changes: slots with items that may not have got every write, and the newest one.
+    /// Scratch list for changes: slots with items that may have missed a write, with the newest value.
     behind: Vec<(u32, Snapshot)>,
-    /// Room for one look at the changes: slots whose values have another meaning.
+    /// Scratch list for changes: slots with semantic changes.
     meanings: Vec<u32>,
 }
 
 impl Engine {
-    /// What was done since the last call.
+    /// Work counters since the last call.
     pub(crate) fn take_work(&mut self) -> Work {
         core::mem::take(&mut self.work)
     }
 
-    /// The same engine, which reckons with what clients ask for.
+    /// Enables admission by predicted CPU load.
     pub(crate) fn with_headroom(self, headroom: Option<Arc<Headroom>>) -> Self {
         Self { headroom, ..self }
     }
 
-    /// The publishing interval in milliseconds with which a subscription fits: `interval_ms` if nothing else is wanted.
-    pub(crate) fn fitting_interval(&self, place: Option<u32>, interval_ms: f64) -> f64 {
-        let Some(headroom) = &self.headroom else { return interval_ms };
-        let longest = self.limits.publishing_interval_max;
-        match place.and_then(|place| self.subscription(place)) {
-            Some(subscription) => {
-                let share = subscription.share.as_ref();
-                share.map_or(interval_ms, |share| {
-                    share.revise(subscription.enabled_items, interval_ms, longest)
-                })
-            }
-            // One that does not exist yet will have one item at least.
-            None => Share::new(headroom).revise(1, interval_ms, longest),
-        }
-    }
-
-    /// An empty engine. `first_id` is where subscription ids start; ids of different shards must not meet.
+    /// Creates an empty engine. Subscription ids start at `first_id`; ids of different shards must not collide.
     pub(crate) fn new(
         shard: usize,
         limits: SubscriptionLimits,
         store: Arc<SlotStore>,
-        homes: Arc<Homes>,
+        locations: Arc<Locations>,
         events: Arc<EventBus>,
         first_id: u32,
     ) -> Self {
@@ -192,7 +180,7 @@ impl Engine {
             shard,
             limits,
             store,
-            homes,
+            locations,
             events,
             event_items: EventItems::default(),
             filters: SharedFilters::default(),
@@ -235,24 +223,24 @@ impl Engine {
         self
     }
 
-    /// When the engine wants its next [`Engine::run`].
+    /// When [`Engine::run`] must be called next.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let has_events = self.event_items.is_pressing() || !self.postponed.is_empty();
         let at_once = (has_events || self.queued_due > 0).then_some(Instant::ZERO);
         [self.timers.next(), self.refresh_at, at_once].into_iter().flatten().min()
     }
 
-    /// When [`Engine::collect_durable`] has something to write.
+    /// When [`Engine::collect_durable`] must be called.
     pub(crate) fn write_deadline(&self) -> Option<Instant> {
         self.durables.next_deadline()
     }
 
-    /// How many subscriptions there are.
+    /// Number of subscriptions.
     pub(crate) fn subscription_count(&self) -> usize {
         self.by_id.len()
     }
 
-    /// How many MonitoredItems there are.
+    /// Number of MonitoredItems.
     pub(crate) fn item_count(&self) -> usize {
         self.alive_items
     }

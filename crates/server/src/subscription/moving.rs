@@ -1,9 +1,9 @@
 //! Subscriptions that move to another session, and to another shard's engine (design §6, Part 4 §5.14.7).
 //!
-//! A subscription travels as an owned value with everything that it is: its parameters, phase and sequence numbers, the
-//! messages that can be republished, and its items with their queues and with what they reported last. Because an item
-//! knows that, nothing has to be watched on the way: it is compared with its variable on arrival. What was written once
-//! meanwhile is news, and what was written several times sets the Overflow bit of items that want every write.
+//! A subscription moves as an owned value with its complete state: parameters, phase and sequence numbers, messages for
+//! Republish, and items with their queues and last reported values. So nothing is watched during the move: on arrival
+//! each item is compared with its variable. One write in the meantime is a change; several set the Overflow bit of
+//! items that want every write.
 
 use super::item::{Item, ItemExt, NONE, flag};
 use super::item_ids::ItemIds;
@@ -24,7 +24,7 @@ pub(crate) struct MovedSubscription {
     subscription: Box<Subscription>,
     /// In the order of the subscription's list.
     items: Vec<MovedItem>,
-    /// Positions of the items that may have something to report, first come first.
+    /// Positions of the items that may have something to report, in order of arrival.
     ready: Vec<usize>,
 }
 
@@ -39,20 +39,20 @@ impl MovedSubscription {
 struct MovedItem {
     id: u32,
     item: Item,
-    /// The interval of its rate group, ns, if it is in one.
+    /// The interval of its rate group in ns, if it has one.
     interval: Option<u64>,
 }
 
 impl Subscription {
-    /// What the session that loses it is told: id, sequence number, status.
-    fn farewell(&self) -> (u32, u32, StatusCode) {
+    /// The notification for the session that loses it: id, sequence number, status.
+    fn status_change(&self) -> (u32, u32, StatusCode) {
         (self.id, self.next_sequence_number, StatusCode::GOOD_SUBSCRIPTION_TRANSFERRED)
     }
 }
 
 impl Engine {
-    /// Row 23: moves a subscription to another session of this shard. Returns the sequence numbers that can be
-    /// republished.
+    /// Row 23: moves a subscription to another session of this shard. Returns the sequence numbers available for
+    /// Republish.
     pub(crate) fn transfer(
         &mut self,
         place: u32,
@@ -66,14 +66,14 @@ impl Engine {
         self.release_held(place);
         let Some(subscription) = self.subscription_mut(place) else { return Vec::new() };
         let from = subscription.session.replace(to);
-        let farewell = subscription.farewell();
+        let status_change = subscription.status_change();
         let (account, is_durable) = (Arc::clone(subscription.kept.account()), subscription.journal.is_some());
         if !is_durable {
             account.move_to(self.queue_mut(to).account());
         }
-        self.give_to(to, place, farewell.0);
+        self.give_to(to, place, status_change.0);
         if let Some(from) = from {
-            self.tell_transferred(from, place, farewell, now, responder);
+            self.tell_transferred(from, place, status_change, now, responder);
         }
         if send_initial_values {
             self.resend_data(place);
@@ -81,7 +81,7 @@ impl Engine {
         self.available(place)
     }
 
-    /// Notes that a subscription goes to another session.
+    /// Counts a transfer to another session.
     pub(crate) fn count_transfer(&mut self, place: u32, same_client: bool) {
         let Some(subscription) = self.subscription_mut(place) else { return };
         subscription.reset_lifetime();
@@ -93,13 +93,13 @@ impl Engine {
         }
     }
 
-    /// The sequence numbers that can be republished.
+    /// The sequence numbers available for Republish.
     pub(crate) fn available(&self, place: u32) -> Vec<u32> {
         let subscription = self.subscription(place);
         subscription.map_or_else(Vec::new, |it| it.retransmission.sequence_numbers().collect())
     }
 
-    /// Takes a subscription out, for another engine. Its session is told as after every transfer.
+    /// Removes a subscription for another engine. Its session is notified as after every transfer.
     pub(crate) fn export(
         &mut self,
         place: u32,
@@ -107,7 +107,7 @@ impl Engine {
         now: Now,
         responder: &mut dyn Responder,
     ) -> Option<MovedSubscription> {
-        // What has been written until now is this engine's to sort out: values in its ring would not find their item.
+        // Earlier writes must be processed by this engine: values in its ring would not find their item.
         self.refresh_pages();
         self.drain_changes(now.instant);
         self.abandon_refreshes(place);
@@ -118,13 +118,13 @@ impl Engine {
         if let Some(journal) = &mut subscription.journal {
             self.durable_leaves(place, subscription.id, journal);
         } else {
-            // Its session keeps it no longer; the address does until it has arrived.
+            // It is no longer charged to its session, but to the address until it has arrived.
             subscription.kept.account().move_up();
         }
-        // Before anybody can ask where it went.
-        self.homes.depart(subscription.id, to);
+        // Before other shards can ask where it is.
+        self.locations.depart(subscription.id, to);
         if let Some(from) = subscription.session.take() {
-            self.tell_transferred(from, place, subscription.farewell(), now, responder);
+            self.tell_transferred(from, place, subscription.status_change(), now, responder);
         }
         let ready = subscription
             .ready
@@ -138,8 +138,8 @@ impl Engine {
         subscription.aggregates = Vec::new();
         let indexes = core::mem::take(&mut subscription.items);
         let ids = subscription.ids.take();
-        // Links name items by index, which means nothing where they go. All have to be renamed while their targets
-        // are still here.
+        // Links use item indexes, which are not valid in another engine. They are converted while their targets are
+        // still here.
         if subscription.has_links {
             for index in &indexes {
                 self.links_to_positions(*index);
@@ -159,22 +159,22 @@ impl Engine {
     fn give_to(&mut self, session: SessionKey, place: u32, id: u32) {
         let queue = self.queue_mut(session);
         queue.subscriptions.push(place);
-        // Whoever gets it back need not hear any more that it was gone.
-        queue.farewells.retain(|(other, ..)| *other != id);
+        // A session that gets it back need not be notified that it was transferred.
+        queue.status_changes.retain(|(other, ..)| *other != id);
     }
 
-    /// The session that had a subscription is told that it has it no more.
+    /// Notifies the previous session that the subscription was transferred.
     fn tell_transferred(
         &mut self,
         from: SessionKey,
         place: u32,
-        farewell: (u32, u32, StatusCode),
+        status_change: (u32, u32, StatusCode),
         now: Now,
         responder: &mut dyn Responder,
     ) {
         self.queue_mut(from).subscriptions.retain(|other| *other != place);
-        self.push_farewell(from, farewell);
-        self.send_farewells(from, now, responder);
+        self.push_status_change(from, status_change);
+        self.send_status_changes(from, now, responder);
         self.refuse_if_unused(from, responder);
     }
 
@@ -201,8 +201,8 @@ impl Engine {
         gone.flags = 0;
         let mut item = core::mem::replace(self.items.get_mut(index as usize)?, gone);
         self.groups.leave(group);
-        self.free_place(index);
-        // A source that is working for this engine answers to this engine; the other one asks again.
+        self.free_item_index(index);
+        // A source read in progress answers to this engine; the other engine reads again.
         item.flags &= !(flag::READY | flag::PENDING | flag::NOTED);
         if let Some(ext) = &mut item.ext {
             ext.sampling = 0;
@@ -210,7 +210,7 @@ impl Engine {
         Some(MovedItem { id, item, interval })
     }
 
-    /// Takes a subscription in, for a session or for none. Returns its place.
+    /// Adds a moved subscription, with or without a session. Returns its position.
     pub(crate) fn import(&mut self, moved: MovedSubscription, session: Option<SessionKey>, now: Now) -> u32 {
         let MovedSubscription { mut subscription, items, ready } = moved;
         subscription.session = session;
@@ -219,20 +219,20 @@ impl Engine {
         let has_links = subscription.has_links;
         let (account, is_durable) = (Arc::clone(subscription.kept.account()), subscription.journal.is_some());
         let place = self.insert_subscription(subscription);
-        self.homes.arrive(id, self.shard);
+        self.locations.arrive(id, self.shard);
         if let Some(session) = session {
             if !is_durable {
                 account.move_to(self.queue_mut(session).account());
             }
             self.give_to(session, place, id);
         }
-        // The phase stays; a cycle that was missed on the way is made up for at once.
+        // The phase stays; a cycle missed during the move runs at once.
         self.timers.push(next_publish, Due::Publish(place));
         self.refresh_pages();
         let mut ids = ItemIds::default();
         let mut indexes = Vec::with_capacity(items.len());
         for MovedItem { id, item, interval } in items {
-            let index = self.insert_item(item, interval, place, indexes.len());
+            let index = self.insert_moved_item(item, interval, place, indexes.len());
             ids.push(id, index);
             indexes.push(index);
         }
@@ -248,7 +248,7 @@ impl Engine {
         if is_durable {
             self.durable_arrives(place, now);
         }
-        // Those that waited come before those that are found to have news now.
+        // Items that were already ready precede those with changes found now.
         for index in ready.into_iter().filter_map(|position| indexes.get(position)) {
             self.after_enqueue(*index, false);
         }
@@ -260,7 +260,13 @@ impl Engine {
         place
     }
 
-    fn insert_item(&mut self, mut item: Item, interval: Option<u64>, place: u32, position: usize) -> u32 {
+    fn insert_moved_item(
+        &mut self,
+        mut item: Item,
+        interval: Option<u64>,
+        place: u32,
+        position: usize,
+    ) -> u32 {
         item.group = match interval {
             Some(interval) => self.groups.enter(interval),
             None => item.group,
@@ -268,7 +274,7 @@ impl Engine {
         item.subscription = place;
         item.position = u32::try_from(position).unwrap_or(NONE);
         (item.next, item.previous) = (NONE, NONE);
-        self.place_item(item)
+        self.insert_item(item)
     }
 
     fn links_to_indexes(&mut self, index: u32, indexes: &[u32]) {
@@ -284,12 +290,12 @@ impl Engine {
         }
     }
 
-    /// Lets an item that came from another engine go on.
+    /// Resumes an item that came from another engine.
     fn resume_item(&mut self, index: u32, now: Now) {
         if !self.items.get(index as usize).is_some_and(|item| item.has(flag::ENABLED)) {
             return;
         }
-        // This marks the slot, so that what was written on the way is looked at with the next change.
+        // This marks the slot, so that writes made during the move are processed with the next change.
         self.start_watching(index);
         self.join_group(index, now, true);
     }

@@ -16,12 +16,12 @@ use taktwerk_schema::ids::encoding_ids;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Entries of a ready list that are kept although they may be of no use.
+/// Number of possibly useless entries that a ready list may keep.
 const ENTRIES_SPARE: usize = 64;
 
 impl Engine {
-    /// Whether at least one notification would be sent. Entries of the ready list that turn out to have nothing to
-    /// report are dropped on the way, so no work is done twice.
+    /// Whether at least one notification would be sent. Entries without anything to report are dropped on the way, so
+    /// no work is done twice.
     pub(super) fn has_notifications(&mut self, place: u32) -> bool {
         let mut links = Following::default();
         let Self { subscriptions, items, pages, .. } = self;
@@ -33,7 +33,7 @@ impl Engine {
         has_some
     }
 
-    /// Whether the only notification of the next message is to be a value although events wait too: they take turns.
+    /// Whether the only notification of the next message should be a value although events wait too: they alternate.
     fn is_turn_of_values(&mut self, place: u32) -> bool {
         let mut links = Following::default();
         let Self { subscriptions, items, pages, .. } = self;
@@ -49,14 +49,15 @@ impl Engine {
     }
 
     /// Encodes the next NotificationMessage from the ready list (Part 4 §7.26), up to the subscription's number of
-    /// notifications and `body_max` bytes, and says what its events weigh; none if there is nothing to tell after all.
+    /// notifications and `body_max` bytes. Also returns the weight of its events; `None` if there is nothing to report
+    /// after all.
     pub(super) fn create_message(&mut self, place: u32, now: Now, body_max: usize) -> Option<(Vec<u8>, u32)> {
         let is_of_values = self.is_turn_of_values(place);
         let mut links = Following::default();
         let mut out = self.pool.take();
         let Self { subscriptions, items, pages, pool, events, .. } = self;
         let subscription = subscriptions.get_mut(place as usize)?.as_mut()?;
-        // Response header, acknowledgement results and available sequence numbers also need room.
+        // Response header, acknowledgement results and available sequence numbers also need space.
         let len_max = body_max.saturating_sub(1024).max(1024);
         let count_max = subscription.parameters.max_notifications;
         let (events_max, events_len_max) =
@@ -67,12 +68,12 @@ impl Engine {
                 (false, _) if count_max > 1 => (count_max / 2, len_max / 2),
                 (false, _) => (u32::from(!is_of_values), len_max),
             };
-        // A large message that grows by doubling leaves holes of its own size in the heap.
+        // Growing a large message by doubling would leave large holes in the heap.
         let waiting = subscription.ready.len();
         let expected = waiting.min(count_max as usize).saturating_mul(subscription.notification_len) + 64;
         out.reserve_exact(expected.min(len_max));
         let mut message = MessageWriter::begin(&mut out, subscription.next_sequence_number, now.utc);
-        // When a sample of the values was written, ns.
+        // Write times of a sample of the values, in ns.
         let mut written = SmallVec::<[i64; SAMPLES]>::new();
         let sample_every = waiting.div_ceil(SAMPLES).max(1) as u32;
         let mut weight = 0;
@@ -108,7 +109,7 @@ impl Engine {
                     continue;
                 };
                 if links.are_enough() && item.has_links() {
-                    // With the next message.
+                    // Sent with the next message.
                     break;
                 }
                 if !item.has(flag::REPORTING | flag::TRIGGERED) {
@@ -129,7 +130,7 @@ impl Engine {
                         let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
                         let status = StatusCode(snapshot.status.0 | bits);
                         encode_snapshot(out, item.client_handle, &snapshot, status, item.timestamps);
-                        // The first report has a value that was there before.
+                        // The first report contains a value that existed before.
                         if count.is_multiple_of(sample_every) && !item.has(flag::FORCED) {
                             note(&mut written, now, snapshot.server);
                         }
@@ -149,7 +150,7 @@ impl Engine {
                     }
                     count += encoded;
                     if left {
-                        // Clients that want few notifications in a message hear of the others next time.
+                        // With few notifications per message, the other items come first next time.
                         subscription.ready.rotate_left(1);
                         break;
                     }
@@ -177,6 +178,9 @@ impl Engine {
             pool.give(out);
             return None;
         }
+        if let Some(share) = &subscription.share {
+            share.sent(values);
+        }
         subscription.counters.data_changes += u32::from(values > 0);
         subscription.counters.events = subscription.counters.events.wrapping_add(event_count);
         subscription.notification_len = out.len() / count.max(1) as usize + 1;
@@ -185,8 +189,8 @@ impl Engine {
     }
 }
 
-/// Whether at least one value would be sent. Entries that have nothing to report are dropped on the way. What is behind an
-/// item with links is left for the next cycle when enough links were followed.
+/// Whether at least one value would be sent. Drops entries without anything to report. Once enough links were followed,
+/// the rest is left for the next cycle.
 fn has_values(
     place: u32,
     items: &mut [Item],
@@ -220,15 +224,15 @@ fn has_values(
     false
 }
 
-/// Drops the entries of both ready lists whose items lost what they waited for otherwise than by a message, once those are most of
-/// them: a client that disables and enables items again and again must not make the lists longer and longer.
+/// Drops entries of both ready lists whose items no longer have anything to report, once these are the majority.
+/// Otherwise a client that repeatedly disables and enables items could make the lists grow without limit.
 pub(super) fn sweep(place: u32, items: &mut [Item], subscription: &mut Subscription) {
     let len_max = 2 * subscription.items.len() + ENTRIES_SPARE;
     for list in [&mut subscription.ready, &mut subscription.ready_events] {
         if list.len() <= len_max {
             continue;
         }
-        // The flag is taken with an item's first entry, so that its others go.
+        // The flag is removed with an item's first entry, so its duplicates are dropped.
         list.retain(|index| {
             let item = items.get_mut(*index as usize).filter(|item| is_ready(item, place));
             item.map(|item| item.flags &= !flag::READY).is_some()
@@ -245,7 +249,7 @@ fn is_ready(item: &Item, place: u32) -> bool {
     item.flags & (flag::READY | flag::ALIVE) == flag::READY | flag::ALIVE && item.subscription == place
 }
 
-/// Notes when a value was written, by the driver's clock.
+/// Records when a value was written, by the driver's clock.
 #[inline]
 fn note(written: &mut SmallVec<[i64; SAMPLES]>, now: Now, time: UtcTime) {
     if written.len() < SAMPLES && !time.is_null() {
@@ -254,8 +258,8 @@ fn note(written: &mut SmallVec<[i64; SAMPLES]>, now: Now, time: UtcTime) {
     }
 }
 
-/// Encodes what an item that is not plain has to say. Returns the number of notifications, the server time of the newest,
-/// and whether some are left.
+/// Encodes the notifications of an item that is not plain. Returns their number, the server time of the newest, and
+/// whether some remain.
 fn encode_item(
     out: &mut Vec<u8>,
     item: &mut Item,
@@ -275,7 +279,7 @@ fn encode_item(
         return (written, newest, left);
     }
     if let Some(snapshot) = item.sample(pages) {
-        // What a queue of more than one had left is older.
+        // Values left from a longer queue are older.
         let kept = item.ext.as_mut().and_then(|ext| ext.values.pop_front());
         if item.passes(&snapshot) {
             let bits = if item.has(flag::SEMANTICS) { SEMANTICS_BITS } else { 0 };
@@ -295,7 +299,7 @@ fn encode_item(
     (written, newest, false)
 }
 
-/// Looks at an item in Sampling mode: if it has a new value, it fires the items that it triggers and keeps the value.
+/// Checks an item in Sampling mode: if it has a new value, fires the items that it triggers, and keeps the value.
 fn look_silently(
     index: u32,
     place: u32,
@@ -314,7 +318,7 @@ fn look_silently(
     {
         if item.passes(&snapshot) {
             item.remember(&snapshot);
-            // Until the item reports or is triggered itself.
+            // Kept until the item reports or is triggered itself.
             let sample = item.reported(snapshot);
             if let Some(ext) = &mut item.ext {
                 ext.values.clear();

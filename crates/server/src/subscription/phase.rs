@@ -1,50 +1,55 @@
-//! When in its interval a subscription publishes: right behind the writes of its variables.
+//! The phase of a subscription within its publishing interval: directly after the writes of its variables.
 //!
-//! 1. Each message tells when its values were written. Most writers have a rhythm, and most often that of the interval.
-//! 2. If the last writes stand together in one part of the interval, the phase moves right behind that part. Of several
-//!    such parts it takes the one behind which the mean age of all values is smallest.
-//! 3. From then on the phase follows the last write of each burst, at a distance that covers how much it varies.
-//! 4. If items that came in every cycle are missing, the burst is late or still under way: the cycle waits for them, a
-//!    quarter of the interval at most, or three if nothing is there. If it waits again and again, the phase moves later.
-//! 5. A distance that has grown is tried shorter now and then: if all items are there earlier, the cycle is earlier.
-//! 6. The phase follows a drift of up to 1 ‰, so that the mean interval stays the revised one. A writer that is off by
-//!    more passes through, and the phase stays where it is.
-//! 7. A move makes one cycle shorter, at most by half, because a shorter cycle never loses a value. Moves become rare if
+//! 1. Each message shows when its values were written. Most writers are periodic, usually with the same interval.
+//! 2. If the last writes are concentrated in one part of the interval, the phase moves directly after that part. Of
+//!    several such parts, it selects the one that minimizes the mean age of all values.
+//! 3. From then on the phase follows the last write of each burst, at a distance that covers its variation.
+//! 4. If items are missing that came in every cycle, the burst is late or not complete: the cycle waits for them, for
+//!    at most a quarter of the interval, or three quarters if nothing has arrived. If it waits repeatedly, the phase
+//!    moves later.
+//!    Where cycles are empty too often for that, one of them waits now and then: late writes would otherwise never be seen
+//!    if each of them is overwritten by an early one.
+//! 5. A distance that has grown is reduced on trial now and then: if all items arrive earlier, the cycle becomes
+//!    earlier.
+//! 6. The phase follows a drift of up to 1 ‰, so that the mean interval stays the revised one. A writer with a larger
+//!    deviation passes through, and the phase stays.
+//! 7. A move shortens one cycle, at most by half, because a shorter cycle never loses a value. Moves become rare if
 //!    they do not help.
-//! 8. Without a rhythm every phase is as good as another: such subscriptions stand where others of their interval do, so
-//!    that one turn serves them all.
+//! 8. Without a periodic writer all phases are equivalent: such subscriptions use the phase of others with the same
+//!    interval, so that one turn serves them all.
 
 use taktwerk_types::Instant;
 
-/// The interval is cut into so many pieces to see where writes stand.
+/// Number of pieces of the interval for the histogram of writes.
 const PIECES: usize = 32;
-/// The weight of one message's writes in the histogram, which forgets an eighth with each message.
+/// The weight of one message's writes in the histogram, which loses an eighth with each message.
 const WEIGHT: u32 = 512;
-/// Phases are multiples of this part of the interval, or of this time in ns if it is shorter: so subscriptions behind one
-/// burst share wake-ups.
+/// Phases are multiples of this fraction of the interval, or of [`STEP_MAX`] ns if that is shorter, so that
+/// subscriptions after one burst share wake-ups.
 const STEPS: i64 = 256;
 const STEP_MAX: i64 = 250_000;
-/// The shortest distance between the last write and the cycle, ns: timers are no better.
+/// The shortest distance between the last write and the cycle, in ns: timers are not more precise.
 const DISTANCE_MIN: i64 = 50_000;
-/// The phase of others is good enough to share it if it is later by no more than so many steps.
+/// A phase of other subscriptions is shared if it is later by at most this many steps.
 const STEPS_SHARED: i64 = 4;
-/// The phase comes closer to a burst by no less than so many steps.
+/// The phase moves closer to a burst only by at least this many steps.
 const STEPS_CLOSER: i64 = 2;
-/// Messages, or cycles, that are looked at together.
+/// Number of messages, or cycles, evaluated together.
 const BLOCK: u32 = 32;
-/// The same after a move, to come close soon.
+/// The same after a move, for fast convergence.
 const BLOCK_FIRST: u32 = 4;
-/// Cycles between two moves, at least; doubled with each up to `<< BACKOFF_MAX`.
+/// Minimum number of cycles between two moves; doubled with each move, up to `<< BACKOFF_MAX`.
 const MOVE_PAUSE: u32 = 16;
 const BACKOFF_MAX: u32 = 6;
-/// The phase follows a drift of one part in so many. What takes it further than this part of the interval is no drift.
+/// The phase follows a drift of at most one part in this many. A shift by more than this fraction of the interval is no
+/// drift.
 const DRIFT: i64 = 1000;
 const FOLLOWED_MAX: i64 = 2;
-/// Cycles between two tries of a shorter distance, and after all of them were made.
+/// Cycles between two trials of a shorter distance, and after all trials.
 const TRY_PAUSE: u32 = 8;
 const TRIED_PAUSE: u32 = 256;
 
-/// Of how many values of a message the times are looked at.
+/// Number of values per message whose write times are evaluated.
 pub(crate) const SAMPLES: usize = 64;
 
 /// What a subscription does when its publishing timer expires.
@@ -52,18 +57,18 @@ pub(crate) const SAMPLES: usize = 64;
 pub(crate) enum Expiry {
     /// The cycle runs now, and the timer expires again at this time.
     Publish(Instant),
-    /// Items are missing: the timer expires again at this time, and the cycle has not run.
+    /// Items are missing: the cycle has not run, and the timer expires again at this time.
     Wait(Instant),
 }
 
-/// Where subscriptions of each interval publish, to share wake-ups: the interval and the phase in ns.
+/// The phases of subscriptions by interval, for sharing wake-ups: interval and phase in ns.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPhases {
     phases: Vec<(i64, i64)>,
 }
 
 impl SharedPhases {
-    /// Intervals that are remembered; there are rarely more than a handful.
+    /// Maximum number of intervals remembered; there are rarely more than a few.
     const MAX: usize = 64;
 
     fn get(&self, interval: i64) -> Option<i64> {
@@ -82,7 +87,8 @@ impl SharedPhases {
         }
     }
 
-    /// The first instant after `now` at which subscriptions of an interval publish; multiples of it if there are none.
+    /// The first instant after `now` at which subscriptions of an interval publish; multiples of the interval if there
+    /// are none.
     pub(crate) fn first_after(&self, now: Instant, interval: u64) -> Instant {
         let (now, interval) = (signed(now.as_nanos()), signed(interval).max(1));
         let phase = self.get(interval).unwrap_or(0);
@@ -90,59 +96,62 @@ impl SharedPhases {
     }
 }
 
-/// The phase of one subscription. All times are ns.
+/// The phase of one subscription. All times are in ns.
 #[derive(Debug)]
 pub(crate) struct Phase {
     interval: i64,
-    /// When the cycle is due that comes next.
+    /// When the next cycle is due.
     planned: i64,
-    /// When the one before it was due.
+    /// When the previous one was due.
     previous: i64,
-    /// How long this cycle has waited for missing items, and how long the one before it had.
+    /// How long this cycle has waited for missing items, and how long the previous one had.
     waited: i64,
     waited_before: i64,
     /// When the last two cycles ran.
     ran: [i64; 2],
-    /// By how much cycles have yet to become earlier, because a move does not fit one.
+    /// By how much cycles must still become earlier, because a move does not fit into one.
     moving: i64,
-    /// Whether this cycle is longer or shorter than the others.
+    /// Whether this cycle has a different length.
     is_moved: bool,
-    /// Cycles until the next move is allowed, and how often that was doubled.
+    /// Cycles until the next move is allowed, and how often this pause was doubled.
     pause: u32,
     backoff: u32,
     /// Cycles since the last move.
     calm: u32,
-    /// Where in the interval values were written lately.
+    /// Histogram of recent write times within the interval.
     histogram: [u32; PIECES],
-    /// Messages in it, up to a bound.
+    /// Number of messages in it, up to a bound.
     messages: u32,
-    /// How many items were ready.
+    /// Number of ready items.
     ready: Blocks<Ready>,
     /// The burst that is followed.
     rhythm: Option<Rhythm>,
 }
 
-/// A burst that is followed. Its times count from when cycles are due, negative before it.
+/// A burst that is followed. Its times are relative to when cycles are due, negative before that.
 #[derive(Debug)]
 struct Rhythm {
     /// The last write of the burst.
     edge: Blocks<Edge>,
     /// How long after its last write the burst was complete.
     lag: i64,
-    /// A part of the lag that is tried to be left out, and in how many cycles.
+    /// The part of the lag that is omitted on trial, and the number of cycles until then.
     cut: i64,
     try_in: u32,
-    /// Whether the timer expires early for such a try.
+    /// Whether the timer expires early for such a trial.
     is_try: bool,
-    /// Which of the last cycles waited, a bit each.
+    /// Which of the last cycles waited, one bit each.
     waits: u32,
-    /// How far the phase has followed the burst lately.
+    /// Empty cycles until one waits although nothing is expected, and the next such number.
+    probe_in: u32,
+    probe_pause: u32,
+    /// How far the phase has recently followed the burst.
     followed: i64,
-    /// Whether the phase may come closer now.
+    /// Whether the phase may move closer now.
     may_close_up: bool,
 }
 
-/// What was measured in the block that grows and in the one before it.
+/// Measurements in the current block and in the previous one.
 #[derive(Debug, Default)]
 struct Blocks<T> {
     now: T,
@@ -163,10 +172,10 @@ impl<T: Default> Blocks<T> {
     }
 }
 
-/// How many items were ready in the cycles of a block.
+/// Numbers of ready items in the cycles of a block.
 #[derive(Debug)]
 struct Ready {
-    /// The fewest, as negative numbers, the fewest first.
+    /// The smallest numbers, negated, sorted with the smallest number first.
     fewest: [i64; Self::FEW],
     most: i64,
     len: usize,
@@ -179,7 +188,7 @@ impl Default for Ready {
 }
 
 impl Ready {
-    /// In one of so many cycles fewer may be ready than are expected.
+    /// In one of this many cycles, fewer items than expected may be ready.
     const FEW: usize = 6;
 
     fn add(&mut self, ready: usize) {
@@ -189,7 +198,7 @@ impl Ready {
         self.len += 1;
     }
 
-    /// How many are ready in most cycles, and in the fullest.
+    /// Number of ready items in most cycles, and in the fullest.
     fn usual(&self) -> Option<(i64, i64)> {
         let fewest =
             self.fewest.get((self.len + 2) / Self::FEW).filter(|_| self.len >= BLOCK_FIRST as usize)?;
@@ -197,7 +206,7 @@ impl Ready {
     }
 }
 
-/// When the last writes of a block's bursts were.
+/// Times of the last writes of a block's bursts.
 #[derive(Debug)]
 struct Edge {
     /// The three latest, the latest first.
@@ -219,7 +228,7 @@ impl Edge {
         insert(&mut self.latest, at);
     }
 
-    /// Cycles are due later by so much.
+    /// Cycles become due later by `by`.
     fn shift(&mut self, by: i64) {
         self.sum -= by * self.len;
         for at in &mut self.latest {
@@ -227,7 +236,8 @@ impl Edge {
         }
     }
 
-    /// When the burst is over, with what its variation needs, which few bursts say little about. So many may be later.
+    /// When the burst ends, with a margin for its variation, which is uncertain after few bursts. `later` bursts may
+    /// end later.
     fn end(&self, later: usize) -> Option<i64> {
         let latest = *self.latest.get(later).filter(|_| self.len > later as i64)?;
         let varies = (latest - self.sum.checked_div(self.len)?).max(0);
@@ -244,12 +254,14 @@ impl Rhythm {
             try_in: TRY_PAUSE,
             is_try: false,
             waits: 0,
+            probe_in: 0,
+            probe_pause: 0,
             followed: 0,
             may_close_up: false,
         }
     }
 
-    /// When the burst is over. Where cycles wait for it, it may be later now and then.
+    /// When the burst ends. If cycles wait for it, it may sometimes end later.
     fn end(&self, waits: bool) -> Option<i64> {
         let Some(before) = &self.edge.before else { return Some(self.edge.now.end(0)? + self.lag) };
         let later = if waits { 2 } else { 0 };
@@ -257,7 +269,7 @@ impl Rhythm {
         Some(before.max(self.edge.now.end(later))? + self.lag)
     }
 
-    /// The burst is complete no sooner than so long after its last write.
+    /// The burst is complete at least `by` after its last write.
     fn lags(&mut self, by: i64, interval: i64, try_in: u32) {
         let by = by.min(interval / 2);
         if by > self.lag {
@@ -273,7 +285,7 @@ impl Rhythm {
         self.may_close_up |= self.edge.count();
     }
 
-    /// Cycles are due later by so much.
+    /// Cycles become due later by `by`.
     fn shift(&mut self, by: i64) {
         self.followed += by;
         self.edge.now.shift(by);
@@ -294,7 +306,19 @@ impl Rhythm {
         }
     }
 
-    /// By how much the next cycle is earlier to try a shorter lag, if it is.
+    /// Nothing is ready, and nothing is expected. Returns whether the cycle waits all the same.
+    fn probes(&mut self) -> bool {
+        let is_probe = self.probe_in == 0;
+        if is_probe {
+            self.probe_in = self.probe_pause;
+            self.probe_pause = (2 * self.probe_pause + 1).min(TRIED_PAUSE);
+        } else {
+            self.probe_in -= 1;
+        }
+        is_probe
+    }
+
+    /// How much earlier the next cycle is for a trial of a shorter lag, if it is.
     fn next_try(&mut self, interval: i64) -> Option<i64> {
         let least = distance_min(interval);
         if self.lag < least {
@@ -314,8 +338,8 @@ impl Rhythm {
 }
 
 impl Phase {
-    /// The phase of a subscription that begins now. Its first cycle ends after an interval, or before it when others of the
-    /// interval publish.
+    /// The phase of a subscription that begins now. Its first cycle ends after an interval, or earlier if others with
+    /// this interval publish then.
     pub(crate) fn new(now: Instant, interval: u64, shared: &mut SharedPhases) -> Self {
         let interval = signed(interval).max(1);
         let end = signed(now.as_nanos()).saturating_add(interval);
@@ -351,7 +375,7 @@ impl Phase {
         instant(self.planned)
     }
 
-    /// The publishing timer has expired, and so many items are ready.
+    /// The publishing timer has expired, and `ready` items are ready.
     pub(crate) fn expired(&mut self, now: Instant, ready: usize, shared: &mut SharedPhases) -> Expiry {
         if let Some(at) = self.wait_until(ready) {
             return Expiry::Wait(instant(at));
@@ -367,7 +391,7 @@ impl Phase {
         Expiry::Publish(instant(self.planned - earlier))
     }
 
-    /// How many items are ready in every cycle; 0 if that cannot be told.
+    /// Number of items that are ready in every cycle; 0 if unknown.
     fn expected(&self) -> usize {
         if self.rhythm.is_none() {
             return 0;
@@ -378,28 +402,35 @@ impl Phase {
         usual.map_or(0, |(few, most)| usize::try_from(few - 2 * (most - few)).unwrap_or(0))
     }
 
-    /// Until when the cycle waits for items that are missing.
+    /// Until when the cycle waits for missing items.
     fn wait_until(&mut self, ready: usize) -> Option<i64> {
-        let is_complete = ready >= self.expected();
-        let most = self.interval / 4 * if ready == 0 { 3 } else { 1 };
+        let expected = self.expected();
+        let is_complete = ready >= expected;
+        let most = self.interval / 4 * if ready == 0 && expected > 0 { 3 } else { 1 };
         if let Some(rhythm) = self.rhythm.as_mut().filter(|rhythm| rhythm.is_try) {
             rhythm.tried(is_complete);
             return (!is_complete).then_some(self.planned);
         }
-        if is_complete || self.is_moved {
+        if self.is_moved {
             return None;
         }
+        if is_complete {
+            let rhythm = self.rhythm.as_mut().filter(|_| ready == 0)?;
+            if self.waited == 0 && !rhythm.probes() {
+                return None;
+            }
+        }
         if self.waited >= most {
-            // They were not late but left out.
+            // They were not late but missing.
             self.waited = 0;
             return None;
         }
-        // Longer each time: few looks, however long it takes.
+        // Longer each time: few checks, however long it takes.
         self.waited = (2 * self.waited + distance_min(self.interval)).min(most);
         Some(self.planned + self.waited)
     }
 
-    /// Notes how many items were ready in a cycle.
+    /// Records how many items were ready in a cycle.
     fn count(&mut self, ready: usize) {
         self.calm = self.calm.saturating_add(1);
         self.pause = self.pause.saturating_sub(1);
@@ -410,7 +441,7 @@ impl Phase {
             let expected = self.expected();
             self.ready.now.add(ready);
             if ready == 0 && expected > 0 && self.expected() == 0 {
-                // The writers have stopped. They may go on at any time.
+                // The writers have stopped. They may resume at any time.
                 self.forget();
             }
             self.ready.count();
@@ -418,13 +449,13 @@ impl Phase {
         self.waited_before = core::mem::take(&mut self.waited);
     }
 
-    /// When the next cycle is due, which would be at `next` if nothing had changed.
+    /// When the next cycle is due; `next` is the time without any change.
     fn follow(&mut self, next: i64, shared: &mut SharedPhases) -> i64 {
         let interval = self.interval;
         let own = next.rem_euclid(interval);
         let common = shared.get(interval).unwrap_or(own);
         if self.moving == 0 && self.rhythm.is_none() && self.calm.is_multiple_of(2 * BLOCK) {
-            // Wherever others are is as good.
+            // Any phase is equally good, so use the one of others.
             self.moving = (own - common).rem_euclid(interval);
         }
         let at = if self.moving == 0 {
@@ -435,7 +466,7 @@ impl Phase {
             self.is_moved = true;
             next - part
         };
-        // Others follow who stood here, or who could as well.
+        // Subscriptions that were here, or could be, follow.
         let near = STEPS_SHARED * step(interval);
         let since_common = (own - common + near).rem_euclid(interval) - near;
         if since_common <= near && (at != next || since_common > 0) {
@@ -444,7 +475,7 @@ impl Phase {
         at
     }
 
-    /// The same with nothing else to heed than the burst, and where others publish.
+    /// The same considering only the burst and the phase of others.
     fn follow_burst(&mut self, next: i64, common: i64) -> i64 {
         let interval = self.interval;
         let waits = self.expected() > 0;
@@ -469,13 +500,13 @@ impl Phase {
         at
     }
 
-    /// Looks for a rhythm from the beginning.
+    /// Restarts the search for a periodic burst.
     fn forget(&mut self) {
         self.rhythm = None;
         (self.histogram, self.messages, self.pause) = ([0; PIECES], 0, 0);
     }
 
-    /// No move for a while, and for longer after each one that did not help for long.
+    /// Pauses moves for a while, longer after each one that did not help for long.
     fn rest(&mut self) {
         if self.calm > MOVE_PAUSE << (self.backoff + 4) {
             self.backoff = 0;
@@ -485,7 +516,7 @@ impl Phase {
         self.calm = 0;
     }
 
-    /// A message has values that were written at these times: at most [`SAMPLES`] of all that it has.
+    /// A message contains values written at these times: at most [`SAMPLES`] of them.
     pub(crate) fn observe(&mut self, written: &[i64]) {
         let Some(share) = WEIGHT.checked_div(u32::try_from(written.len()).unwrap_or(0)) else { return };
         let interval = self.interval;
@@ -493,12 +524,12 @@ impl Phase {
         for weight in &mut self.histogram {
             *weight -= weight.div_ceil(8);
         }
-        // Counted from when cycles are due from now on; later than that is what the last cycle waited for, or missed.
+        // Relative to when cycles are due from now on. Later writes are those that the last cycle waited for or missed.
         let due = self.planned - interval;
         let last = self.waited_before.max(interval / 16);
-        // The last sixteenth of the writes: a few values without a rhythm say nothing about many that have one.
+        // The last sixteenth of the writes: a few irregular values do not affect many periodic ones.
         let mut latest = [i64::MIN; SAMPLES / 16 + 1];
-        // Values of a time before the last cycle may have come after it all the same. For how long that cycle was too early.
+        // Values from before the last cycle may have arrived after it: by how much that cycle was too early.
         let (mut missed, mut early) = (0, 0);
         let lag = self.rhythm.as_ref().map_or(0, |rhythm| rhythm.lag);
         for at in written {
@@ -528,7 +559,7 @@ impl Phase {
         self.choose();
     }
 
-    /// Finds the part of the interval behind which values are freshest.
+    /// Finds the part of the interval after which values are freshest.
     fn choose(&mut self) {
         let interval = self.interval;
         let total: i64 = self.histogram.iter().map(|weight| i64::from(*weight)).sum();
@@ -561,7 +592,7 @@ impl Phase {
         }
         let ago = (self.planned - best as i64 * interval / PIECES as i64).rem_euclid(interval);
         self.moving = match ago {
-            // It follows from here.
+            // It follows the burst from here.
             near if near <= interval / 16 => 0,
             ago => ago,
         };
@@ -574,7 +605,7 @@ impl Phase {
     }
 }
 
-/// Puts a number among the largest, which are sorted.
+/// Inserts a number into the sorted list of the largest.
 fn insert(largest: &mut [i64], number: i64) {
     let mut number = number;
     for place in largest {
@@ -584,18 +615,18 @@ fn insert(largest: &mut [i64], number: i64) {
     }
 }
 
-/// The piece of the interval in which an instant lies.
+/// The piece of the interval that contains an instant.
 fn piece(at: i64, interval: i64) -> usize {
     (i128::from(at.rem_euclid(interval)) * PIECES as i128 / i128::from(interval)) as usize
 }
 
-/// The first phase that subscriptions share at or after an instant.
+/// The first shared phase at or after an instant.
 fn step_up(at: i64, interval: i64) -> i64 {
     let (phase, step) = (at.rem_euclid(interval), step(interval));
     at + ((step - phase % step) % step).min(interval - phase)
 }
 
-/// How far apart phases are.
+/// The distance between phases.
 fn step(interval: i64) -> i64 {
     (interval / STEPS).clamp(1, STEP_MAX)
 }

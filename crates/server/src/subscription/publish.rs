@@ -15,10 +15,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use taktwerk_types::{Instant, StatusCode};
 
-/// A Publish request that waits for something to answer with.
+/// A Publish request that waits for notifications.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    /// Where the answer goes.
+    /// The destination of the response.
     pub(crate) connection: ConnectionId,
     /// The RequestId of the channel.
     pub(crate) request_id: u32,
@@ -27,15 +27,15 @@ pub(crate) struct Ticket {
     pub(crate) expires: Instant,
     /// The results of the request's acknowledgements.
     pub(crate) results: SmallVec<[StatusCode; 4]>,
-    /// For the results, if they are more than the ticket has room for.
+    /// Charge for the results, if they exceed the inline capacity.
     pub(crate) charge: Option<Charge>,
 }
 
-/// What the engine needs from the shard to answer.
+/// The services of the shard that the engine needs for responding.
 pub(crate) trait Responder {
-    /// Whether the connection's client reads too slowly to be given more.
+    /// Whether the connection's client reads too slowly to get more data.
     fn is_congested(&self, connection: ConnectionId) -> bool;
-    /// Most bytes of a response body that the client takes.
+    /// Longest response body that the client accepts, in bytes.
     fn body_len_max(&self, connection: ConnectionId) -> usize;
     /// Sends a response; `body` appends everything from the type id on.
     fn respond(&mut self, ticket: &Ticket, body: &mut dyn FnMut(&mut Vec<u8>));
@@ -48,26 +48,26 @@ pub(crate) trait Responder {
 pub(crate) struct PublishQueue {
     /// The session's account.
     account: Arc<Account>,
-    /// For the lists here.
+    /// Charge for the lists here.
     charge: Charge,
     pub(super) requests: VecDeque<Ticket>,
-    /// Places of the session's subscriptions.
+    /// Positions of the session's subscriptions.
     pub(super) subscriptions: Vec<u32>,
-    /// StatusChangeNotifications of subscriptions that are gone: id, sequence number, status.
-    pub(super) farewells: VecDeque<(u32, u32, StatusCode)>,
-    /// It is among the sessions whose requests wait for the next turn.
+    /// StatusChangeNotifications of ended subscriptions: id, sequence number, status.
+    pub(super) status_changes: VecDeque<(u32, u32, StatusCode)>,
+    /// Whether it is among the sessions whose requests wait for the next turn.
     is_postponed: bool,
 }
 
 impl PublishQueue {
-    /// For the session that has the account.
+    /// For the session with the account.
     pub(super) fn new(account: &Arc<Account>) -> Self {
         Self {
             charge: account.nothing(Category::Requests),
             account: Arc::clone(account),
             requests: VecDeque::new(),
             subscriptions: Vec::new(),
-            farewells: VecDeque::new(),
+            status_changes: VecDeque::new(),
             is_postponed: false,
         }
     }
@@ -77,33 +77,34 @@ impl PublishQueue {
         &self.account
     }
 
-    /// Charges the lists anew if one has grown. Each has a limit, so this is for what is there already.
+    /// Adjusts the charge if a list has grown. Each list is limited, so the charge is unconditional.
     pub(super) fn measure(&mut self) {
         let bytes = self.requests.capacity() * size_of::<Ticket>()
             + self.subscriptions.capacity() * size_of::<u32>()
-            + self.farewells.capacity() * size_of::<(u32, u32, StatusCode)>();
+            + self.status_changes.capacity() * size_of::<(u32, u32, StatusCode)>();
         if bytes != self.charge.amount() {
             self.charge.resize_anyway(bytes);
         }
     }
 }
 
-/// Publishes of one call of [`Engine::run`]; the driver sends in between.
+/// Publish responses per call of [`Engine::run`]; the driver sends in between.
 const PUBLISHES_PER_RUN: usize = 64;
-/// Bytes of one call of [`Engine::run`], about a socket buffer.
+/// Bytes per call of [`Engine::run`], about a socket buffer.
 const BYTES_PER_RUN: usize = 256 << 10;
-/// What the events of one message weigh at most: 32 whose fields are written for one client alone, and hundreds that others
-/// get too (see [`weight`](crate::event::queue::weight)). The former take some 3 µs each to write and to free, far more than
-/// a value of as many bytes: while a message is written, other clients wait 0.1 ms. With four times as many they waited ten
-/// times as long as on a calm server (`alarm_storm`).
+/// Maximum weight of the events in one message: 32 events encoded for one client alone, or hundreds of shared ones (see
+/// [`weight`](crate::event::queue::weight)). The former take some 3 µs each to encode and free, far more than a value
+/// of the same size: other clients wait 0.1 ms while a message is written. With four times this limit they waited ten
+/// times as long as on an idle server (`alarm_storm`).
 pub(super) const EVENT_WEIGHT_PER_MESSAGE: u32 = 1024;
-/// Bytes of a run that events cost by their weight besides those that they take, so that a run has as many as a message.
+/// Bytes of a run charged per unit of weight, in addition to the events' own bytes, so that a run has as many as a
+/// message.
 const WEIGHT_BYTES: usize = BYTES_PER_RUN / EVENT_WEIGHT_PER_MESSAGE as usize;
 
-/// How long a request whose time is over may wait for its Bad_Timeout while its subscriptions have nothing to say, ns.
+/// How long an expired request may wait for its Bad_Timeout while its subscriptions have no notifications, in ns.
 const LOOK_FOR_EXPIRED: u64 = 100_000_000;
 
-/// What a run has left to do.
+/// The remaining budget of a run.
 struct Budget {
     publishes: usize,
     bytes: usize,
@@ -115,7 +116,7 @@ impl Budget {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// So many links of items that trigger others were followed.
+    /// Charges followed links of triggering items.
     fn spend_links(&mut self, count: usize) {
         self.bytes = self.bytes.saturating_sub(count * LINK_BYTES);
     }
@@ -125,9 +126,9 @@ impl Budget {
     }
 }
 
-/// The weight of the events that requests of one turn were answered with, and of the links that were followed for it. A storm
-/// makes many clients ask at once for what has
-/// not been sent yet; those that the turn has no room for are answered in the next ones, and who reads waits for one only.
+/// The weight of events with which requests of one turn were answered, and of the links followed for them. When many
+/// events occur, many clients request them at once. Requests beyond the turn's budget are answered in the next turns,
+/// and other clients wait for one turn only.
 #[derive(Debug, Default)]
 pub(super) struct ServedEvents {
     turn: Instant,
@@ -148,10 +149,10 @@ impl ServedEvents {
 }
 
 impl Engine {
-    /// Does what is due at `now`, a bounded amount of it; [`Engine::next_deadline`] is still due if more is left.
+    /// Handles what is due at `now`, up to a bound. If more remains, [`Engine::next_deadline`] is still due.
     pub(crate) fn run(&mut self, now: Now, space: &AddressSpace, responder: &mut dyn Responder) {
         if self.store.take_pressed(self.shard) {
-            // Before values are lost that nobody would look at until the next deadline.
+            // Before values are lost that would otherwise wait until the next deadline.
             self.refresh_pages();
             self.want_queued();
         }
@@ -173,7 +174,7 @@ impl Engine {
             let Some((place, at)) = self.event_items.next_waiting() else { break };
             self.cycle_if_due(place, at, now, responder, &mut budget);
         }
-        // Who reads events without an end would keep the timers of others waiting, and these him: they take turns.
+        // A client that fetches events continuously would delay the timers of others, and vice versa: they alternate.
         self.timers_first = !self.timers_first;
         if !self.timers_first {
             self.serve_postponed(now, responder, &mut budget);
@@ -206,7 +207,7 @@ impl Engine {
         self.serve_postponed(now, responder, &mut budget);
     }
 
-    /// Serves the sessions whose requests have waited for this run. Those with more requests than it has room for wait on.
+    /// Serves the sessions whose requests waited for this run. If the budget is exhausted, the rest keeps waiting.
     fn serve_postponed(&mut self, now: Now, responder: &mut dyn Responder, budget: &mut Budget) {
         while !budget.is_spent() {
             let Some(session) = self.postponed.pop_front() else { return };
@@ -223,7 +224,7 @@ impl Engine {
         }
     }
 
-    /// Charges the run and the turn for the links of items that trigger others that were followed.
+    /// Charges the run and the turn for followed links of triggering items.
     fn spend_links(&mut self, turn: Instant, budget: &mut Budget) {
         let count = core::mem::take(&mut self.links_followed);
         if count > 0 {
@@ -233,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Lets a session's requests wait for the next run.
+    /// Postpones a session's requests to the next run.
     fn postpone(&mut self, session: SessionKey) {
         if let Some(Some(queue)) = self.queues.get_mut(session.0 as usize)
             && !core::mem::replace(&mut queue.is_postponed, true)
@@ -242,8 +243,8 @@ impl Engine {
         }
     }
 
-    /// Up to which event a subscription's cycle has to wait; `None`: it has all that were raised. Few events are given to
-    /// the items at once.
+    /// The event up to which a subscription's cycle must wait; `None` if all raised events have been given to its
+    /// items. A small number of events is given at once.
     pub(crate) fn events_before(&mut self, place: u32, space: &AddressSpace, now: Now) -> Option<u64> {
         if self.event_items.of(place).is_empty() {
             return None;
@@ -251,7 +252,7 @@ impl Engine {
         self.catch_up_events(space, now)
     }
 
-    /// A cycle that has waited for events: unless its timer was set anew since.
+    /// Runs a cycle that waited for events, unless its timer was set again since.
     fn cycle_if_due(
         &mut self,
         place: u32,
@@ -279,7 +280,7 @@ impl Engine {
         if self.subscription(place).is_some_and(|subscription| !subscription.aggregates.is_empty()) {
             self.calculate_aggregates(place, now);
         }
-        // Looked for once in a cycle: it samples items.
+        // Called once per cycle, because it samples items.
         let has_notifications = self.has_notifications(place);
         self.spend_links(now.instant, budget);
         if !has_notifications && self.stays_silent(place) {
@@ -318,10 +319,10 @@ impl Engine {
         }
     }
 
-    /// Counts a cycle without notifications in which the subscription says nothing whether or not a request is queued (row 16 of the table),
-    /// without looking for one: that touches the session's queue, its request and its connection, which the caches have
-    /// forgotten since the cycle before, and of thousands of subscriptions with short intervals most are silent. From
-    /// time to time it looks all the same, so that requests whose time is over are answered.
+    /// Counts a cycle without notifications that needs no response whether or not a request is queued (row 16 of the
+    /// table). This avoids touching the session's queue, its request and its connection, which are no longer in the CPU
+    /// caches; with thousands of subscriptions with short intervals, most cycles are of this kind. From time to time it
+    /// returns false, so that expired requests are answered.
     fn stays_silent(&mut self, place: u32) -> bool {
         let Some(subscription) = self.subscription_mut(place) else { return false };
         let looks_after = (LOOK_FOR_EXPIRED / subscription.interval.max(1)).max(1);
@@ -336,7 +337,7 @@ impl Engine {
         is_silent
     }
 
-    /// The state variables that the table asks for.
+    /// The state variables for the table.
     fn conditions(
         &mut self,
         place: u32,
@@ -367,10 +368,10 @@ impl Engine {
         }
     }
 
-    /// A Publish request has come (Part 4 §5.14.5).
+    /// A Publish request has arrived (Part 4 §5.14.5).
     ///
     /// # Errors
-    /// Bad_NoSubscription if the session has none and nothing is left to tell.
+    /// Bad_NoSubscription if the session has no subscriptions and no waiting notifications.
     pub(crate) fn publish(
         &mut self,
         session: SessionKey,
@@ -381,7 +382,7 @@ impl Engine {
         let Some(Some(queue)) = self.queues.get_mut(session.0 as usize) else {
             return Err(StatusCode::BAD_NO_SUBSCRIPTION);
         };
-        if let Some((id, sequence_number, status)) = queue.farewells.pop_front() {
+        if let Some((id, sequence_number, status)) = queue.status_changes.pop_front() {
             respond_status_change(responder, &ticket, now, id, sequence_number, status);
             return Ok(());
         }
@@ -391,7 +392,7 @@ impl Engine {
         queue.requests.push_back(ticket);
         queue.measure();
         if queue.requests.len() > self.limits.publish_requests_per_session_max as usize {
-            // Part 4 §5.14.5.3: the oldest request makes room.
+            // Part 4 §5.14.5.3: the oldest request is dropped.
             if let Some(oldest) = queue.requests.pop_front() {
                 responder.fault(&oldest, StatusCode::BAD_TOO_MANY_PUBLISH_REQUESTS);
             }
@@ -405,8 +406,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets late subscriptions of a session use its queued requests: after a Publish request came, or after a
-    /// congested connection became writable.
+    /// Lets late subscriptions of a session use its queued requests, after a Publish request arrived or a congested
+    /// connection became writable.
     pub(crate) fn connection_ready(&mut self, session: SessionKey, now: Now, responder: &mut dyn Responder) {
         let mut budget = Budget { publishes: PUBLISHES_PER_RUN, bytes: BYTES_PER_RUN };
         self.serve_waiting(session, now, responder, &mut budget);
@@ -438,7 +439,7 @@ impl Engine {
             let Some(subscription) = self.subscription_mut(place) else { return };
             subscription.state = row.next;
             match row.action {
-                // More notifications were announced, but what was left has gone since.
+                // More notifications were announced, but they no longer exist.
                 Action::Enqueue => subscription.more_notifications = false,
                 Action::ReturnKeepAlive => self.keep_alive(place, now, responder, budget),
                 _ => {}
@@ -446,8 +447,8 @@ impl Engine {
         }
     }
 
-    /// The session's subscription that a new Publish request is for: one that is late or has more to send, the
-    /// highest priority first, then the one that waited longest.
+    /// The session's subscription for a new Publish request: one that is late or has more to send, the highest priority
+    /// first, then the longest waiting.
     fn most_urgent(&self, session: SessionKey) -> Option<u32> {
         let queue = self.queues.get(session.0 as usize)?.as_ref()?;
         queue
@@ -466,7 +467,7 @@ impl Engine {
             .map(|(place, _)| place)
     }
 
-    /// Whether a request is queued that can be answered now; expired ones are answered Bad_Timeout.
+    /// Whether a queued request can be answered now. Expired ones are answered with Bad_Timeout.
     fn has_ticket(&mut self, place: u32, now: Instant, responder: &mut dyn Responder) -> bool {
         let Some(session) = self.subscription(place).and_then(|subscription| subscription.session) else {
             return false;
@@ -494,11 +495,11 @@ impl Engine {
         self.queues.get_mut(session.0 as usize)?.as_mut()?.requests.pop_front()
     }
 
-    /// Answers with notifications, as many messages as there are requests for. Says whether there were any: a value may
-    /// be again what it was when it was told of last.
+    /// Answers with notifications, as many messages as there are requests. Returns whether there were any: a value may
+    /// have returned to the last reported one.
     fn notify(&mut self, place: u32, now: Now, responder: &mut dyn Responder, budget: &mut Budget) -> bool {
         let mut is_first = true;
-        // Part 4 §5.14.1.4, ReturnNotifications: further requests carry what did not fit.
+        // Part 4 §5.14.1.4, ReturnNotifications: further requests carry the rest.
         while let Some(ticket) = self.take_ticket(place, now.instant, responder) {
             let body_max = responder.body_len_max(ticket.connection);
             let Some((message, weight)) = self.create_message(place, now, body_max) else {
@@ -541,8 +542,8 @@ impl Engine {
         !is_first
     }
 
-    /// Sends the events that wait at once, as far as there are requests: the sessions are about to end. Durable subscriptions
-    /// keep theirs.
+    /// Sends waiting events at once, as far as there are requests, because the sessions are about to end. Durable
+    /// subscriptions keep theirs.
     pub(crate) fn publish_events(&mut self, space: &AddressSpace, now: Now, responder: &mut dyn Responder) {
         self.drain_events(space, now);
         let mut budget = Budget { publishes: usize::MAX, bytes: usize::MAX };
@@ -568,7 +569,7 @@ impl Engine {
         budget.spend(64);
     }
 
-    /// A subscription is going to answer a request.
+    /// A subscription will answer a request.
     fn serve(&mut self, place: u32) {
         self.served += 1;
         let served = self.served;
@@ -579,7 +580,7 @@ impl Engine {
         subscription.reset_keep_alive();
     }
 
-    /// A request that was taken is the next one again.
+    /// Returns a request to the front of the queue.
     fn give_ticket_back(&mut self, place: u32, ticket: Ticket) {
         let session = self.subscription(place).and_then(|subscription| subscription.session);
         let queue = session.and_then(|session| self.queues.get_mut(session.0 as usize)?.as_mut());
@@ -603,7 +604,7 @@ impl Engine {
         }
     }
 
-    /// Cancels queued Publish requests by handle (Part 4 §5.7.5); returns how many.
+    /// Cancels queued Publish requests by handle (Part 4 §5.7.5). Returns how many.
     pub(crate) fn cancel(
         &mut self,
         session: SessionKey,
@@ -622,12 +623,17 @@ impl Engine {
         u32::try_from(before - queue.requests.len()).unwrap_or(u32::MAX)
     }
 
-    /// Gives waiting StatusChangeNotifications to queued requests.
-    pub(super) fn send_farewells(&mut self, session: SessionKey, now: Now, responder: &mut dyn Responder) {
+    /// Answers queued requests with waiting StatusChangeNotifications.
+    pub(super) fn send_status_changes(
+        &mut self,
+        session: SessionKey,
+        now: Now,
+        responder: &mut dyn Responder,
+    ) {
         let Some(Some(queue)) = self.queues.get_mut(session.0 as usize) else { return };
-        while !queue.farewells.is_empty() {
+        while !queue.status_changes.is_empty() {
             let Some(ticket) = queue.requests.pop_front() else { return };
-            if let Some((id, sequence_number, status)) = queue.farewells.pop_front() {
+            if let Some((id, sequence_number, status)) = queue.status_changes.pop_front() {
                 respond_status_change(responder, &ticket, now, id, sequence_number, status);
             }
         }

@@ -1,8 +1,8 @@
 //! ConditionRefresh and ConditionRefresh2 (Part 9 §5.5.7, §5.5.8).
 //!
-//! The retained conditions go into the items' queues a few at a time, and only as long as the queues have room: neither does
-//! a refresh of many conditions hold the shard, nor does it push events out of a queue. If a queue has no room for too long,
-//! the refresh ends, and the item reports an overflow.
+//! The retained conditions are put into the items' queues in slices, and only as far as the queues have space: a
+//! refresh of many conditions neither blocks the shard nor pushes events out of a queue. If a queue stays full for too
+//! long, the refresh ends, and the item reports an overflow.
 
 use super::Engine;
 use super::events::may_see;
@@ -19,41 +19,41 @@ use std::sync::Arc;
 use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_types::{Instant, NodeId, StatusCode};
 
-/// Conditions that are looked at in one slice; most need no event.
+/// Conditions examined per slice; most need no event.
 const SLICE: usize = 256;
-/// Events that are made in one slice, some 20 µs each.
+/// Events created per slice, some 20 µs each.
 const EVENTS_PER_SLICE: usize = 8;
-/// Items that are asked about an event in one slice; of one event, all are.
+/// Items that events are offered to per slice. One event is always offered to all.
 const ASKED_PER_SLICE: usize = 512;
-/// The next slice, so that others have their turn between.
+/// Delay until the next slice, so that others get their turn.
 const PAUSE: Duration = Duration::from_micros(100);
-/// When a queue is looked at again that has no room.
+/// Delay until a full queue is checked again.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// A refresh ends after so much time without room in a queue.
+/// A refresh ends when a queue has been full for this time.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Refreshes of a shard that are under way at a time.
+/// Maximum number of refreshes in progress per shard.
 const REFRESHES_MAX: usize = 256;
 
-/// A refresh under way.
+/// A refresh in progress.
 #[derive(Debug)]
 pub(super) struct Refresh {
     place: u32,
     subscription_id: u32,
-    /// The one item that is refreshed; `None`: all of the subscription.
+    /// The item to refresh; `None`: all items of the subscription.
     item: Option<u32>,
-    /// The next condition; `None` behind the last one.
+    /// The next condition; `None` after the last one.
     cursor: Option<usize>,
-    /// Events of conditions before it that the queues had no room for: those of one condition at most.
+    /// Events of earlier conditions that did not fit into the queues: those of at most one condition.
     pending: VecDeque<Arc<Event>>,
     charge: Charge,
-    /// Up to which event the shard's ring must have been taken until it begins: those were raised before.
+    /// It begins when events up to this one have been taken from the shard's ring, because they were raised earlier.
     begins_behind: Option<u64>,
-    /// Since when a queue has had no room.
+    /// Since when a queue has been full.
     full_since: Option<Instant>,
 }
 
 impl Engine {
-    /// Begins a refresh of all event items of a subscription, or of one of them.
+    /// Starts a refresh of all event items of a subscription, or of one of them.
     pub(crate) fn condition_refresh(
         &mut self,
         place: u32,
@@ -104,7 +104,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Goes on with the refresh whose turn it is, if its time has come.
+    /// Continues the next refresh that is due.
     pub(super) fn refresh(&mut self, space: &AddressSpace, now: Now) {
         if self.refresh_at.is_none_or(|at| at > now.instant) || self.refreshes.is_empty() {
             return;
@@ -122,7 +122,8 @@ impl Engine {
         self.refresh_at = (!self.refreshes.is_empty()).then(|| now.instant + pause);
     }
 
-    /// A subscription leaves: its refreshes cannot go on elsewhere. Who watches is told that events are missing, and can ask again.
+    /// A subscription moves away: its refreshes cannot continue elsewhere. Items report missing events, and the client
+    /// can refresh again.
     pub(super) fn abandon_refreshes(&mut self, place: u32) {
         let before = self.refreshes.len();
         self.refreshes.retain(|refresh| refresh.place != place);
@@ -138,7 +139,7 @@ impl Engine {
         }
         let targets: Vec<u32> = match refresh.item {
             Some(index) => vec![index],
-            // Of a subscription of 100 000 items few watch for events.
+            // Only few items of a large subscription are event items.
             None => self.event_items.of(refresh.place).to_vec(),
         };
         let targets: Vec<u32> = targets
@@ -158,7 +159,7 @@ impl Engine {
                 return Progress::More;
             }
             refresh.begins_behind = None;
-            // §5.5.7: the copies of one event have one EventId.
+            // §5.5.7: the copies of one event have the same EventId.
             let start = marker(space, object_type_ids::REFRESH_START_EVENT_TYPE, now);
             for index in &targets {
                 self.note_refreshed(*index, None);
@@ -171,13 +172,14 @@ impl Engine {
             if now.instant < since + PATIENCE {
                 return Progress::Full;
             }
-            // The client does not take its events. It learns that some are missing, and can ask again.
+            // The client does not fetch its events. It learns that some are missing, and can refresh again.
             targets.iter().for_each(|index| self.note_lost(*index));
             self.give_end(&targets, space, now);
             return Progress::Done;
         }
         refresh.full_since = None;
-        // One place is for the end, and half of the queue for what happens meanwhile. The shortest queue takes one at a time.
+        // One entry is reserved for the end event, and half of the queue for new events. The shortest queue gets one at
+        // a time.
         let room = (room / 2).saturating_sub(1).max(1);
         if let (true, Some(cursor)) = (refresh.pending.is_empty(), refresh.cursor) {
             let mut events = Vec::new();
@@ -211,7 +213,7 @@ impl Engine {
         targets.iter().for_each(|index| self.give_marker(*index, &end));
     }
 
-    /// Gives an item the event of a condition, if the item is on a node above it and the filter passes it.
+    /// Offers a condition's event to an item, if the item's node is a notifier and the filter accepts it.
     fn give_refreshed(&mut self, index: u32, event: &Arc<Event>, space: &AddressSpace, now: Now) {
         let Self { items, subscriptions, .. } = self;
         let Some(item) = items.get_mut(index as usize) else { return };
@@ -227,7 +229,7 @@ impl Engine {
         self.queue_event(index, event);
     }
 
-    /// Gives an item the event that says where a refresh begins or ends, whatever its filter is (§5.5.7).
+    /// Puts the start or end event of a refresh into an item's queue, whatever its filter (§5.5.7).
     fn give_marker(&mut self, index: u32, event: &Arc<Event>) {
         self.queue_event(index, event);
     }
@@ -236,7 +238,7 @@ impl Engine {
 enum Progress {
     Done,
     More,
-    /// A queue has no room.
+    /// A queue is full.
     Full,
 }
 

@@ -18,7 +18,7 @@ fn encode_header(out: &mut Vec<u8>, ticket: &Ticket, now: Now) {
     out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0]);
 }
 
-/// Appends everything of the response before the NotificationMessage.
+/// Appends the response before the NotificationMessage.
 fn encode_before(
     out: &mut Vec<u8>,
     id: u32,
@@ -31,7 +31,7 @@ fn encode_before(
     more_notifications.encode(out);
 }
 
-/// Appends everything of the response after the NotificationMessage.
+/// Appends the response after the NotificationMessage.
 fn encode_after(out: &mut Vec<u8>, ticket: &Ticket) {
     ticket.results.as_slice().encode(out);
     encode_len(0, out);
@@ -47,7 +47,7 @@ pub(super) fn respond_notifications(
     let sent = &subscription.retransmission;
     responder.respond(ticket, &mut |out| {
         let message = sent.find(sequence_number).unwrap_or_default();
-        // The heads of its chunks come on top.
+        // Additional space for the headers of its chunks.
         out.reserve_exact(message.len() + message.len() / 64 + 256);
         encode_header(out, ticket, now);
         encode_before(out, subscription.id, sent.sequence_numbers(), subscription.more_notifications);
@@ -65,7 +65,7 @@ pub(super) fn respond_keep_alive(
     responder.respond(ticket, &mut |out| {
         encode_header(out, ticket, now);
         encode_before(out, subscription.id, subscription.retransmission.sequence_numbers(), false);
-        // The number that the next message with notifications will have.
+        // The sequence number of the next message with notifications.
         MessageWriter::begin(out, subscription.next_sequence_number, now.utc).finish();
         encode_after(out, ticket);
     });

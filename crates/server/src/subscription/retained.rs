@@ -1,7 +1,7 @@
-//! Filtered Retain (SupportsFilteredRetain, Part 9 §5.5.2): which conditions an item has reported with Retain true.
+//! Filtered Retain (SupportsFilteredRetain, Part 9 §5.5.2): the conditions that an item has reported with Retain true.
 //!
-//! When a condition that the client keeps no longer passes the where clause of its item, the client would keep it for ever. It
-//! gets that event once, with Retain false. Items without a where clause need nothing of this.
+//! If a retained condition no longer passes the item's where clause, the client would retain it for ever. So it
+//! receives that event once with Retain false. Items without a where clause do not need this.
 
 use crate::account::Charge;
 use crate::event::Event;
@@ -9,27 +9,27 @@ use crate::event::filter::EventFilter;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Bytes for one condition, with its share of the tree.
+/// Memory per condition in the tree, in bytes.
 const KEY_SIZE: usize = 24;
 
-/// What has changed of the list since it was written down last.
+/// Changes of the list since it was last written to the log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RetainedChange {
-    /// The list began anew.
+    /// The list was cleared.
     pub(super) cleared: bool,
     pub(super) added: Vec<u64>,
     pub(super) removed: Vec<u64>,
 }
 
-/// What is to be written of the list of a durable subscription.
+/// Unwritten changes of the list, for durable subscriptions.
 #[derive(Debug, Default)]
 struct Unwritten {
     cleared: bool,
-    /// Conditions that came or went.
+    /// Conditions that were added or removed.
     keys: BTreeSet<u64>,
 }
 
-/// The conditions and branches that an item's client keeps.
+/// The conditions and branches that an item's client retains.
 #[derive(Debug)]
 pub(super) struct Retained {
     keys: BTreeSet<u64>,
@@ -39,19 +39,19 @@ pub(super) struct Retained {
 }
 
 impl Retained {
-    /// None yet; `charge` is for what will be kept here. Changes are remembered for a durable subscription.
+    /// Creates an empty list; `charge` is for its contents. Changes are recorded for durable subscriptions.
     pub(super) fn new(charge: Charge, is_durable: bool) -> Self {
         Self { keys: BTreeSet::new(), charge, unwritten: is_durable.then(Unwritten::default) }
     }
 
-    /// The list as it was written down.
+    /// Restores the list from the log.
     pub(super) fn restore(&mut self, keys: BTreeSet<u64>) {
         if self.charge.resize(keys.len() * KEY_SIZE).is_ok() {
             self.keys = keys;
         }
     }
 
-    /// What has changed since the last call.
+    /// The changes since the last call.
     pub(super) fn take_change(&mut self) -> Option<RetainedChange> {
         let unwritten = core::mem::take(self.unwritten.as_mut()?);
         let (added, removed) = unwritten.keys.into_iter().partition(|key| self.keys.contains(key));
@@ -60,7 +60,7 @@ impl Retained {
         (change != RetainedChange::default()).then_some(change)
     }
 
-    /// Bytes with so many more conditions.
+    /// Size in bytes with `more` conditions.
     fn size(&self, more: usize) -> usize {
         let unwritten = self.unwritten.as_ref().map_or(0, |unwritten| unwritten.keys.len());
         let each = if self.unwritten.is_some() { 2 * KEY_SIZE } else { KEY_SIZE };
@@ -73,13 +73,15 @@ impl Retained {
         }
     }
 
-    /// An event passes the item's filter or does not. Returns whether the client has to be told that a condition has left it.
+    /// An event passes the item's filter or not. Returns whether the client must be informed that a condition has left
+    /// the filter.
     pub(super) fn has_left(&mut self, filter: &EventFilter, event: &Event, passes: bool) -> bool {
-        // Whoever gets all events sees by itself what becomes of a condition.
-        filter.is_choosy() && event.condition_id().is_some() && self.follow(event, passes)
+        // Without a filter the client sees all events of a condition.
+        filter.can_reject() && event.condition_id().is_some() && self.follow(event, passes)
     }
 
-    /// The same for a condition's event. Without memory a condition is not followed: the client learns with its next refresh.
+    /// The same for a condition's event. If memory is exhausted, a condition is not tracked; the client learns with its
+    /// next refresh.
     fn follow(&mut self, event: &Event, passes: bool) -> bool {
         if !passes && self.keys.is_empty() {
             return false;
@@ -101,7 +103,7 @@ impl Retained {
         is_known && !passes
     }
 
-    /// Forgets all: the client begins anew.
+    /// Clears the list: the client starts again.
     pub(super) fn clear(&mut self) {
         self.keys = BTreeSet::new();
         if let Some(unwritten) = &mut self.unwritten {
@@ -111,12 +113,12 @@ impl Retained {
     }
 }
 
-/// Events as those get them whose filter a condition has left, by their place in the batch: each is made once.
+/// Events of a batch with Retain false, for items whose filter a condition has left; each is created once.
 #[derive(Debug, Default)]
 pub(super) struct Leaving(Vec<(usize, Arc<Event>)>);
 
 impl Leaving {
-    /// That of the event at a place.
+    /// The event at a position of the batch, with Retain false.
     pub(super) fn of(&mut self, at: usize, event: &Event) -> Arc<Event> {
         if let Some((_, known)) = self.0.iter().find(|(known, _)| *known == at) {
             return Arc::clone(known);
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
     use crate::account::{Account, Category, Maxima};
     use crate::event::NewEvent;
-    use crate::event::model::Placed;
+    use crate::event::model::EventNodes;
     use taktwerk_types::{ByteString, NodeId, UtcTime};
 
     fn event(condition: u32, branch: u32, retain: bool) -> Event {
@@ -141,14 +143,14 @@ mod tests {
             .condition(NodeId::numeric(1, condition))
             .field("BranchId", branch)
             .field("Retain", retain);
-        Event::new(new, Placed::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL)
+        Event::new(new, EventNodes::default(), || ByteString::from(vec![0; 16]), UtcTime::NULL)
     }
 
-    /// Every state of a condition at the client, and every event.
+    /// Every state of a condition at the client with every event.
     #[test]
-    fn the_table_of_what_is_kept_is_complete() {
+    fn every_transition_of_retained_conditions_is_correct() {
         let account = Account::server(Maxima::bytes(usize::MAX));
-        // Kept before, passes, Retain; told to leave, kept behind.
+        // Inputs: retained before, passes, Retain. Results: client is informed, retained afterwards.
         let table = [
             (false, false, false, false, false),
             (false, false, true, false, false),
@@ -161,7 +163,7 @@ mod tests {
         ];
         for (before, passes, retain, leaves, behind) in table {
             let mut retained = Retained::new(account.nothing(Category::MonitoredItems), false);
-            // Another condition and a branch are kept in any case.
+            // Another condition and a branch are always retained.
             retained.follow(&event(2, 0, true), true);
             retained.follow(&event(1, 9, true), true);
             if before {
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_a_condition_is_not_followed() {
+    fn without_memory_a_condition_is_not_tracked() {
         let account = Account::server(Maxima::bytes(KEY_SIZE));
         let mut retained = Retained::new(account.nothing(Category::MonitoredItems), false);
         assert!(!retained.follow(&event(1, 0, true), true) && !retained.follow(&event(2, 0, true), true));
@@ -185,9 +187,9 @@ mod tests {
         assert!(retained.follow(&event(1, 0, true), false));
     }
 
-    /// Whatever happens, what was written down is the list.
+    /// After any sequence, the written changes reproduce the list.
     #[test]
-    fn changes_of_a_durable_list_are_told_once() {
+    fn changes_of_a_durable_list_are_reported_once() {
         let account = Account::server(Maxima::bytes(usize::MAX));
         let mut retained = Retained::new(account.nothing(Category::MonitoredItems), true);
         let mut written = BTreeSet::new();
@@ -207,7 +209,7 @@ mod tests {
         (1..=3).for_each(|number| assert!(!retained.follow(&event(number, 0, true), true)));
         assert_eq!(retained.charge.amount(), 6 * KEY_SIZE);
         assert!(told(&mut retained) && !told(&mut retained));
-        // One goes and comes again, one goes, one stays.
+        // One is removed and added again, one is removed, one stays.
         assert!(retained.follow(&event(1, 0, true), false));
         retained.follow(&event(1, 0, true), true);
         retained.follow(&event(2, 0, false), true);
@@ -221,11 +223,11 @@ mod tests {
         let mut restored = Retained::new(account.nothing(Category::MonitoredItems), true);
         restored.restore(retained.keys.clone());
         assert!(restored.take_change().is_none());
-        assert!(restored.follow(&event(4, 0, true), false), "the client is told that it has left");
+        assert!(restored.follow(&event(4, 0, true), false), "the client is informed that it has left");
     }
 
     #[test]
-    fn an_event_that_leaves_differs_in_retain_only() {
+    fn a_leaving_event_differs_only_in_retain() {
         let (event, mut leaving) = (event(1, 0, true), Leaving::default());
         let left = leaving.of(3, &event);
         assert!(event.retains() && !left.retains());

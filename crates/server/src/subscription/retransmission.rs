@@ -1,32 +1,31 @@
-//! Sent NotificationMessages that the client has not acknowledged (Part 4 §5.14.1.1, point 6), and the pool their
-//! buffers come from.
+//! Sent NotificationMessages that the client has not acknowledged (Part 4 §5.14.1.1, point 6), and the pool of their
+//! buffers.
 
 use crate::account::{Account, Category, Charge};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Buffers for NotificationMessages: what one message gives back the next one takes, so that steady publishing
-/// allocates nothing.
+/// A pool of buffers for NotificationMessages. Buffers are reused, so that steady publishing allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct BufferPool {
     free: Vec<Vec<u8>>,
     free_bytes: usize,
 }
 
-/// Capacity that the pool keeps at most; more is given back to the allocator.
+/// Maximum capacity of the pool in bytes; more is freed.
 const POOL_BYTES_MAX: usize = 32 << 20;
-/// Buffers that the pool keeps at most.
+/// Maximum number of buffers in the pool.
 const POOL_LEN_MAX: usize = 4096;
 
 impl BufferPool {
-    /// An empty buffer.
+    /// Takes an empty buffer.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let buffer = self.free.pop().unwrap_or_default();
         self.free_bytes -= buffer.capacity();
         buffer
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer.
     pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
         if capacity > 0 && self.free.len() < POOL_LEN_MAX && self.free_bytes + capacity <= POOL_BYTES_MAX {
@@ -37,26 +36,26 @@ impl BufferPool {
     }
 }
 
-/// One subscription's sent messages, oldest first.
+/// The sent messages of a subscription, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Retransmission {
     messages: VecDeque<(u32, Vec<u8>)>,
-    /// Capacity of all messages, which is what is charged for them.
+    /// Capacity of all messages, which is the charged amount.
     bytes: usize,
     charge: Charge,
-    /// The newest message is kept only until it is sent: the account has no room for it.
+    /// The newest message exceeds the account's limit and is kept only until it is sent.
     is_excess: bool,
 }
 
 impl Retransmission {
-    /// For the subscription that has the account.
+    /// For the subscription with the account.
     pub(crate) fn new(account: &Arc<Account>) -> Self {
         let charge = account.nothing(Category::Retransmission);
         Self { messages: VecDeque::new(), bytes: 0, charge, is_excess: false }
     }
 
-    /// Keeps a message; while there are more than `len_max` or `bytes_max`, or than the account allows, the oldest ones
-    /// go. Returns how many went. Call [`Self::forget_excess`] when the message is sent.
+    /// Stores a message. While `len_max`, `bytes_max` or the account's limit is exceeded, the oldest ones are dropped.
+    /// Returns how many were dropped. Call [`Self::forget_excess`] when the message is sent.
     pub(crate) fn push(
         &mut self,
         sequence_number: u32,
@@ -80,7 +79,7 @@ impl Retransmission {
         discarded
     }
 
-    /// Forgets the message that was pushed last if the account has no room for it. Returns how many that were.
+    /// Drops the last message if it exceeds the account's limit. Returns how many were dropped.
     pub(crate) fn forget_excess(&mut self, pool: &mut BufferPool) -> u32 {
         if !self.is_excess {
             return 0;
@@ -98,9 +97,9 @@ impl Retransmission {
         self.charge.resize_anyway(self.bytes);
     }
 
-    /// Forgets an acknowledged message; false if there is none of that number.
+    /// Removes an acknowledged message; false if there is none with that number.
     pub(crate) fn acknowledge(&mut self, sequence_number: u32, pool: &mut BufferPool) -> bool {
-        // Clients acknowledge in order, so this looks at one entry.
+        // Clients acknowledge in order, so this usually checks one entry.
         let Some(at) = self.messages.iter().position(|(number, _)| *number == sequence_number) else {
             return false;
         };
@@ -112,12 +111,12 @@ impl Retransmission {
         true
     }
 
-    /// Whether no message is kept.
+    /// Whether there are no messages.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// The encoded message of a number.
+    /// The encoded message with a number.
     pub(crate) fn find(&self, sequence_number: u32) -> Option<&[u8]> {
         self.messages
             .iter()
@@ -125,7 +124,7 @@ impl Retransmission {
             .map(|(_, message)| message.as_slice())
     }
 
-    /// The numbers that can be asked for, oldest first.
+    /// The available sequence numbers, the oldest first.
     pub(crate) fn sequence_numbers(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.messages.iter().map(|(number, _)| *number)
     }
@@ -135,7 +134,7 @@ impl Retransmission {
         self.messages.len()
     }
 
-    /// Gives all buffers back.
+    /// Returns all buffers to the pool.
     pub(crate) fn clear(&mut self, pool: &mut BufferPool) {
         self.bytes = 0;
         self.messages.drain(..).for_each(|(_, message)| pool.give(message));

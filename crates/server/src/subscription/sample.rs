@@ -1,24 +1,24 @@
-//! A value on its way to the client, and its encoding as a MonitoredItemNotification (Part 4 §7.25.2).
+//! A value to be sent to the client, and its encoding as a MonitoredItemNotification (Part 4 §7.25.2).
 
 use crate::history::HistoryValue;
 use crate::limits::cost;
 use crate::space::slot::{Snapshot, inline_len};
 use taktwerk_types::{DataValue, Encode, StatusCode, TimestampsToReturn, UtcTime, variant::data_value};
 
-/// The SemanticsChanged bit with the info type that makes it valid.
+/// The SemanticsChanged bit, with the info type that makes it valid.
 pub(crate) const SEMANTICS_BITS: u32 = StatusCode::SEMANTICS_CHANGED | StatusCode::INFO_TYPE_DATA_VALUE;
 
-/// A value on its way to the client.
+/// A value to be sent to the client.
 #[derive(Debug, Clone)]
 pub(crate) enum Sample {
     /// From a slot.
     Slot(Snapshot),
-    /// Of another attribute, or a constant.
+    /// From another attribute, or a constant.
     Value(Box<DataValue>),
 }
 
-/// [`cost::QUEUE_PLACE`] says how much a place in a queue takes.
-const _: () = assert!(size_of::<Sample>() <= cost::QUEUE_PLACE);
+/// [`cost::QUEUE_ENTRY`] is the accounted size of a queue entry.
+const _: () = assert!(size_of::<Sample>() <= cost::QUEUE_ENTRY);
 
 impl Sample {
     pub(super) fn status(&self) -> StatusCode {
@@ -28,7 +28,7 @@ impl Sample {
         }
     }
 
-    /// When the server got the value.
+    /// The ServerTimestamp.
     pub(crate) fn server(&self) -> UtcTime {
         match self {
             Self::Slot(snapshot) => snapshot.server,
@@ -36,13 +36,13 @@ impl Sample {
         }
     }
 
-    /// Says that values before this one were lost (Part 4 §7.38.1).
+    /// Marks that values before this one were lost (Part 4 §7.38.1).
     pub(crate) fn set_overflow(&mut self) {
         let status = self.status().with_overflow();
         self.set_status(status);
     }
 
-    /// The value with its source time, or that of the server.
+    /// The value with its source time, or the server time.
     pub(super) fn history_value(&self) -> Option<HistoryValue> {
         let (source, server, value) = match self {
             Self::Slot(snapshot) => (snapshot.source, snapshot.server, snapshot.value()),
@@ -63,7 +63,7 @@ impl Sample {
         }
     }
 
-    /// Leaves only status and times. A snapshot takes no heap then.
+    /// Keeps only status and times. A snapshot then owns no heap.
     pub(super) fn drop_value(&mut self) {
         match self {
             Self::Slot(snapshot) => {
@@ -95,7 +95,7 @@ impl From<DataValue> for Sample {
     }
 }
 
-/// Appends a MonitoredItemNotification (Part 4 §7.25.2) with the value of a slot.
+/// Appends a MonitoredItemNotification (Part 4 §7.25.2) with a slot's value.
 #[inline]
 pub(crate) fn encode_snapshot(
     out: &mut Vec<u8>,
@@ -110,7 +110,7 @@ pub(crate) fn encode_snapshot(
         | if status.0 != 0 { data_value::HAS_STATUS } else { 0 }
         | if with_source { data_value::HAS_SOURCE_TIMESTAMP } else { 0 }
         | if with_server { data_value::HAS_SERVER_TIMESTAMP } else { 0 };
-    // A scalar's notification fits a small array: one bounds check and one copy for the whole of it.
+    // A scalar's notification fits into a small array: one bounds check and one copy.
     let mut line = [0u8; 34];
     line[0..4].copy_from_slice(&client_handle.to_le_bytes());
     line[4] = mask;
@@ -139,7 +139,7 @@ pub(crate) fn encode_snapshot(
     out.extend_from_slice(&line[..len]);
 }
 
-/// Appends a MonitoredItemNotification with any sample.
+/// Appends a MonitoredItemNotification for any sample.
 pub(crate) fn encode_sample(
     out: &mut Vec<u8>,
     client_handle: u32,

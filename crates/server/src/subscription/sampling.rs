@@ -1,8 +1,8 @@
-//! Sampling: the ticks of rate groups, and values that have to be fetched (design §5).
+//! Sampling: the ticks of rate groups, and values that must be read from sources (design §5).
 //!
-//! Only items that need a tick of their own are here: those that sample slower than they publish, those with a queue
-//! and an interval, and those whose values have to be fetched. A tick costs what changed, not what is watched; only
-//! fetched values are asked for at each tick.
+//! Only items that need their own tick are here: those that sample slower than they publish, those with a queue and an
+//! interval, and those with polled sources. The cost of a tick follows the changes, not the items; only sources are
+//! read at each tick.
 
 use super::Engine;
 use super::changes::make_ready;
@@ -20,22 +20,22 @@ use taktwerk_types::{DataValue, Decode, DecodeLimits, Instant, StatusCode, UtcTi
 
 /// A sample whose source answers later.
 pub(crate) struct SampleJob {
-    /// What [`Engine::sample_done`] takes back.
+    /// The argument for [`Engine::sample_done`].
     pub(crate) sample: PendingSample,
-    /// What to run.
+    /// The work to run.
     pub(crate) read: SourceRead,
 }
 
-/// A sample that is on its way.
+/// A sample in progress.
 #[derive(Debug)]
 pub(crate) struct PendingSample {
     /// The item that waits for it.
     item: u32,
-    /// The number of the job. Another item may have the place of the one that waited.
+    /// The number of the job. The item's index may have been reused.
     number: u64,
-    /// The slot that gets the value: it serves no other node until then.
+    /// The slot for the value, which is not reused until then.
     slot: SlotHandle,
-    /// The number of the last write in the slot when the source was asked.
+    /// The number of the last write to the slot when the read began.
     write: u32,
 }
 
@@ -46,7 +46,7 @@ impl core::fmt::Debug for SampleJob {
 }
 
 impl Engine {
-    /// Starts a group's timer if it stands still.
+    /// Starts a group's timer if it is stopped.
     pub(super) fn arm_group(&mut self, group: u32, now: Instant) {
         if let Some(state) = self.groups.get_mut(group) {
             state.arm(group, now, &self.phases, &mut self.timers);
@@ -71,10 +71,10 @@ impl Engine {
         }
     }
 
-    /// Samples one item whose variable changed.
+    /// Samples one item whose variable has changed.
     fn sample(&mut self, index: u32, group: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
-        // The entry may be from before a delete or a modify.
+        // The entry may be older than a delete or modify.
         if !item.has(flag::PENDING) || item.group != group {
             return;
         }
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// Asks the sources of a group's polled items.
+    /// Reads the sources of a group's polled items.
     fn fetch_polled(&mut self, group: u32, now: Now, space: &AddressSpace) {
         let Some(state) = self.groups.get_mut(group) else { return };
         let mut polled = core::mem::take(&mut state.polled);
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// Asks one polled item's source.
+    /// Reads the source of one polled item.
     pub(super) fn fetch(&mut self, index: u32, now: Now, space: &AddressSpace) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let Some(attribute_id) = item.ext.as_ref().and_then(|ext| ext.polled) else { return };
@@ -123,7 +123,7 @@ impl Engine {
             return;
         }
         if item.has(flag::DENIED) {
-            // Nobody is asked for a value that nobody gets.
+            // The source is not read for an item that is denied.
             let status = item.denial().status();
             if item.slot.is_none() {
                 let value = DataValue { server_timestamp: Some(now.utc), ..DataValue::from_status(status) };
@@ -144,7 +144,7 @@ impl Engine {
             ValueAt::Source(source, _) => Arc::clone(source),
             ValueAt::Slot(_) | ValueAt::Static(_) | ValueAt::Computed(_) | ValueAt::None => return,
         };
-        // A source is the application's code: it must not run while the address space is locked.
+        // A source is application code: it must not run while the address space is locked.
         drop(nodes);
         match source.read() {
             SourceRead::Now(value) => store_value(&self.store.handle(slot), value, now),
@@ -161,8 +161,8 @@ impl Engine {
         }
     }
 
-    /// An asynchronous source has answered. If the slot was written meanwhile, be it with an answer to somebody else, this
-    /// one may be older, and is dropped.
+    /// An asynchronous source has answered. If the slot was written in the meantime, also by the answer to another
+    /// read, this answer may be older and is dropped.
     pub(crate) fn sample_done(&mut self, sample: &PendingSample, value: DataValue, now: Now) {
         let (status, times) = (value.status(), times(&value, now));
         sample.slot.set_since(sample.write, value.value.unwrap_or_default(), status, times);
@@ -175,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// Queues a value that is not in a slot, if it differs from the last one.
+    /// Queues a value without a slot if it differs from the last one.
     pub(super) fn offer_value(&mut self, index: u32, value: DataValue) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         if let Some(sample) = item.differing(value) {
@@ -185,7 +185,7 @@ impl Engine {
     }
 }
 
-/// Any attribute as a DataValue; the Value attribute of constants too.
+/// Any attribute as a DataValue, including the Value attribute of constants.
 pub(crate) fn attribute_value(
     nodes: &crate::space::nodes::Nodes,
     decisions: &Decisions,
@@ -217,7 +217,7 @@ fn store_value(handle: &SlotHandle, value: DataValue, now: Now) {
     handle.set(value.value.unwrap_or_default(), status, source, server);
 }
 
-/// The source's time and the server's, with those that were left out.
+/// The source and server times, with missing ones filled in.
 fn times(value: &DataValue, now: Now) -> (UtcTime, UtcTime) {
     (value.source_timestamp.unwrap_or(now.utc), value.server_timestamp.unwrap_or(now.utc))
 }

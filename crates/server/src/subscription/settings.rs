@@ -1,4 +1,4 @@
-//! How items sample and queue: what clients ask for, what they get, and how to go on after they have modified it.
+//! Sampling and queue settings of items: revising them, and applying modifications.
 
 use super::Engine;
 use super::aggregate_item::AggregateItem;
@@ -13,7 +13,7 @@ use taktwerk_types::TimestampsToReturn;
 use taktwerk_types::time::nanos_from_millis;
 
 impl Engine {
-    /// Row of ModifyMonitoredItems (Part 4 §5.13.3). What the item has not told yet it tells all the same.
+    /// Row of ModifyMonitoredItems (Part 4 §5.13.3). Unreported values are still reported.
     pub(crate) fn modify_item(
         &mut self,
         index: u32,
@@ -23,7 +23,7 @@ impl Engine {
         now: Now,
     ) -> Revised {
         self.refresh_pages();
-        // Writes until now belong to the old settings.
+        // Earlier writes belong to the old settings.
         self.drain_changes(now.instant);
         if let Some(item) = self.items.get(index as usize).filter(|item| item.group == EVERY_WRITE)
             && let Some(slot) = item.slot_index()
@@ -38,26 +38,36 @@ impl Engine {
         self.apply_settings(index, settings, now)
     }
 
-    /// Revises the sampling and queue settings and puts the item into its group.
-    pub(super) fn apply_settings(&mut self, index: u32, settings: Settings, now: Now) -> Revised {
-        let limits = &self.limits;
-        let Some(item) = self.items.get(index as usize) else {
-            return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
-        };
-        let publishing =
-            self.subscription(item.subscription).map_or(1000.0, |it| it.parameters.publishing_interval);
-        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
+    /// The publishing interval of a subscription, in ms.
+    fn publishing_interval(&self, place: u32) -> f64 {
+        self.subscription(place).map_or(1000.0, |it| it.parameters.publishing_interval)
+    }
+
+    /// The revised sampling interval (ms) and queue size of an item of a subscription.
+    pub(super) fn revised_settings(&self, place: u32, settings: &Settings, polled: bool) -> (f64, u32) {
+        let (limits, publishing) = (&self.limits, self.publishing_interval(place));
         let fastest = limits.sampling_interval_min.max(settings.minimum_sampling_interval);
         let slowest = limits.sampling_interval_max.max(fastest);
         let sampling_interval = match settings.sampling_interval {
             asked if asked.is_nan() || asked < 0.0 => publishing.max(settings.minimum_sampling_interval),
             0.0 if polled || settings.minimum_sampling_interval > 0.0 => fastest,
             0.0 => 0.0,
-            // Not lifted beyond the publishing interval: it would be sampled apart from publishing.
+            // Not raised above the publishing interval, because the item would then be sampled apart from publishing.
             asked if asked <= publishing => on_grid(asked).min(publishing).clamp(fastest, slowest),
             asked => on_grid(asked).clamp(fastest, slowest),
         };
-        let mut queue_size = settings.queue_size.clamp(1, self.queue_size_max(item.subscription));
+        (sampling_interval, settings.queue_size.clamp(1, self.queue_size_max(place)))
+    }
+
+    /// Revises the sampling and queue settings and puts the item into its group.
+    pub(super) fn apply_settings(&mut self, index: u32, settings: Settings, now: Now) -> Revised {
+        let Some(item) = self.items.get(index as usize) else {
+            return Revised { item_id: 0, sampling_interval: 0.0, queue_size: 0 };
+        };
+        let (place, values_before) = (item.subscription, self.values_of(index));
+        let polled = item.ext.as_ref().is_some_and(|ext| ext.polled.is_some());
+        let publishing = self.publishing_interval(place);
+        let (sampling_interval, mut queue_size) = self.revised_settings(place, &settings, polled);
         let aggregate = settings.aggregate.map(|spec| spec.revised(now.utc));
         let rare = queue_size > 1
             || aggregate.is_some()
@@ -83,7 +93,7 @@ impl Engine {
                 (present, None) => *present = None,
             }
         }
-        // An aggregate is made of all values.
+        // An aggregate needs all values.
         let takes_all = aggregate.is_some() && !polled;
         let sampling_interval = if takes_all { 0.0 } else { sampling_interval };
         let group = if sampling_interval == 0.0 && (queue_size > 1 || takes_all) {
@@ -113,6 +123,7 @@ impl Engine {
             }
         }
         self.end_change(index, group, waits, now);
+        self.update_demand(index, values_before);
         if aggregate.is_some() {
             self.note_aggregate(index);
         }
@@ -120,7 +131,7 @@ impl Engine {
         let may_sample =
             item.is_some_and(|item| item.has(flag::ENABLED) && item.is_queued() && !item.waits_for_first());
         if !goes_on && may_sample {
-            // What changed since the last report is the first value in the queue.
+            // A change since the last report is the first value in the queue.
             let news = item.and_then(|item| item.sample(&self.pages).map(|present| item.passes(&present)));
             if news == Some(true) {
                 self.sample_now(index);
@@ -129,8 +140,8 @@ impl Engine {
         Revised { item_id: self.id_of(index), sampling_interval, queue_size }
     }
 
-    /// The publishing interval has changed, and with it which items are sampled at publish. Sampling intervals stay as
-    /// they are (Part 4 §7.21).
+    /// The publishing interval has changed, and thus which items are sampled at publish. Sampling intervals do not
+    /// change (Part 4 §7.21).
     pub(super) fn regroup_items(&mut self, place: u32, now: Now) {
         let Some(subscription) = self.subscription(place) else { return };
         let publishing = nanos_from_millis(subscription.parameters.publishing_interval);
@@ -157,23 +168,23 @@ impl Engine {
         }
     }
 
-    /// Takes an item out of its group before its settings change. Returns whether a change of its variable waits to be
-    /// looked at.
+    /// Removes an item from its group before its settings change. Returns whether a change of its variable has not been
+    /// processed.
     fn begin_change(&mut self, index: u32, group: u32) -> bool {
         let Some(item) = self.items.get(index as usize) else { return false };
         let waits = item.has(flag::PENDING | flag::DIRTY);
-        // An item that goes on wanting every write must not miss one.
+        // An item that continues to want every write must not miss one.
         if item.has(flag::ENABLED) && !(item.group == EVERY_WRITE && group == EVERY_WRITE) {
             self.leave_group(index);
         }
         waits
     }
 
-    /// Puts it into its new one, which counts it already.
+    /// Adds it to its new group, which counts it already.
     fn end_change(&mut self, index: u32, group: u32, waits: bool, now: Now) {
         let Some(item) = self.items.get_mut(index as usize) else { return self.groups.leave(group) };
         let goes_on = item.group == EVERY_WRITE && group == EVERY_WRITE;
-        // After it has entered the new one, so that a group that it stays in is not made anew.
+        // After it has entered the new group, so that its old group is not recreated if it is the same.
         self.groups.leave(core::mem::replace(&mut item.group, group));
         if !item.has(flag::ENABLED) || goes_on {
             return;
@@ -188,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Puts the present value into an item's queue, whatever its filter says.
+    /// Puts the present value into an item's queue without checking the filter.
     pub(super) fn sample_now(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         let Some(present) = item.sample(&self.pages) else { return };
@@ -198,14 +209,14 @@ impl Engine {
         self.after_enqueue(index, lost);
     }
 
-    /// The id that the client knows an item by.
+    /// The id of an item for the client.
     fn id_of(&self, index: u32) -> u32 {
         let Some(item) = self.items.get(index as usize) else { return 0 };
         self.subscription(item.subscription).map_or(0, |subscription| id_of(subscription, item, index))
     }
 
-    /// Lets an item that watches its slot be sampled as its group is. `resumes` says whether it knows which write it
-    /// has seen last; otherwise those from now on are news.
+    /// Starts sampling an item according to its group. `resumes`: it knows the last write it has seen; otherwise only
+    /// writes from now on count.
     pub(super) fn join_group(&mut self, index: u32, now: Now, resumes: bool) {
         let Some(item) = self.items.get_mut(index as usize).filter(|item| !item.has(flag::EVENTS)) else {
             return;
@@ -262,7 +273,7 @@ impl Engine {
         let queued = item.is_queued();
         if let Some(state) = self.groups.get_mut(group) {
             if polled {
-                // Those that go together go from the end.
+                // Items deleted together are removed from the end.
                 if let Some(at) = state.polled.iter().rposition(|other| *other == index) {
                     state.polled.remove(at);
                 }
@@ -273,7 +284,7 @@ impl Engine {
     }
 }
 
-/// A sampling interval (ns) in [`INTERVAL_UNIT`], not shorter than it is.
+/// A sampling interval (ns) in units of [`INTERVAL_UNIT`], rounded up.
 fn units(interval: u64) -> u32 {
     u32::try_from(interval.div_ceil(INTERVAL_UNIT)).unwrap_or(u32::MAX).min(!AT_PUBLISH)
 }

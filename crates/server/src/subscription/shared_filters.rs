@@ -1,8 +1,8 @@
-//! Filters of events that several items of a shard have in common: what they answer about an event is found out once, and
-//! the fields that they select are written once.
+//! Event filters shared by several items of a shard: the result for an event is computed once, and the selected fields
+//! are encoded once.
 //!
-//! Clients of one kind ask for the same. With a hundred of them, deciding about an event and writing its fields a hundred
-//! times was most of what events cost.
+//! Clients of the same kind use the same filters. Without sharing, evaluating and encoding each event a hundred times
+//! for a hundred clients was most of the cost of events.
 
 use crate::event::bus::Handed;
 use crate::event::filter::{Around, EventFilter};
@@ -11,18 +11,19 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// Filters with one fingerprint that are looked at. Only who chooses filters for that has more; they are not shared then.
+/// Maximum number of filters examined per fingerprint. Only deliberately chosen filters exceed it; they are then not
+/// shared.
 const SAME_FINGERPRINT_MAX: usize = 4;
-/// Evaluating a filter, writing the fields of an event, and freeing it if nobody wants it, in items that are asked.
+/// Cost, in offered items, of evaluating a filter, encoding an event's fields, and freeing them if unused.
 const COST_OF_ANSWER: usize = 8;
 
-/// Events that are given to items together: all were seen at the same nodes, and need the same permissions.
+/// Events that are offered to items together: they have the same notifiers and need the same permissions.
 pub(super) type Batch = SmallVec<[Handed; 4]>;
 
-/// What the entry of a filter takes, in bytes: each item pays for one.
+/// Size of a filter's entry in bytes; each item is charged for one.
 pub(super) const ENTRY_SIZE: usize = size_of::<u64>() + size_of::<SmallVec<[Known; 1]>>();
 
-/// A filter, and the items of the shard that have it now.
+/// A filter, and the number of the shard's items that use it.
 #[derive(Debug)]
 pub(super) struct Known {
     filter: Weak<EventFilter>,
@@ -32,12 +33,12 @@ pub(super) struct Known {
 /// The filters of a shard's items.
 #[derive(Debug, Default)]
 pub(super) struct SharedFilters {
-    /// By fingerprint. The items charge what the filters and their entries take.
+    /// By fingerprint. The items are charged for the filters and their entries.
     known: BTreeMap<u64, SmallVec<[Known; 1]>>,
 }
 
 impl SharedFilters {
-    /// The filter, or an equal one that other items have. Whoever gets it [releases](Self::release) it.
+    /// Returns the filter, or an equal one of other items. The caller must [release](Self::release) it.
     pub(super) fn share(&mut self, filter: Arc<EventFilter>) -> Arc<EventFilter> {
         let same = self.known.entry(filter.fingerprint()).or_default();
         for known in same.iter_mut() {
@@ -52,7 +53,7 @@ impl SharedFilters {
         filter
     }
 
-    /// An item does not have the filter any more. Nothing is left of it here when it was the last one.
+    /// An item no longer uses the filter. After the last item, the filter is removed here.
     pub(super) fn release(&mut self, filter: &Arc<EventFilter>) {
         let fingerprint = filter.fingerprint();
         let Some(same) = self.known.get_mut(&fingerprint) else { return };
@@ -67,26 +68,26 @@ impl SharedFilters {
         }
     }
 
-    /// How many there are.
+    /// Number of filters.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.known.values().map(|same| same.len()).sum()
     }
 }
 
-/// What a filter has answered about a batch.
+/// The result of a filter for a batch.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The events that pass.
+    /// The accepted events.
     pub(super) written: Arc<Written>,
-    /// For each event of the batch: where it stands among those that pass.
+    /// For each event of the batch: its position among the accepted ones.
     pub(super) passing: SmallVec<[Option<usize>; 4]>,
 }
 
-/// Answers of more filters are given anew in the next slice.
+/// Maximum number of results kept for the next slice; others are computed again.
 const KEPT_MAX: usize = 64;
 
-/// What the filters have answered about a batch, while it is given to items.
+/// The results of filters for a batch while it is offered to items.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     /// By the filter's number.
@@ -94,13 +95,12 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Whether what a filter answers is for others too.
+    /// Whether a filter's result can be shared by several items.
     pub(super) fn are_shared(filter: &Arc<EventFilter>) -> bool {
         Arc::strong_count(filter) > 1 && !filter.is_personal()
     }
 
-    /// What a filter answers for which [`Self::are_shared`] holds, and how many items could have been asked in the time that
-    /// it took.
+    /// The result of a filter for which [`Self::are_shared`] holds, and its cost in offered items.
     pub(super) fn about(
         &mut self,
         filter: &EventFilter,
@@ -122,7 +122,7 @@ impl Answers {
         (answer, cost)
     }
 
-    /// What is kept until the next slice: that of a few filters.
+    /// The results kept for the next slice: those of a few filters.
     pub(super) fn kept(self) -> Self {
         if self.by_filter.len() > KEPT_MAX { Self::default() } else { self }
     }

@@ -1,13 +1,12 @@
 //! The publishing state machine of a Subscription: the state table of Part 4 §5.14.1.2, row by row.
 //!
-//! [`step`] is a pure function, so a test walks through every combination of its inputs. The rows that belong to
-//! other services (create, modify, transfer, delete: 1 to 3 and 18 to 26) have no conditions on these variables and
-//! stand in the services.
+//! [`step`] is a pure function, so that a test covers every combination of its inputs. Rows of other services (create,
+//! modify, transfer, delete: 1 to 3 and 18 to 26) do not depend on these variables and are implemented in the services.
 
 /// The states of the table; Closed and Creating are the absence of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum State {
-    /// Cycles run as the client asked.
+    /// Cycles run as requested by the client.
     Normal,
     /// A cycle found something to send and no Publish request.
     Late,
@@ -15,16 +14,16 @@ pub(crate) enum State {
     KeepAlive,
 }
 
-/// What happens to a Subscription.
+/// An event for a Subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Event {
-    /// A Publish request came and was assigned to this subscription.
+    /// A Publish request arrived and was assigned to this subscription.
     PublishReceived,
     /// The publishing timer expired.
     TimerExpired,
 }
 
-/// The state variables of Part 4 §5.14.1.3 that the table looks at.
+/// The state variables of Part 4 §5.14.1.3 that the table uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Conditions {
     pub(crate) publishing_enabled: bool,
@@ -32,34 +31,34 @@ pub(crate) struct Conditions {
     pub(crate) more_notifications: bool,
     pub(crate) request_queued: bool,
     pub(crate) message_sent: bool,
-    /// Whether KeepAliveCounter has run down to one.
+    /// Whether KeepAliveCounter has reached one.
     pub(crate) keep_alive_due: bool,
-    /// Whether LifetimeCounter has run down to one.
+    /// Whether LifetimeCounter has reached one.
     pub(crate) lifetime_over: bool,
 }
 
 impl Conditions {
-    /// There was less to say than it seemed.
+    /// There were no notifications after all.
     pub(crate) fn found_nothing(&mut self) {
         self.notifications_available = false;
         self.more_notifications = false;
     }
 }
 
-/// What the row asks for besides restarting the publishing timer, which every expiry does.
+/// The action of a row, in addition to restarting the publishing timer, which every expiry does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Action {
     /// Put the Publish request into the session's queue.
     Enqueue,
-    /// Answer a Publish request with notifications; MessageSent becomes true, the lifetime starts anew.
+    /// Answer a Publish request with notifications; set MessageSent, reset the lifetime.
     ReturnNotifications,
-    /// Answer a Publish request with a keep-alive; MessageSent becomes true, both counters start anew.
+    /// Answer a Publish request with a keep-alive; set MessageSent, reset both counters.
     ReturnKeepAlive,
-    /// Nothing is due: KeepAliveCounter starts anew and this cycle counts.
+    /// Nothing is due: reset KeepAliveCounter and count this cycle.
     ResetKeepAlive,
-    /// Nothing is due: KeepAliveCounter goes down.
+    /// Nothing is due: decrement KeepAliveCounter.
     CountKeepAlive,
-    /// Something is due and no Publish request is there: wait for one. The lifetime goes down.
+    /// Something is due but no Publish request is queued: wait for one. Decrement the lifetime.
     Wait,
     /// The client is gone: delete the subscription and queue a StatusChangeNotification.
     Close,
@@ -80,7 +79,7 @@ const fn row(number: u8, action: Action, next: State) -> Row {
 
 /// Finds the row for an event.
 pub(crate) const fn step(state: State, event: Event, c: Conditions) -> Row {
-    // The table writes these two conditions out in most rows.
+    // These two conditions are part of most rows of the table.
     let report = c.publishing_enabled && c.notifications_available;
     match (event, state) {
         (Event::PublishReceived, State::Normal) => {
@@ -98,7 +97,7 @@ pub(crate) const fn step(state: State, event: Event, c: Conditions) -> Row {
             }
         }
         (Event::PublishReceived, State::KeepAlive) => row(13, Action::Enqueue, State::KeepAlive),
-        // Row 27 stands before the other timer rows: an expiry that finds no request and no lifetime left.
+        // Row 27 precedes the other timer rows: the lifetime has expired and no request is queued.
         (Event::TimerExpired, _) if c.lifetime_over && !c.request_queued => {
             row(27, Action::Close, State::Late)
         }
@@ -117,8 +116,8 @@ pub(crate) const fn step(state: State, event: Event, c: Conditions) -> Row {
                 row(8, Action::Wait, State::Late)
             }
         }
-        // The table leaves a late subscription late; a request that was held back because its connection was
-        // congested is taken up here as if it had just come (rows 10 and 11).
+        // In the table a late subscription stays late. Here, a request that was held back because of a congested
+        // connection is used as if it had just arrived (rows 10 and 11).
         (Event::TimerExpired, State::Late) => {
             if !c.request_queued {
                 row(12, Action::Wait, State::Late)
@@ -151,8 +150,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The table as the specification writes it: one condition per row, independent of each other.
-    #[allow(clippy::nonminimal_bool)] // as the specification writes them
+    /// The specification's table: one independent condition per row.
+    #[allow(clippy::nonminimal_bool)] // as in the specification
     fn rows_of_the_specification(state: State, event: Event, c: Conditions) -> Vec<(u8, State)> {
         use Event::{PublishReceived, TimerExpired};
         use State::{KeepAlive, Late, Normal};
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_combination_takes_the_row_of_the_specification() {
+    fn every_combination_selects_the_row_of_the_specification() {
         let mut seen = BTreeSet::new();
         for state in [State::Normal, State::Late, State::KeepAlive] {
             for event in [Event::PublishReceived, Event::TimerExpired] {
@@ -206,7 +205,7 @@ mod tests {
                     let allowed = rows_of_the_specification(state, event, conditions);
                     seen.insert(taken.number);
                     if state == State::Late && event == Event::TimerExpired && bit(3) {
-                        // Cannot arise by the table alone: a late subscription has taken any queued request.
+                        // Impossible by the table alone: a late subscription has used any queued request.
                         assert!(allowed.is_empty() && matches!(taken.number, 10 | 11));
                         continue;
                     }
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(seen, BTreeSet::from([4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 27]));
     }
 
-    /// What lets the engine count a silent cycle without looking for a request.
+    /// Allows the engine to count a silent cycle without looking for a request.
     #[test]
     fn a_silent_cycle_does_not_depend_on_requests() {
         for bits in 0..16u32 {

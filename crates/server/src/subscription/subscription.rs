@@ -1,4 +1,4 @@
-//! One Subscription's variables (Part 4 §5.14.1.3).
+//! The variables of a Subscription (Part 4 §5.14.1.3).
 
 use super::item_ids::ItemIds;
 use super::journal::Journal;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use taktwerk_types::Instant;
 use taktwerk_types::time::nanos_from_millis;
 
-/// What a client can set (Part 4 §5.14.2).
+/// Parameters set by the client (Part 4 §5.14.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Parameters {
-    /// ms.
+    /// In ms.
     pub(crate) publishing_interval: f64,
     pub(crate) lifetime_count: u32,
     pub(crate) max_keep_alive_count: u32,
@@ -27,10 +27,10 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// The nearest parameters that the limits allow.
+    /// The nearest parameters within the limits.
     pub(crate) fn revise(self, limits: &SubscriptionLimits) -> Self {
         let interval = if self.publishing_interval.is_finite() { self.publishing_interval } else { 0.0 };
-        // Whole microseconds: what is told to the client is what the timer does.
+        // Whole microseconds, so that the client learns the exact interval of the timer.
         let interval = (interval.clamp(limits.publishing_interval_min, limits.publishing_interval_max) * 1e3)
             .round()
             / 1e3;
@@ -75,7 +75,7 @@ pub(crate) struct Counters {
     pub(crate) queue_overflows: u32,
 }
 
-/// The account of a subscription, and the charges for itself and its items.
+/// The account of a subscription, with the charges for itself and its items.
 #[derive(Debug)]
 pub(crate) struct Kept {
     account: Arc<Account>,
@@ -85,10 +85,10 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// For a subscription of the session that has the account.
+    /// For a subscription of the session with the account.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that would be exceeded.
     pub(crate) fn new(session: &Arc<Account>) -> Result<Self, Exhausted> {
         let account = session.child(Level::Subscription, usize::MAX);
         Ok(Self {
@@ -104,16 +104,16 @@ impl Kept {
         &self.account
     }
 
-    /// Charges for `items` in all.
+    /// Charges for `items` in total.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that would be exceeded.
     pub(crate) fn resize(&mut self, items: usize) -> Result<(), Exhausted> {
         self.item_count.resize(items)?;
         self.bytes.resize(cost::SUBSCRIPTION + items * cost::MONITORED_ITEM)
     }
 
-    /// Gives back all but `items`.
+    /// Reduces the charge to `items`.
     pub(crate) fn shrink(&mut self, items: usize) {
         self.item_count.resize_anyway(items);
         self.bytes.resize_anyway(cost::SUBSCRIPTION + items * cost::MONITORED_ITEM);
@@ -124,10 +124,10 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) id: u32,
-    /// The session, or none after it closed without deleting its subscriptions.
+    /// The session; `None` after it closed without deleting its subscriptions.
     pub(crate) session: Option<SessionKey>,
     pub(crate) parameters: Parameters,
-    /// ns.
+    /// In ns.
     pub(crate) interval: u64,
     /// When the publishing timer expires.
     pub(crate) next_publish: Instant,
@@ -138,40 +138,40 @@ pub(crate) struct Subscription {
     pub(crate) more_notifications: bool,
     pub(crate) lifetime_counter: u32,
     pub(crate) keep_alive_counter: u32,
-    /// The number of the next message that holds notifications.
+    /// The sequence number of the next message with notifications.
     pub(crate) next_sequence_number: u32,
     pub(crate) retransmission: Retransmission,
-    /// Bytes that a notification of the last message took on average: how much room the next one needs.
+    /// Average size of a notification in the last message, in bytes; used to reserve space for the next one.
     pub(crate) notification_len: usize,
     pub(crate) items: Vec<u32>,
     /// The ids of its items, if it came from another shard.
     pub(crate) ids: Option<Box<ItemIds>>,
-    /// Those with an AggregateFilter; some may be gone already.
+    /// Items with an AggregateFilter; some may no longer exist.
     pub(crate) aggregates: Vec<u32>,
-    /// How many of them are not disabled.
+    /// Number of items that are not disabled.
     pub(crate) enabled_items: u32,
-    /// Whether any item ever triggered another one; most subscriptions never look for links.
+    /// Whether any item has ever triggered another one; most subscriptions never search links.
     pub(crate) has_links: bool,
-    /// Whether items are gone whose notifications could still be republished.
+    /// Whether items were deleted whose notifications could still be republished.
     pub(crate) has_lost_items: bool,
-    /// Messages are kept with events that were sent before permissions have changed.
+    /// Stored messages contain events that were sent before a change of permissions.
     pub(crate) has_old_events: bool,
-    /// Items that may have something to report, first come first.
+    /// Items that may have something to report, in order of arrival.
     pub(crate) ready: VecDeque<u32>,
-    /// Items that have events to report, first come first.
+    /// Items with events to report, in order of arrival.
     pub(crate) ready_events: VecDeque<u32>,
-    /// Whether the last message was an event although values waited, where a message has one notification.
+    /// With one notification per message: whether the last message was an event although values waited.
     pub(crate) told_event: bool,
-    /// When this subscription was last served, as a running number: fairness between late subscriptions.
+    /// A running number of when this subscription was last served, for fairness between late subscriptions.
     pub(crate) served: u64,
     pub(crate) counters: Counters,
-    /// What its client may see.
+    /// The permissions of its client.
     pub(super) decisions: Arc<Decisions>,
-    /// What is kept for it.
+    /// Its account and charges.
     pub(crate) kept: Kept,
-    /// Its part of what clients ask for, if the server reckons with that.
+    /// Its share of the predicted CPU load, if enabled.
     pub(crate) share: Option<Box<Share>>,
-    /// What it writes down, if it is durable.
+    /// Its journal, if it is durable.
     pub(super) journal: Option<Box<Journal>>,
 }
 
@@ -220,19 +220,12 @@ impl Subscription {
         }
     }
 
-    /// Items or interval have changed: what is asked for is another.
-    pub(crate) fn demand(&mut self) {
-        if let Some(share) = &mut self.share {
-            share.set(self.enabled_items, self.parameters.publishing_interval, self.publishing_enabled);
-        }
-    }
-
-    /// The roles and mode that it was last authorised for.
+    /// The grant of its last authorization.
     pub(crate) fn grant(&self) -> Grant {
         self.decisions.grant.clone()
     }
 
-    /// The client showed that it is there.
+    /// The client has shown that it is alive.
     pub(crate) fn reset_lifetime(&mut self) {
         self.lifetime_counter = self.parameters.lifetime_count;
     }
@@ -241,14 +234,14 @@ impl Subscription {
         self.keep_alive_counter = self.parameters.max_keep_alive_count;
     }
 
-    /// Takes the number for a message; 0 is skipped when the counter wraps (Part 4 §5.14.1.1).
+    /// Takes a sequence number for a message; 0 is skipped when the counter wraps (Part 4 §5.14.1.1).
     pub(crate) fn take_sequence_number(&mut self) -> u32 {
         let number = self.next_sequence_number;
         self.next_sequence_number = number.checked_add(1).unwrap_or(1);
         number
     }
 
-    /// How many items are disabled.
+    /// Number of disabled items.
     pub(crate) fn disabled_items(&self) -> u32 {
         u32::try_from(self.items.len()).unwrap_or(u32::MAX).saturating_sub(self.enabled_items)
     }

@@ -8,9 +8,9 @@ use super::subscription::Parameters;
 use super::*;
 
 mod groups;
+mod item_table;
 mod moving;
 mod phase;
-mod places;
 mod ready;
 mod values;
 
@@ -32,7 +32,7 @@ struct Recorder {
     faults: Vec<(u32, StatusCode)>,
     congested: bool,
     body_len_max: usize,
-    /// Happens once, between the decision to send a message and its first byte.
+    /// Runs once, between the decision to send a message and its first byte.
     before_message: core::cell::RefCell<Option<Box<dyn Fn()>>>,
 }
 
@@ -94,9 +94,9 @@ impl World {
                 (ix, handle)
             })
             .collect();
-        let homes = Arc::new(homes::Homes::new(shards));
+        let locations = Arc::new(locations::Locations::new(shards));
         let (store, events) = (Arc::clone(space.slots()), Arc::clone(space.events()));
-        let engine = Engine::new(0, SubscriptionLimits::default(), store, homes, events, 1);
+        let engine = Engine::new(0, SubscriptionLimits::default(), store, locations, events, 1);
         let now = 1_000 * MS;
         Self { space, engine, out: Recorder::default(), now, next_handle: 1, variables }
     }
@@ -105,7 +105,7 @@ impl World {
         Now { instant: Instant::from_nanos(self.now), utc: UtcTime::from_ticks(self.now as i64 / 100) }
     }
 
-    /// Of somebody who may see everything.
+    /// Decisions that permit everything.
     fn decisions(&self) -> Arc<Decisions> {
         let grant = Decisions::nothing().grant;
         Arc::new(Decisions::new(self.space.read().access(), grant))
@@ -177,7 +177,7 @@ impl World {
         self.engine.publish(SESSION, ticket, now, &mut self.out).map(|()| handle)
     }
 
-    /// Lets virtual time pass, running the engine at its deadlines only.
+    /// Advances virtual time, running the engine only at its deadlines.
     fn advance(&mut self, span: u64) {
         let end = self.now + span;
         while let Some(at) = self.engine.next_deadline().filter(|at| at.as_nanos() <= end) {
@@ -232,7 +232,7 @@ fn first_value_then_changes_then_keep_alives() {
 }
 
 #[test]
-fn values_on_their_way_to_others_are_no_news_to_a_new_item() {
+fn values_in_transit_to_other_items_are_not_reported_to_a_new_item() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 30, 3, 0);
     world.item(place, 0, REPORTING, World::settings(0.0, 10));
@@ -252,7 +252,7 @@ fn values_on_their_way_to_others_are_no_news_to_a_new_item() {
     }
     values.sort_by_key(Vec::len);
     assert_eq!(values, [vec![2.0, 3.0], vec![0.0, 1.0, 2.0, 3.0]]);
-    // The same when the present value is asked for again.
+    // The same with ResendData.
     world.set(0, 4.0);
     world.set(0, 5.0);
     world.engine.resend_data(late);
@@ -273,7 +273,7 @@ fn a_quiet_subscription_first_sends_a_keep_alive() {
 }
 
 #[test]
-fn silent_cycles_count_keep_alives_and_still_answer_requests_whose_time_is_over() {
+fn silent_cycles_count_keep_alives_and_answer_expired_requests() {
     let mut world = World::new(0);
     world.subscribe(10.0, 3000, 100, 0);
     world.publish().unwrap();
@@ -284,7 +284,7 @@ fn silent_cycles_count_keep_alives_and_still_answer_requests_whose_time_is_over(
     let fresh = world.publish().unwrap();
     world.advance(50 * MS);
     assert_eq!(world.out.faults, []);
-    // Looked for at least every tenth of a second, although nothing has to be said.
+    // Expired requests are checked at least every tenth of a second, even without notifications.
     world.advance(115 * MS);
     assert_eq!(world.out.faults, [(stale, StatusCode::BAD_TIMEOUT)]);
     world.advance(810 * MS);
@@ -303,13 +303,13 @@ fn late_subscriptions_take_the_next_request_at_once() {
     assert!(world.engine.is_late(place));
     world.set(0, 1.0);
     world.publish().unwrap();
-    // What was written since the last cycle waits for the next one, what was found then does not.
+    // Values written since the last cycle wait for the next one; values found in it are sent.
     assert_eq!(world.take_values(), [(0, 1.0, false)]);
     assert!(!world.engine.is_late(place));
 }
 
 #[test]
-fn the_lifetime_ends_a_subscription_and_says_so() {
+fn an_expired_lifetime_ends_a_subscription_with_a_notification() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 9, 3, 0);
     world.item(place, 0, REPORTING, World::settings(100.0, 1));
@@ -337,7 +337,7 @@ fn queued_requests_keep_a_subscription_alive() {
 }
 
 #[test]
-fn what_does_not_fit_a_message_follows_with_the_next_request() {
+fn remaining_notifications_follow_with_the_next_request() {
     let mut world = World::new(10);
     let place = world.subscribe(100.0, 30, 3, 4);
     for variable in 0..10 {
@@ -372,7 +372,7 @@ fn a_message_fits_the_client() {
 }
 
 #[test]
-fn a_congested_client_is_late_and_loses_nothing_but_old_values() {
+fn a_congested_client_only_loses_old_values() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1000, 3, 0);
     world.item(place, 0, REPORTING, World::settings(100.0, 1));
@@ -472,7 +472,7 @@ fn triggered_items_report_with_their_trigger() {
     world.set(0, 1.0);
     world.advance(100 * MS);
     assert_eq!(world.take_values(), [(0, 1.0, false), (1, 5.0, false)]);
-    // Without news of its own the linked item stays silent.
+    // Without its own change the linked item reports nothing.
     world.set(0, 2.0);
     world.advance(100 * MS);
     assert_eq!(world.take_values(), [(0, 2.0, false)]);
@@ -513,7 +513,7 @@ fn too_many_requests_push_the_oldest_out() {
 }
 
 #[test]
-fn transfer_moves_everything_and_tells_the_old_session() {
+fn transfer_moves_everything_and_notifies_the_old_session() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1000, 100, 0);
     world.item(place, 0, REPORTING, World::settings(100.0, 1));
@@ -532,7 +532,7 @@ fn transfer_moves_everything_and_tells_the_old_session() {
 }
 
 #[test]
-fn a_subscription_that_comes_back_says_no_farewell_and_farewells_are_bounded() {
+fn a_returning_subscription_cancels_its_notification_and_notifications_are_bounded() {
     let mut world = World::new(0);
     let place = world.subscribe(100.0, 1000, 100, 0);
     let now = world.now();
@@ -549,7 +549,7 @@ fn a_subscription_that_comes_back_says_no_farewell_and_farewells_are_bounded() {
         world.engine.transfer(place, SessionKey(7), false, false, now, &mut world.out);
         world.engine.delete_subscription(place, &mut world.out);
     }
-    assert_eq!(world.engine.queues[SESSION.0 as usize].as_ref().unwrap().farewells.len(), max);
+    assert_eq!(world.engine.queues[SESSION.0 as usize].as_ref().unwrap().status_changes.len(), max);
 }
 
 #[test]
@@ -580,7 +580,7 @@ fn semantics_changed_bit_comes_once() {
 }
 
 #[test]
-fn deleting_items_and_reusing_their_places() {
+fn deleting_items_and_reusing_their_indexes() {
     let mut world = World::new(4);
     let place = world.subscribe(100.0, 1000, 100, 0);
     let ids: Vec<u32> =
@@ -620,7 +620,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// No silent loss, right order, Overflow exactly where values are missing: against lists of what was written.
+    /// No silent loss, correct order, and Overflow exactly where values are missing; compared with lists of the writes.
     #[test]
     fn queues_agree_with_a_reference_model(steps in steps(), queue_size in 2u32..6) {
         let mut world = World::new(3);
@@ -628,7 +628,7 @@ proptest! {
         for variable in 0..3 {
             world.item(place, variable, REPORTING, World::settings(0.0, queue_size));
         }
-        // Per variable: all distinct successive values written; the first is the initial value.
+        // Per variable: all distinct successive written values; the first is the initial value.
         let mut written = vec![vec![0.0f64]; 3];
         let mut received: Vec<Vec<(f64, bool)>> = vec![Vec::new(); 3];
         let mut take = |world: &mut World| {
@@ -639,8 +639,8 @@ proptest! {
         for step in steps {
             match step {
                 Step::Set(variable, value) => {
-                    // Every value once, so that what was received can be found in what was written; now and then
-                    // the last one again, which is no change.
+                    // Every value once, so that received values can be found among the written ones; sometimes the last
+                    // one again, which is not a change.
                     let repeat = value < 64;
                     let count = written[variable].len();
                     let value = (if repeat { count - 1 } else { count }) as f64;
@@ -662,7 +662,7 @@ proptest! {
         }
         take(&mut world);
         for (written, received) in written.iter().zip(&received) {
-            // Walk through what was written; a value may be skipped only if the next one received carries Overflow.
+            // Walk through the written values; one may be skipped only if the next received value has the Overflow bit.
             let mut at = 0;
             for (value, overflow) in received {
                 if *overflow {
@@ -678,7 +678,8 @@ proptest! {
         }
     }
 
-    /// With queue size 1 the newest value always arrives, values never go back, and nothing is sent twice.
+    /// With queue size 1 the newest value always arrives, older values never follow newer ones, and nothing is sent
+    /// twice.
     #[test]
     fn the_newest_value_always_arrives(steps in steps(), sampling in prop_oneof![Just(-1.0), Just(0.0), Just(10.0), Just(120.0)]) {
         let mut world = World::new(3);
@@ -718,7 +719,7 @@ proptest! {
 }
 
 #[test]
-fn the_status_trigger_is_deaf_to_values() {
+fn the_status_trigger_ignores_values() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1000, 100, 0);
     let filter = Filter { trigger: Trigger::Status, deadband: None };

@@ -4,42 +4,42 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taktwerk_types::Instant;
 
-/// What is due.
+/// A kind of deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
-    /// A sampling group's tick; before publishing at the same instant, so that fresh samples go out.
+    /// A sampling group's tick. It precedes publishing at the same instant, so that fresh samples are sent.
     Group(u32),
     /// A subscription's publishing timer.
     Publish(u32),
 }
 
-/// Everything of one kind that is due at one instant.
+/// All deadlines of one kind at one instant.
 #[derive(Debug, Default)]
 struct Bucket {
     at: Instant,
     is_publish: bool,
-    /// Whether the heap has it.
+    /// Whether it is in the heap.
     is_live: bool,
     numbers: Vec<u32>,
-    /// How many of them were taken.
+    /// Number of deadlines already taken.
     taken: usize,
 }
 
-/// How many buckets are remembered by their instant; a power of two.
+/// Number of buckets remembered by their instant; a power of two.
 const RECENT: usize = 64;
 
-/// What is due when: a heap of instants, and behind each all that is due then. Subscriptions of one interval mostly share
-/// their phase ([`super::phase`]), so a thousand of them cost the heap one entry per cycle, not a thousand.
-/// Allocates only while it grows. Entries are never removed early: the owner compares [`Timers::pop`]'s instant with its
-/// own deadline and drops stale ones.
+/// All deadlines: a heap of instants, each with a bucket of deadlines. Subscriptions with one interval mostly share
+/// their phase ([`super::phase`]), so a thousand of them cost one heap entry per cycle instead of a thousand. Allocates
+/// only while growing. Entries are never removed early: the owner compares the instant from [`Timers::pop`] with its
+/// own deadline and drops stale entries.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// Instants, groups before cycles, and the number of the bucket.
+    /// Instants, with groups before cycles, and the number of the bucket.
     heap: BinaryHeap<Reverse<(Instant, bool, u32)>>,
     buckets: Vec<Bucket>,
-    /// Buckets that can be used again.
+    /// Buckets for reuse.
     free: Vec<u32>,
-    /// The bucket of an instant that hashes to this place, if it still is one of that instant.
+    /// The bucket for an instant with this hash, if it still belongs to that instant.
     recent: [u32; RECENT],
 }
 
@@ -55,7 +55,7 @@ impl Timers {
             Due::Group(group) => (false, group),
             Due::Publish(place) => (true, place),
         };
-        // Instants are often multiples of large numbers: multiplied, their upper bits differ.
+        // Instants are often multiples of large numbers; multiplication spreads their upper bits.
         let hash = (at.as_nanos() ^ u64::from(is_publish)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Some(recent) = self.recent.get_mut((hash >> (u64::BITS - RECENT.ilog2())) as usize) else {
             return;
@@ -78,12 +78,12 @@ impl Timers {
         self.heap.push(Reverse((at, is_publish, index)));
     }
 
-    /// The earliest deadline, stale or not: a stale one costs an empty turn.
+    /// The earliest deadline. If it is stale, the turn does nothing.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Takes the earliest entry that is due.
+    /// Takes the earliest due entry.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, Due)> {
         let Reverse((at, is_publish, index)) = *self.heap.peek()?;
         if at > now {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_together_takes_one_entry() {
+    fn simultaneous_deadlines_use_one_entry() {
         let mut timers = Timers::default();
         for turn in 1..100u64 {
             for place in 0..1000 {
@@ -135,9 +135,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is pushed comes out once, in order of time, groups first; against a list that is sorted.
+        /// Everything pushed is returned once, in order of time, groups first; compared with a sorted list.
         #[test]
-        fn everything_comes_out_in_order(
+        fn entries_are_returned_in_order(
             steps in proptest::collection::vec((0u64..200, any::<bool>(), 0u32..8, any::<bool>()), 1..400)
         ) {
             let mut timers = Timers::default();

@@ -1,8 +1,8 @@
 //! Items that trigger others (Part 4 §5.13.1.6, SetTriggering §5.13.5).
 //!
-//! An item can have many links, and many items can have them. So links are followed within a budget: as many as one message
-//! takes, and what they cost is charged to the run of the engine like the bytes of messages. Items whose links were not
-//! followed keep their place in the subscription's ready list.
+//! An item can have many links, and many items can have links. So links are followed within a budget per message, and
+//! their cost is charged to the engine's run like the bytes of messages. Items whose links were not followed stay in
+//! the subscription's ready list.
 
 use super::Engine;
 use super::item::{Item, ItemExt, flag};
@@ -11,29 +11,29 @@ use crate::account::Exhausted;
 use std::collections::BTreeSet;
 use taktwerk_types::StatusCode;
 
-/// Links that are followed for one message, or to find out whether there is one: some 0.2 ms.
+/// Maximum number of links followed for one message, or to check whether there is one: takes some 0.2 ms.
 pub(super) const LINKS_PER_MESSAGE: usize = 32_768;
-/// Bytes of a run that a link costs.
+/// Bytes of a run charged per link.
 pub(super) const LINK_BYTES: usize = 4;
 
-/// The links that were followed for a message.
+/// Number of links followed for a message.
 #[derive(Debug, Default)]
 pub(super) struct Following(usize);
 
 impl Following {
-    /// Whether the others have to wait.
+    /// Whether the budget is used up.
     pub(super) fn are_enough(&self) -> bool {
         self.0 >= LINKS_PER_MESSAGE
     }
 
-    /// How many there were.
+    /// Number of links followed.
     pub(super) fn count(&self) -> usize {
         self.0
     }
 }
 
 impl Engine {
-    /// Adds and removes links of a triggering item (Part 4 §5.13.5); returns the results of both lists.
+    /// Adds and removes links of a triggering item (Part 4 §5.13.5). Returns the results of both lists.
     pub(crate) fn set_triggering(
         &mut self,
         place: u32,
@@ -42,9 +42,9 @@ impl Engine {
         remove: &[u32],
     ) -> (Vec<StatusCode>, Vec<StatusCode>) {
         let links = self.items.get(triggering as usize).and_then(|item| item.ext.as_ref());
-        // Not looked for one by one: lists may be long.
+        // A set avoids searching long lists repeatedly.
         let mut known: BTreeSet<u32> = links.into_iter().flat_map(|ext| ext.links.iter().copied()).collect();
-        // Removing comes first (Part 4 §5.13.5.2).
+        // Links are removed first (Part 4 §5.13.5.2).
         let invalid = StatusCode::BAD_MONITORED_ITEM_ID_INVALID;
         let removed = remove
             .iter()
@@ -90,7 +90,7 @@ impl Engine {
     }
 }
 
-/// Makes the items ready that a triggering item fires (Part 4 §5.13.1.6).
+/// Puts the items fired by a triggering item into the ready list (Part 4 §5.13.1.6).
 pub(super) fn fire_links(
     index: u32,
     place: u32,
@@ -110,7 +110,7 @@ pub(super) fn fire_links(
                 super::events::trigger(*linked, place, item, subscription);
                 continue;
             }
-            // Reporting items report on their own.
+            // Items in Reporting mode report on their own.
             if item.subscription == place
                 && item.has(flag::ENABLED)
                 && !item.has(flag::REPORTING)

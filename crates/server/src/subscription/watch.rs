@@ -1,11 +1,11 @@
-//! Which items look at a slot: the first one of each slot's list.
+//! The items on each slot: the first one of each slot's list.
 
 use super::Engine;
 use super::item::{NONE, flag};
 use crate::space::page::PAGE_SLOTS;
 
-/// The first item on each slot, in pages like the slots themselves: growing copies nothing and leaves no holes in
-/// the heap, and pages that nobody watches do not exist.
+/// The first item on each slot, in pages like the slots: growing copies nothing and fragments no memory, and pages
+/// without items are not allocated.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pages: Vec<Option<Box<[u32]>>>,
@@ -19,12 +19,12 @@ impl Watch {
         page.and_then(|page| page.get(slot % PAGE_SLOTS)).copied().unwrap_or(NONE)
     }
 
-    /// Where the first item of a slot is noted, if there ever was one.
+    /// The entry for the first item of a slot, if there ever was one.
     pub(crate) fn head(&mut self, slot: usize) -> Option<&mut u32> {
         self.pages.get_mut(slot / PAGE_SLOTS)?.as_deref_mut()?.get_mut(slot % PAGE_SLOTS)
     }
 
-    /// Puts an item first; returns the one that was.
+    /// Puts an item first. Returns the previous first one.
     pub(crate) fn put_first(&mut self, slot: usize, item: u32) -> u32 {
         let number = slot / PAGE_SLOTS;
         if self.pages.len() <= number {
@@ -37,7 +37,7 @@ impl Watch {
 }
 
 impl Engine {
-    /// Puts an item into its slot's list. What is written from now on makes it dirty.
+    /// Adds an item to its slot's list. Later writes make it dirty.
     pub(super) fn start_watching(&mut self, index: u32) {
         let Some(item) = self.items.get(index as usize) else { return };
         if item.has(flag::EVENTS) {
@@ -53,12 +53,12 @@ impl Engine {
         }
         if let Some(page) = super::page_of(&self.pages, slot) {
             page.set_watched(slot, self.shard, true);
-            // What was written before it watched is looked at too.
+            // Earlier writes are examined too.
             page.touch(slot, self.shard);
         }
     }
 
-    /// Takes an item out of its slot's list.
+    /// Removes an item from its slot's list.
     pub(super) fn stop_watching(&mut self, index: u32) {
         let Some(item) = self.items.get_mut(index as usize) else { return };
         if item.has(flag::EVENTS) {
@@ -73,7 +73,7 @@ impl Engine {
         } else if let Some(previous) = self.items.get_mut(previous as usize) {
             previous.next = next;
         } else {
-            // It stands in no list.
+            // It is in no list.
             return;
         }
         if let Some(next) = self.items.get_mut(next as usize) {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_appear_where_somebody_watches() {
+    fn pages_are_allocated_on_first_use() {
         let mut watch = Watch::default();
         let far = 5 * PAGE_SLOTS + 3;
         assert_eq!((watch.first(far), watch.head(far)), (NONE, None));

@@ -1,4 +1,4 @@
-//! AggregateFilters of MonitoredItems through the wire.
+//! AggregateFilters of MonitoredItems over the wire.
 
 use super::attribute::{add, variable};
 use super::flow::publish;
@@ -67,7 +67,7 @@ fn create(
     client.call(server, &request).unwrap().results.remove(0)
 }
 
-/// The values of the next message after some time.
+/// The values of the next message after a time.
 fn next(client: &mut Client, server: &mut Server, milliseconds: u64) -> Vec<DataValue> {
     let request = publish(client, server);
     server.pass(Duration::from_millis(milliseconds));
@@ -112,7 +112,7 @@ fn an_item_reports_the_aggregate_of_each_interval() {
         }
         values.len()
     };
-    assert_eq!(collect(&mut client), 0, "nothing is reported of the raw values");
+    assert_eq!(collect(&mut client), 0, "raw values are not reported");
     server.pass(Duration::from_millis(1_400));
     client.drain(&mut server);
     collect(&mut client);
@@ -155,14 +155,14 @@ fn filters_are_checked_and_can_be_changed() {
         ..good.clone()
     };
     assert_eq!(status(&contradiction, 13), StatusCode::BAD_AGGREGATE_CONFIGURATION_REJECTED);
-    // Times and intervals at the edge of what a number holds.
+    // Times and intervals at the limits of the data types.
     for (start, interval) in [(i64::MAX, 1e300), (i64::MIN, f64::MIN_POSITIVE), (1, 1e18)] {
         let edge = filter(Aggregate::Maximum, UtcTime::from_ticks(start), interval);
         assert_eq!(status(&edge, 13), StatusCode::GOOD);
     }
     server.pass(Duration::from_millis(500));
     let created = create(&mut client, &mut server, id, 13, parameters(&good, 1));
-    // Another filter: the values themselves again.
+    // Another filter: raw values again.
     let request = ModifyMonitoredItemsRequest {
         request_header: client.header(),
         subscription_id: id,

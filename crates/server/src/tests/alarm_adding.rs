@@ -1,4 +1,4 @@
-//! Adding conditions: by several threads, with dates of their own, with other places and permissions.
+//! Adding conditions: by several threads, with own dates, with other parents and permissions.
 
 use super::alarms::{alarm, events, level, watching_fields};
 use super::attribute::{add, variable};
@@ -14,9 +14,9 @@ use taktwerk_types::{BuiltInType, ByteString, QualifiedName, Variant};
 const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 const GROUP: NodeId = NodeId::numeric(0, 14_156);
 
-/// Both threads have to pass the first check while nobody can read the nodes.
+/// Both threads must pass the first check while the nodes are locked.
 #[test]
-fn of_two_threads_that_add_the_same_hidden_condition_one_fails() {
+fn adding_the_same_hidden_condition_concurrently_succeeds_once() {
     let server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 20.0));
     let (sender, results) = mpsc::channel();
@@ -42,7 +42,7 @@ fn of_two_threads_that_add_the_same_hidden_condition_one_fails() {
     assert!(matches!(server.space.add_condition(again, server.now.utc), Err(AlarmError::Taken(_))));
 }
 
-/// What fails for another reason leaves the id to others.
+/// A failure for another reason frees the id.
 #[test]
 fn an_id_is_free_again_when_the_condition_is_refused() {
     let server = Server::new();
@@ -74,7 +74,7 @@ fn a_certificate_that_is_replaced_ends_its_alarm() {
     server.space.add_condition(spec, start).unwrap();
     assert_eq!(server.space.child(&GROUP, &QualifiedName::new(0, "CertificateExpired")), Some(id.clone()));
     assert!(events(&mut client, &mut server).is_empty());
-    // Nothing is written, and no Variable is watched.
+    // Nothing is written, and no Variable is monitored.
     assert!(!server.space.alarms().unwrap().watches_variables());
     assert_eq!(server.space.poll_alarms(start), Some(later(6_000)));
     server.space.poll_alarms(later(6_000));
@@ -89,7 +89,7 @@ fn a_certificate_that_is_replaced_ends_its_alarm() {
     let told = events(&mut client, &mut server).remove(0);
     assert_eq!(told[..2], [false.into(), later(90_000).into()]);
     assert_eq!(told[3], ByteString::from(vec![2]).into());
-    // One that is replaced in time is shown without an event.
+    // A certificate replaced in time is updated without an event.
     server.space.set_condition_date(&id, later(99_000), None, later(8_000)).unwrap();
     assert!(events(&mut client, &mut server).is_empty());
     let shown = server.space.child(&id, &QualifiedName::new(0, "ExpirationDate")).unwrap();
@@ -99,9 +99,9 @@ fn a_certificate_that_is_replaced_ends_its_alarm() {
     assert_eq!(unknown, Err(StatusCode::BAD_NODE_ID_UNKNOWN));
 }
 
-/// One that is expired when the server starts is found by those who ask, although nobody was told.
+/// A condition that has already expired at start is found by reading, without an event.
 #[test]
-fn a_date_that_has_passed_is_an_active_alarm_at_once() {
+fn a_past_date_is_an_active_alarm_at_once() {
     let server = Server::new();
     let id = NodeId::string(1, "Old");
     let spec = ConditionSpec {

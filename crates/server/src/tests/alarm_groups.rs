@@ -1,4 +1,4 @@
-//! Groups of alarms and metrics, in the address space and through the wire (Part 9 §5.8.2 to §5.8.4, §5.8.16, §9.2).
+//! Alarm groups and metrics, in the address space and over the wire (Part 9 §5.8.2 to §5.8.4, §5.8.16, §9.2).
 
 use super::alarms::{alarm, events, level, plant, set, watching_fields};
 use super::attribute::{add, variable};
@@ -38,7 +38,7 @@ fn later(server: &mut Server, span: Duration) {
     server.space.poll_alarms(server.now.utc);
 }
 
-/// What a node refers to.
+/// The targets of a node's references.
 fn targets(server: &mut Server, node: &NodeId, reference: u32) -> Vec<NodeId> {
     let mut client = server.session();
     let request = BrowseRequest {
@@ -57,7 +57,7 @@ fn targets(server: &mut Server, node: &NodeId, reference: u32) -> Vec<NodeId> {
 }
 
 #[test]
-fn the_first_alarm_of_a_group_says_so_until_all_are_inactive() {
+fn the_first_alarm_of_a_group_is_flagged_until_all_are_inactive() {
     let mut server = plant(3, |spec| spec.is_shown = *spec.id.to_string() != *alarm(3).to_string());
     server.space.add_alarm_group(&group(GroupKind::FirstInGroup, &[1, 2, 3]), server.now.utc).unwrap();
     let mut client = watching_fields(&mut server, &["Message", "FirstInGroupFlag", "ActiveState/Id"]);
@@ -66,7 +66,7 @@ fn the_first_alarm_of_a_group_says_so_until_all_are_inactive() {
     }
     let told: Vec<Variant> =
         events(&mut client, &mut server).into_iter().map(|event| event[1].clone()).collect();
-    assert_eq!(told, [true.into(), false.into()], "in the events that tell of them");
+    assert_eq!(told, [true.into(), false.into()], "in their events");
     assert_eq!(value(&server, &alarm(2), "FirstInGroupFlag"), true.into());
     set(&mut server, 2, 20.0);
     set(&mut server, 3, 85.0);
@@ -77,7 +77,7 @@ fn the_first_alarm_of_a_group_says_so_until_all_are_inactive() {
     set(&mut server, 3, 85.0);
     let flags: Vec<_> = (1..=3).map(|number| state(&server, number).first_in_group).collect();
     assert_eq!(flags, [Some(false), Some(false), Some(true)]);
-    // The nodes: those that the address space shows know their group, and it knows them.
+    // Conditions with nodes and their group refer to each other.
     assert_eq!(targets(&mut server, &GROUP, r::ALARM_GROUP_MEMBER), [alarm(1), alarm(2)]);
     assert!(targets(&mut server, &alarm(1), r::HAS_COMPONENT).contains(&GROUP));
     let kinds = targets(&mut server, &GROUP, r::HAS_TYPE_DEFINITION);
@@ -85,12 +85,12 @@ fn the_first_alarm_of_a_group_says_so_until_all_are_inactive() {
     assert_eq!(
         server.space.child(&alarm(1), &QualifiedName::new(0, "FirstInGroup")),
         Some(GROUP),
-        "it has the name that the type gives it"
+        "it has the name from the type"
     );
     assert_eq!(memberships(&mut server, &alarm(3)), [GROUP]);
 }
 
-/// What GetGroupMemberships answers.
+/// The result of GetGroupMemberships.
 fn memberships(server: &mut Server, alarm: &NodeId) -> Vec<NodeId> {
     let mut client = server.session();
     let request = CallRequest {
@@ -107,7 +107,7 @@ fn memberships(server: &mut Server, alarm: &NodeId) -> Vec<NodeId> {
 }
 
 #[test]
-fn memberships_leave_out_groups_that_the_caller_may_not_see() {
+fn memberships_omit_groups_that_are_hidden_from_the_caller() {
     let other = NodeId::numeric(1, 9_001);
     let mut server = plant(2, |_| {});
     server.space.add_alarm_group(&group(GroupKind::Related, &[1, 2]), server.now.utc).unwrap();
@@ -123,7 +123,7 @@ fn memberships_leave_out_groups_that_the_caller_may_not_see() {
 }
 
 #[test]
-fn a_group_that_is_added_later_knows_who_was_first() {
+fn a_group_added_later_knows_the_first_alarm() {
     let mut server = plant(3, |_| {});
     for number in [3, 1] {
         set(&mut server, number, 85.0);
@@ -146,14 +146,14 @@ fn a_group_suppresses_as_long_as_one_of_its_members_is_active() {
     let mut client = watching_fields(&mut server, &["Message", "SuppressedState/Id", "ActiveState/Id"]);
     set(&mut server, 1, 85.0);
     assert!((2..=30).all(|number| state(&server, number).suppressed), "{:?}", state(&server, 30));
-    assert!(!state(&server, 1).suppressed, "not the one that suppresses");
+    assert!(!state(&server, 1).suppressed, "the suppressing alarm itself is not suppressed");
     let told = events(&mut client, &mut server);
     let suppressed = told.iter().filter(|event| event[1] == true.into()).count();
     assert_eq!((told.len(), suppressed), (30, 29));
-    // It becomes active all the same (§5.8.2): what suppresses it is for those who look.
+    // It becomes active nevertheless (§5.8.2): suppression is only a state for clients to evaluate.
     set(&mut server, 2, 85.0);
     assert_eq!((state(&server, 2).active, state(&server, 2).suppressed), (true, true));
-    // Unsuppress does not help against a group, and Suppress lasts longer than the group.
+    // Unsuppress has no effect on suppression by a group, and Suppress outlasts the group's.
     let call = |server: &Server, number, method| {
         server.space.operate_condition(&alarm(number), &Operation::new(method), server.now.utc).unwrap();
     };
@@ -176,7 +176,7 @@ fn a_group_suppresses_as_long_as_one_of_its_members_is_active() {
 }
 
 #[test]
-fn an_alarm_that_comes_with_its_group_is_told_of_as_suppressed() {
+fn an_alarm_raised_with_its_group_is_reported_as_suppressed() {
     let mut server = plant(2, |_| {});
     let mut spec = group(GroupKind::Suppression, &[1]);
     spec.suppresses = vec![alarm(2)];
@@ -191,7 +191,7 @@ fn an_alarm_that_comes_with_its_group_is_told_of_as_suppressed() {
     let told = events(&mut client, &mut server);
     let last = told.iter().rfind(second).expect("it is active");
     assert_eq!(last[1], true.into());
-    // What groups suppress is not saved as if an operator had done it.
+    // Suppression by groups is not saved as if an operator had done it.
     let bytes = server.space.save_alarms();
     let other = Server::new();
     other.space.alarms_or_new().restore(&bytes).unwrap();
@@ -201,12 +201,12 @@ fn an_alarm_that_comes_with_its_group_is_told_of_as_suppressed() {
 }
 
 #[test]
-fn what_is_no_member_is_refused() {
+fn invalid_members_are_refused() {
     let server = plant(1, |_| {});
     add(&server, variable(500, BuiltInType::Boolean, false));
     let missing = server.space.add_alarm_group(&group(GroupKind::Related, &[1, 7]), server.now.utc);
     let told = missing.unwrap_err().to_string();
-    assert!(told.contains("alarm 7 is no alarm. Add alarms before"), "{told}");
+    assert!(told.contains("alarm 7 is not an alarm. Add alarms before"), "{told}");
     let empty = server.space.add_alarm_group(&group(GroupKind::Related, &[]), server.now.utc);
     assert!(matches!(empty, Err(AlarmError::Empty(_))));
     let mut spec = group(GroupKind::FirstInGroup, &[1]);
@@ -231,7 +231,7 @@ fn metrics_count_alarms_and_can_be_reset() {
     later(&mut server, Duration::from_secs(30));
     set(&mut server, 2, 85.0);
     set(&mut server, 1, 20.0);
-    // One that is added later is counted too.
+    // A condition added later is counted too.
     add(&server, variable(4, BuiltInType::Double, 85.0));
     server.space.add_condition(level(4), server.now.utc).unwrap();
     later(&mut server, Duration::from_secs(15));

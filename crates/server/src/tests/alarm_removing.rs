@@ -1,4 +1,4 @@
-//! Conditions that are removed, and conditions whose state is kept elsewhere.
+//! Removing conditions, and conditions whose state is kept elsewhere.
 
 use super::alarms::{alarm, events, level, plant, set, watching_fields};
 use super::attribute::{add, variable};
@@ -10,7 +10,7 @@ use taktwerk_types::{BuiltInType, LocalizedText, QualifiedName, Variant};
 const FIELDS: [&str; 5] = ["Message", "Retain", "ActiveState/Id", "Severity", "Quality"];
 
 #[test]
-fn a_condition_that_is_removed_is_told_a_last_time_and_leaves_nothing() {
+fn a_removed_condition_has_a_last_event_and_leaves_nothing() {
     let mut server = plant(2, |_| {});
     let mut client = watching_fields(&mut server, &FIELDS);
     set(&mut server, 1, 85.0);
@@ -21,15 +21,15 @@ fn a_condition_that_is_removed_is_told_a_last_time_and_leaves_nothing() {
     let told = events(&mut client, &mut server);
     let [last] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(last[1..3], [false.into(), false.into()]);
-    assert!(!server.space.remove_condition(&alarm(1), server.now.utc), "there is none any more");
+    assert!(!server.space.remove_condition(&alarm(1), server.now.utc), "it no longer exists");
     assert!(!server.space.contains(&alarm(1)) && !server.space.contains(&limit));
     assert_eq!(server.space.conditions(false, 10).len(), 1);
     assert_eq!(server.space.alarms().unwrap().len(), 1);
-    // Its Variable is not watched any more; the other one is.
+    // Its Variable is no longer monitored; the other one is.
     set(&mut server, 1, 99.0);
     set(&mut server, 2, 20.0);
     assert_eq!(events(&mut client, &mut server).len(), 1);
-    // Nor is it saved: one of that name begins anew, in the place of the first.
+    // It is not saved either: a condition of the same name starts anew, in the freed slot.
     let saved = server.space.save_alarms();
     set(&mut server, 1, 20.0);
     server.space.add_condition(level(1), server.now.utc).unwrap();
@@ -43,7 +43,7 @@ fn a_condition_that_is_removed_is_told_a_last_time_and_leaves_nothing() {
 }
 
 #[test]
-fn a_hidden_condition_that_waits_for_its_delay_is_removed_with_it() {
+fn a_hidden_condition_is_removed_with_its_pending_delay() {
     let mut server = plant(1, |spec| {
         spec.rules.on_delay = 5_000.0;
         spec.is_shown = false;
@@ -62,7 +62,7 @@ fn report(is_active: bool, message: &str, quality: StatusCode, is_news: bool) ->
 }
 
 #[test]
-fn a_state_that_is_kept_elsewhere_is_told_with_one_event() {
+fn a_reported_state_raises_one_event() {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 20.0));
     let spec = ConditionSpec::new(alarm(1), "Leak", NodeId::numeric(1, 1), Kind::Set);
@@ -80,7 +80,7 @@ fn a_state_that_is_kept_elsewhere_is_told_with_one_event() {
         vec![message, true.into(), active.into(), 700u16.into(), quality.into(), time.into()]
     };
     assert_eq!(told(&mut server, report(true, "wet", good, false)), [event("wet", true, good)]);
-    // Nothing new, but the message; then nothing at all.
+    // Only the message changes; then nothing.
     assert_eq!(told(&mut server, report(true, "very wet", good, true)), [event("very wet", true, good)]);
     let last = |server: &Server| server.space.condition(&alarm(1)).unwrap().event_id;
     let before = last(&server);

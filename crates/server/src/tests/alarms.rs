@@ -1,4 +1,4 @@
-//! Conditions through the wire: events, Methods on instances and types, ConditionRefresh.
+//! Conditions over the wire: events, Methods on instances and types, ConditionRefresh.
 
 use super::attribute::{add, variable};
 use super::events::{create, filter, item, next, parameters, subscription};
@@ -63,7 +63,7 @@ pub(super) fn watching_fields(server: &mut Server, fields: &[&str]) -> Client {
     client
 }
 
-fn call(
+pub(super) fn call(
     client: &mut Client,
     server: &mut Server,
     object: NodeId,
@@ -99,7 +99,7 @@ fn read(server: &Server, path: &str) -> Variant {
 }
 
 #[test]
-fn an_alarm_is_told_shown_and_acknowledged() {
+fn an_alarm_is_reported_shown_and_acknowledged() {
     let mut server = plant(1, |_| {});
     let (mut client, _) = watching(&mut server);
     set(&mut server, 1, 85.0);
@@ -171,7 +171,7 @@ fn methods_work_on_instances_and_types_and_without_nodes() {
             continue;
         }
         assert_eq!(read(&server, "EnabledState/Id"), false.into());
-        // With the instance's own Methods, those of shelving also on the ShelvingState.
+        // With the instance's own Methods; the shelving Methods also on the ShelvingState.
         let child = |path: &[&str]| {
             path.iter()
                 .fold(alarm(1), |id, name| server.space.child(&id, &QualifiedName::new(0, *name)).unwrap())
@@ -182,7 +182,7 @@ fn methods_work_on_instances_and_types_and_without_nodes() {
         assert_eq!(call(&mut client, &mut server, shelving.clone(), shelve, vec![]), StatusCode::GOOD);
         let inputs = vec![ByteString::from(vec![1]).into(), LocalizedText::from("x").into()];
         let status = call(&mut client, &mut server, shelving, acknowledge, inputs);
-        assert!(status.is_bad(), "only shelving is for the ShelvingState");
+        assert!(status.is_bad(), "the ShelvingState only has shelving Methods");
         assert_eq!(
             read(&server, "ShelvingState/CurrentState"),
             LocalizedText::new("en", "One Shot Shelved").into()
@@ -190,7 +190,7 @@ fn methods_work_on_instances_and_types_and_without_nodes() {
     }
 }
 
-/// All events until the refresh ends, without its markers.
+/// All events until the refresh ends, without start and end events.
 fn refreshed(client: &mut Client, server: &mut Server) -> Vec<Vec<Variant>> {
     let (mut found, mut has_started) = (Vec::new(), false);
     for _ in 0..2_000 {
@@ -217,9 +217,9 @@ fn refresh(client: &mut Client, server: &mut Server, subscription: u32) -> Statu
 }
 
 #[test]
-fn a_refresh_tells_of_what_is_retained_with_the_same_event_ids() {
+fn a_refresh_reports_retained_conditions_with_the_same_event_ids() {
     let mut server = plant(3, |_| {});
-    // Nobody watches: the events were never made.
+    // No client monitors events, so the events were never created.
     set(&mut server, 1, 85.0);
     set(&mut server, 3, 99.0);
     let (mut client, id) = watching(&mut server);
@@ -239,7 +239,7 @@ fn a_refresh_tells_of_what_is_retained_with_the_same_event_ids() {
 }
 
 #[test]
-fn a_refresh_that_cannot_go_on_elsewhere_is_told_of() {
+fn a_refresh_interrupted_by_a_move_is_reported() {
     let mut pair = Pair::new();
     // Number 1 is the Variable that every pair has.
     for number in 2..=400 {
@@ -257,13 +257,13 @@ fn a_refresh_that_cannot_go_on_elsewhere_is_told_of() {
     let told = events(&mut client, &mut pair.shards[1]);
     let overflow = NodeId::numeric(0, t::EVENT_QUEUE_OVERFLOW_EVENT_TYPE).into();
     assert!(told.iter().any(|fields| fields[0] == overflow), "{} events", told.len());
-    // It can be asked for again.
+    // It can be requested again.
     assert_eq!(refresh(&mut client, &mut pair.shards[1], id), StatusCode::GOOD);
     assert_eq!(refreshed(&mut client, &mut pair.shards[1]).len(), 399);
 }
 
 #[test]
-fn a_refresh_of_more_than_a_queue_takes_loses_nothing() {
+fn a_refresh_larger_than_the_queue_loses_nothing() {
     let mut server = plant(700, |spec| spec.is_shown = false);
     for number in 1..=700 {
         set(&mut server, number, 85.0);
@@ -282,7 +282,7 @@ fn a_refresh_into_the_shortest_queue_ends_and_loses_nothing() {
     let mut server = plant(60, |spec| (spec.is_shown, spec.rules) = (false, rules.clone()));
     let (mut watcher, _) = watching(&mut server);
     for number in 1..=60 {
-        // Those with branches take several places each.
+        // Conditions with branches need several queue entries.
         let values: &[f64] = if number % 7 == 0 { &[85.0, 20.0, 99.0] } else { &[85.0] };
         values.iter().for_each(|value| set(&mut server, number, *value));
     }
@@ -299,7 +299,7 @@ fn a_refresh_into_the_shortest_queue_ends_and_loses_nothing() {
 }
 
 #[test]
-fn a_refresh_whose_events_nobody_takes_ends() {
+fn a_refresh_ends_if_the_client_does_not_read() {
     let mut server = plant(60, |spec| spec.is_shown = false);
     (1..=60).for_each(|number| set(&mut server, number, 85.0));
     let mut client = server.session();
@@ -318,7 +318,7 @@ fn a_refresh_whose_events_nobody_takes_ends() {
     assert_eq!(refresh(&mut client, &mut server, id), StatusCode::GOOD);
 }
 
-/// Runs the shard for a while. Returns the most items that a turn asked, and the most notifications that one sent.
+/// Runs the shard for a while. Returns the most items visited and the most notifications sent in one turn.
 fn longest_turns(server: &mut Server, span: core::time::Duration) -> (u64, u64) {
     let end = server.now.instant + span;
     let mut most = (0, 0);
@@ -335,7 +335,7 @@ fn longest_turns(server: &mut Server, span: core::time::Duration) -> (u64, u64) 
 }
 
 #[test]
-fn neither_a_storm_nor_a_refresh_makes_a_turn_long() {
+fn neither_many_events_nor_a_refresh_makes_a_turn_long() {
     const ALARMS: u32 = 600;
     let mut server = plant(ALARMS, |spec| spec.is_shown = false);
     let mut clients: Vec<(Client, u32)> = (0..2).map(|_| watching(&mut server)).collect();
@@ -352,9 +352,9 @@ fn neither_a_storm_nor_a_refresh_makes_a_turn_long() {
     server.pass(core::time::Duration::from_secs(1));
     (1..=ALARMS).for_each(|number| set(&mut server, number, 85.0));
     let storm = longest_turns(&mut server, core::time::Duration::from_secs(1));
-    // Their filters are equal: four items that need not be asked count as one.
+    // Their filters are equal: four items with a shared result count as one.
     assert!(storm.0 > 250 && storm.0 < 1_000, "{storm:?} of {} items asked", ALARMS * 20);
-    // They share the fields that are written: copying those of 512 events takes as long as writing 32.
+    // They share encoded fields: copying those of 512 events takes as long as encoding 32.
     assert!(storm.1 > 16 && storm.1 <= 2 * 512, "{storm:?}");
     let mut client = server.session();
     let id = subscription(&mut client, &mut server);
@@ -398,7 +398,7 @@ fn states_survive_a_restart() {
 }
 
 #[test]
-fn time_alone_raises_what_has_waited() {
+fn delayed_alarms_are_raised_by_time_alone() {
     let mut server = plant(1, |spec| spec.rules.on_delay = 5_000.0);
     let (mut client, _) = watching(&mut server);
     let start = server.now.utc;
@@ -411,7 +411,7 @@ fn time_alone_raises_what_has_waited() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn invalid_conditions_are_refused() {
     let server = plant(1, |_| {});
     let taken = server.space.add_condition(level(1), server.now.utc).unwrap_err();
     assert!(taken.to_string().contains("give the alarm another name"), "{taken}");
@@ -443,7 +443,7 @@ fn alarms_of_other_types_have_branches_too() {
         server.space.add_node(spec, under, server.now.utc).unwrap();
     };
     add_type(&server, &kind, t::EXCLUSIVE_LEVEL_ALARM_TYPE);
-    // Of the own type the instance has what is mandatory.
+    // The instance has the mandatory members of its own type.
     let under = Under {
         parent: &kind,
         reference_type: &NodeId::numeric(0, schema::ids::reference_type_ids::HAS_PROPERTY),
@@ -469,7 +469,7 @@ fn alarms_of_other_types_have_branches_too() {
     assert!(told.iter().all(|event| event[0] == kind.clone().into()), "{told:?}");
     let branch = told.iter().find(|event| event[7] != NodeId::NULL.into()).expect("a branch");
     assert_eq!(acknowledge(&mut client, &mut server, alarm(1), &branch[1]), StatusCode::GOOD);
-    assert_eq!(server.space.conditions(true, 10).len(), 1, "the branch is done with");
+    assert_eq!(server.space.conditions(true, 10).len(), 1, "the branch has ended");
     assert!(server.space.child(&alarm(1), &QualifiedName::new(1, "Line")).is_some());
 
     let other = NodeId::string(1, "OtherType");
@@ -477,7 +477,7 @@ fn alarms_of_other_types_have_branches_too() {
     let mut spec = level(1);
     (spec.id, spec.type_id) = (alarm(2), Some(other));
     let refused = server.space.add_condition(spec, server.now.utc).unwrap_err();
-    assert!(refused.to_string().contains("is no subtype of"), "{refused}");
+    assert!(refused.to_string().contains("is not a subtype of"), "{refused}");
 }
 
 /// A subtype of ExclusiveLevelAlarmType with these mandatory Properties.
@@ -512,7 +512,7 @@ fn add_type_with(server: &Server, names: &[&str]) -> NodeId {
 }
 
 #[test]
-fn a_field_of_the_own_type_with_a_standard_name_is_another_field() {
+fn an_own_field_with_a_standard_name_is_a_different_field() {
     let mut server = Server::new();
     let kind = add_type_with(&server, &["ConditionName", "Message", "Severity"]);
     add(&server, variable(1, BuiltInType::Double, 20.0));
@@ -531,10 +531,10 @@ fn a_field_of_the_own_type_with_a_standard_name_is_another_field() {
     assert_eq!((shown(0, "ConditionName"), shown(1, "ConditionName")), ("LevelAlarm".into(), "mine".into()));
     let text = LocalizedText::from("v1: 85 is beyond the High limit 80");
     assert_eq!((shown(0, "Message"), shown(1, "Message")), (text.into(), "my message".into()));
-    // A field that the application gives no value keeps the one of the type.
+    // A field without a value from the application keeps that of the type.
     assert_eq!((shown(0, "Severity"), shown(1, "Severity")), (500u16.into(), "".into()));
     let refused = server.space.set_condition_fields(&alarm(1), vec![("Message".into(), "no".into())]);
-    assert!(refused.unwrap_err().to_string().contains("is no field that"));
+    assert!(refused.unwrap_err().to_string().contains("is not a field that"));
 }
 
 struct Calibrate;
@@ -545,7 +545,7 @@ impl crate::callback::MethodHandler for Calibrate {
     }
 }
 
-/// An instance that becomes an alarm answers its own Methods as before.
+/// An existing instance that becomes an alarm keeps its own Methods.
 #[test]
 fn an_instance_that_becomes_an_alarm_keeps_the_methods_of_the_application() {
     use crate::space::NodeSpec;
@@ -574,9 +574,9 @@ fn an_instance_that_becomes_an_alarm_keeps_the_methods_of_the_application() {
     assert_eq!(called, StatusCode::BAD_EVENT_ID_UNKNOWN);
 }
 
-/// Nobody writes the date again when it comes closer.
+/// The date is not written again when it approaches.
 #[test]
-fn dates_raise_alarms_when_their_time_comes() {
+fn dates_raise_alarms_in_time() {
     for (kind, base) in [
         (Kind::Expiration { limit: 5_000.0 }, t::CERTIFICATE_EXPIRATION_ALARM_TYPE),
         (

@@ -12,7 +12,7 @@ use taktwerk_types::{ArrayValues, BuiltInType, ExtensionObject, QualifiedName, V
 const ALIASES: NodeId = NodeId::numeric(0, object_ids::ALIASES);
 const TAGS: NodeId = NodeId::numeric(0, object_ids::TAG_VARIABLES);
 
-/// What a method of a category returns.
+/// The result of a category's method.
 fn call(
     client: &mut Client,
     server: &mut Server,
@@ -114,7 +114,7 @@ fn wrong_arguments_and_the_filter() {
 }
 
 #[test]
-fn what_the_caller_may_not_see_is_not_found() {
+fn aliases_hidden_from_the_caller_are_not_found() {
     let (mut server, mut client) = plant();
     let nobody: Vec<(NodeId, PermissionType)> = Vec::new();
     server.space.set_access(&id(3), Access::roles(nobody)).unwrap();
@@ -124,7 +124,7 @@ fn what_the_caller_may_not_see_is_not_found() {
 }
 
 #[test]
-fn many_are_found_in_pieces_and_too_many_are_refused() {
+fn many_aliases_are_found_in_slices_and_too_many_are_refused() {
     let (mut server, mut client) = plant();
     for number in 0..5000 {
         server.space.add_alias(&id(100), &format!("P{number}"), &id(1), server.now.utc).unwrap();
@@ -140,7 +140,7 @@ fn many_are_found_in_pieces_and_too_many_are_refused() {
 }
 
 #[test]
-fn the_verbose_method_says_which_category_has_an_alias() {
+fn the_verbose_method_returns_the_category_of_an_alias() {
     let (mut server, mut client) = plant();
     let method = method_ids::ALIAS_NAME_CATEGORY_TYPE_FIND_ALIAS_VERBOSE;
     for category in [ALIASES, TAGS, NodeId::numeric(0, object_ids::TOPICS)] {
@@ -179,7 +179,7 @@ fn the_last_change_of_aliases_is_shown_and_never_repeats() {
     let seconds = |server: &Server| server.now.utc.unix_nanos() / 1_000_000_000 - 946_684_800;
     let begun = last(&server);
     assert!(i128::from(begun) >= seconds(&server), "{begun}");
-    // Other nodes are none of its business.
+    // Other nodes do not affect it.
     add(&server, variable(4, BuiltInType::Double, 1.0));
     server.space.raise_model_changes(server.now.utc);
     assert_eq!(last(&server), begun);
@@ -190,7 +190,7 @@ fn the_last_change_of_aliases_is_shown_and_never_repeats() {
     server.space.add_alias(&TAGS, "TIC103", &id(1), server.now.utc).unwrap();
     let more = last(&server);
     assert!(more > added);
-    // What an alias stands for goes, then the alias.
+    // The target of an alias is deleted, then the alias.
     server.space.delete_node(&id(4)).unwrap();
     server.space.raise_model_changes(server.now.utc);
     let gone = last(&server);
@@ -230,7 +230,7 @@ impl<'a> Seen<'a> {
 }
 
 #[test]
-fn each_category_says_when_it_or_one_inside_it_has_changed() {
+fn each_category_shows_its_last_change_including_nested_ones() {
     let (server, _client) = plant();
     let now = server.now.utc;
     let space = &server.space;
@@ -246,14 +246,14 @@ fn each_category_says_when_it_or_one_inside_it_has_changed() {
         of("Line 3", &line),
         of("Cell", &cell),
     ]);
-    assert_eq!(seen.changed(&server).len(), 5, "all have one");
+    assert_eq!(seen.changed(&server).len(), 5, "all have a LastChange");
     assert!(seen.changed(&server).is_empty());
 
     space.add_alias(&cell, "FIC301", &id(1), now).unwrap();
     assert_eq!(seen.changed(&server), ["Aliases", "TagVariables", "Line 3", "Cell"]);
     space.add_alias(&topics, "Orders", &id(2), now).unwrap();
     assert_eq!(seen.changed(&server), ["Aliases", "Topics"]);
-    // It stands for another node too, then for one node less.
+    // It gets a second target, then loses one.
     space.add_alias(&cell, "FIC301", &id(2), now).unwrap();
     assert_eq!(seen.changed(&server), ["Aliases", "TagVariables", "Line 3", "Cell"]);
     space.delete_node(&id(2)).unwrap();
@@ -262,14 +262,14 @@ fn each_category_says_when_it_or_one_inside_it_has_changed() {
     let alias = space.child(&cell, &QualifiedName::new(1, "FIC301")).unwrap();
     space.add_reference(&topics, &r::ORGANIZES.into(), &alias).unwrap();
     assert_eq!(seen.changed(&server), ["Aliases", "Topics"]);
-    // Variables and Methods below a category are no aliases, and other nodes are none of its business.
+    // Variables and Methods below a category are not aliases, and other nodes do not affect it.
     let under = Under { parent: &line, reference_type: &r::HAS_COMPONENT.into(), type_definition: None };
     space.add_node(variable(7, BuiltInType::Double, 1.0), under, now).unwrap();
     add(&server, variable(8, BuiltInType::Double, 1.0));
     assert!(seen.changed(&server).is_empty());
     space.delete_node(&alias).unwrap();
     assert_eq!(seen.changed(&server), ["Aliases", "TagVariables", "Topics", "Line 3", "Cell"]);
-    // A category comes and goes.
+    // A category is added and deleted.
     let more = space.add_alias_category(&topics, "More", now).unwrap();
     assert_eq!(seen.changed(&server), ["Aliases", "Topics"]);
     space.delete_node(&more).unwrap();
@@ -277,7 +277,7 @@ fn each_category_says_when_it_or_one_inside_it_has_changed() {
 }
 
 #[test]
-fn a_property_that_can_have_no_version_time_is_left_alone() {
+fn a_property_that_cannot_hold_a_version_time_is_not_changed() {
     let (server, _client) = plant();
     let under = Under { parent: &id(100), reference_type: &r::HAS_PROPERTY.into(), type_definition: None };
     let text = NodeSpec::variable(

@@ -1,8 +1,9 @@
-//! Attacks that servers have fallen to, each with what has to come of it: the twelve of the Claroty framework under
-//! the names they have there, and the header, channel, sequence and gate rules of Part 6 §6.7, §7.1 and Part 4 §5.6, §5.7.
+//! Known attacks on servers, each with the required reaction: the twelve of the Claroty framework under their original
+//! names, and the rules for headers, channels, sequence numbers and sessions of Part 6 §6.7, §7.1 and Part 4 §5.6,
+//! §5.7.
 //!
-//! Everything is done over the wire of a connection without security: what stands before a session has to hold for
-//! anybody. What policies add is tested in the channel's own crate.
+//! All tests use a connection without security: the rules before a session apply to any client. The channel's own crate
+//! tests what policies add.
 
 use super::attribute::{add, read, variable};
 use super::flow::publish;
@@ -14,7 +15,7 @@ use schema::{
 };
 use taktwerk_types::{BuiltInType, Variant};
 
-/// A connection that speaks bytes.
+/// A connection that sends raw bytes.
 struct Raw {
     id: ConnectionId,
     tail: Vec<u8>,
@@ -37,7 +38,7 @@ impl Raw {
         raw
     }
 
-    /// With an open channel; gives its id.
+    /// With an open channel; returns its id.
     fn opened(server: &mut Server) -> (Self, u32) {
         let mut raw = Self::greeted(server);
         raw.send(server, &open(0, 0, 1, 1));
@@ -69,7 +70,7 @@ impl Raw {
         }
     }
 
-    /// The status of the Error message that was said last.
+    /// The status of the last Error message.
     fn error(&self) -> Option<StatusCode> {
         let at = self.said.windows(4).rposition(|window| window == b"ERRF")?;
         Some(StatusCode(u32::from_le_bytes(self.said[at + 8..at + 12].try_into().unwrap())))
@@ -137,7 +138,7 @@ fn get_endpoints() -> Vec<u8> {
     body
 }
 
-/// A server that others use meanwhile: they must not notice.
+/// A server with another client, which must not be affected.
 fn with_canary() -> (Server, Client) {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 1.0));
@@ -162,7 +163,7 @@ fn f_header_sizes() {
             assert!(raw.closed && raw.error().is_some(), "{kind:?} {size}");
         }
     }
-    // Eight bytes are a whole message, of which the body is missing.
+    // Eight bytes are a complete message without its body.
     let mut raw = Raw::new(&mut server);
     raw.send(&mut server, b"HELF\x08\0\0\0");
     assert!(raw.closed && raw.error().is_some());
@@ -216,7 +217,7 @@ fn f_header_stages_have_deadlines() {
         let (mut server, _) = with_canary();
         let mut raw = Raw::new(&mut server);
         raw.send(&mut server, &bytes);
-        // A byte now and then does not help: the deadline is that of the stage.
+        // Single bytes do not help: the deadline is that of the stage.
         for _ in 0..9 {
             server.pass(Duration::from_secs(1));
             raw.listen(&mut server);
@@ -236,7 +237,7 @@ fn f_opn_only_one_issue() {
     let (mut raw, id) = Raw::opened(&mut server);
     raw.send(&mut server, &open(id, 0, 2, 2));
     raw.is_refused(StatusCode::BAD_REQUEST_TYPE_INVALID);
-    // With the id left out as on the first.
+    // With the id omitted, as in the first request.
     let (mut raw, _) = Raw::opened(&mut server);
     raw.send(&mut server, &open(0, 0, 2, 2));
     assert!(raw.closed && raw.error().is_some());
@@ -265,7 +266,7 @@ fn f_opn_is_one_chunk_of_bounded_size() {
     part[3] = b'C';
     raw.send(&mut server, &part);
     assert!(raw.closed && raw.error().is_some());
-    // A MiB of blocks for RSA: refused by its header.
+    // A MiB of RSA blocks: refused because of its header.
     let mut raw = Raw::greeted(&mut server);
     raw.send(&mut server, &[b"OPNF".as_slice(), &(1u32 << 20).to_le_bytes()].concat());
     raw.is_refused(StatusCode::BAD_TCP_MESSAGE_TOO_LARGE);
@@ -300,7 +301,7 @@ fn f_seq_every_chunk_follows_the_one_before() {
         if follows {
             assert!(raw.said.starts_with(b"MSGF") && !raw.closed);
         } else {
-            // Also without security, and nothing is said about why.
+            // Also without security, and without a reason.
             raw.is_refused(StatusCode::BAD_SECURITY_CHECKS_FAILED);
         }
     }
@@ -318,7 +319,7 @@ fn f_seq_tokens_and_channels_are_exact() {
         raw.send(&mut server, &chunk(b'F', id + wrong_channel, token, 2, 2, &get_endpoints()));
         raw.is_refused(status);
     }
-    // Nor is another connection's channel to be had.
+    // Another connection's channel cannot be used either.
     let (mut raw, _) = Raw::opened(&mut server);
     raw.send(&mut server, &chunk(b'F', canary.channel.id(), 1, 2, 2, &get_endpoints()));
     raw.is_refused(StatusCode::BAD_TCP_SECURE_CHANNEL_UNKNOWN);
@@ -336,8 +337,8 @@ fn f_seq_messages_are_not_interleaved() {
 
 // ---- the gate (Part 4 §5.7.2.1)
 
-/// All services, those that this server does not have among them, but those that anybody may use and those that lead
-/// into a session and out of it.
+/// All services, including those that this server does not support, except those available to anyone and those for
+/// opening and closing sessions.
 const SERVICES: &[u32] = &[
     479, 488, 494, 500, 506, 527, 533, 554, 560, 566, 615, 621, 631, 664, 673, 700, 712, 751, 763, 769, 775,
     781, 787, 793, 799, 826, 832, 841, 847,
@@ -375,12 +376,12 @@ fn f_gate_no_service_without_an_activated_session() {
         client.create(&mut server).unwrap();
         let status = knock(&mut server, &mut client, *service);
         assert!(refusals.contains(&status), "{service} before activation: {status}");
-        // With somebody else's.
+        // With the token of another client.
         let mut client = server.connect();
         client.token = canary.token.clone();
         let status = knock(&mut server, &mut client, *service);
         assert!(refusals.contains(&status), "{service} with a token of another channel: {status}");
-        // After the end.
+        // After closing.
         let mut client = server.session();
         let close = CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
         client.call(&mut server, &close).unwrap();
@@ -441,7 +442,7 @@ fn open_multiple_secure_channels() {
 fn complex_nested_message() {
     let (mut server, _) = with_canary();
     let mut client = server.session();
-    // A Write of a Variant in a Variant in a Variant …, ten thousand deep; each level is an array of one Variant.
+    // A Write of Variants nested ten thousand levels deep; each level is an array of one Variant.
     let mut body = client.header().encode_to_vec();
     1i32.encode(&mut body);
     NodeId::numeric(1, 1).encode(&mut body);
@@ -559,7 +560,7 @@ fn unlimited_persistent_subscriptions() {
     let count = server.used(Category::SubscriptionCount);
     assert_eq!(count, server.shard.shared().account().max(Category::SubscriptionCount));
     assert_eq!(refused + count, 60 * 101);
-    // Without a session they last as long as their lifetime.
+    // Without a session they live until their lifetime expires.
     server.pass(Duration::from_secs(12));
     assert_eq!(server.used(Category::SubscriptionCount), 0);
     canary_holds(&mut server, &mut canary);
@@ -567,7 +568,7 @@ fn unlimited_persistent_subscriptions() {
 
 #[test]
 fn unlimited_condition_refresh() {
-    // Methods are called as fast as they come and nothing is read: the server stops listening.
+    // Methods are called as fast as possible without reading responses: the server stops reading.
     let (mut server, mut canary) = with_canary();
     let mut client = server.session();
     server.shard.blocked(client.connection, server.now);
@@ -584,7 +585,7 @@ fn unlimited_condition_refresh() {
         let mut sent = core::mem::take(&mut client.out);
         server.shard.received(client.connection, &mut sent, server.now);
         asked += 1;
-        assert!(asked < 1_000, "nothing stops the client");
+        assert!(asked < 1_000, "the server never stops reading");
     }
     assert!(server.shard.unsent(client.connection).len() < budget + 100_000);
     canary_holds(&mut server, &mut canary);
@@ -607,8 +608,8 @@ fn close_session_with_old_timestamp() {
 
 #[test]
 fn certificate_inf_chain_loop() {
-    // Without a policy that has certificates, one in the OpenSecureChannel request is not even looked at; the chains
-    // themselves are tested where they are validated.
+    // Without a policy that uses certificates, a certificate in the OpenSecureChannel request is not examined. The
+    // chains are tested where they are validated.
     let (mut server, mut canary) = with_canary();
     let mut raw = Raw::greeted(&mut server);
     let mut message = b"OPNF\0\0\0\0\0\0\0\0".to_vec();
@@ -640,7 +641,7 @@ fn race_change_and_browse_address_space() {
     let mut result = client.call(&mut server, &request).unwrap().results.remove(0);
     let mut number = 1;
     while !result.continuation_point.is_null() {
-        // Behind and before the point.
+        // After and before the continuation point.
         for _ in 0..3 {
             server.space.delete_node(&NodeId::numeric(1, number)).unwrap();
             number += 1;
@@ -662,7 +663,7 @@ fn race_change_and_browse_address_space() {
     assert_eq!(value.status(), StatusCode::BAD_NODE_ID_UNKNOWN);
 }
 
-// ---- floods in small (f_flood)
+// ---- small floods (f_flood)
 
 #[test]
 fn f_flood_publish_requests() {
@@ -701,7 +702,7 @@ fn f_flood_sessions_that_are_never_activated() {
         assert!(server.shard.session_count() <= 20);
     }
     canary_holds(&mut server, &mut canary);
-    // An honest client gets in between them.
+    // A regular client gets a session in between.
     let mut honest = server.session();
     canary_holds(&mut server, &mut honest);
 }
@@ -719,7 +720,7 @@ fn f_flood_register_server_with_a_long_url() {
     canary_holds(&mut server, &mut canary);
 }
 
-/// Bytes as they are.
+/// Raw bytes.
 struct Bytes(Vec<u8>);
 
 impl Encode for Bytes {

@@ -201,7 +201,7 @@ fn operations_fail_by_themselves() {
 }
 
 #[test]
-fn timestamps_are_given_as_asked() {
+fn timestamps_are_returned_as_requested() {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 1.0));
     add(&server, variable(2, BuiltInType::String, "text"));
@@ -222,7 +222,7 @@ fn timestamps_are_given_as_asked() {
     }
 }
 
-/// Counts how often it is asked, and answers later.
+/// Counts its reads, and answers later.
 struct Slow(Arc<AtomicU32>);
 
 impl ValueSource for Slow {
@@ -248,7 +248,7 @@ fn slow_values_are_waited_for_and_the_response_keeps_its_order() {
     let request = request(&mut client, vec![plain(2), plain(1), plain(2), plain(1), plain(9)]);
     let id = client.send(&mut server, ReadRequest::BINARY_ENCODING_ID, &request);
     assert!(client.responses.is_empty());
-    // Meanwhile others are served.
+    // In the meantime other requests are served.
     assert_eq!(read(&mut client, &mut server, NodeId::numeric(1, 2), 13).value, Some(2.5.into()));
     while server.run_effect() {}
     client.drain(&mut server);
@@ -291,7 +291,7 @@ fn slow_requests_time_out_and_can_be_cancelled() {
     server.pass(Duration::from_secs(11));
     client.drain(&mut server);
     assert_eq!(client.response::<schema::ReadResponse>(id), Some(Err(StatusCode::BAD_TIMEOUT)));
-    // A result that comes too late hurts nobody.
+    // A late result has no effect.
     assert!(server.run_effect());
     let waiting = request(&mut client, items);
     let id = client.send(&mut server, ReadRequest::BINARY_ENCODING_ID, &waiting);
@@ -308,7 +308,7 @@ fn slow_requests_time_out_and_can_be_cancelled() {
 }
 
 #[test]
-fn another_user_does_not_hear_what_the_one_before_has_asked_for() {
+fn another_user_does_not_get_results_of_the_previous_user() {
     use super::session::{login, with_users};
     let anybody = |_: &str, _: &[u8]| Ok(());
     let mut server = Server::with(|config| with_users(config, Arc::new(anybody)));
@@ -321,7 +321,7 @@ fn another_user_does_not_hear_what_the_one_before_has_asked_for() {
         let request = request(client, vec![value_id(NodeId::numeric(1, 1), 13)]);
         client.send(server, ReadRequest::BINARY_ENCODING_ID, &request)
     };
-    // The same user once more changes nothing.
+    // Activating the same user again changes nothing.
     let id = begun(&mut client, &mut server);
     let again = login(&mut client, "joe", "x");
     client.call(&mut server, &again).unwrap();
@@ -334,7 +334,7 @@ fn another_user_does_not_hear_what_the_one_before_has_asked_for() {
     let cancelled = client.response::<schema::ReadResponse>(id);
     assert_eq!(cancelled, Some(Err(StatusCode::BAD_REQUEST_CANCELLED_BY_CLIENT)));
     assert!(client.response::<schema::ActivateSessionResponse>(activation).unwrap().is_ok());
-    // What comes of the work later is nobody's.
+    // A later result is dropped.
     assert!(server.run_effect());
     client.drain(&mut server);
     assert!(client.responses.is_empty());
@@ -429,7 +429,7 @@ fn arrays_are_written_whole_and_in_parts() {
         assert_eq!(write_range(&mut client, &mut server, 1, range, value(part.into())), status, "{range}");
     }
     assert_eq!(get(&mut client, &mut server, 1), vec![1i32, 20, 30, 4].into());
-    // ByteString and array of Byte stand for each other.
+    // ByteString and array of Byte are interchangeable.
     let bytes = Variant::ByteString(ByteString::from(vec![7u8, 8]));
     assert_eq!(write(&mut client, &mut server, 2, value(bytes.clone())), StatusCode::GOOD);
     assert_eq!(get(&mut client, &mut server, 2), vec![7u8, 8].into());

@@ -1,4 +1,4 @@
-//! What the audit says, and what it never says.
+//! Contents of audit records, and what they must never contain.
 
 use super::attribute::{add, variable};
 use super::method::add_method;
@@ -9,7 +9,7 @@ use schema::{CallMethodRequest, CallRequest, WriteRequest, WriteValue};
 use taktwerk_schema::ids::object_ids;
 use taktwerk_types::{BuiltInType, DataValue, Variant};
 
-/// Nothing that the server keeps of a request may contain this.
+/// No data stored for a request may contain this.
 pub(super) const CANARY: &str = "canary-7f3a";
 
 pub(super) fn taken(server: &mut Server) -> Vec<AuditRecord> {
@@ -38,7 +38,7 @@ fn write(client: &mut Client, server: &mut Server, node_id: NodeId, value: impl 
 }
 
 #[test]
-fn writes_are_noted_with_what_they_replace_and_without_secrets() {
+fn writes_are_audited_with_old_values_and_without_secrets() {
     let mut server = audited();
     let mut client = server.session();
     taken(&mut server);
@@ -85,7 +85,7 @@ fn call(client: &mut Client, methods: &[u32]) -> CallRequest {
 }
 
 #[test]
-fn calls_are_noted_with_their_results_whenever_those_come() {
+fn calls_are_audited_with_their_results() {
     let mut server = audited();
     let quick: Arc<dyn MethodHandler> =
         Arc::new(|_: &CallContext, _: Vec<Variant>| -> MethodResult { Ok(Vec::new()) });
@@ -107,7 +107,7 @@ fn calls_are_noted_with_their_results_whenever_those_come() {
     assert!(
         matches!(&later[0].action, AuditAction::CallMethod { method_id, .. } if *method_id == NodeId::numeric(1, 11))
     );
-    // A call that nobody waits for any more is not forgotten.
+    // An abandoned call is recorded too.
     let request = call(&mut client, &[11]);
     client.send(&mut server, CallRequest::BINARY_ENCODING_ID, &request);
     let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
@@ -116,7 +116,7 @@ fn calls_are_noted_with_their_results_whenever_those_come() {
     assert!(left.iter().any(|record| record.status == StatusCode::BAD_REQUEST_INTERRUPTED), "{left:?}");
 }
 
-/// Stores even numbers on a worker thread, and refuses odd ones there and negative ones at once.
+/// Stores even numbers on a worker thread; refuses odd ones there and negative ones at once.
 struct Even(crate::space::VariableHandle);
 
 impl WriteHandler for Even {
@@ -143,7 +143,7 @@ impl WriteHandler for Even {
 }
 
 #[test]
-fn writes_that_take_their_time_are_answered_and_noted_when_they_are_done() {
+fn slow_writes_are_answered_and_audited_when_done() {
     let mut server = audited();
     let id = NodeId::numeric(1, 70);
     add(&server, variable(70, BuiltInType::Int32, 1i32));
@@ -166,7 +166,7 @@ fn writes_that_take_their_time_are_answered_and_noted_when_they_are_done() {
     let request = write(&mut client, &mut server, &[(70, 3), (71, 5), (70, -1), (70, 4)]);
     let at_once: Vec<_> = taken(&mut server).iter().map(|record| record.status).collect();
     assert_eq!(at_once, [StatusCode::GOOD, StatusCode::BAD_OUT_OF_RANGE]);
-    // In whatever order they end, and not before the last one.
+    // In any order of completion, and not before the last one.
     assert!(server.run_effect());
     client.drain(&mut server);
     assert!(client.response::<schema::WriteResponse>(request).is_none());
@@ -183,7 +183,7 @@ fn writes_that_take_their_time_are_answered_and_noted_when_they_are_done() {
     assert_eq!(statuses, [StatusCode::BAD_DEVICE_FAILURE, StatusCode::GOOD]);
     let AuditAction::Write { old_value, new_value, .. } = &later[1].action else { panic!("{later:?}") };
     assert_eq!((old_value.as_ref().unwrap().as_str(), new_value.as_str()), ("1", "4"));
-    // A write that nobody waits for any more is not forgotten, and nothing is kept for it.
+    // An abandoned write is recorded too, and nothing remains stored.
     write(&mut client, &mut server, &[(70, 6)]);
     let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
     client.call(&mut server, &close).unwrap();
@@ -194,7 +194,7 @@ fn writes_that_take_their_time_are_answered_and_noted_when_they_are_done() {
 }
 
 #[test]
-fn an_attack_is_counted_and_not_written_down() {
+fn an_attack_is_counted_instead_of_recorded() {
     let mut server = audited();
     let mut client = server.session();
     server.pass(Duration::from_secs(2));
@@ -214,7 +214,7 @@ fn an_attack_is_counted_and_not_written_down() {
 }
 
 #[test]
-fn channels_are_noted_from_their_beginning_to_their_end() {
+fn opening_and_closing_channels_is_audited() {
     let mut server = audited();
     let client = server.connect();
     let opened = taken(&mut server);
@@ -228,7 +228,7 @@ fn channels_are_noted_from_their_beginning_to_their_end() {
 }
 
 #[test]
-fn without_a_wish_nothing_is_noted() {
+fn auditing_is_off_by_default() {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 1.0));
     let mut client = server.session();
@@ -252,7 +252,7 @@ fn log_on(client: &mut Client, server: &mut Server, user: &str, password: &str) 
 }
 
 #[test]
-fn sessions_are_noted_with_their_users_and_without_passwords() {
+fn sessions_are_audited_with_users_and_without_passwords() {
     let mut server = Server::with(|config| {
         config.audit = AuditConfig::all();
         config.verifier = Some(Arc::new(|_: &str, password: &[u8]| {
@@ -267,7 +267,7 @@ fn sessions_are_noted_with_their_users_and_without_passwords() {
     let created = taken(&mut server);
     assert_eq!(created.len(), 1, "{created:?}");
     assert!(
-        matches!(created[0].action, AuditAction::CreateSession { revised_session_timeout } if revised_session_timeout > 0.0)
+        matches!(created[0].action, AuditAction::CreateSession { revised_session_timeout, .. } if revised_session_timeout > 0.0)
     );
     let wrong = format!("{CANARY}-wrong");
     log_on(&mut client, &mut server, "olaf", &wrong).unwrap_err();
@@ -288,7 +288,7 @@ fn sessions_are_noted_with_their_users_and_without_passwords() {
     client.call(&mut server, &cancel).unwrap();
     let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
     client.call(&mut server, &close).unwrap();
-    // A session that is not there is asked for.
+    // Closing a session that does not exist.
     client.call(&mut server, &close).unwrap_err();
     let records = taken(&mut server);
     let [cancelled, closed, missing] = records.as_slice() else { panic!("{records:?}") };
@@ -296,7 +296,7 @@ fn sessions_are_noted_with_their_users_and_without_passwords() {
     assert_eq!((&closed.action, closed.status), (&AuditAction::CloseSession, StatusCode::GOOD));
     assert_eq!(missing.status, StatusCode::BAD_SESSION_ID_INVALID);
     assert!(missing.session_id.is_null());
-    // Neither in a record nor in anything that can be printed.
+    // Neither in a record nor in any Debug output.
     let everything = format!("{records:?} {first} {:?}", server.shard.shared());
     assert!(!everything.contains(CANARY), "{everything}");
 }

@@ -1,4 +1,4 @@
-//! What the server shows of itself.
+//! Server diagnostics.
 
 use super::attribute::read;
 use super::*;
@@ -46,7 +46,7 @@ fn subscribe(client: &mut Client, server: &mut Server) -> u32 {
 }
 
 #[test]
-fn sessions_have_objects_as_long_as_they_live() {
+fn sessions_have_objects_while_they_exist() {
     let mut server = Server::new();
     let mut client = server.session();
     let mut other = server.session();
@@ -64,7 +64,7 @@ fn sessions_have_objects_as_long_as_they_live() {
     let details = parts[0].node_id.node_id.clone();
     let fields = children(&mut client, &mut server, details.clone());
     assert_eq!(fields.len(), 43);
-    // Every node can be read, and every field agrees with the structure.
+    // Every node can be read, and every field equals that in the structure.
     let value = read(&mut client, &mut server, details, 13);
     let whole = structures::<SessionDiagnosticsDataType>(value.value).remove(0);
     assert_eq!(whole.session_id, session);
@@ -79,7 +79,7 @@ fn sessions_have_objects_as_long_as_they_live() {
             assert_eq!(value.status(), StatusCode::GOOD);
         }
     }
-    // What it says of the session's security is not for everybody.
+    // The session's security is not visible to all users.
     let security = crate::diagnostics::nodes::node_id(2, crate::diagnostics::nodes::SECURITY);
     let user = variable_ids::SESSION_SECURITY_DIAGNOSTICS_TYPE_CLIENT_USER_ID_OF_SESSION;
     let user = crate::diagnostics::nodes::node_id(2, user);

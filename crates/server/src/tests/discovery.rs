@@ -24,9 +24,9 @@ fn endpoints_need_no_session_and_echo_the_clients_host() {
     assert_eq!(client.call(&mut server, &request).unwrap().endpoints.len(), 1);
 }
 
-/// A server that listens on two addresses is reached under the one that the client used: one endpoint, not two alike.
+/// A server with two addresses is seen under the address that the client used: one endpoint, not two equal ones.
 #[test]
-fn addresses_that_become_the_same_are_listed_once() {
+fn equal_addresses_are_listed_once() {
     let mut server = Server::with(|config| {
         let mut other = config.endpoints[0].clone();
         other.url = other.url.replace("opc.tcp://", "opc.tcp://other.");

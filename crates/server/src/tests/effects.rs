@@ -1,4 +1,5 @@
-//! Effects of requests that are given up: they count for their client until they are done, and do not begin any more.
+//! Effects of abandoned requests: they count for their client until they are done, and those that have not begun never
+//! run.
 
 use super::attribute::{add, variable};
 use super::method::add_method;
@@ -19,7 +20,7 @@ use taktwerk_types::{BuiltInType, DataValue, Variant};
 const MAX: usize = 8;
 const PER_CONNECTION: usize = 3;
 
-/// Counts how often it runs.
+/// Counts its runs.
 struct Slow(Arc<AtomicU32>);
 
 impl ValueSource for Slow {
@@ -29,12 +30,12 @@ impl ValueSource for Slow {
     }
 }
 
-/// A server with little room, and how often its slow variable was fetched.
+/// A server with low limits, and how often its slow variable was read.
 fn server() -> (Server, Arc<AtomicU32>) {
     let mut server = Server::with(|config| {
         config.limits.effects_max = MAX;
         config.limits.effects_per_connection_max = PER_CONNECTION;
-        // Besides Anonymous.
+        // In addition to Anonymous.
         config.endpoints[0].user_tokens.push(UserTokenConfig::user_name());
         config.verifier = Some(Arc::new(|_: &str, _: &[u8]| Ok(())));
         config.allow_clear_passwords = true;
@@ -56,10 +57,10 @@ fn read(client: &mut Client, server: &mut Server, count: usize) -> (u32, u32) {
     (client.send(server, ReadRequest::BINARY_ENCODING_ID, &request), handle)
 }
 
-/// How many of many reads find room now: the others are refused.
+/// How many of several reads are accepted now.
 fn fits(client: &mut Client, server: &mut Server) -> usize {
     let (id, _) = read(client, server, MAX);
-    // It waits, if at least one has found room.
+    // It waits if at least one was accepted.
     while !client.has_response(id) && server.run_effect() {
         client.drain(server);
     }
@@ -70,8 +71,8 @@ fn fits(client: &mut Client, server: &mut Server) -> usize {
 }
 
 #[test]
-fn reads_that_were_given_up_count_until_they_are_done() {
-    /// How a client gives its requests up.
+fn abandoned_reads_count_until_they_are_done() {
+    /// How a client abandons its requests.
     type GivesUp = fn(&mut Server, &mut Client, u32);
     let ways: [(&str, GivesUp); 5] = [
         ("timeout", |server, _, _| server.pass(Duration::from_secs(11))),
@@ -98,18 +99,18 @@ fn reads_that_were_given_up_count_until_they_are_done() {
         let (mut server, ran) = server();
         let mut client = server.session();
         let (_, handle) = read(&mut client, &mut server, PER_CONNECTION);
-        // The effects are taken by threads that hang.
+        // Threads that hang have taken the effects.
         let hanging: Vec<Effect> = core::iter::from_fn(|| server.shard.poll_effect()).collect();
         assert_eq!(hanging.len(), PER_CONNECTION);
         gives_up(&mut server, &mut client, handle);
         client.drain(&mut server);
         client.responses.clear();
-        assert_eq!(fits(&mut client, &mut server), 0, "{way}: they still run");
-        // Somebody else is not kept waiting.
+        assert_eq!(fits(&mut client, &mut server), 0, "{way}: the effects still run");
+        // Other clients do not have to wait.
         server.from = Some(IpAddr::from([10, 0, 0, 2]));
         let mut other = server.session();
         assert_eq!(fits(&mut other, &mut server), PER_CONNECTION, "{way}");
-        // Nobody waits for them, so those that begin now do nothing.
+        // The requests are abandoned, so effects that begin now do nothing.
         ran.store(0, Ordering::Relaxed);
         for Effect { token, job, .. } in hanging {
             let Job::Blocking(run) = job else { panic!("it blocks") };
@@ -117,11 +118,11 @@ fn reads_that_were_given_up_count_until_they_are_done() {
             server.shard.done(token, result, server.now);
         }
         assert_eq!(ran.load(Ordering::Relaxed), 0, "{way}");
-        assert_eq!(fits(&mut client, &mut server), PER_CONNECTION, "{way}: there is room again");
+        assert_eq!(fits(&mut client, &mut server), PER_CONNECTION, "{way}: reads are accepted again");
     }
 }
 
-/// A session, while effects of others hang.
+/// A session, while effects of other clients hang.
 fn connect_keeping_effects(server: &mut Server) -> Client {
     let mut client = server.connect();
     client.create(server).unwrap();
@@ -129,9 +130,9 @@ fn connect_keeping_effects(server: &mut Server) -> Client {
     client
 }
 
-/// Many clients whose requests hang leave room to those who log on.
+/// Many clients whose requests hang leave capacity for logins.
 #[test]
-fn operations_and_samples_leave_room_to_sessions() {
+fn operations_and_samples_leave_capacity_for_sessions() {
     use crate::service::deferred::Purpose;
     let (mut server, _) = server();
     let (mut clients, mut hanging) = (Vec::new(), 0);
@@ -145,11 +146,13 @@ fn operations_and_samples_leave_room_to_sessions() {
     assert_eq!(hanging, MAX - MAX / 4);
     let now = server.now;
     let cx = server.shard.context(None, now);
-    assert!(!cx.deferrals.has_room(Purpose::Operation, 1) && !cx.deferrals.has_room(Purpose::Sample, 1));
-    assert!(cx.deferrals.has_room(Purpose::Session, MAX / 4));
+    assert!(
+        !cx.deferrals.has_capacity(Purpose::Operation, 1) && !cx.deferrals.has_capacity(Purpose::Sample, 1)
+    );
+    assert!(cx.deferrals.has_capacity(Purpose::Session, MAX / 4));
 }
 
-/// Does something at once and the rest on a worker thread.
+/// Does a part at once and the rest on a worker thread.
 struct Begins(Arc<AtomicU32>);
 
 impl MethodHandler for Begins {
@@ -179,7 +182,7 @@ impl WriteHandler for Begins {
 }
 
 #[test]
-fn handlers_that_may_block_are_not_asked_without_room() {
+fn blocking_handlers_are_not_called_at_the_limit() {
     let (mut server, _) = server();
     let begun = Arc::new(AtomicU32::new(0));
     let handler = Arc::new(Begins(Arc::clone(&begun)));

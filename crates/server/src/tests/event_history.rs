@@ -18,7 +18,7 @@ use taktwerk_types::{BuiltInType, ByteString, ExtensionObject, QualifiedName, Va
 
 const EVENT_NOTIFIER: u32 = 12;
 
-/// A server that keeps events in memory, and what takes them there.
+/// A server with events in memory, and their recorder.
 struct Kept {
     server: Server,
     recorder: Recorder,
@@ -54,7 +54,7 @@ impl Kept {
         Self { server, recorder, store }
     }
 
-    /// Raises an event at a second behind the start.
+    /// Raises an event some seconds after the start.
     fn raise(&self, second: u64, severity: u16) -> ByteString {
         self.raise_from(NodeId::numeric(0, object_ids::SERVER), second, severity)
     }
@@ -121,7 +121,7 @@ fn operand(name: &str) -> SimpleAttributeOperand {
     }
 }
 
-/// Severity and EventId of events that are at least so severe.
+/// Severity and EventId of events with at least this severity.
 fn filter(severity: Option<u16>) -> EventFilter {
     let elements = severity.map(|severity| ContentFilterElement {
         filter_operator: FilterOperator::GREATER_THAN_OR_EQUAL,
@@ -146,7 +146,7 @@ fn severities(result: &HistoryReadResult) -> Vec<u16> {
 }
 
 #[test]
-fn events_are_read_by_time_and_filter_and_go_on_at_continuation_points() {
+fn events_are_read_by_time_and_filter_with_continuation_points() {
     let mut kept = Kept::new(false);
     for second in 0..10 {
         kept.raise(second, 100 + u16::try_from(second).unwrap() * 50);
@@ -162,7 +162,7 @@ fn events_are_read_by_time_and_filter_and_go_on_at_continuation_points() {
     };
     let result = kept.read(&mut client, &details(start, end, 0, None), &[]);
     assert_eq!(result.status_code, StatusCode::GOOD);
-    assert_eq!(severities(&result), [200, 250, 300, 350, 400, 450], "the end does not belong to the range");
+    assert_eq!(severities(&result), [200, 250, 300, 350, 400, 450], "the end is exclusive");
     let result = kept.read(&mut client, &details(end, start, 0, Some(300)), &[]);
     assert_eq!(severities(&result), [500, 450, 400, 350, 300]);
     // Pages.
@@ -175,7 +175,7 @@ fn events_are_read_by_time_and_filter_and_go_on_at_continuation_points() {
     assert!(second.continuation_point.as_bytes().is_empty());
     let again = kept.read(&mut client, &page, &point);
     assert_eq!(again.status_code, StatusCode::BAD_CONTINUATION_POINT_INVALID);
-    // The last three before a time, and no more than wanted.
+    // The last three before a time, and no more than requested.
     let result = kept.read(&mut client, &details(UtcTime::NULL, kept.time(5), 3, None), &[]);
     assert_eq!((severities(&result), result.continuation_point.as_bytes().len()), (vec![350, 300, 250], 0));
     let result = kept.read(&mut client, &details(kept.time(50), kept.time(60), 0, None), &[]);
@@ -188,7 +188,7 @@ fn events_are_read_by_time_and_filter_and_go_on_at_continuation_points() {
 }
 
 #[test]
-fn a_node_that_is_named_often_does_not_cost_as_often() {
+fn repeated_nodes_share_the_limit_of_a_request() {
     let mut kept = Kept::with(false, |config| config.limits.history_raw_values_max = 1_500);
     for number in 0..2_100 {
         kept.raise(number, if [5, 1_500].contains(&number) { 900 } else { 1 });
@@ -213,15 +213,15 @@ fn a_node_that_is_named_often_does_not_cost_as_often() {
     };
     let results = client.call(&mut kept.server, &request).unwrap().results;
     let found: Vec<_> = results.iter().map(severities).collect();
-    // The first one may look at as many as the request, and the others at none.
+    // The first one may examine as many as the request, the others none.
     assert_eq!(found, [vec![900, 900], vec![], vec![]]);
-    // Each goes on where it was.
+    // Each continues where it stopped.
     let second = kept.read(&mut client, &details, results[1].continuation_point.as_bytes());
     assert_eq!(severities(&second), [900, 900]);
 }
 
 #[test]
-fn the_server_says_what_it_keeps() {
+fn the_server_publishes_its_capabilities() {
     for writable in [false, true] {
         let mut kept = Kept::new(writable);
         let mut client = kept.server.session();
@@ -295,7 +295,7 @@ fn events_are_inserted_replaced_and_deleted_by_their_ids() {
         end_time: kept.time(9),
         filter: filter(None),
     };
-    // Of an Object, its own events and no others.
+    // For an Object, only its own events.
     assert_eq!(severities(&kept.read_of(&mut client, boiler(), &all, &[])), [150, 300]);
     assert_eq!(severities(&kept.read(&mut client, &all, &[])), [10, 150, 300]);
     let delete =
@@ -303,7 +303,7 @@ fn events_are_inserted_replaced_and_deleted_by_their_ids() {
     let result = kept.update(&mut client, ExtensionObject::new(&delete));
     assert_eq!(result.operation_results, [StatusCode::GOOD, StatusCode::BAD_NO_ENTRY_EXISTS]);
     assert_eq!(severities(&kept.read(&mut client, &all, &[])), [10, 300]);
-    // A right at one Object is none to change what others have, or to make it theirs.
+    // A permission on one Object does not allow changing or taking over events of other Objects.
     let delete = DeleteEventDetails { node_id: boiler(), event_ids: vec![foreign.clone()] };
     let result = kept.update(&mut client, ExtensionObject::new(&delete));
     assert_eq!(result.operation_results, [StatusCode::BAD_NO_ENTRY_EXISTS]);
@@ -322,7 +322,7 @@ fn events_are_inserted_replaced_and_deleted_by_their_ids() {
         assert_eq!(result.operation_results, [StatusCode::BAD_USER_ACCESS_DENIED]);
     }
     assert_eq!(severities(&kept.read(&mut client, &all, &[])), [10, 300]);
-    // Where they are only kept, clients change nothing.
+    // Without write access, clients change nothing.
     let mut kept = Kept::new(false);
     let mut client = kept.server.session();
     let result = kept.update(&mut client, ExtensionObject::new(&delete));

@@ -1,5 +1,5 @@
-//! InView and RelatedTo in the where clauses of event filters (Part 4 §7.7.3, §7.22.3), against an evaluator that follows a
-//! plain list of references.
+//! InView and RelatedTo in the where clauses of event filters (Part 4 §7.7.3, §7.22.3), against an evaluator that
+//! follows a plain list of references.
 
 use super::events::{create, filter, item, next, parameters, subscription};
 use super::*;
@@ -32,14 +32,14 @@ const REFERENCES: [NodeId; 3] = [id(1), id(2), id(3)];
 const OBJECT: u32 = 100;
 const VIEW: u32 = 50;
 
-/// What refers to what.
+/// References between the nodes.
 #[derive(Debug, Clone)]
 struct World {
     /// The type of each object.
     kinds: Vec<usize>,
-    /// From, with which reference type, to.
+    /// Source, reference type, target.
     references: Vec<(usize, usize, usize)>,
-    /// Which View organizes which object.
+    /// View and organized object.
     views: Vec<(usize, usize)>,
 }
 
@@ -94,7 +94,7 @@ impl World {
         self.kinds[object] == kind || (with_subtypes && kind == 1 && self.kinds[object] == 2)
     }
 
-    /// The objects that references of a type lead to, with their subtypes or not.
+    /// The targets of an object's references with a type, with or without subtypes.
     fn targets(&self, from: usize, kind: usize, with_subtypes: bool) -> BTreeSet<usize> {
         let fits = |other: usize| other == kind || (with_subtypes && kind == 1 && other == 2);
         self.references.iter().filter(|it| it.0 == from && fits(it.1)).map(|it| it.2).collect()
@@ -310,7 +310,7 @@ fn line() -> World {
 }
 
 #[test]
-fn what_is_wrong_is_said_of_each_operand() {
+fn errors_are_reported_for_each_operand() {
     let space = AddressSpace::new(1, 16, APPLICATION);
     line().build(&space);
     let operands = || {
@@ -364,9 +364,9 @@ fn what_is_wrong_is_said_of_each_operand() {
     assert_eq!(in_view(vec![]), (mismatch, vec![]));
     assert_eq!(in_view(vec![by_name]), (invalid, vec![invalid]));
     assert_eq!(in_view(vec![literal("V")]), (invalid, vec![StatusCode::BAD_FILTER_LITERAL_INVALID]));
-    // §7.7.3: what does not identify a View is always false, and no error.
+    // §7.7.3: a node that is not a View gives false, not an error.
     assert!(compile(&space, vec![row(Op::IN_VIEW, vec![literal(TYPES[0].clone())])]).is_ok());
-    // A relation that leads back to itself has no end.
+    // A relation that refers to itself.
     let looped = row(Op::RELATED_TO, {
         let mut operands = operands();
         operands[1] = element(0);
@@ -377,7 +377,7 @@ fn what_is_wrong_is_said_of_each_operand() {
 }
 
 #[test]
-fn clients_get_the_events_of_a_view() {
+fn clients_receive_the_events_of_a_view() {
     let mut server = Server::new();
     line().build(&server.space);
     let mut client = server.session();
@@ -395,14 +395,14 @@ fn clients_get_the_events_of_a_view() {
     let told: Vec<Variant> =
         next(&mut client, &mut server).into_iter().map(|(_, mut fields)| fields.remove(0)).collect();
     assert_eq!(told, [Variant::from(id(OBJECT)), Variant::from(id(OBJECT + 2))]);
-    // The View goes, and comes back with something else.
+    // The View is deleted and added again with other nodes.
     server.space.delete_node(&id(VIEW)).unwrap();
     raise(&server, id(OBJECT));
     assert!(next(&mut client, &mut server).is_empty());
 }
 
 #[test]
-fn relations_without_end_cost_a_bounded_turn() {
+fn costly_relations_use_a_bounded_turn() {
     // Every object refers to every other one.
     const COUNT: usize = 60;
     let all = (0..COUNT).flat_map(|from| (0..COUNT).map(move |to| (from, 0, to)));
@@ -411,7 +411,7 @@ fn relations_without_end_cost_a_bounded_turn() {
     world.build(&server.space);
     let mut client = server.session();
     let subscription_id = subscription(&mut client, &mut server);
-    // Each hop asks 3 600 references; there is no object of the last type.
+    // Each hop examines 3 600 references; no object has the last type.
     let related = Spec::Related { source: 0, target: Ok(2), reference: 0, hops: 3, flags: None }.to_wire();
     let wanted = schema::EventFilter {
         where_clause: ContentFilter { elements: vec![related] },
@@ -432,6 +432,6 @@ fn relations_without_end_cost_a_bounded_turn() {
         let asked = server.shard.take_work().items_walked;
         (most, sum) = (most.max(asked), sum + asked);
     }
-    // One that follows thousands of references is all that a turn asks.
+    // An evaluation with thousands of references uses up a whole turn.
     assert_eq!((most, sum), (1, 50));
 }

@@ -1,4 +1,4 @@
-//! Events on their way to a shard: no turn walks the whole ring, and nobody gets what is not for them.
+//! Events in transit to a shard: no turn processes the whole ring, and items receive only their own events.
 
 use super::durable::{durable, server as durable_server};
 use super::events::{
@@ -15,9 +15,9 @@ use schema::{
 use taktwerk_types::Variant;
 
 const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
-/// Items that a slice asks at most.
+/// Maximum number of items visited per slice.
 const SLICE: u64 = 512;
-/// Client handle of items that a test creates many of.
+/// Client handle of items created in large numbers.
 const OTHERS: u32 = 8;
 
 fn create_many(
@@ -40,7 +40,7 @@ fn create_many(
     results.iter().map(|result| result.monitored_item_id).collect()
 }
 
-/// All that waits for a client.
+/// All waiting notifications of a client.
 fn all(client: &mut Client, server: &mut Server) -> Vec<(u32, Vec<Variant>)> {
     let mut all = Vec::new();
     loop {
@@ -52,7 +52,7 @@ fn all(client: &mut Client, server: &mut Server) -> Vec<(u32, Vec<Variant>)> {
     }
 }
 
-/// Runs the shard for a while. Returns the most items that a turn asked, and all together.
+/// Runs the shard for a while. Returns the most items visited in one turn, and the total.
 fn turns(server: &mut Server, span: Duration) -> (u64, u64) {
     let end = server.now.instant + span;
     let (mut most, mut sum) = (0, 0);
@@ -75,7 +75,7 @@ fn items_are_created_and_enabled_beside_a_full_ring_in_bounded_turns() {
     let watching_before = create_many(&mut client, &mut server, id, SERVER, 29);
     (0..RING_LEN - 1).for_each(|_| raise(&server, SERVER, 5));
     assert_eq!(server.space.events().len(0), RING_LEN - 1);
-    // Neither creating nor disabling and enabling asks an item about an event.
+    // Neither creating nor disabling and enabling offers an event to an item.
     server.shard.take_work();
     create_many(&mut client, &mut server, id, SERVER, 50);
     for monitoring_mode in [MonitoringMode::DISABLED, MonitoringMode::REPORTING] {
@@ -92,14 +92,14 @@ fn items_are_created_and_enabled_beside_a_full_ring_in_bounded_turns() {
     raise(&server, SERVER, 9);
     let (most, sum) = turns(&mut server, Duration::from_millis(150));
     assert!(sum >= (RING_LEN * 80) as u64 && most > 400 && most <= SLICE, "{most} of {sum}");
-    // The one that was there before has had its share; the others have only what came behind them.
+    // The earlier item received everything; the others only later events.
     let told = severities(&all(&mut client, &mut server));
     assert_eq!(told.iter().filter(|severity| **severity == Variant::from(9u16)).count(), 80);
     assert_eq!(told.iter().filter(|severity| **severity == Variant::from(5u16)).count(), 999);
 }
 
 #[test]
-fn a_loss_on_the_way_is_told_to_all_in_bounded_turns() {
+fn a_loss_in_transit_is_reported_to_all_in_bounded_turns() {
     let mut server = Server::new();
     plant(&server.space);
     let names = filter(&["Severity"]);
@@ -109,7 +109,7 @@ fn a_loss_on_the_way_is_told_to_all_in_bounded_turns() {
         items += create_many(&mut client, &mut server, id, AREA, 900).len();
     }
     (0..RING_LEN + 1).for_each(|_| raise(&server, SERVER, 5));
-    // Created behind the loss: it is none of this item's business.
+    // Created after the loss, so it does not report it.
     let late = MonitoringParameters { client_handle: 9, ..parameters(&names, 10) };
     create(&mut client, &mut server, id, item(AREA, late));
     let (most, _) = turns(&mut server, Duration::from_millis(150));
@@ -123,7 +123,7 @@ fn a_loss_on_the_way_is_told_to_all_in_bounded_turns() {
 }
 
 #[test]
-fn the_filter_that_an_item_had_decides_about_events_before_the_change() {
+fn the_previous_filter_applies_to_events_before_the_change() {
     let mut server = Server::new();
     let (mut client, id, item_id) = watching(&mut server, SERVER, &filter(&["Severity"]));
     raise(&server, SERVER, 1);
@@ -151,7 +151,7 @@ fn the_filter_that_an_item_had_decides_about_events_before_the_change() {
 }
 
 #[test]
-fn a_subscription_moves_when_it_has_the_events_of_a_storm() {
+fn a_subscription_moves_after_its_events_were_delivered() {
     let mut pair = Pair::new();
     let (mut old, id, _) = watching(&mut pair.shards[0], SERVER, &filter(&["Severity"]));
     create_many(&mut old, &mut pair.shards[0], id, SERVER, 30);
@@ -163,9 +163,9 @@ fn a_subscription_moves_when_it_has_the_events_of_a_storm() {
     let request = pair.ask(&mut new, 1, &[id]);
     pair.deliver();
     let asked = pair.shards[0].shard.take_work().items_walked;
-    // Their filters are equal: four items that need not be asked count as one.
+    // Their filters are equal: four items with a shared result count as one.
     assert!(asked <= 4 * SLICE, "{asked}");
-    assert!(pair.results(&mut new, 1, request).is_none(), "events are still on their way to it");
+    assert!(pair.results(&mut new, 1, request).is_none(), "events are still in transit to it");
     let (most, _) = turns(&mut pair.shards[0], Duration::ZERO);
     assert!(most <= 4 * SLICE, "{most}");
     pair.deliver();
@@ -174,7 +174,7 @@ fn a_subscription_moves_when_it_has_the_events_of_a_storm() {
     let mut told = all(&mut new, &mut pair.shards[1]);
     told.retain(|(handle, _)| *handle != OTHERS);
     let expected: Vec<Variant> = (1..=1_000u16).map(Variant::from).collect();
-    assert_eq!(severities(&told), expected, "all, in order, and none is told as lost");
+    assert_eq!(severities(&told), expected, "all, in order, and none is reported as lost");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_log_is_collected_beside_a_full_ring_in_bounded_turns() {
     let mut client = server.session();
     let id = durable(&mut client, &mut server);
     create_many(&mut client, &mut server, id, SERVER, 30);
-    server.settle(200);
+    server.pass_and_write(200);
     (0..RING_LEN).for_each(|_| raise(&server, SERVER, 5));
     let (most, sum) = turns(&mut server, Duration::from_millis(300));
     // One slice of the engine, and one for the log.

@@ -1,4 +1,4 @@
-//! Events through the wire: items, filters, queues, permissions and moves.
+//! Events over the wire: items, filters, queues, permissions and moves.
 
 use super::flow::publish;
 use super::transfer::Pair;
@@ -15,7 +15,7 @@ use schema::{
 };
 use taktwerk_types::{ExtensionObject, LocalizedText, QualifiedName, Variant};
 
-const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
+pub(super) const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 /// An area with an EventNotifier, and a pump in it.
 pub(super) const AREA: NodeId = NodeId::numeric(1, 100);
 const PUMP: NodeId = NodeId::numeric(1, 101);
@@ -142,7 +142,7 @@ pub(super) fn severities(events: &[(u32, Vec<Variant>)]) -> Vec<Variant> {
 }
 
 #[test]
-fn an_event_is_seen_at_its_area_and_at_the_server() {
+fn an_event_is_reported_by_its_area_and_the_server() {
     let mut server = Server::new();
     plant(&server.space);
     let names = ["Severity", "SourceName", "Message", "Time", "EventId", "2:Unknown"];
@@ -178,7 +178,7 @@ fn the_where_clause_decides() {
 }
 
 #[test]
-fn what_cannot_be_monitored_is_refused_with_the_reason() {
+fn nodes_without_events_are_refused_with_the_reason() {
     let mut server = Server::new();
     plant(&server.space);
     let mut client = server.session();
@@ -198,7 +198,7 @@ fn what_cannot_be_monitored_is_refused_with_the_reason() {
         status(SERVER, MonitoringParameters { filter: data, ..good() }).0,
         StatusCode::BAD_FILTER_NOT_ALLOWED
     );
-    // One clause of two is valid: the item is made, and the result says which one is not.
+    // One of two clauses is valid: the item is created, and the result shows the invalid one.
     let mut clauses = filter(&["Severity", "Severity"]);
     clauses.select_clauses[1].type_definition_id = NodeId::numeric(1, 4711);
     let (made, result) = status(SERVER, parameters(&clauses, 0));
@@ -244,7 +244,7 @@ fn typed_clauses_select_from_their_type_only() {
 }
 
 #[test]
-fn a_full_queue_says_that_events_were_lost() {
+fn a_full_queue_reports_lost_events() {
     let mut server = Server::new();
     let mut client = server.session();
     let id = subscription(&mut client, &mut server);
@@ -254,7 +254,7 @@ fn a_full_queue_says_that_events_were_lost() {
         id,
         item(SERVER, parameters(&filter(&["Severity", "EventType"]), 1)),
     );
-    // One place is not enough for events.
+    // A queue of one is too short for events.
     assert_eq!(result.revised_queue_size, 10);
     (1..=13).for_each(|severity| raise(&server, SERVER, severity));
     let seen = next(&mut client, &mut server);
@@ -326,7 +326,7 @@ fn items_can_be_modified_disabled_and_deleted() {
 }
 
 #[test]
-fn an_item_that_is_modified_twice_tells_earlier_events_by_the_filter_of_their_time() {
+fn an_item_modified_twice_applies_each_filter_to_its_events() {
     let mut server = Server::new();
     let (mut client, subscription_id, item_id) = watching(&mut server, SERVER, &filter(&["Severity"]));
     raise(&server, SERVER, 1);
@@ -352,7 +352,7 @@ fn an_item_that_is_modified_twice_tells_earlier_events_by_the_filter_of_their_ti
 }
 
 #[test]
-fn messages_share_their_room_between_values_and_events() {
+fn messages_are_shared_between_values_and_events() {
     let mut server = Server::new();
     let mut client = server.session();
     let request = CreateSubscriptionRequest {
@@ -384,7 +384,7 @@ fn messages_share_their_room_between_values_and_events() {
         requests.map(|request| client.response::<PublishResponse>(request).unwrap().unwrap());
     assert_eq!((first.notification_message.notification_data.len(), first.more_notifications), (2, true));
     assert_eq!((events(&first).len(), events(&second).len()), (2, 3));
-    // What was sent can be asked for again.
+    // Sent messages can be republished.
     let request = schema::RepublishRequest {
         request_header: client.header(),
         subscription_id: id,
@@ -394,7 +394,7 @@ fn messages_share_their_room_between_values_and_events() {
 }
 
 #[test]
-fn only_those_who_may_receive_events_get_them() {
+fn only_clients_with_permission_receive_events() {
     let mut server = Server::new();
     plant(&server.space);
     let node = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
@@ -403,7 +403,7 @@ fn only_those_who_may_receive_events_get_them() {
     create(&mut reader, &mut server, id, item(SERVER, parameters(&filter(&["Severity"]), 0)));
     raise(&server, PUMP, 1);
     assert_eq!(next(&mut reader, &mut server).len(), 1);
-    // The source is for nobody any more: events that wait are not shown either.
+    // The source becomes hidden: waiting events are not reported either.
     raise(&server, PUMP, 2);
     server.pass(Duration::from_millis(200));
     let nobody =
@@ -412,13 +412,13 @@ fn only_those_who_may_receive_events_get_them() {
     raise(&server, PUMP, 3);
     raise(&server, AREA, 4);
     assert!(server.space.contains(&node));
-    // The subscription was late, and had nothing left to say.
+    // The subscription was late, and has nothing left to report.
     assert!(next(&mut reader, &mut server).is_empty());
     assert_eq!(severities(&next(&mut reader, &mut server)), [Variant::from(4u16)]);
 }
 
 #[test]
-fn items_for_events_move_to_another_shard_with_what_they_have() {
+fn event_items_move_to_another_shard_with_their_queues() {
     let mut pair = Pair::new();
     plant(&pair.shards[0].space);
     let (mut old, id, _) = watching(&mut pair.shards[0], SERVER, &filter(&["Severity", "EventType"]));
@@ -434,7 +434,7 @@ fn items_for_events_move_to_another_shard_with_what_they_have() {
     client.drain(&mut pair.shards[1]);
     let response = client.response::<PublishResponse>(request).unwrap().unwrap();
     assert_eq!(severities(&events(&response)), [Variant::from(1u16), Variant::from(2u16)]);
-    // Events while it was away are lost, and the client is told.
+    // Events raised during the move are lost, and the client is informed.
     let request = pair.ask(&mut old, 0, &[id]);
     let message = pair.shards[0].shard.poll_message().unwrap();
     pair.shards[1].shard.message(message.1, now);

@@ -1,4 +1,4 @@
-//! Clients that want few notifications in a message hear of all their items, however much one of them has to say.
+//! Clients that want few notifications per message receive those of all items, even if one item has very many.
 
 use super::attribute::{add, variable};
 use super::events::{filter, item, parameters, raise};
@@ -15,7 +15,7 @@ use taktwerk_types::BuiltInType;
 
 const ROUNDS: u32 = 60;
 
-/// A subscription with one notification in a message, and these items.
+/// A subscription with one notification per message, and these items.
 fn subscribe(client: &mut Client, server: &mut Server, items: Vec<MonitoredItemCreateRequest>) {
     let request = CreateSubscriptionRequest {
         request_header: client.header(),
@@ -37,7 +37,8 @@ fn subscribe(client: &mut Client, server: &mut Server, items: Vec<MonitoredItemC
     assert!(results.iter().all(|result| result.status_code == StatusCode::GOOD));
 }
 
-/// Every item gets something in every interval, and the client takes one notification. Returns what it took, by client handle.
+/// Every item gets something in every interval, and the client receives one notification. Returns the counts by client
+/// handle.
 fn told(client: &mut Client, server: &mut Server, say: impl Fn(&Server, u32)) -> BTreeMap<u32, u32> {
     let mut told = BTreeMap::new();
     for round in 0..ROUNDS {
@@ -62,7 +63,7 @@ fn told(client: &mut Client, server: &mut Server, say: impl Fn(&Server, u32)) ->
 }
 
 #[test]
-fn values_of_all_items_take_turns() {
+fn values_of_all_items_alternate() {
     let mut server = Server::new();
     (1..=3).for_each(|number| add(&server, variable(number, BuiltInType::UInt32, 0u32)));
     let item = |number: u32| MonitoredItemCreateRequest {
@@ -91,7 +92,7 @@ fn values_of_all_items_take_turns() {
 }
 
 #[test]
-fn values_and_events_take_turns() {
+fn values_and_events_alternate() {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::UInt32, 0u32));
     let from = NodeId::numeric(0, object_ids::SERVER);
@@ -119,7 +120,7 @@ fn values_and_events_take_turns() {
 }
 
 #[test]
-fn events_of_all_items_take_turns() {
+fn events_of_all_items_alternate() {
     let mut server = Server::new();
     let from = NodeId::numeric(0, object_ids::SERVER);
     let item = |client_handle| {

@@ -1,4 +1,4 @@
-//! Retain for each client's filter (SupportsFilteredRetain, Part 9 §5.5.2), and alarms that can be heard (§5.8.2).
+//! Retain for each client's filter (SupportsFilteredRetain, Part 9 §5.5.2), and audible alarms (§5.8.2).
 
 use super::alarms::{alarm, level, plant, set, watching_fields};
 use super::attribute::{add, variable};
@@ -13,7 +13,7 @@ use taktwerk_types::{BuiltInType, ByteString, QualifiedName, Variant};
 const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 const FIELDS: [&str; 3] = ["Severity", "Retain", "EventType"];
 
-/// A client and the Publish requests that wait.
+/// A client and its waiting Publish requests.
 struct Watcher {
     client: Client,
     waiting: Vec<u32>,
@@ -24,7 +24,7 @@ impl Watcher {
         Self { client, waiting: Vec::new() }
     }
 
-    /// What has come since the last call. A request may be answered by a keep-alive.
+    /// Events received since the last call. A request may be answered by a keep-alive.
     fn events(&mut self, server: &mut Server) -> Vec<Vec<Variant>> {
         self.notified(server).into_iter().map(|(_, fields)| fields).collect()
     }
@@ -48,7 +48,7 @@ impl Watcher {
         all
     }
 
-    /// Severity and Retain of what has come.
+    /// Severity and Retain of received events.
     fn told(&mut self, server: &mut Server) -> Vec<(u16, bool)> {
         self.events(server).iter().map(|fields| told(fields)).collect()
     }
@@ -61,7 +61,7 @@ fn told(fields: &[Variant]) -> (u16, bool) {
     }
 }
 
-/// A client that wants events of a severity and above, with its subscription.
+/// A client with a filter for a minimum severity, and its subscription.
 fn choosy(server: &mut Server, severity: u16) -> (Watcher, u32) {
     let mut client = server.session();
     let id = subscription(&mut client, server);
@@ -73,7 +73,7 @@ fn choosy(server: &mut Server, severity: u16) -> (Watcher, u32) {
 }
 
 #[test]
-fn a_condition_that_leaves_a_filter_is_told_once_with_retain_false() {
+fn a_condition_that_leaves_a_filter_is_reported_once_with_retain_false() {
     let mut server = plant(2, |_| {});
     let supports = NodeId::numeric(0, variable_ids::CONDITION_TYPE_SUPPORTS_FILTERED_RETAIN);
     assert_eq!(server.space.variable(&supports).unwrap().get().value, Some(true.into()));
@@ -91,11 +91,11 @@ fn a_condition_that_leaves_a_filter_is_told_once_with_retain_false() {
         assert_eq!(result.status_code, StatusCode::GOOD);
     }
     let mut watcher = Watcher::of(client);
-    // The alarm and its value; what the first two items report, and what the one without a filter does.
+    // The alarm and its value; the report of the first two items, and that of the item without a filter.
     let steps = [
         (1, 85.0, None, (500, true)),
         (1, 96.0, Some((800, true)), (800, true)),
-        // It is still there, but no longer for these items.
+        // The condition still exists, but no longer for these items.
         (1, 85.0, Some((500, false)), (500, true)),
         (1, 20.0, None, (500, true)),
         (1, 97.0, Some((800, true)), (800, true)),
@@ -115,7 +115,7 @@ fn a_condition_that_leaves_a_filter_is_told_once_with_retain_false() {
 }
 
 #[test]
-fn what_was_refreshed_leaves_too_and_a_refresh_begins_anew() {
+fn refreshed_conditions_leave_too_and_a_refresh_resets_the_list() {
     let mut server = plant(1, |_| {});
     set(&mut server, 1, 96.0);
     let (mut client, id) = choosy(&mut server, 700);
@@ -134,7 +134,7 @@ fn what_was_refreshed_leaves_too_and_a_refresh_begins_anew() {
         for _ in 0..8 {
             all.extend(watcher.events(server));
         }
-        // Without the marks around it.
+        // Without the start and end events.
         all.retain(|fields| fields[1] != Variant::Empty);
         all.len()
     };
@@ -145,7 +145,7 @@ fn what_was_refreshed_leaves_too_and_a_refresh_begins_anew() {
     assert_eq!(client.told(&mut server), [(800, true)]);
     set(&mut server, 1, 85.0);
     assert_eq!(client.told(&mut server), [(500, false)]);
-    // What is not in a refresh is no longer kept: nothing is told of it.
+    // A condition missing from a refresh is no longer retained, so nothing is reported.
     assert_eq!(refresh(&mut client, &mut server), 0);
     set(&mut server, 1, 20.0);
     assert_eq!(client.told(&mut server), []);
@@ -153,7 +153,7 @@ fn what_was_refreshed_leaves_too_and_a_refresh_begins_anew() {
 
 /// AudibleEnabled in each state.
 #[test]
-fn an_alarm_is_heard_while_it_is_active_and_unacknowledged() {
+fn an_alarm_is_audible_while_active_and_unacknowledged() {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 20.0));
     let mut spec = level(1);

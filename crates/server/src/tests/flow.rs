@@ -95,7 +95,7 @@ fn current_time_can_be_monitored() {
 }
 
 #[test]
-fn queued_publish_requests_are_answered_when_the_session_goes() {
+fn queued_publish_requests_are_answered_when_the_session_ends() {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 1.0));
     let mut client = server.session();
@@ -158,14 +158,14 @@ fn a_subscription_outlives_its_session_and_goes_to_the_same_user_only() {
     assert_eq!(values(&response), [Variant::from(1.0)]);
 }
 
-/// A Read whose response is long.
+/// A Read with a long response.
 fn long_read(client: &mut Client) -> ReadRequest {
     let item = ReadValueId { node_id: NodeId::numeric(1, 1), attribute_id: 13, ..Default::default() };
     ReadRequest { request_header: client.header(), nodes_to_read: vec![item; 20], ..Default::default() }
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_listened_to_and_closed_in_the_end() {
+fn a_client_that_does_not_read_is_not_served_and_finally_closed() {
     let mut server = Server::with(|config| config.limits.send_budget = 100_000);
     add(&server, variable(1, BuiltInType::String, "x".repeat(2_000)));
     let mut slow = server.session();
@@ -188,10 +188,10 @@ fn a_client_that_does_not_read_is_not_listened_to_and_closed_in_the_end() {
     server.shard.sent(id, 1000);
     server.shard.blocked(id, server.now);
     assert_eq!(server.shard.poll_transmit(), None);
-    // Nobody else notices.
+    // Other clients are not affected.
     let request = long_read(&mut other);
     assert_eq!(other.call(&mut server, &request).unwrap().results.len(), 20);
-    // When it reads again, it goes on.
+    // When it reads again, it is served again.
     server.shard.writable(id);
     assert_eq!(server.shard.poll_transmit(), Some(id));
     let len = server.shard.unsent(id).len();
@@ -217,7 +217,7 @@ fn idle_connections_have_no_buffer() {
 }
 
 #[test]
-fn connections_are_limited_and_those_without_a_session_give_way() {
+fn connections_are_limited_and_those_without_a_session_are_evicted() {
     let mut server = Server::with(|config| config.limits.connections_max = 2);
     let _first = server.session();
     let idle = server.connect();
@@ -276,7 +276,7 @@ fn a_connection_moves_to_the_shard_of_its_session() {
     let mut away = Server { shard: make(0), space, now, from: None };
     let mut client = away.connect();
     client.token = home.token.clone();
-    // The session's client comes back on another shard's connection.
+    // The session's client returns on a connection of another shard.
     let request = schema::ActivateSessionRequest { request_header: client.header(), ..Default::default() };
     let id = client.send(&mut away, schema::ActivateSessionRequest::BINARY_ENCODING_ID, &request);
     assert!(client.responses.is_empty());
@@ -288,7 +288,7 @@ fn a_connection_moves_to_the_shard_of_its_session() {
     assert!(client.response::<schema::ActivateSessionResponse>(id).unwrap().is_ok());
     let read = ReadRequest { request_header: client.header(), ..Default::default() };
     assert_eq!(client.call(&mut server, &read).unwrap_err(), StatusCode::BAD_NOTHING_TO_DO);
-    // A token of a shard that is not there moves nothing.
+    // A token of a missing shard moves nothing.
     let mut bytes = vec![9, 9, 0, 0, 0, 0];
     bytes.resize(22, 0);
     client.token = NodeId::opaque(0, bytes);
@@ -296,7 +296,7 @@ fn a_connection_moves_to_the_shard_of_its_session() {
 }
 
 #[test]
-fn only_clients_that_send_publish_requests_that_wait_may_be_heard_a_moment_later() {
+fn only_clients_with_waiting_publish_requests_may_be_served_later() {
     let mut server = Server::new();
     let id = NodeId::numeric(1, 1);
     add(&server, variable(1, BuiltInType::Double, 1.0));
@@ -320,7 +320,7 @@ fn only_clients_that_send_publish_requests_that_wait_may_be_heard_a_moment_later
     assert!(!may_wait(&server, &client), "it reads");
     server.pass(Duration::from_millis(1_100));
     assert!(may_wait(&server, &client));
-    // All requests are used up, and a value is left: the next request is answered at once.
+    // All requests are used up and a value remains: the next request is answered at once.
     for number in 0..8 {
         server.space.variable(&id).unwrap().set_at(f64::from(number), server.now.utc);
         server.pass(Duration::from_millis(100));

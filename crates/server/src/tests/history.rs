@@ -1,4 +1,4 @@
-//! HistoryRead and HistoryUpdate through the wire.
+//! HistoryRead and HistoryUpdate over the wire.
 
 use super::attribute::{add, variable};
 use super::*;
@@ -12,7 +12,7 @@ use schema::{
 };
 use taktwerk_types::{BuiltInType, ByteString, DataValue, ExtensionObject, Variant};
 
-fn time(seconds: i64) -> UtcTime {
+pub(super) fn time(seconds: i64) -> UtcTime {
     UtcTime::from_ticks(UtcTime::parse("2026-01-01T00:00:00Z").unwrap().ticks() + seconds * 10_000_000)
 }
 
@@ -68,7 +68,7 @@ fn read<T: Structure>(
     Ok(client.call(server, &request)?.results)
 }
 
-fn raw(start: Option<i64>, end: Option<i64>, count: u32, bounds: bool) -> ReadRawModifiedDetails {
+pub(super) fn raw(start: Option<i64>, end: Option<i64>, count: u32, bounds: bool) -> ReadRawModifiedDetails {
     ReadRawModifiedDetails {
         is_read_modified: false,
         start_time: start.map_or(UtcTime::NULL, time),
@@ -78,12 +78,22 @@ fn raw(start: Option<i64>, end: Option<i64>, count: u32, bounds: bool) -> ReadRa
     }
 }
 
-/// The seconds of all values; bounds that are not there are negative. Follows continuation points.
+/// The seconds of all values; missing bounds are negative. Follows continuation points.
 fn all(server: &mut Server, client: &mut Client, details: &ReadRawModifiedDetails) -> (Vec<i64>, usize) {
+    all_of(server, client, &NodeId::numeric(1, 1), details)
+}
+
+pub(super) fn all_of(
+    server: &mut Server,
+    client: &mut Client,
+    node_id: &NodeId,
+    details: &ReadRawModifiedDetails,
+) -> (Vec<i64>, usize) {
     let mut found = Vec::new();
     let mut point = ByteString::default();
     for pages in 1.. {
-        let results = read(server, client, details, vec![node(1, &point)], false).unwrap();
+        let node = HistoryReadValueId { node_id: node_id.clone(), ..node(1, &point) };
+        let results = read(server, client, details, vec![node], false).unwrap();
         assert!(results[0].status_code.is_good(), "{:?}", results[0].status_code);
         let data = &results[0].history_data;
         let values = if details.is_read_modified {
@@ -142,7 +152,7 @@ impl Server {
     }
 }
 
-/// A server whose variable 1 has these values, and whose responses are short.
+/// A server with these values in variable 1, and with short responses.
 fn short_responses(values: Vec<HistoryValue>) -> (Server, Client) {
     let mut server = Server::with(|config| config.limits.response_len_max = 64 << 10);
     let store = Arc::new(MemoryStore::new(10_000));
@@ -157,10 +167,9 @@ fn short_responses(values: Vec<HistoryValue>) -> (Server, Client) {
     (server, client)
 }
 
-/// A response holds fewer values than could be in it if they were as short as values can be. The last page is one of those
-/// that begin at a continuation point.
+/// A response contains fewer values than the smallest values would allow. The last page begins at a continuation point.
 #[test]
-fn pages_that_do_not_fit_a_response_lose_nothing() {
+fn pages_larger_than_a_response_lose_nothing() {
     let (mut server, mut client) = short_responses((1..=5_000).map(|at| value(at, at as f64)).collect());
     let check = |server: &mut Server, client: &mut Client, details, expected: Vec<i64>| {
         let (found, pages) = all(server, client, &details);
@@ -171,7 +180,7 @@ fn pages_that_do_not_fit_a_response_lose_nothing() {
     check(&mut server, &mut client, raw(Some(6_000), Some(0), 0, false), (1..=5_000).rev().collect());
     check(&mut server, &mut client, raw(Some(1), None, 4_500, false), (1..=4_500).collect());
     check(&mut server, &mut client, raw(None, Some(5_000), 4_500, false), (501..=5_000).rev().collect());
-    // What was modified, too.
+    // Also for modified values.
     let change: Vec<DataValue> = (1..=4_000)
         .map(|at| DataValue {
             value: Some(0.5.into()),
@@ -193,7 +202,7 @@ fn pages_that_do_not_fit_a_response_lose_nothing() {
     check(&mut server, &mut client, modified(Some(1), None, 3_500), (1..=3_500).collect());
 }
 
-/// Values are not read beyond what a response can hold, whatever their number.
+/// No more values are read than fit into a response, whatever their number.
 #[test]
 fn large_values_are_read_a_few_at_a_time() {
     let text = |at| HistoryValue { value: "x".repeat(10_000).into(), ..value(at, 0.0) };
@@ -211,7 +220,7 @@ fn large_values_are_read_a_few_at_a_time() {
     }
 }
 
-/// Part 4 §7.9: what a client has forgotten is no obstacle to its next request.
+/// Part 4 §7.9: continuation points that a client has abandoned do not block its next request.
 #[test]
 fn continuation_points_of_earlier_requests_are_freed_for_new_ones() {
     let (mut server, mut client, _) = server();
@@ -248,7 +257,7 @@ fn continuation_points_are_bounded_released_and_belong_to_their_session() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn failed_reads_have_a_status() {
     let (mut server, mut client, _) = server();
     let none = ByteString::default();
     let details = raw(Some(0), Some(100), 0, false);
@@ -284,7 +293,7 @@ fn change(perform: PerformUpdateType, seconds: i64, number: f64) -> UpdateDataDe
 }
 
 #[test]
-fn values_are_inserted_replaced_and_deleted_with_a_trace() {
+fn values_are_inserted_replaced_and_deleted_with_modified_values() {
     let (mut server, mut client, store) = server();
     let no_time = StatusCode::BAD_INVALID_TIMESTAMP;
     for (perform, at, expected) in [
@@ -380,7 +389,7 @@ fn many_times_and_intervals_without_values_are_answered_in_pieces() {
             }
         }
     };
-    // 30 questions to the store at a time.
+    // 30 store queries at a time.
     assert_eq!(pages(&|s, c, p| read(s, c, &times, vec![node(1, &p)], false).unwrap().remove(0)), (4, 100));
     assert_eq!(
         pages(&|s, c, p| read(s, c, &intervals, vec![node(1, &p)], false).unwrap().remove(0)),
@@ -402,7 +411,7 @@ fn a_point_in_time_with_bounds_is_one_page() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
-    fn pages_give_what_one_response_gives(start in 0i64..120, end in 0i64..120, page in 1u32..6, bounds: bool) {
+    fn pages_equal_one_large_response(start in 0i64..120, end in 0i64..120, page in 1u32..6, bounds: bool) {
         let (mut server, mut client, _) = server();
         let whole = all(&mut server, &mut client, &raw(Some(start), Some(end), 0, bounds)).0;
         let paged = all(&mut server, &mut client, &raw(Some(start), Some(end), page, bounds)).0;

@@ -1,11 +1,11 @@
-//! Whatever comes in: no panic, and an answer or a close.
+//! Arbitrary input: no panic, and either a response or a close.
 
 use super::attribute::{add, variable};
 use super::*;
 use proptest::prelude::*;
 use taktwerk_types::BuiltInType;
 
-/// Type ids of all requests, and some that are none.
+/// Type ids of all requests, and some invalid ones.
 const TYPES: &[u32] = &[
     0, 1, 397, 422, 428, 437, 446, 452, 461, 467, 473, 479, 488, 494, 500, 506, 527, 533, 554, 560, 566, 615,
     621, 631, 664, 673, 700, 712, 751, 763, 769, 775, 781, 787, 793, 799, 826, 832, 841, 847, 12208, 65535,
@@ -14,7 +14,7 @@ const TYPES: &[u32] = &[
 fn requests() -> impl Strategy<Value = Vec<(usize, Vec<u8>, bool)>> {
     let body = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..200),
-        // Small numbers make plausible lengths and ids.
+        // Small numbers give plausible lengths and ids.
         proptest::collection::vec(prop_oneof![Just(0u8), Just(0xff), 0u8..8], 0..200),
     ];
     proptest::collection::vec((0..TYPES.len(), body, any::<bool>()), 1..12)
@@ -36,7 +36,7 @@ proptest! {
             bytes.extend_from_slice(&body);
             let type_id = TYPES[type_at];
             let id = client.send(&mut server, type_id, &Raw(bytes));
-            // Even a HistoryUpdate of nothing is work for a thread that may wait.
+            // Even an empty HistoryUpdate is work for a thread that may block.
             while server.run_effect() {}
             client.drain(&mut server);
             let waits = type_id == schema::PublishRequest::BINARY_ENCODING_ID;
@@ -74,7 +74,7 @@ proptest! {
             server.shard.sent(id, len);
         }
         while server.shard.poll_close().is_some() {}
-        // Nothing is left behind: no connection, no deadline.
+        // Nothing remains: no connection, no deadline.
         prop_assert_eq!(server.shard.connection_count(), 0);
         prop_assert_eq!(server.shard.poll_timeout(), None);
     }
@@ -118,7 +118,7 @@ proptest! {
     }
 }
 
-/// Bytes as they are.
+/// Raw bytes.
 struct Raw(Vec<u8>);
 
 impl Encode for Raw {

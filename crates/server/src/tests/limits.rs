@@ -1,4 +1,5 @@
-//! Every published limit, at the limit and one beyond (Part 5 §6.3.2, §6.3.11), and the budgets of all clients.
+//! Every published limit, at the limit and one beyond (Part 5 §6.3.2, §6.3.11), and the limits for all clients
+//! together.
 
 use super::attribute::{add, read, variable};
 use super::*;
@@ -35,7 +36,7 @@ fn small() -> Server {
     server
 }
 
-/// What a server says its limit is.
+/// A limit as published by the server.
 fn published(client: &mut Client, server: &mut Server, id: u32) -> Variant {
     read(client, server, id.into(), 13).value.unwrap()
 }
@@ -48,7 +49,7 @@ where
     client.call(server, request).err().unwrap_or(StatusCode::GOOD)
 }
 
-/// Checks that as many operations as published pass and one more does not.
+/// Checks that as many operations as published are accepted, and one more is not.
 fn at_and_beyond<R: Request>(id: u32, mut make: impl FnMut(&mut Client, &mut Server, usize) -> R)
 where
     R::Response: Response,
@@ -65,7 +66,7 @@ where
     assert!(!client.closed);
 }
 
-/// Goes over all request types: what OperationLimits says is what the service table enforces. The tests below try each.
+/// For all request types: the published OperationLimits are those of the service table. The tests below try each.
 #[test]
 fn published_limits_are_those_of_the_service_table() {
     let mut server = Server::with(|config| {
@@ -93,7 +94,7 @@ fn published_limits_are_those_of_the_service_table() {
         known.insert(id, max);
     }
     assert_eq!(known.values().copied().collect::<BTreeSet<_>>(), (11..=20).collect());
-    // All others are zero: the services that they are about are not implemented.
+    // All others are zero: their services are not supported.
     let history = v::SERVER_SERVER_CAPABILITIES_OPERATION_LIMITS_MAX_NODES_PER_HISTORY_READ_DATA;
     for id in (11705..=11714).filter(|id| ![11706, 11708].contains(id)).chain(history..history + 4) {
         if !known.contains_key(&id) {
@@ -219,7 +220,7 @@ fn items_request(
     }
 }
 
-/// Creates items; gives their StatusCodes and revised queue sizes.
+/// Creates items. Returns their StatusCodes and revised queue sizes.
 fn items(
     client: &mut Client,
     server: &mut Server,
@@ -250,7 +251,7 @@ fn sessions_per_connection() {
     client.create(&mut server).unwrap();
     client.activate(&mut server).unwrap();
     assert_eq!(client.create(&mut server).unwrap_err(), StatusCode::BAD_TOO_MANY_SESSIONS);
-    // Others have their own.
+    // Other connections have their own limit.
     server.session();
 }
 
@@ -327,7 +328,7 @@ fn monitored_items_per_subscription_and_per_server() {
 }
 
 #[test]
-fn queue_sizes_are_revised_to_what_is_left() {
+fn queue_sizes_are_revised_to_the_remaining_limit() {
     let mut server = Server::with(|config| {
         config.limits.subscriptions.queue_size_max = 100;
         config.limits.subscriptions.queue_places_max = 150;
@@ -340,7 +341,7 @@ fn queue_sizes_are_revised_to_what_is_left() {
     let sizes: Vec<u32> =
         items(&mut client, &mut server, subscription, 3, 1000).into_iter().map(|(_, size)| size).collect();
     assert_eq!(sizes, [100, 52, 1]);
-    assert_eq!(server.used(Category::QueuePlaces), 150 * crate::limits::cost::QUEUE_PLACE);
+    assert_eq!(server.used(Category::QueuePlaces), 150 * crate::limits::cost::QUEUE_ENTRY);
     let close = schema::CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
     client.call(&mut server, &close).unwrap();
     assert_eq!(server.used(Category::QueuePlaces), 0);
@@ -420,7 +421,7 @@ fn zeros_are_not_unlimited() {
     subscription(&mut client, &mut server).unwrap();
     let refused = subscription(&mut client, &mut server).unwrap_err();
     assert_eq!(refused, StatusCode::BAD_TOO_MANY_SUBSCRIPTIONS);
-    // The Acknowledge, where zero is no limit, says what is enforced.
+    // In the Acknowledge, where zero means no limit, the server announces the enforced limits.
     assert!(server.shard.shared().config().channel.message_size_max > 0);
 }
 
@@ -431,7 +432,7 @@ fn address(last: u8) -> IpAddr {
 }
 
 #[test]
-fn connections_per_address_come_back_when_they_end() {
+fn connections_per_address_are_freed_when_they_end() {
     let mut server = Server::with(|config| config.limits.connections_per_address_max = 2);
     let shared = Arc::clone(server.shard.shared());
     let open = |server: &mut Server| {
@@ -445,7 +446,7 @@ fn connections_per_address_come_back_when_they_end() {
     assert_eq!(shared.live().counters.refused_connection_count.value(), 1);
     server.shard.closed(first, server.now);
     open(&mut server).unwrap();
-    // Whatever ends a connection gives its place back: here the deadline of the Hello.
+    // Any end of a connection frees it: here the deadline of the Hello.
     server.pass(Duration::from_secs(11));
     flush(&mut server);
     assert_eq!(server.shard.connection_count(), 0);
@@ -454,7 +455,7 @@ fn connections_per_address_come_back_when_they_end() {
 }
 
 #[test]
-fn an_address_takes_its_place_to_another_shard() {
+fn a_moved_connection_still_counts_for_its_address() {
     let mut server = Server::with(|config| config.limits.connections_per_address_max = 1);
     let shared = Arc::clone(server.shard.shared());
     shared.admit(address(1), server.now.instant).unwrap();
@@ -468,7 +469,7 @@ fn an_address_takes_its_place_to_another_shard() {
     assert_eq!(shared.admit(address(1), server.now.instant), Ok(()));
 }
 
-/// Sends what is to be sent and closes what is to be closed.
+/// Sends and closes everything that is due.
 fn flush(server: &mut Server) -> usize {
     let mut closed = 0;
     while let Some(id) = server.shard.poll_transmit() {
@@ -503,14 +504,14 @@ fn a_silent_connection_without_a_session_is_closed_and_one_with_a_session_is_not
     server.pass(Duration::from_secs(21));
     flush(&mut server);
     assert_eq!([&curious, &busy].map(|client| is_gone(&server, client)), [true, false]);
-    // The session goes after its timeout, and its connection after that.
+    // The session ends after its timeout, and then its connection.
     server.pass(Duration::from_secs(61 + 21));
     flush(&mut server);
     assert_eq!((server.shard.session_count(), server.shard.connection_count()), (0, 0));
 }
 
 #[test]
-fn sessions_that_are_not_activated_in_time_go() {
+fn sessions_not_activated_in_time_end() {
     let mut server = Server::with(|config| config.limits.session_activation_timeout = 5_000.0);
     let mut client = server.connect();
     client.create(&mut server).unwrap();
@@ -521,9 +522,9 @@ fn sessions_that_are_not_activated_in_time_go() {
     assert_eq!(client.activate(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
 }
 
-// ---- budgets of all
+// ---- limits for all clients together
 
-/// Bytes of an unfinished message on a new connection: as many intermediate chunks as make `len` bytes.
+/// An incomplete message on a new connection: intermediate chunks of `len` bytes in total.
 fn unfinished(server: &mut Server, len: usize) -> Client {
     let mut client = server.connect();
     let mut sequence = 2;
@@ -546,13 +547,13 @@ fn unfinished(server: &mut Server, len: usize) -> Client {
 }
 
 #[test]
-fn the_budget_of_incomplete_messages_closes_the_largest_and_nobody_else() {
+fn the_budget_of_incomplete_messages_closes_only_the_largest() {
     let mut server = Server::with(|config| config.limits.reassembly_bytes_max = 1 << 20);
     let mut honest = server.session();
     let small = unfinished(&mut server, 100_000);
     let large = unfinished(&mut server, 700_000);
     let expected = 800_000 - 2 * crate::limits::ALLOWANCE;
-    // What is reserved counts: a quarter more than what has arrived at most.
+    // Reserved memory counts: at most a quarter more than has arrived.
     assert!(
         (expected..=expected + 200_000).contains(&server.used(Category::IncompleteMessages)),
         "{}",
@@ -565,14 +566,14 @@ fn the_budget_of_incomplete_messages_closes_the_largest_and_nobody_else() {
     assert!(!server.is_over(Category::IncompleteMessages));
     assert_eq!(server.shard.shared().live().counters.evicted_connection_count.value(), 1);
     read(&mut honest, &mut server, 2259.into(), 13);
-    // What is not finished in time goes as well.
+    // Messages not completed in time are dropped too.
     server.pass(Duration::from_secs(121));
     flush(&mut server);
     assert_eq!(server.used(Category::IncompleteMessages), 0);
 }
 
 #[test]
-fn half_a_chunk_counts() {
+fn incomplete_chunks_count() {
     let mut server = Server::new();
     let mut client = server.connect();
     let mut chunk = b"MSGF".to_vec();
@@ -580,7 +581,7 @@ fn half_a_chunk_counts() {
     chunk.resize(50_000, 0);
     client.out = chunk;
     client.exchange(&mut server);
-    // The driver keeps them in a vector that doubles when it grows.
+    // The driver stores them in a vector that doubles when it grows.
     assert_eq!(server.used(Category::IncompleteMessages), 2 * 50_000 - crate::limits::ALLOWANCE);
     // The rest of a chunk has ten seconds.
     server.pass(Duration::from_millis(9_900));
@@ -592,7 +593,7 @@ fn half_a_chunk_counts() {
     assert_eq!(server.used(Category::IncompleteMessages), 0);
 }
 
-/// Asks for a large value and never takes the answer.
+/// Requests a large value and never reads the response.
 fn zero_window(server: &mut Server) -> Client {
     let mut client = server.session();
     let node = ReadValueId { node_id: NodeId::numeric(1, 9), attribute_id: 13, ..Default::default() };
@@ -611,7 +612,7 @@ fn zero_window(server: &mut Server) -> Client {
 }
 
 #[test]
-fn the_budget_of_unsent_bytes_closes_those_that_do_not_read() {
+fn the_budget_of_unsent_bytes_closes_clients_that_do_not_read() {
     let mut server = Server::with(|config| config.limits.unsent_bytes_max = 1 << 20);
     add(&server, variable(9, BuiltInType::ByteString, taktwerk_types::ByteString::from(vec![7; 300_000])));
     let mut honest = server.session();
@@ -620,9 +621,9 @@ fn the_budget_of_unsent_bytes_closes_those_that_do_not_read() {
     assert_eq!(flush(&mut server), 0);
     stuck.push(zero_window(&mut server));
     assert!(!server.is_over(Category::UnsentMessages));
-    assert_eq!(flush(&mut server), 1, "the one with most is closed without another word");
+    assert_eq!(flush(&mut server), 1, "the one with most is closed without a message");
     read(&mut honest, &mut server, 2259.into(), 13);
-    // The others after the time that a blocked connection has.
+    // The others after the timeout for blocked connections.
     server.pass(Duration::from_secs(59));
     assert_eq!(flush(&mut server), 0);
     server.pass(Duration::from_secs(2));
@@ -642,13 +643,13 @@ fn no_response_is_longer_than_the_server_allows() {
         result(&mut client, &mut server, &request)
     };
     assert_eq!(read(4), StatusCode::GOOD);
-    // A thousand million bytes that are never written.
+    // A response of 10^9 bytes is never written.
     assert_eq!(read(10_000), StatusCode::BAD_RESPONSE_TOO_LARGE);
     assert_eq!(read(5), StatusCode::BAD_RESPONSE_TOO_LARGE);
 }
 
 #[test]
-fn discovery_is_rated_by_address_bounded_and_the_same_every_time() {
+fn discovery_is_limited_per_address_bounded_and_deterministic() {
     let mut server = Server::with(|config| {
         config.limits.discovery_rate_per_address = Rate::new(10.0, 3);
         config.limits.discovery_response_len_max = 2_000;
@@ -670,12 +671,12 @@ fn discovery_is_rated_by_address_bounded_and_the_same_every_time() {
     assert_eq!(ask(&mut server).unwrap_err(), StatusCode::BAD_SERVER_TOO_BUSY);
     server.pass(Duration::from_millis(100));
     assert_eq!(ask(&mut server).unwrap(), first);
-    // Clients compare this list with what a new session says.
+    // Clients compare this list with that of a new session.
     assert_eq!(server.connect().create(&mut server).unwrap().server_endpoints, first);
 }
 
 #[test]
-fn the_account_is_back_at_zero_when_all_are_gone() {
+fn the_account_returns_to_zero_without_clients() {
     let mut server = Server::new();
     add(&server, variable(1, BuiltInType::Double, 1.0));
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Call.
+//! The Call service.
 
 use super::attribute::variable;
 use super::*;
@@ -120,7 +120,7 @@ fn methods_run_and_their_arguments_are_checked() {
 }
 
 #[test]
-fn slow_methods_are_waited_for() {
+fn responses_wait_for_slow_methods() {
     let mut server = server();
     let mut client = server.session();
     let objects = object_ids::OBJECTS_FOLDER;
@@ -150,7 +150,7 @@ fn the_engines_methods_are_found_on_the_object_and_by_its_type() {
     assert_eq!(call(&mut client, &mut server, on_type).status_code, StatusCode::BAD_NOT_EXECUTABLE);
 }
 
-/// Without a session, with the rights of roles: what a client is told, others are told too.
+/// Without a session, with the permissions of roles: the statuses equal those for clients.
 #[test]
 fn a_method_is_called_from_within_the_process() {
     use crate::authorization::access::Access;
@@ -178,7 +178,7 @@ fn a_method_is_called_from_within_the_process() {
     for (number, inputs, status) in refused {
         assert_eq!(call(&[], Mode::None, number, inputs), Err(status));
     }
-    // Who may is asked as for a client.
+    // Permissions are checked as for a client.
     let access = Access {
         role_permissions: Some(vec![(operator.clone(), PermissionType::CALL | PermissionType::BROWSE)]),
         access_restrictions: Some(AccessRestrictionType::ENCRYPTION_REQUIRED),
@@ -190,6 +190,42 @@ fn a_method_is_called_from_within_the_process() {
     assert_eq!(
         add(&[], Mode::SignAndEncrypt),
         Err(StatusCode::BAD_METHOD_INVALID),
-        "nobody tells that it is there"
+        "its existence is not revealed"
     );
+}
+
+/// Remembers its caller.
+#[derive(Default)]
+struct Kept(std::sync::Mutex<Option<CallContext>>);
+
+impl MethodHandler for Kept {
+    fn call(&self, context: &CallContext, _: Vec<Variant>) -> MethodCall {
+        *self.0.lock().unwrap() = Some(context.clone());
+        MethodCall::Now(Ok(Vec::new()))
+    }
+}
+
+/// Data that a Method keeps for a session can end when the client disconnects, not only with the session.
+#[test]
+fn methods_know_whether_their_callers_are_still_connected() {
+    let mut server = Server::new();
+    let kept = Arc::new(Kept::default());
+    add_method(&server, ADD, kept.clone(), 0);
+    let mut client = server.session();
+    let what = || request(object_ids::OBJECTS_FOLDER, NodeId::numeric(1, ADD), Vec::new());
+    assert_eq!(call(&mut client, &mut server, what()).status_code, StatusCode::GOOD);
+    let life = kept.0.lock().unwrap().take().unwrap().session_life;
+    let first = life.activity().unwrap();
+    assert!(first.is_connected);
+    call(&mut client, &mut server, what());
+    assert_ne!(life.activity().unwrap().requests, first.requests);
+    server.shard.closed(client.connection, server.now);
+    assert!(!life.activity().unwrap().is_connected && !life.is_over());
+    let mut back = server.connect();
+    back.token = client.token.clone();
+    back.activate(&mut server).unwrap();
+    assert!(life.activity().unwrap().is_connected);
+    let close = schema::CloseSessionRequest { request_header: back.header(), delete_subscriptions: true };
+    back.call(&mut server, &close).unwrap();
+    assert!(life.is_over() && life.activity().is_none());
 }

@@ -1,21 +1,26 @@
-//! Services through the wire: a client channel and a shard, joined in memory, in virtual time.
+//! Services over the wire: a client channel and a shard, connected in memory, in virtual time.
 
 mod aggregates;
 mod alarm_adding;
 mod alarm_groups;
+mod alarm_plain;
 mod alarm_removing;
+mod alarm_replaced;
 mod alarms;
 mod aliases;
+mod annotations;
 mod attacks;
 mod attribute;
 mod audit;
 mod audit_events;
+mod audit_kinds;
 mod authorization;
 mod diagnostics;
 mod discovery;
 mod durable;
 mod effects;
 mod event_history;
+mod event_ranges;
 mod event_relations;
 mod event_rings;
 mod events;
@@ -25,6 +30,7 @@ mod flow;
 mod headroom;
 mod history;
 mod hostile;
+mod interfaces;
 mod limits;
 mod method;
 mod model_changes;
@@ -60,12 +66,12 @@ use taktwerk_types::{
 pub(crate) const URL: &str = "opc.tcp://host:4840/test";
 pub(crate) const APPLICATION: &str = "urn:test:server";
 
-/// A server of one shard with a clock of its own.
+/// A server of one shard with its own clock.
 pub(crate) struct Server {
     pub(crate) shard: Shard,
     pub(crate) space: Arc<AddressSpace>,
     pub(crate) now: Now,
-    /// Where the next connections come from.
+    /// The address of further connections.
     pub(crate) from: Option<core::net::IpAddr>,
 }
 
@@ -74,13 +80,13 @@ pub(crate) struct Client {
     pub(crate) connection: ConnectionId,
     pub(crate) channel: Channel,
     provider: Arc<dyn Provider>,
-    /// To the server.
+    /// Bytes to the server.
     out: Vec<u8>,
-    /// From the server, not looked at yet.
+    /// Unprocessed bytes from the server.
     inbox: Vec<u8>,
     pub(crate) token: NodeId,
     handle: u32,
-    /// Responses that came: request id and body.
+    /// Received responses: request id and body.
     pub(crate) responses: Vec<(u32, Vec<u8>)>,
     pub(crate) closed: bool,
 }
@@ -101,7 +107,7 @@ impl Server {
         Self { shard, space, now, from: None }
     }
 
-    /// Lets time pass; everything due happens on the way.
+    /// Advances the time, handling everything that becomes due.
     pub(crate) fn pass(&mut self, span: Duration) {
         let end = self.now.instant + span;
         loop {
@@ -134,7 +140,7 @@ impl Server {
         client
     }
 
-    /// A client that has said nothing yet.
+    /// A client that has not sent anything yet.
     pub(crate) fn dial(&mut self, provider: Arc<dyn Provider>, params: OpenParams) -> Client {
         let connection = match self.from {
             Some(address) => {
@@ -167,30 +173,30 @@ impl Server {
         client
     }
 
-    /// What all clients together make the server keep of a category.
+    /// What the server stores of a category for all clients together.
     pub(crate) fn used(&self, category: Category) -> usize {
         self.shard.shared().account().used(category)
     }
 
-    /// Whether more of a category is kept than there should be.
+    /// Whether a category exceeds its limit.
     pub(crate) fn is_over(&self, category: Category) -> bool {
         self.shard.shared().account().is_over(category)
     }
 
-    /// Nothing is kept for anybody.
+    /// Asserts that nothing is stored for any client.
     pub(crate) fn assert_nothing_is_kept(&mut self) {
-        assert_eq!(self.filter_count(), 0, "filters of events that no item has");
+        assert_eq!(self.filter_count(), 0, "event filters without items");
         for category in Category::ALL {
             assert_eq!(self.used(category), 0, "{}", category.name());
         }
     }
 
-    /// How many filters of events the shard knows.
+    /// Number of event filters in the shard.
     pub(crate) fn filter_count(&mut self) -> usize {
         self.shard.context(None, self.now).engine.filter_count()
     }
 
-    /// Runs one effect and gives its result back.
+    /// Runs one effect and returns its result to the shard.
     pub(crate) fn run_effect(&mut self) -> bool {
         let Some(Effect { token, job, .. }) = self.shard.poll_effect() else { return false };
         let result = match job {
@@ -203,11 +209,11 @@ impl Server {
 }
 
 impl Client {
-    /// Sends what there is to send, takes what comes back.
+    /// Sends waiting bytes and receives the answers.
     pub(crate) fn exchange(&mut self, server: &mut Server) {
         self.push(server);
         self.drain(server);
-        // Long requests take turns.
+        // Long requests need several turns.
         while !server.shard.turns.is_idle() {
             server.shard.timer(server.now);
             self.push(server);
@@ -215,12 +221,12 @@ impl Client {
         }
     }
 
-    /// Bytes that are to be sent.
+    /// Number of bytes to be sent.
     pub(crate) fn queued(&self) -> usize {
         self.out.len()
     }
 
-    /// Sends what there is to send.
+    /// Sends waiting bytes.
     pub(crate) fn push(&mut self, server: &mut Server) {
         if server.shard.wants_read(self.connection) {
             let mut sent = core::mem::take(&mut self.out);
@@ -229,7 +235,7 @@ impl Client {
         }
     }
 
-    /// Takes what the server has sent.
+    /// Receives the server's bytes.
     pub(crate) fn drain(&mut self, server: &mut Server) {
         while let Some(id) = server.shard.poll_transmit() {
             let bytes = server.shard.unsent(id).to_vec();
@@ -244,7 +250,7 @@ impl Client {
         self.deliver(&[], server.now.instant);
     }
 
-    /// Takes bytes that the server has sent.
+    /// Delivers bytes from the server.
     pub(crate) fn deliver(&mut self, bytes: &[u8], now: Instant) {
         self.inbox.extend_from_slice(bytes);
         while !self.inbox.is_empty() {
@@ -282,14 +288,14 @@ impl Client {
         }
     }
 
-    /// Sends a request; gives its RequestId.
+    /// Sends a request. Returns its RequestId.
     pub(crate) fn send(&mut self, server: &mut Server, type_id: u32, body: &impl Encode) -> u32 {
         let request_id = self.enqueue(type_id, body);
         self.exchange(server);
         request_id
     }
 
-    /// Puts a request behind what is to be sent; gives its RequestId.
+    /// Queues a request for sending. Returns its RequestId.
     pub(crate) fn enqueue(&mut self, type_id: u32, body: &impl Encode) -> u32 {
         let start = self.channel.begin(&mut self.out);
         NodeId::numeric(0, type_id).encode(&mut self.out);
@@ -299,7 +305,7 @@ impl Client {
         request_id
     }
 
-    /// The response to a request, if it has come.
+    /// The response to a request, if it has arrived.
     pub(crate) fn response<T: Structure>(&mut self, request_id: u32) -> Option<Result<T, StatusCode>> {
         let at = self.responses.iter().position(|(id, _)| *id == request_id)?;
         let (_, body) = self.responses.remove(at);
@@ -315,7 +321,7 @@ impl Client {
         Some(Ok(response))
     }
 
-    /// Sends a request and takes its response.
+    /// Sends a request and receives its response.
     pub(crate) fn call<R: Request>(
         &mut self,
         server: &mut Server,

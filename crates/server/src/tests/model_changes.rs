@@ -53,7 +53,7 @@ fn version_of(server: &Server, property: &NodeId) -> Option<Variant> {
     server.space.variable(property).unwrap().get().value
 }
 
-/// The events that have come: what is affected, its type, and what happened; `None` for an event that does not say so.
+/// The received events: affected node, its type, and verb; `None` for an event without details.
 fn seen(client: &mut Client, server: &mut Server) -> Vec<Option<Vec<(NodeId, NodeId, u8)>>> {
     let events = next(client, server).into_iter().map(|(_, fields)| {
         let [Variant::NodeId(kind), Variant::NodeId(source), changes] = fields.as_slice() else {
@@ -81,9 +81,9 @@ fn bits(verbs: &[Verb]) -> u8 {
 }
 
 #[test]
-fn changes_of_one_request_are_one_event_and_one_version() {
+fn changes_of_one_request_give_one_event_and_one_version() {
     let (mut server, mut client) = line();
-    // The line got its NodeVersion.
+    // The line has got its NodeVersion.
     let added = bits(&[Verb::REFERENCE_ADDED]);
     assert_eq!(seen(&mut client, &mut server), [Some(vec![(LINE, FOLDER, added)])]);
     assert_eq!(version_of(&server, &VERSION), Some("8".into()));
@@ -99,7 +99,7 @@ fn changes_of_one_request_are_one_event_and_one_version() {
 }
 
 #[test]
-fn the_short_form_names_no_node_and_versions_count_in_any_case() {
+fn the_brief_form_lists_no_nodes_and_versions_always_change() {
     let (mut server, mut client) = line();
     seen(&mut client, &mut server);
     for (events, expected) in [(ModelChangeEvents::Brief, vec![None]), (ModelChangeEvents::Off, vec![])] {
@@ -112,7 +112,7 @@ fn the_short_form_names_no_node_and_versions_count_in_any_case() {
 }
 
 #[test]
-fn more_changes_than_events_can_name_are_told_in_short() {
+fn too_many_changes_are_reported_in_brief() {
     let (mut server, mut client) = line();
     seen(&mut client, &mut server);
     let (count, component, has_property) =
@@ -150,14 +150,14 @@ fn references_change_both_of_their_ends() {
     let organizes = reference(LINE, r::ORGANIZES, other.clone());
     assert_eq!(refer(&mut client, &mut server, organizes), StatusCode::GOOD);
     assert_eq!(seen(&mut client, &mut server), both(Verb::REFERENCE_ADDED));
-    assert_eq!(version_of(&server, &its_version), Some("2".into()), "a text is no number");
+    assert_eq!(version_of(&server, &its_version), Some("2".into()), "a text is not a number");
     let status = unrefer(&mut client, &mut server, LINE, r::ORGANIZES, other.clone());
     assert_eq!(status, StatusCode::GOOD);
     assert_eq!(seen(&mut client, &mut server), both(Verb::REFERENCE_DELETED));
 }
 
 #[test]
-fn a_deleted_node_is_told_of_and_takes_its_version_along() {
+fn a_deleted_node_is_reported_and_its_version_deleted() {
     let (mut server, mut client) = line();
     seen(&mut client, &mut server);
     assert_eq!(delete(&mut client, &mut server, &[LINE]), [StatusCode::GOOD]);
@@ -167,21 +167,21 @@ fn a_deleted_node_is_told_of_and_takes_its_version_along() {
 }
 
 #[test]
-fn a_node_without_a_version_changes_in_silence() {
+fn changes_of_a_node_without_a_version_are_not_reported() {
     let (mut server, mut client) = line();
     seen(&mut client, &mut server);
     let quiet = NodeId::numeric(1, 30);
     add_one(&mut client, &mut server, object(quiet.clone(), "Quiet"));
     add_one(&mut client, &mut server, double(NodeId::numeric(1, 31), quiet, "V", 1.0));
     assert!(seen(&mut client, &mut server).is_empty());
-    // The line stops having a version.
+    // The line loses its NodeVersion.
     assert_eq!(delete(&mut client, &mut server, &[VERSION]), [StatusCode::GOOD]);
     add_one(&mut client, &mut server, double(NodeId::numeric(1, 32), LINE, "V", 1.0));
     assert!(seen(&mut client, &mut server).is_empty());
 }
 
 #[test]
-fn hidden_nodes_are_not_named() {
+fn hidden_nodes_are_not_listed() {
     let (mut server, mut client) = line();
     seen(&mut client, &mut server);
     let nobody = Access::roles([(NodeId::numeric(0, 15704), PermissionType::BROWSE)]);
@@ -198,7 +198,7 @@ fn hidden_nodes_are_not_named() {
 }
 
 #[test]
-fn instances_of_a_type_with_a_version_are_new_and_not_changed() {
+fn instances_of_a_type_with_a_version_are_added_not_changed() {
     let (mut server, mut client) = line();
     seen(&mut client, &mut server);
     // A type whose instances have a NodeVersion; the type itself has none.

@@ -184,7 +184,7 @@ fn a_variable_is_added_read_written_and_deleted() {
 }
 
 #[test]
-fn the_server_chooses_ids_in_the_wanted_namespace() {
+fn the_server_chooses_ids_in_the_requested_namespace() {
     let mut server = server();
     let namespace = server.space.add_namespace("urn:plant");
     let mut client = server.session();
@@ -332,7 +332,7 @@ fn every_status_code_of_add_nodes() {
 }
 
 #[test]
-fn generic_attributes_are_understood() {
+fn generic_attributes_are_accepted() {
     let mut server = server();
     let mut client = server.session();
     let generic = GenericAttributes {
@@ -356,7 +356,7 @@ fn generic_attributes_are_understood() {
 }
 
 #[test]
-fn an_instance_comes_with_its_mandatory_parts_and_goes_with_them() {
+fn an_instance_is_added_and_deleted_with_its_mandatory_parts() {
     let mut server = server();
     let mut client = server.session();
     let id = NodeId::string(1, "Level");
@@ -368,7 +368,7 @@ fn an_instance_comes_with_its_mandatory_parts_and_goes_with_them() {
     let range = NodeId::string(1, "Level/EURange");
     assert_eq!(read(&mut client, &mut server, range.clone(), 1).value, Some(range.clone().into()));
     assert_eq!(server.used(Category::AddedNodeCount), 2);
-    // A client may list the parts as well: each operation is answered before they go.
+    // A client may list the parts as well: each operation has a result before they are deleted.
     assert_eq!(delete(&mut client, &mut server, &[id.clone(), range.clone()]), [StatusCode::GOOD; 2]);
     let item = AddNodesItem {
         type_definition: expanded(variable_type_ids::ANALOG_ITEM_TYPE),
@@ -403,7 +403,7 @@ fn a_part_with_another_parent_stays() {
 }
 
 #[test]
-fn what_others_have_made_is_protected() {
+fn nodes_of_the_application_are_protected() {
     let mut server = server();
     add(&server, variable(1, BuiltInType::Double, 1.0));
     let own = NodeId::numeric(1, 1);
@@ -430,7 +430,7 @@ fn what_others_have_made_is_protected() {
 }
 
 #[test]
-fn permissions_decide() {
+fn permissions_are_checked() {
     let mut server = Server::with(|config| {
         config.node_management = true;
         config.authorization = Authorization::suggested();
@@ -504,14 +504,14 @@ fn references_are_added_once_and_deleted() {
     assert_eq!(unrefer(&mut client, &mut server, one.clone(), kind, two.clone()), StatusCode::GOOD);
     assert_eq!(unrefer(&mut client, &mut server, one.clone(), kind, two.clone()), StatusCode::BAD_NOT_FOUND);
     assert_eq!(server.used(Category::AddedNodes), used);
-    // A reference goes with either of its ends, and the charge with it.
+    // A reference is deleted with either of its ends, together with its charge.
     assert_eq!(refer(&mut client, &mut server, item()), StatusCode::GOOD);
     delete(&mut client, &mut server, &[two, one]);
     assert_eq!(server.used(Category::AddedNodes), 0);
 }
 
 #[test]
-fn a_reference_does_not_reach_the_next_node_of_its_index() {
+fn a_reference_does_not_point_to_the_next_node_of_an_index() {
     for is_forward in [true, false] {
         let mut server = server();
         let mut client = server.session();
@@ -527,26 +527,26 @@ fn a_reference_does_not_reach_the_next_node_of_its_index() {
             refer(&mut client, &mut server, reference(id(from), r::ORGANIZES, id(to))),
             StatusCode::GOOD
         );
-        // The end at the node that is deleted goes alone.
+        // Only the end at the deleted node is removed.
         assert_eq!(
             unrefer_one_end(&mut client, &mut server, id("gone"), !is_forward, id("holder")),
             StatusCode::GOOD
         );
         assert_eq!(delete(&mut client, &mut server, &[id("gone")]), [StatusCode::GOOD]);
-        // It takes the place of the deleted one.
+        // It gets the index of the deleted node.
         let next = add_one(&mut client, &mut server, object(id("next"), "next"));
         assert_eq!(next.status_code, StatusCode::GOOD);
         let seen = browse(&mut client, &mut server, id("holder"), BrowseDirection::BOTH);
         let seen: Vec<&str> = seen.iter().map(|found| found.browse_name.name.as_str()).collect();
         assert!(!seen.contains(&"next"), "{seen:?}");
-        // The name below the holder is free for another one.
+        // The name below the holder is free again.
         let item = AddNodesItem { parent_node_id: expanded(id("holder")), ..object(id("child"), "next") };
         assert_eq!(add_one(&mut client, &mut server, item).status_code, StatusCode::GOOD);
     }
 }
 
 #[test]
-fn ends_that_are_left_of_references_are_paid_for_and_go() {
+fn remaining_ends_of_references_are_charged_and_removed() {
     const ROUNDS: usize = 300;
     let mut server = server();
     let account = server.space.read().added_account().unwrap();
@@ -560,7 +560,7 @@ fn ends_that_are_left_of_references_are_paid_for_and_go() {
     assert_eq!(refer(&mut client, &mut server, reference(id("a"), r::ORGANIZES, id("b"))), StatusCode::GOOD);
     let with_one = kept();
     for _ in 0..ROUNDS {
-        // One end goes, and the reference is made whole again: nothing piles up.
+        // Repeatedly deleting one end and adding the reference again accumulates nothing.
         assert_eq!(unrefer_one_end(&mut client, &mut server, id("a"), true, id("b")), StatusCode::GOOD);
         assert_eq!(kept(), with_one, "the other end is still there");
         assert_eq!(
@@ -572,7 +572,7 @@ fn ends_that_are_left_of_references_are_paid_for_and_go() {
     let inverse = browse(&mut client, &mut server, id("b"), BrowseDirection::INVERSE);
     assert_eq!(inverse.len(), 2, "from its folder and from a, once: {inverse:?}");
     for round in 0..ROUNDS {
-        // The node behind an end goes: what is left of the reference goes before there are many.
+        // The node of one end is deleted: the remaining end is removed before there are many.
         let name = format!("n{round}");
         assert_eq!(add_one(&mut client, &mut server, object(id(&name), &name)).status_code, StatusCode::GOOD);
         assert_eq!(
@@ -584,11 +584,11 @@ fn ends_that_are_left_of_references_are_paid_for_and_go() {
     }
     assert!(kept() < with_one + 64 * 64, "{} bytes for references to nothing", kept() - with_one);
     assert_eq!(delete(&mut client, &mut server, &[id("a"), id("b")]), [StatusCode::GOOD; 2]);
-    assert_eq!(kept(), before, "everything that was charged was given back");
+    assert_eq!(kept(), before, "all charges were returned");
 }
 
 #[test]
-fn references_between_nodes_that_go_together_are_given_back_once() {
+fn charges_of_references_between_deleted_nodes_are_returned_once() {
     let mut server = server();
     let account = server.space.read().added_account().unwrap();
     let mut client = server.session();
@@ -603,7 +603,7 @@ fn references_between_nodes_that_go_together_are_given_back_once() {
     for name in ["a", "b", "c"] {
         assert_eq!(add_one(&mut client, &mut server, object(id(name), name)).status_code, StatusCode::GOOD);
     }
-    // Both ends, one end, and one whose forward end has gone already.
+    // Both ends, one end, and one whose forward end is already deleted.
     for (from, to) in [("a", "b"), ("b", "c"), ("stays", "a"), ("c", "a")] {
         let item = reference(id(from), r::ORGANIZES, id(to));
         assert_eq!(refer(&mut client, &mut server, item), StatusCode::GOOD, "{from} {to}");
@@ -633,7 +633,7 @@ fn a_deleted_type_leaves_no_reference_behind() {
     let item = AddNodesItem { type_definition: expanded(kind.clone()), ..object(pump.clone(), "Pump") };
     assert_eq!(add_one(&mut client, &mut server, item).status_code, StatusCode::GOOD);
     assert_eq!(delete(&mut client, &mut server, &[kind]), [StatusCode::GOOD]);
-    // The next node takes the place of the type.
+    // The next node gets the index of the type.
     add_one(&mut client, &mut server, object(NodeId::string(1, "Other"), "Other"));
     let forward = browse(&mut client, &mut server, pump, BrowseDirection::FORWARD);
     assert_eq!(forward, []);
@@ -703,7 +703,7 @@ fn names_stay_unique_below_a_large_parent() {
     let status =
         |client: &mut Client, server: &mut Server, number| add_one(client, server, again(number)).status_code;
     assert_eq!(status(&mut client, &mut server, 499), StatusCode::BAD_BROWSE_NAME_DUPLICATED);
-    // Names come free with their nodes and references.
+    // Names become free when nodes and references are deleted.
     delete(&mut client, &mut server, &[id(499)]);
     assert_eq!(status(&mut client, &mut server, 499), StatusCode::GOOD);
     assert_eq!(unrefer(&mut client, &mut server, folder.clone(), r::HAS_COMPONENT, id(3)), StatusCode::GOOD);

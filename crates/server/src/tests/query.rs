@@ -1,4 +1,4 @@
-//! QueryFirst and QueryNext: the examples of Part 4 Annex B.3, and what they have to withstand.
+//! QueryFirst and QueryNext: the examples of Part 4 Annex B.3, and limits.
 
 use super::*;
 use crate::account::Category;
@@ -196,7 +196,7 @@ fn op(filter_operator: Op, filter_operands: Vec<ExtensionObject>) -> ContentFilt
     ContentFilterElement { filter_operator, filter_operands }
 }
 
-/// The examples write hops as texts.
+/// The examples write hops as text.
 fn related(source: NodeId, target: ExtensionObject, reference: NodeId, hops: &str) -> ContentFilterElement {
     op(Op::RELATED_TO, vec![node(source), target, node(reference), literal(hops)])
 }
@@ -290,7 +290,7 @@ fn example_2_disjoint_nodes() {
     assert_eq!(response.query_data_sets[2].type_definition_node.node_id, CAT);
 }
 
-/// Example 3 with another Zipcode, amount and period: the conditions hold for one and the same schedule.
+/// Example 3 with another Zipcode, amount and period: the conditions hold for the same schedule.
 fn example_3(zip: &str, amount: u32, periods: [&str; 2], alias: &str) -> Vec<ContentFilterElement> {
     let period = |wanted: &str| op(Op::EQUALS, vec![value_of(FEEDING, alias, "Period"), literal(wanted)]);
     let target =
@@ -321,7 +321,7 @@ fn example_3_several_criteria_on_one_related_node() {
         assert_eq!(ids_of("02138", 10, ["Daily", "Hourly"]), [J_FAMILY1]);
         assert_eq!(ids_of("02139", 10, ["Daily", "Hourly"]), []);
         assert_eq!(ids_of("02138", 20, ["Daily", "Hourly"]), []);
-        // The cat's is hourly, and the dog's amount is above ten: they are not one schedule.
+        // The cat's schedule is hourly, and the dog's amount is above ten: these are two schedules.
         assert_eq!(ids_of("02138", 10, ["Hourly", "Hourly"]), []);
         assert_eq!(ids_of("02138", 7, ["Hourly", "Hourly"]), [J_FAMILY1]);
     }
@@ -337,7 +337,7 @@ fn example_4_hops() {
     };
     assert_eq!(with("2"), [H_FAMILY0]);
     assert_eq!(with("1"), [H_FAMILY1]);
-    // To the end, however far it is.
+    // All the way, however far.
     assert_eq!(with("0"), [H_FAMILY0, H_FAMILY1]);
     assert_eq!(with("3"), []);
 }
@@ -369,7 +369,7 @@ fn example_6_references_are_returned() {
 }
 
 #[test]
-fn a_query_goes_on_where_it_was() {
+fn a_query_continues_where_it_stopped() {
     let (mut server, mut client) = families(|_| {});
     let types = || vec![of_type(ANIMAL, true, vec![data(vec![], 1)])];
     let first = request(&mut client, types(), vec![], 2);
@@ -383,7 +383,7 @@ fn a_query_goes_on_where_it_was() {
         };
         client.call::<QueryNextRequest>(server, &request)
     };
-    // It is not one of Browse, and not lost when somebody takes it for that.
+    // Using a point with Browse is refused and does not remove it.
     let browse = BrowseNextRequest {
         request_header: client.header(),
         release_continuation_points: false,
@@ -391,19 +391,19 @@ fn a_query_goes_on_where_it_was() {
     };
     let browsed = client.call(&mut server, &browse).unwrap().results.remove(0).status_code;
     assert_eq!(browsed, StatusCode::BAD_CONTINUATION_POINT_INVALID);
-    // What is added meanwhile behind it is found, and what is deleted is not.
+    // A node added after it is found, and a deleted one is not.
     object(&server, id(92), "Pig2", PIG);
     let second: QueryNextResponse = next(&mut client, &mut server, &first.continuation_point, false).unwrap();
     let mut all: Vec<_> = first.query_data_sets.iter().map(|set| set.node_id.node_id.clone()).collect();
     all.extend(second.query_data_sets.iter().map(|set| set.node_id.node_id.clone()));
     all.sort();
     assert_eq!(all, [CAT1, DOG1, PIG1, id(92)]);
-    // As many as were asked for came again; the end was not reached yet.
+    // The requested number was returned again; the end was not reached yet.
     let last = next(&mut client, &mut server, &second.revised_continuation_point, false).unwrap();
     assert!(last.query_data_sets.is_empty() && last.revised_continuation_point.is_null());
     let again = next(&mut client, &mut server, &second.revised_continuation_point, false);
     assert_eq!(again.unwrap_err(), StatusCode::BAD_CONTINUATION_POINT_INVALID);
-    // A point that is given back frees what it took.
+    // Releasing a point frees its memory.
     let large = || vec![of_type(ANIMAL, true, vec![data(vec![prop("Name"); 4], 13); 60])];
     let before = server.used(Category::Sessions);
     let points: Vec<_> = (0..4)
@@ -417,7 +417,7 @@ fn a_query_goes_on_where_it_was() {
     for point in points {
         next(&mut client, &mut server, &point, true).unwrap();
     }
-    // Levels above are charged in steps of 8 KiB.
+    // Higher levels are charged in steps of 8 KiB.
     assert!(server.used(Category::Sessions) <= before + 8192);
     server.space.delete_node(&id(92)).unwrap();
     let response = query(&mut (server, client), types(), vec![]);
@@ -448,7 +448,7 @@ fn slices_find_the_same() {
 }
 
 #[test]
-fn what_the_session_may_not_see_is_not_there() {
+fn nodes_hidden_from_the_session_are_not_found() {
     let mut model = families(|config| config.authorization = Authorization::open());
     let nobody: Vec<(NodeId, PermissionType)> = Vec::new();
     model.0.space.set_access(&CAT1, Access::roles(nobody)).unwrap();
@@ -459,7 +459,7 @@ fn what_the_session_may_not_see_is_not_there() {
     let response = query(&mut model, types(), vec![]);
     let denied = Variant::StatusCode(StatusCode::BAD_USER_ACCESS_DENIED);
     assert_eq!(found(&response), [(DOG1, vec![denied]), (PIG1, vec!["Wilbur".into()])]);
-    // A filter does not tell what may not be read, nor lead over what may not be seen.
+    // A filter neither reveals unreadable values nor passes hidden nodes.
     for wanted in ["Oliver", "Wilbur"] {
         let filter = vec![op(Op::EQUALS, vec![value_of(ANIMAL, "", "Name"), literal(wanted)])];
         let found = ids(&query(&mut model, types(), filter));
@@ -470,7 +470,7 @@ fn what_the_session_may_not_see_is_not_there() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_are_reported() {
     let (mut server, mut client) = families(|_| {});
     let mut ask = |types: Vec<NodeTypeDescription>, filter: Vec<ContentFilterElement>| {
         let request = request(&mut client, types, filter, 0);
@@ -502,7 +502,7 @@ fn what_is_wrong_is_named() {
         let (result, of) = (response.response_header.service_result, response.filter_result.element_results);
         assert_eq!((result, of[0].status_code), (StatusCode::BAD_CONTENT_FILTER_INVALID, status));
     }
-    // Relations that lead back to themselves, and a target that is no relation.
+    // Relations that refer to themselves, and a target that is not a relation.
     let looped = vec![related(PERSON, element(0), HAS_CHILD, "1")];
     assert_eq!(ask(person(), looped).unwrap_err(), StatusCode::BAD_CONTENT_FILTER_INVALID);
     let target = vec![related(PERSON, element(1), HAS_CHILD, "1"), op(Op::IS_NULL, vec![literal(1u32)])];
@@ -510,9 +510,9 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn one_candidate_cannot_cost_without_end() {
+fn the_cost_of_one_candidate_is_bounded() {
     let mut model = families(|_| {});
-    // A person with so many children that each grandchild would be looked at a hundred thousand times.
+    // A person with so many children that each grandchild would be examined a hundred thousand times.
     for number in 0..400 {
         object(&model.0, id(20_000 + number), &format!("Child {number}"), PERSON);
         refer(&model.0, J_FAMILY1, HAS_CHILD, id(20_000 + number));
@@ -528,7 +528,7 @@ fn one_candidate_cannot_cost_without_end() {
 }
 
 #[test]
-fn a_large_value_is_not_copied_without_end() {
+fn copies_of_a_large_value_are_bounded() {
     let mut model = families(|_| {});
     property(&model.0, &J_FAMILY1, 600, "Picture", ByteString::from(vec![7u8; 1 << 20]));
     let ask = |model: &mut (Server, Client), count: usize| {
@@ -537,14 +537,14 @@ fn a_large_value_is_not_copied_without_end() {
         model.1.call(&mut model.0, &request).map(|response| found(&response).len())
     };
     assert_eq!(ask(&mut model, 1).unwrap(), 4);
-    // The response could not have them anyway; they are not made either.
+    // They would not fit into the response, and are not created either.
     assert_eq!(ask(&mut model, 200).unwrap_err(), StatusCode::BAD_QUERY_TOO_COMPLEX);
 }
 
 #[test]
 fn values_of_every_kind_are_returned() {
     let mut model = families(|_| {});
-    // A static value, one that the server computes, and one that is not set.
+    // A static value, a computed one, and one that is not set.
     let spec =
         NodeSpec::variable(id(500), name("Unset"), u32::from(BuiltInType::Double.number()).into(), None);
     put(

@@ -1,4 +1,4 @@
-//! Sessions on secured channels: who may have one, who may take it along, and what a channel has to do with it.
+//! Sessions on secured channels: creation, activation and transfer between channels.
 
 use super::*;
 use crate::config::{EndpointConfig, UserTokenConfig};
@@ -45,7 +45,7 @@ pub(super) fn server_with(
     })
 }
 
-/// A client with what it knows of its session.
+/// A client with the data of its session.
 pub(super) struct Party {
     pub(super) client: Client,
     pub(super) provider: Arc<DummyProvider>,
@@ -54,7 +54,7 @@ pub(super) struct Party {
     pub(super) receiver_key: Option<Vec<u8>>,
 }
 
-/// What a client asks for that knows the server's certificate.
+/// The parameters of a client that knows the server's certificate.
 fn opening((policy, mode): Security) -> OpenParams {
     OpenParams {
         policy,
@@ -64,7 +64,7 @@ fn opening((policy, mode): Security) -> OpenParams {
     }
 }
 
-/// A client whose OpenSecureChannel request is with the server and was not looked at yet.
+/// A client whose OpenSecureChannel request has arrived but is not processed yet.
 fn knocking(server: &mut Server) -> Client {
     let mut client = server.dial(Arc::new(DummyProvider::new("client", 2048)), opening(ENCRYPT));
     client.exchange(server);
@@ -73,7 +73,7 @@ fn knocking(server: &mut Server) -> Client {
 }
 
 impl Party {
-    /// A client that has opened a channel.
+    /// A client with an open channel.
     pub(super) fn connect(server: &mut Server, name: &str, security: Security) -> Self {
         let provider = Arc::new(DummyProvider::new(name, 2048));
         let client = server.connect_with(Arc::clone(&provider) as Arc<dyn Provider>, opening(security));
@@ -87,14 +87,14 @@ impl Party {
         Self { client, provider, binding, receiver_key: None }
     }
 
-    /// One with a session that is not activated.
+    /// A client with a session that is not activated.
     pub(super) fn created(server: &mut Server, name: &str, security: Security) -> Self {
         let mut party = Self::connect(server, name, security);
         party.create(server).unwrap();
         party
     }
 
-    /// One with an anonymous session.
+    /// A client with an anonymous session.
     pub(super) fn anonymous(server: &mut Server, name: &str, security: Security) -> Self {
         let mut party = Self::created(server, name, security);
         party.activate(server, &ExtensionObject::NULL).unwrap();
@@ -174,12 +174,12 @@ impl Party {
         let response: ActivateSessionResponse = self.client.call(server, request)?;
         self.take_key(&response.response_header.additional_header);
         let nonce = response.server_nonce.as_bytes().to_vec();
-        assert!(nonce.len() >= 32 && nonce != self.binding.server_nonce, "a fresh nonce");
+        assert!(nonce.len() >= 32 && nonce != self.binding.server_nonce, "a new nonce");
         self.binding.server_nonce = nonce;
         Ok(())
     }
 
-    /// Keeps the key that a response offers, if it is signed by the server.
+    /// Stores the key offered by a response, if it is signed by the server.
     fn take_key(&mut self, header: &ExtensionObject) {
         let Some(Ok(key)) = ephemeral::offered(header) else { return };
         let peer = self.provider.peer_key(self.policy(), &self.binding.server_certificate).unwrap();
@@ -187,7 +187,7 @@ impl Party {
         self.receiver_key = Some(key.public_key.as_bytes().to_vec());
     }
 
-    /// Takes over the session of another one.
+    /// Takes over the session of another client.
     pub(super) fn adopt(&mut self, other: &Self) {
         self.client.token = other.client.token.clone();
         self.binding.server_nonce = other.binding.server_nonce.clone();
@@ -195,7 +195,7 @@ impl Party {
         self.receiver_key = other.receiver_key.clone();
     }
 
-    /// Whether the session can be used here.
+    /// Whether the session is usable on this channel.
     pub(super) fn works(&mut self, server: &mut Server) -> Result<(), StatusCode> {
         let read = ReadRequest { request_header: self.client.header(), ..Default::default() };
         match self.client.call(server, &read).unwrap_err() {
@@ -231,7 +231,7 @@ fn every_policy_and_mode_carries_sessions() {
 }
 
 #[test]
-fn nothing_is_signed_for_a_stranger() {
+fn nothing_is_signed_for_an_untrusted_client() {
     let refused = |change: &dyn Fn(&mut CreateSessionRequest)| {
         let mut server = server(&[ENCRYPT], &anonymous());
         let mut party = Party::connect(&mut server, "client", ENCRYPT);
@@ -262,7 +262,7 @@ fn nothing_is_signed_for_a_stranger() {
 }
 
 #[test]
-fn our_own_certificate_is_no_client() {
+fn the_servers_own_certificate_is_refused() {
     let mut server = server(&[ENCRYPT], &anonymous());
     let mut party = Party::connect(&mut server, "server", ENCRYPT);
     assert_eq!(party.create(&mut server).unwrap_err(), StatusCode::BAD_SECURITY_CHECKS_FAILED);
@@ -278,7 +278,7 @@ fn a_channel_without_an_endpoint_gives_no_session() {
 }
 
 #[test]
-fn whoever_hangs_up_while_it_is_signed_leaves_nothing_behind() {
+fn disconnecting_during_signing_leaves_nothing_behind() {
     let mut server = server(&[ENCRYPT], &anonymous());
     let mut party = Party::connect(&mut server, "client", ENCRYPT);
     let request = party.create_request();
@@ -307,11 +307,11 @@ fn signatures_beyond_the_budget_are_not_made() {
     }
 }
 
-/// What somebody without the key tries.
+/// An attempt without the key.
 type Forgery = Box<dyn Fn(&mut Party, &mut ActivateSessionRequest)>;
 
 #[test]
-fn the_client_has_to_sign_each_activation() {
+fn the_client_must_sign_each_activation() {
     for security in [SIGN, ENCRYPT, BOUND] {
         let refused = |change: &dyn Fn(&mut Party, &mut ActivateSessionRequest)| {
             let mut server = server(&[security], &anonymous());
@@ -320,7 +320,7 @@ fn the_client_has_to_sign_each_activation() {
             change(&mut party, &mut request);
             let result = party.client.call(&mut server, &request);
             if result.is_err() {
-                // The right one still helps.
+                // The right signature is still accepted.
                 party.activate(&mut server, &ExtensionObject::NULL).unwrap();
             }
             result.err()
@@ -374,15 +374,15 @@ fn the_client_has_to_sign_each_activation() {
 }
 
 #[test]
-fn a_nonce_counts_once() {
+fn a_nonce_is_accepted_once() {
     let mut server = server(&[ENCRYPT], &anonymous());
     let mut party = Party::created(&mut server, "client", ENCRYPT);
     let first = party.activate_request(&ExtensionObject::NULL);
     party.activate_with(&mut server, &first).unwrap();
-    // Replayed.
+    // Replay.
     let status = party.client.call(&mut server, &first).unwrap_err();
     assert_eq!(status, StatusCode::BAD_APPLICATION_SIGNATURE_INVALID);
-    // Two with the same nonce, both checked before either is answered.
+    // Two with the same nonce, both verified before either is answered.
     let request = party.activate_request(&ExtensionObject::NULL);
     let ids =
         [0, 1].map(|_| party.client.send(&mut server, ActivateSessionRequest::BINARY_ENCODING_ID, &request));
@@ -417,11 +417,11 @@ fn a_session_stays_on_its_channel_until_it_is_activated() {
     other.adopt(&first);
     let status = other.activate(&mut server, &ExtensionObject::NULL).unwrap_err();
     assert_eq!(status, StatusCode::BAD_SECURE_CHANNEL_ID_INVALID);
-    assert_eq!(server.shard.session_count(), 1, "a stranger does not end it");
+    assert_eq!(server.shard.session_count(), 1, "another client does not end it");
 }
 
 #[test]
-fn only_the_same_application_takes_a_session_along() {
+fn only_the_same_application_can_move_a_session() {
     for security in [ENCRYPT, BOUND] {
         let mut server = server(&[security, SIGN, OTHER], &anonymous());
         let mut first = Party::anonymous(&mut server, "client", security);
@@ -435,7 +435,7 @@ fn only_the_same_application_takes_a_session_along() {
         }
         let mut again = Party::connect(&mut server, "client", security);
         again.adopt(&first);
-        // What was signed for the old channel does not count on the new one, where channels are bound.
+        // With channel binding, a signature for the old channel is not valid on the new one.
         let mut stale = again.activate_request(&ExtensionObject::NULL);
         stale.client_signature = first.sign(security.0, &first.binding.client_signature(security.0));
         assert_eq!(again.client.call(&mut server, &stale).is_err(), security == BOUND);
@@ -449,19 +449,19 @@ fn only_the_same_application_takes_a_session_along() {
 }
 
 #[test]
-fn anonymous_does_not_move_to_a_channel_that_can_be_read() {
+fn anonymous_does_not_move_to_an_unencrypted_channel() {
     let mut server = server(&[SIGN], &anonymous());
     let mut first = Party::anonymous(&mut server, "client", SIGN);
     let mut again = Party::connect(&mut server, "client", SIGN);
     again.adopt(&first);
     let status = again.activate(&mut server, &ExtensionObject::NULL).unwrap_err();
     assert_eq!(status, StatusCode::BAD_IDENTITY_CHANGE_NOT_SUPPORTED);
-    // On its own channel it is activated as often as it likes.
+    // On its own channel it can be activated any number of times.
     first.activate(&mut server, &ExtensionObject::NULL).unwrap();
     first.works(&mut server).unwrap();
 }
 
-/// Every request that the schema knows, and some that it does not.
+/// All requests of the schema, and some unknown ones.
 fn requests() -> Vec<u32> {
     let known = |id: &u32| schema::message_name(*id).is_some_and(|name| name.ends_with("Request"));
     let mut ids: Vec<u32> = (0..=u32::from(u16::MAX)).filter(known).collect();
@@ -512,7 +512,7 @@ fn no_service_but_discovery_works_without_an_activated_session() {
                 assert_eq!((&without, &closed), (&session_unknown, &session_unknown), "{name}");
                 assert_eq!(elsewhere.1, 0, "{name}");
             }
-            // A body that is too short, or a service that is not there.
+            // A body that is too short, or an unsupported service.
             Gate::Open => {
                 for (status, ended) in [without, unactivated, elsewhere, closed] {
                     let status = status.unwrap();
@@ -529,7 +529,7 @@ fn no_service_but_discovery_works_without_an_activated_session() {
 }
 
 #[test]
-fn endpoints_say_what_they_ask_for() {
+fn endpoints_describe_their_requirements() {
     let tokens = [UserTokenConfig::anonymous(), UserTokenConfig::user_name().with_policy(ENCRYPT.0)];
     let mut server = server(&[(SecurityPolicy::None, MessageSecurityMode::None), SIGN, OTHER], &tokens);
     let mut client = server.connect();
@@ -543,13 +543,13 @@ fn endpoints_say_what_they_ask_for() {
         assert_eq!(endpoint.user_identity_tokens[1].policy_id, "username-Basic256Sha256");
     }
     let levels: Vec<u8> = endpoints.iter().map(|endpoint| endpoint.security_level).collect();
-    // Clients that take the first one get none without security.
+    // Clients that take the first endpoint get a secured one.
     assert!(levels[0] > 0 && levels[1] > levels[0] && levels[2] == 0, "{levels:?}");
     let mut party = Party::connect(&mut server, "client", SIGN);
     assert_eq!(party.create(&mut server).unwrap().server_endpoints, endpoints);
 }
 
-/// Part 12 §7.8.2.5: whoever is no longer trusted is no longer served, and whoever needs no trust still is.
+/// Part 12 §7.8.2.5: clients that are no longer trusted are disconnected; clients without a certificate stay.
 #[test]
 fn a_changed_trust_list_closes_channels() {
     const OPEN: Security = (SecurityPolicy::None, MessageSecurityMode::None);
@@ -559,7 +559,7 @@ fn a_changed_trust_list_closes_channels() {
         server_with(&[ENCRYPT, OPEN], &anonymous(), |config| config.provider = Arc::new(provider));
     let mut secured = Party::anonymous(&mut server, "client", ENCRYPT);
     let mut open = Party::anonymous(&mut server, "client", OPEN);
-    // A change that concerns nobody.
+    // A change that affects no client.
     server.shard.shared().trust_list_changed();
     secured.works(&mut server).unwrap();
     while server.run_effect() {}
@@ -568,16 +568,16 @@ fn a_changed_trust_list_closes_channels() {
     trust.distrust_everybody();
     secured.works(&mut server).unwrap();
     server.shard.shared().trust_list_changed();
-    // Another client's request is enough for the shard to notice.
+    // Another client's request is enough for the shard to notice the change.
     open.works(&mut server).unwrap();
     while server.run_effect() {}
     assert_eq!(server.shard.session_count(), 1, "the session went with its channel");
     open.works(&mut server).unwrap();
 }
 
-/// What the audit says of somebody who is not let in: who it was, and what was asked for. The channel knows none of it.
+/// The audit record of a refused client: its identity and request, which the channel does not store.
 #[test]
-fn a_refused_channel_is_noted_with_what_it_asked_for() {
+fn a_refused_channel_is_audited_with_its_request() {
     use crate::audit::{AuditAction, AuditConfig};
     let provider = DummyProvider::new("server", 2048);
     provider.distrust_everybody();
@@ -611,7 +611,7 @@ fn a_refused_channel_is_noted_with_what_it_asked_for() {
     assert_eq!(opened.collect::<Vec<_>>(), [(&*shown, Some(ENCRYPT.0), None, true)], "{records:?}");
 }
 
-/// A channel that cannot secure what it sends has ended: neither it nor what hangs on it waits for a deadline.
+/// A channel that cannot secure its output has ended: it is released at once with everything that depends on it.
 #[test]
 fn a_channel_that_cannot_send_is_released_at_once() {
     for published in [false, true] {
@@ -629,7 +629,7 @@ fn a_channel_that_cannot_send_is_released_at_once() {
         assert_eq!(bound_to(&server), Some(id));
         failing.seal_nothing();
         if published {
-            // The first values are due after a publishing interval, on no request's turn.
+            // The first values are due after a publishing interval, outside any request.
             server.pass(Duration::from_millis(110));
         } else {
             let read = ReadRequest { request_header: party.client.header(), ..Default::default() };
@@ -643,20 +643,20 @@ fn a_channel_that_cannot_send_is_released_at_once() {
         assert_eq!((server.shard.connection_count(), server.shard.session_count()), (0, 1), "{published}");
         let counters = &server.shard.shared().live().counters;
         assert_eq!(counters.current_connection_count.value(), 0);
-        // Nothing is left that would have to be looked at before the session's time is over.
+        // Nothing remains to be checked before the session times out.
         let next = server.shard.poll_timeout().unwrap().0;
         assert!(next > server.now.instant, "{published} {:?}", server.shard.poll_timeout());
     }
 }
 
-/// What a shard has noticed and begun does not reach a connection on its way to another: it is looked at where it comes to.
+/// Validations that a shard has begun do not reach a connection that moves to another shard: it is validated there.
 #[test]
-fn a_connection_that_moves_is_looked_at_where_it_comes_to() {
+fn a_moved_connection_is_validated_on_its_new_shard() {
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum Noticed {
-        /// The certificate is being looked at when the connection goes.
+        /// The certificate is being validated when the connection moves.
         Before,
-        /// There is no connection when the shard looks.
+        /// There is no connection when the shard checks.
         OnTheWay,
         /// Nothing has changed.
         Never,
@@ -685,7 +685,7 @@ fn a_connection_that_moves_is_looked_at_where_it_comes_to() {
     }
 }
 
-/// The certificate is looked at, the list changes, and only then the channel is open.
+/// The certificate is validated, then the list changes, and then the channel is opened.
 #[test]
 fn a_trust_list_that_changes_during_a_handshake_is_not_missed() {
     for changes in [false, true] {
@@ -698,7 +698,7 @@ fn a_trust_list_that_changes_during_a_handshake_is_not_missed() {
             trust.distrust_everybody();
             server.shard.shared().trust_list_changed();
         }
-        // The shard notices while there is no channel whose certificate it could look at.
+        // The shard notices the change while there is no channel with this certificate.
         server.shard.timer(server.now);
         while server.run_effect() {}
         client.drain(&mut server);

@@ -59,7 +59,7 @@ fn tokens_are_valid_on_their_channel_only_and_sessions_move() {
     other.activate(&mut server).unwrap();
     assert_eq!(other.call(&mut server, &read).unwrap_err(), StatusCode::BAD_NOTHING_TO_DO);
     assert_eq!(client.call(&mut server, &read).unwrap_err(), StatusCode::BAD_SECURE_CHANNEL_ID_INVALID);
-    // The old connection takes nothing with it.
+    // The end of the old connection does not affect the session.
     server.shard.closed(client.connection, server.now);
     assert_eq!(other.call(&mut server, &read).unwrap_err(), StatusCode::BAD_NOTHING_TO_DO);
     server.shard.closed(other.connection, server.now);
@@ -81,7 +81,7 @@ fn a_session_that_was_not_activated_stays_on_its_channel() {
 }
 
 #[test]
-fn forged_tokens_find_nothing() {
+fn forged_tokens_are_refused() {
     let mut server = Server::new();
     let mut client = server.session();
     let taktwerk_types::Identifier::Opaque(token) = client.token.identifier.clone() else { panic!() };
@@ -113,7 +113,7 @@ fn silent_sessions_time_out_and_busy_ones_do_not() {
 }
 
 #[test]
-fn the_oldest_unactivated_session_makes_room() {
+fn the_oldest_unactivated_session_is_evicted() {
     let mut server = Server::with(|config| config.limits.sessions_max = 2);
     let mut first = server.session();
     let mut second = server.connect();
@@ -168,7 +168,7 @@ fn users_are_checked() {
     assert_eq!(client.call(&mut server, &nobody).unwrap_err(), StatusCode::BAD_IDENTITY_TOKEN_INVALID);
     let right = login(&mut client, "operator", "secret");
     client.call(&mut server, &right).unwrap();
-    // Another user cannot take the session over to another channel.
+    // Another user cannot move the session to another channel.
     let check = server.shard.shared().live().counters.security_rejected_session_count.value();
     assert_eq!(check, 1);
 }
@@ -186,7 +186,7 @@ impl IdentityVerifier for Slow {
 }
 
 #[test]
-fn slow_checks_of_users_do_not_hold_anybody_up() {
+fn slow_checks_of_users_do_not_delay_other_clients() {
     let mut server = Server::with(|config| with_users(config, Arc::new(Slow)));
     let mut client = server.connect();
     client.create(&mut server).unwrap();
@@ -217,13 +217,13 @@ fn unknown_services_and_broken_requests_are_answered() {
     let id = client.send(&mut server, ReadRequest::BINARY_ENCODING_ID, &7u8);
     let fault = client.response::<schema::ReadResponse>(id).unwrap().unwrap_err();
     assert_eq!(fault, StatusCode::BAD_DECODING_ERROR);
-    // The session has survived all of it.
+    // The session still works.
     let read = ReadRequest { request_header: client.header(), ..Default::default() };
     assert_eq!(client.call(&mut server, &read).unwrap_err(), StatusCode::BAD_NOTHING_TO_DO);
 }
 
 #[test]
-fn cancel_finds_nothing_where_nothing_waits() {
+fn cancel_without_waiting_requests_finds_nothing() {
     let mut server = Server::new();
     let mut client = server.session();
     let request = CancelRequest { request_header: client.header(), request_handle: 99 };

@@ -1,4 +1,4 @@
-//! Items with equal filters share what their filter answers and the fields that are written. A client must not notice.
+//! Items with equal filters share the filter result and the encoded fields, without a difference for clients.
 
 use super::attribute::{add, variable};
 use super::events::{
@@ -20,10 +20,10 @@ use taktwerk_types::{BuiltInType, LocalizedText, Variant};
 const SERVER: NodeId = NodeId::numeric(0, object_ids::SERVER);
 const PUMP: NodeId = NodeId::numeric(1, 101);
 
-/// What can be selected, in any order, and what is selected more than once.
+/// Fields to select, in any order and with repetitions.
 const FIELDS: [&str; 4] = ["Severity", "SourceName", "Message", "2:Unknown"];
 
-/// A filter: the fields, and the least severity.
+/// A filter: the fields, and the minimum severity.
 #[derive(Debug, Clone, PartialEq)]
 struct Wanted {
     fields: Vec<usize>,
@@ -36,11 +36,11 @@ enum Step {
     Raise(bool, u16),
     /// The item gets another filter.
     Modify(usize, Wanted),
-    /// The clients take what there is, this one first.
+    /// The clients fetch the waiting events, this one first.
     Take(usize),
 }
 
-/// Few of them, so that many items have the same.
+/// Few variants, so that many items have the same.
 fn wanted() -> impl Strategy<Value = Wanted> {
     let fields = prop_oneof![Just(vec![0]), Just(vec![2, 1, 0]), Just(vec![0, 3, 3, 1])];
     let least = prop_oneof![Just(None), Just(Some(300)), Just(Some(600))];
@@ -55,7 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An item, and the events that it has to tell: of the pump or not, and the severity.
+/// An item with its expected events: whether of the pump, and the severity.
 struct Model {
     client: usize,
     id: u32,
@@ -90,7 +90,7 @@ fn to_filter(wanted: &Wanted) -> EventFilter {
     }
 }
 
-/// A client, and its Publish requests that wait for an answer.
+/// A client with its waiting Publish requests.
 struct Reader {
     client: Client,
     requests: VecDeque<u32>,
@@ -108,7 +108,7 @@ fn drain_both(one: &mut Client, other: &mut Client, server: &mut Server) {
     }
 }
 
-/// Gives each client what the server has sent to it.
+/// Delivers the server's output to each client.
 fn drain(readers: &mut [Reader], server: &mut Server) {
     while let Some(id) = server.shard.poll_transmit() {
         let bytes = server.shard.unsent(id).to_vec();
@@ -119,7 +119,7 @@ fn drain(readers: &mut [Reader], server: &mut Server) {
     }
 }
 
-/// Takes all that waits for a client, and compares it with what its items have to tell.
+/// Fetches all waiting events of a client, and compares them with those expected for its items.
 fn take(number: usize, readers: &mut [Reader], server: &mut Server, items: &mut [Model]) {
     let mut told = Vec::new();
     loop {
@@ -148,9 +148,9 @@ fn take(number: usize, readers: &mut [Reader], server: &mut Server, items: &mut 
     }
 }
 
-/// Without time passing: no publishing timer helps.
+/// Without advancing the time, so that no publishing timer helps.
 #[test]
-fn requests_that_wait_for_the_next_turn_are_all_answered_then() {
+fn requests_postponed_to_the_next_turn_are_all_answered_then() {
     let mut server = Server::new();
     plant(&server.space);
     let (mut client, _, _) = watching(&mut server, AREA, &filter(&["Severity"]));
@@ -168,13 +168,13 @@ fn requests_that_wait_for_the_next_turn_are_all_answered_then() {
 }
 
 #[test]
-fn who_reads_many_events_does_not_keep_others_waiting() {
+fn a_client_reading_many_events_does_not_delay_others() {
     let mut server = Server::new();
     plant(&server.space);
     add(&server, variable(1, BuiltInType::Double, 1.0));
     let mut reader = server.session();
     let id = subscription(&mut reader, &mut server);
-    // With filters of their own: each event is written for each of them.
+    // With different filters, so that each event is encoded for each item.
     for least in 1..=10 {
         let filter = EventFilter { where_clause: severity_at_least(least), ..filter(&["Severity"]) };
         create(&mut reader, &mut server, id, item(AREA, parameters(&filter, 0)));
@@ -205,7 +205,7 @@ fn who_reads_many_events_does_not_keep_others_waiting() {
         if other.response::<PublishResponse>(waits).is_some() {
             break;
         }
-        assert!(turns < 60, "others wait for as long as somebody reads");
+        assert!(turns < 60, "other clients wait while one client reads");
     }
     assert!(read + 1 >= turns, "the reader had enough to read: {read} of {turns}");
 }
@@ -214,7 +214,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn items_with_equal_filters_are_told_what_each_would_be_told_alone(
+    fn items_with_equal_filters_report_what_each_would_report_alone(
         items in proptest::collection::vec((0..3usize, any::<bool>(), wanted()), 1..9),
         steps in proptest::collection::vec(step(), 1..60),
     ) {
@@ -266,14 +266,14 @@ proptest! {
                     let results = client.call(&mut server, &request).unwrap().results;
                     assert_eq!(results[0].status_code, StatusCode::GOOD);
                     model.wanted = wanted;
-                    // Events that are still on their way are decided about by the filter from before; all that wait are told
-                    // with the fields of the new one. Others are answered meanwhile, with those that they have now.
+                    // The previous filter applies to events in transit; all waiting events are reported with the fields
+                    // of the new one. The other clients fetch theirs in the meantime, with the present fields.
                     for number in 0..clients.len() {
                         take(number, &mut clients, &mut server, &mut models);
                     }
                 }
                 Step::Take(first) => {
-                    // Time passes, so that the others are answered too.
+                    // Time advances, so that the other clients are answered too.
                     for number in 0..clients.len() {
                         let number = (first + number) % clients.len();
                         take(number, &mut clients, &mut server, &mut models);

@@ -1,4 +1,4 @@
-//! Events that the server raises about itself: its state, and values with another meaning.
+//! Events about the server itself: state changes and semantic changes.
 
 use super::attribute::{add, variable};
 use super::events::{filter, next, watching};
@@ -19,7 +19,7 @@ const LEVEL: NodeId = NodeId::numeric(1, 1);
 const PRECISION: NodeId = NodeId::numeric(1, 2);
 
 #[test]
-fn clients_hear_that_the_server_shuts_down_before_their_sessions_end() {
+fn clients_are_informed_of_the_shutdown_before_their_sessions_end() {
     let mut server = Server::new();
     let (mut client, ..) = watching(&mut server, SERVER, &filter(&["EventType", "SystemState"]));
     let waiting = publish(&mut client, &mut server);
@@ -34,7 +34,7 @@ fn clients_hear_that_the_server_shuts_down_before_their_sessions_end() {
 }
 
 #[test]
-fn a_state_is_told_once() {
+fn a_state_is_reported_once() {
     let mut server = Server::new();
     let (mut client, ..) = watching(&mut server, SERVER, &filter(&["SystemState"]));
     let shared = std::sync::Arc::clone(server.shard.shared());
@@ -58,7 +58,7 @@ fn write(client: &mut Client, server: &mut Server, values: &[(NodeId, f64)]) -> 
 }
 
 #[test]
-fn another_meaning_of_values_is_an_event_of_the_server() {
+fn a_semantic_change_is_an_event_of_the_server() {
     let mut server = Server::new();
     let writable = AccessLevelType::CURRENT_READ | AccessLevelType::CURRENT_WRITE;
     add(&server, variable(1, BuiltInType::Double, 20.0).access_level(writable));
@@ -72,12 +72,12 @@ fn another_meaning_of_values_is_an_event_of_the_server() {
     };
     server.space.add_node(spec, under, server.now.utc).unwrap();
     let (mut client, ..) = watching(&mut server, SERVER, &filter(&["EventType", "Changes"]));
-    // The value itself is no change of meaning, nor is what is refused.
+    // Neither a change of the value itself nor a refused write is a semantic change.
     let wrong = NodeId::numeric(1, 99);
     let results = write(&mut client, &mut server, &[(LEVEL, 21.0), (wrong, 1.0)]);
     assert_eq!(results, [StatusCode::GOOD, StatusCode::BAD_NODE_ID_UNKNOWN]);
     assert!(next(&mut client, &mut server).is_empty());
-    // Two changes in one request are one event that names the variable once.
+    // Two changes in one request give one event that lists the variable once.
     write(&mut client, &mut server, &[(PRECISION, 2.0), (PRECISION, 3.0)]);
     let told = next(&mut client, &mut server);
     let [(_, fields)] = told.as_slice() else { panic!("{told:?}") };
@@ -91,9 +91,9 @@ fn another_meaning_of_values_is_an_event_of_the_server() {
     let change: SemanticChangeStructureDataType = changes[0].decode().unwrap();
     assert_eq!((changes.len(), change.affected), (1, LEVEL));
     assert_eq!(change.affected_type, NodeId::numeric(0, variable_type_ids::BASE_DATA_VARIABLE_TYPE));
-    // The same value once more is no change.
+    // Writing the same value again is not a change.
     write(&mut client, &mut server, &[(PRECISION, 3.0)]);
-    // The short form, and none.
+    // The brief form, and no events.
     server.space.events().set_model_changes(crate::ModelChangeEvents::Brief);
     write(&mut client, &mut server, &[(PRECISION, 2.0)]);
     let told = next(&mut client, &mut server);

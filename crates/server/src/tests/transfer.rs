@@ -1,4 +1,4 @@
-//! TransferSubscriptions between two shards, joined in memory, in virtual time.
+//! TransferSubscriptions between two shards, connected in memory, in virtual time.
 
 use super::attribute::{add, variable};
 use super::flow::{publish, subscribe, values};
@@ -36,7 +36,7 @@ impl Pair {
         Self { shards }
     }
 
-    /// Takes messages where they belong, until there are none.
+    /// Delivers messages between the shards until there are none.
     pub(super) fn deliver(&mut self) {
         loop {
             let message = self.shards.iter_mut().find_map(|server| server.shard.poll_message());
@@ -46,7 +46,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass on both shards.
+    /// Advances the time on both shards.
     pub(super) fn pass(&mut self, ms: u64) {
         self.shards.iter_mut().for_each(|server| server.pass(Duration::from_millis(ms)));
     }
@@ -93,7 +93,7 @@ impl Pair {
         Some(response.results)
     }
 
-    /// The statuses of a transfer that is given the time it takes.
+    /// The statuses of a transfer, after the time it needs.
     pub(super) fn transfer(&mut self, client: &mut Client, at: usize, ids: &[u32]) -> Vec<StatusCode> {
         let request = self.ask(client, at, ids);
         self.deliver();
@@ -108,7 +108,7 @@ impl Pair {
 }
 
 #[test]
-fn a_client_that_comes_back_on_another_shard_takes_its_subscription_along() {
+fn a_client_reconnecting_to_another_shard_gets_its_subscription() {
     let mut pair = Pair::new();
     let (lost, id) = pair.subscribed();
     let now = pair.shards[0].now;
@@ -125,7 +125,7 @@ fn a_client_that_comes_back_on_another_shard_takes_its_subscription_along() {
     assert_eq!(statuses, [StatusCode::GOOD, invalid, StatusCode::BAD_NOTHING_TO_DO, invalid]);
     assert_eq!(results[0].available_sequence_numbers, [1]);
     assert_eq!(pair.publish(&mut client, 1), [Variant::from(3.0)]);
-    // What was sent before can be sent again, and items have the ids they had.
+    // Sent messages can be republished, and items keep their ids.
     let request = RepublishRequest {
         request_header: client.header(),
         subscription_id: id,
@@ -144,7 +144,7 @@ fn a_client_that_comes_back_on_another_shard_takes_its_subscription_along() {
     let counters = &pair.shards[0].shard.shared().live().counters;
     assert_eq!(counters.current_subscription_count.value(), 1);
     assert_eq!(counters.current_monitored_item_count.value(), 1);
-    // The way back, and the end.
+    // Back to the first shard, and the end.
     let mut home = pair.shards[0].session();
     pair.set(4.0);
     assert_eq!(pair.transfer(&mut home, 0, &[id]), [StatusCode::GOOD]);
@@ -155,7 +155,7 @@ fn a_client_that_comes_back_on_another_shard_takes_its_subscription_along() {
 }
 
 #[test]
-fn the_session_that_had_it_is_told() {
+fn the_previous_session_is_notified() {
     let mut pair = Pair::new();
     let (mut old, id) = pair.subscribed();
     let waiting = publish(&mut old, &mut pair.shards[0]);
@@ -192,7 +192,7 @@ fn only_the_same_user_gets_it() {
 }
 
 #[test]
-fn what_dies_before_it_is_asked_for_is_invalid() {
+fn a_subscription_that_expires_before_the_transfer_is_invalid() {
     let mut pair = Pair::new();
     let (mut owner, id) = pair.subscribed();
     let mut client = pair.shards[1].session();
@@ -205,7 +205,7 @@ fn what_dies_before_it_is_asked_for_is_invalid() {
 }
 
 #[test]
-fn a_subscription_whose_new_session_is_gone_waits_for_another_one() {
+fn a_subscription_without_its_new_session_waits_for_another_one() {
     let mut pair = Pair::new();
     let (_, id) = pair.subscribed();
     let mut hasty = pair.shards[1].session();
@@ -218,7 +218,7 @@ fn a_subscription_whose_new_session_is_gone_waits_for_another_one() {
     let mut client = pair.shards[0].session();
     assert_eq!(pair.transfer(&mut client, 0, &[id]), [StatusCode::GOOD]);
     assert_eq!(pair.publish(&mut client, 0), [Variant::from(2.0)]);
-    // The same when only the connection is lost: the client does not know that it has got the subscription.
+    // The same if only the connection is lost: the client does not know that it has the subscription.
     let mut lost = pair.shards[1].session();
     pair.ask(&mut lost, 1, &[id]);
     let now = pair.shards[1].now;
@@ -229,7 +229,7 @@ fn a_subscription_whose_new_session_is_gone_waits_for_another_one() {
 }
 
 #[test]
-fn a_shard_that_does_not_answer_is_not_waited_for() {
+fn a_transfer_from_an_unresponsive_shard_times_out() {
     let mut pair = Pair::new();
     let (_, id) = pair.subscribed();
     let mut client = pair.shards[1].session();
@@ -239,14 +239,14 @@ fn a_shard_that_does_not_answer_is_not_waited_for() {
     let results = pair.results(&mut client, 1, request).unwrap();
     let statuses: Vec<_> = results.iter().map(|result| result.status_code).collect();
     assert_eq!(statuses, [StatusCode::BAD_NOTHING_TO_DO, StatusCode::BAD_TIMEOUT]);
-    // It comes after all, and can be had at once.
+    // The subscription arrives later, and can be transferred at once.
     pair.deliver();
     let request = pair.ask(&mut client, 1, &[id]);
     assert_eq!(pair.results(&mut client, 1, request).unwrap()[0].status_code, StatusCode::GOOD);
 }
 
 #[test]
-fn questions_follow_a_subscription() {
+fn transfer_requests_follow_a_subscription() {
     let mut pair = Pair::new();
     let (_, id) = pair.subscribed();
     let mut away = pair.shards[1].session();
@@ -255,7 +255,7 @@ fn questions_follow_a_subscription() {
     let (to, question) = pair.shards[1].shard.poll_message().unwrap();
     let now = pair.shards[0].now;
     pair.shards[to].shard.message(question, now);
-    // It is under way. Somebody wants it back, who asks where it will be, and is heard there before it has come.
+    // While it is in transit, it is requested from its new shard, which receives the request before the subscription.
     let (to, given) = pair.shards[0].shard.poll_message().unwrap();
     let second = pair.ask(&mut home, 0, &[id]);
     pair.deliver();
@@ -269,7 +269,7 @@ fn questions_follow_a_subscription() {
 }
 
 #[test]
-fn sessions_that_were_never_activated_give_way_on_any_shard() {
+fn sessions_that_were_never_activated_are_evicted_on_any_shard() {
     let mut pair = Pair::with(|config| config.limits.sessions_max = 3);
     let mut active = pair.shards[0].session();
     let mut idle: Vec<Client> = (0..2)
@@ -279,7 +279,7 @@ fn sessions_that_were_never_activated_give_way_on_any_shard() {
             client
         })
         .collect();
-    // Shard 0 has nothing that could give way, shard 1 has two.
+    // Shard 0 has no evictable session, shard 1 has two.
     let mut new: Vec<Client> = (0..3).map(|_| pair.shards[0].connect()).collect();
     new[0].create(&mut pair.shards[0]).unwrap();
     new[0].activate(&mut pair.shards[0]).unwrap();
@@ -296,7 +296,7 @@ fn sessions_that_were_never_activated_give_way_on_any_shard() {
         assert_eq!(gone, Err(StatusCode::BAD_SESSION_ID_INVALID));
     }
     assert_eq!(new[2].create(&mut pair.shards[0]).map(|_| ()), Err(StatusCode::BAD_TOO_MANY_SESSIONS));
-    // A place that is free is there for both.
+    // Both shards can use a freed session.
     let request = CloseSessionRequest { request_header: active.header(), delete_subscriptions: true };
     active.call(&mut pair.shards[0], &request).unwrap();
     idle[0].create(&mut pair.shards[1]).unwrap();
@@ -305,7 +305,7 @@ fn sessions_that_were_never_activated_give_way_on_any_shard() {
 }
 
 #[test]
-fn connections_without_a_session_give_way_on_any_shard() {
+fn connections_without_a_session_are_evicted_on_any_shard() {
     let mut pair = Pair::with(|config| config.limits.connections_max = 3);
     let _active = pair.shards[0].session();
     let mut idle = pair.shards[1].connect();
@@ -318,9 +318,9 @@ fn connections_without_a_session_give_way_on_any_shard() {
     new.activate(&mut pair.shards[0]).unwrap();
     let live = pair.shards[0].shard.shared().live();
     assert_eq!(live.counters.current_connection_count.value(), 3);
-    // Everybody has a session now.
+    // Every connection has a session now.
     let id = pair.shards[0].shard.opened(pair.shards[0].now);
     pair.deliver();
-    assert!(pair.shards[0].shard.poll_transmit().is_some_and(|to| to == id), "it is told so");
+    assert!(pair.shards[0].shard.poll_transmit().is_some_and(|to| to == id), "it gets an Error message");
     assert_eq!(pair.shards[1].shard.connection_count(), 1);
 }

@@ -1,4 +1,4 @@
-//! What the address space says of itself is so: a walk over all nodes under Objects.
+//! Consistency of the address space: a walk over all nodes under Objects.
 
 use super::*;
 use crate::space::NodeIx;
@@ -47,7 +47,7 @@ fn read(client: &mut Client, server: &mut Server, id: &NodeId, attribute_id: u32
 }
 
 #[test]
-fn nothing_is_good_that_is_not_there() {
+fn no_value_is_good_and_null() {
     let mut server = Server::new();
     let mut client = server.session();
     let all = below_objects(&server);
@@ -66,11 +66,11 @@ fn nothing_is_good_that_is_not_there() {
             }
             NodeClass::OBJECT => {
                 let notifier = read(&mut client, &mut server, id, attribute::EVENT_NOTIFIER);
-                // Some objects are for administrators only.
+                // Some objects are visible only to administrators.
                 if notifier.status() == StatusCode::BAD_USER_ACCESS_DENIED {
                     continue;
                 }
-                // The Server Object sees all events; there is no history of events.
+                // The Server Object reports all events; there is no event history in this test.
                 let bits = u8::from(*id == NodeId::from(object_ids::SERVER));
                 assert_eq!(notifier.value, Some(bits.into()), "{id}");
             }
@@ -81,7 +81,7 @@ fn nothing_is_good_that_is_not_there() {
 }
 
 #[test]
-fn events_are_monitored_with_their_filter_only() {
+fn events_are_monitored_only_with_an_event_filter() {
     let mut server = Server::new();
     let mut client = server.session();
     let header = client.header();
@@ -115,7 +115,7 @@ fn events_are_monitored_with_their_filter_only() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_not_written() {
+fn unsupported_writes_are_refused() {
     let mut server = Server::new();
     super::attribute::add(&server, super::attribute::variable(1, BuiltInType::Double, 1.0));
     let mut client = server.session();
@@ -144,7 +144,7 @@ fn what_cannot_be_kept_is_not_written() {
 }
 
 #[test]
-fn sessions_that_were_rejected_for_security_are_among_the_rejected() {
+fn rejected_sessions_include_those_rejected_for_security() {
     let mut server = Server::new();
     let mut client = server.session();
     let counters = &server.shard.shared().live().counters;

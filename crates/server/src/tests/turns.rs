@@ -1,26 +1,28 @@
-//! Fair turns: long requests are cut into slices, others have their turn in between, and nothing else changes.
+//! Fair turns: long requests are processed in slices, other connections get their turn in between, and results do not
+//! change.
 
 use super::attribute::{add, variable};
 use super::flow::subscribe;
+use super::node_management::object;
 use super::*;
 use crate::account::Category;
 use crate::authorization::access::Access;
 use crate::callback::{SourceRead, ValueSource};
 use proptest::prelude::*;
 use schema::{
-    BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest, BrowseResponse,
-    CallMethodRequest, CallRequest, CancelRequest, CloseSessionRequest, CreateMonitoredItemsRequest,
-    DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest, ModifyMonitoredItemsRequest,
-    MonitoredItemCreateRequest, MonitoredItemModifyRequest, MonitoringMode, MonitoringParameters,
-    PermissionType, PublishRequest, ReadRequest, ReadResponse, ReadValueId, RegisterNodesRequest,
-    RelativePath, RelativePathElement, SetMonitoringModeRequest, SetPublishingModeRequest,
-    TimestampsToReturn, TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest,
-    WriteResponse, WriteValue,
+    AddNodesRequest, BrowseDescription, BrowseDirection, BrowseNextRequest, BrowsePath, BrowseRequest,
+    BrowseResponse, CallMethodRequest, CallRequest, CancelRequest, CloseSessionRequest,
+    CreateMonitoredItemsRequest, DeleteMonitoredItemsRequest, DeleteNodesItem, DeleteNodesRequest,
+    DeleteSubscriptionsRequest, ModifyMonitoredItemsRequest, MonitoredItemCreateRequest,
+    MonitoredItemModifyRequest, MonitoringMode, MonitoringParameters, PermissionType, PublishRequest,
+    ReadRequest, ReadResponse, ReadValueId, RegisterNodesRequest, RelativePath, RelativePathElement,
+    SetMonitoringModeRequest, SetPublishingModeRequest, TimestampsToReturn,
+    TranslateBrowsePathsToNodeIdsRequest, UnregisterNodesRequest, WriteRequest, WriteResponse, WriteValue,
 };
 use taktwerk_schema::ids::{method_ids, object_ids, reference_type_ids, variable_ids};
 use taktwerk_types::{BuiltInType, ByteString, DataValue, QualifiedName, Variant};
 
-/// Units of a turn and the least that a connection has of them, in the server as it is.
+/// Default work units per turn, and the minimum per connection.
 const TURN: i64 = 40_000;
 const QUANTUM: i64 = 2_000;
 
@@ -38,7 +40,7 @@ fn slow(server: &mut Server) {
     server.now.instant = server.now.instant + Duration::from_micros(10);
 }
 
-/// Puts a request on its way without giving anybody a turn.
+/// Sends a request without running a turn.
 fn post<R: Request>(client: &mut Client, server: &mut Server, request: &R) -> u32
 where
     R::Response: Response,
@@ -49,7 +51,7 @@ where
     id
 }
 
-/// A turn of the driver: time goes on, and what is due is done.
+/// A turn of the driver: advances the time and handles what is due.
 fn turn(server: &mut Server, client: &mut Client) {
     server.now.instant = server.now.instant + Duration::from_micros(10);
     server.shard.timer(server.now);
@@ -92,9 +94,9 @@ fn browse(client: &mut Client, id: u32, count: usize) -> BrowseRequest {
     }
 }
 
-// ---- cutting changes nothing
+// ---- slicing does not change results
 
-/// What a client asks for, one after the other; the bodies of all responses.
+/// A sequence of client requests; the bodies of all responses.
 fn conversation(server: &mut Server, picks: &[(u8, u8)]) -> Vec<Vec<u8>> {
     let mut client = server.session();
     let mut bodies = Vec::new();
@@ -246,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_request_that_is_cut_anywhere_is_answered_with_the_same_bytes(
+    fn a_request_processed_in_any_slices_has_the_same_response(
         picks in prop::collection::vec((any::<u8>(), any::<u8>()), 1..12),
         units in 1i64..120,
     ) {
@@ -267,9 +269,9 @@ proptest! {
 
 // ---- fairness
 
-/// Fifty connections with requests of thousands of long operations, and one that reads a value now and then.
+/// Fifty connections with requests of thousands of long operations, and one that occasionally reads a value.
 #[test]
-fn an_honest_reader_is_answered_within_few_units() {
+fn a_small_request_is_answered_within_few_units() {
     const GREEDY: usize = 50;
     let mut server = Server::new();
     for number in 1..=300 {
@@ -286,13 +288,13 @@ fn an_honest_reader_is_answered_within_few_units() {
         let mut units = 0;
         let is_asking = round % 3 == 0;
         for (at, client) in greedy.iter_mut().enumerate() {
-            // The honest one is somewhere among them.
+            // The small request is somewhere among them.
             if is_asking && at == round % GREEDY {
                 let request = read(&mut honest, values([1]));
                 let before = server.shard.take_work();
                 let id = post(&mut honest, &mut server, &request);
                 let own = server.shard.take_work();
-                assert!(honest.response::<ReadResponse>(id).is_some(), "it waits for nobody");
+                assert!(honest.response::<ReadResponse>(id).is_some(), "it does not wait");
                 assert!(own.units < 20, "{own:?}");
                 units += before.units;
             }
@@ -309,19 +311,19 @@ fn an_honest_reader_is_answered_within_few_units() {
         units += server.shard.take_work().units;
         longest = longest.max(units);
     }
-    // What the driver does from one look at its sockets to the next: a quantum for each, and what is left of a turn, when
-    // it reads, and a turn when it goes on. Single operations go beyond.
+    // The driver's work between two polls of its sockets: a quantum for each connection plus the rest of a turn when it
+    // reads, and a turn when it continues. Single operations may exceed it.
     let most = 2 * TURN + (GREEDY as i64 + 1) * (QUANTUM + 700);
     assert!(longest > 0 && longest <= most as u64, "{longest} of {most}");
     assert!(greedy.iter().all(|client| !client.closed));
 }
 
 #[test]
-fn connections_with_much_to_do_get_the_same() {
+fn busy_connections_get_equal_shares() {
     let mut server = with_variables(1);
     server.shard.turns.set_units(1_000, 200);
     let mut clients: Vec<Client> = (0..5).map(|_| server.session()).collect();
-    // One asks for much at a time, the others for little, as often as they like.
+    // One sends large requests, the others small ones, as often as possible.
     let mut answered = [0u64; 5];
     for _ in 0..100 {
         server.now.instant = server.now.instant + Duration::from_millis(1);
@@ -348,7 +350,7 @@ fn connections_with_much_to_do_get_the_same() {
 }
 
 #[test]
-fn what_is_due_comes_before_long_requests() {
+fn due_work_precedes_long_requests() {
     let mut server = with_variables(600);
     let mut watcher = server.session();
     subscribe(&mut watcher, &mut server, NodeId::numeric(1, 1));
@@ -358,7 +360,7 @@ fn what_is_due_comes_before_long_requests() {
     let request = browse(&mut greedy, object_ids::OBJECTS_FOLDER, 10_000);
     let id = post(&mut greedy, &mut server, &request);
     assert!(greedy.response::<BrowseResponse>(id).is_none());
-    // The publishing interval is over while the Browse is under way: one turn, and the message is there.
+    // The publishing interval ends during the Browse: after one turn, the message is sent.
     server.now.instant = server.now.instant + Duration::from_millis(200);
     server.shard.timer(server.now);
     watcher.drain(&mut server);
@@ -366,9 +368,40 @@ fn what_is_due_comes_before_long_requests() {
     assert!(!server.shard.turns.is_idle());
 }
 
+#[test]
+fn nodes_are_added_and_deleted_in_short_turns() {
+    let mut server = Server::with(|config| config.node_management = true);
+    let (mut adder, mut reader) = (server.session(), server.session());
+    let ids: Vec<NodeId> = (0..1_000).map(|number| NodeId::numeric(1, 5_000 + number)).collect();
+    let named = |id: &NodeId| object(id.clone(), &id.to_string());
+    let add =
+        AddNodesRequest { request_header: adder.header(), nodes_to_add: ids.iter().map(named).collect() };
+    let nodes_to_delete = ids
+        .iter()
+        .map(|id| DeleteNodesItem { node_id: id.clone(), delete_target_references: true })
+        .collect();
+    let delete = DeleteNodesRequest { request_header: adder.header(), nodes_to_delete };
+    server.shard.take_work();
+    for id in [post(&mut adder, &mut server, &add), post(&mut adder, &mut server, &delete)] {
+        let mut turns = 0;
+        // A Read is answered after a few dozen nodes, although the other connection could use the rest of the turn.
+        while !adder.responses.iter().any(|(of, _)| *of == id) {
+            let units = server.shard.take_work().units;
+            // The end of a request and the beginning of the next.
+            assert!(units <= 3_300, "{units} units in one turn");
+            let request = read(&mut reader, values([1]));
+            let asked = post(&mut reader, &mut server, &request);
+            assert!(reader.response::<ReadResponse>(asked).is_some());
+            turn(&mut server, &mut adder);
+            turns += 1;
+        }
+        assert!((20..100).contains(&turns), "{turns}");
+    }
+}
+
 // ---- what may change in between
 
-/// A server with a client whose Read of 600 values and a structure is under way.
+/// A server with a client whose Read of 600 values and a structure is in progress.
 fn under_way() -> (Server, Client, u32) {
     let mut server = with_variables(600);
     let mut client = server.session();
@@ -394,14 +427,14 @@ fn requests_of_a_connection_stay_in_order() {
     }
     assert_eq!(order, [first, second, third]);
     let before = client.response::<ReadResponse>(first).unwrap().unwrap().results;
-    assert_eq!(before[599].value, Some(Variant::from(600.0)), "it came before the Write");
+    assert_eq!(before[599].value, Some(Variant::from(600.0)), "it was sent before the Write");
     assert_eq!(client.response::<WriteResponse>(second).unwrap().unwrap().results, [StatusCode::GOOD; 600]);
     let after = client.response::<ReadResponse>(third).unwrap().unwrap().results;
     assert!(after.iter().all(|value| value.value == Some(Variant::from(77.0))));
 }
 
 #[test]
-fn a_client_that_asks_on_is_not_read_any_more() {
+fn a_client_with_many_requests_is_no_longer_read() {
     let (mut server, mut client, _) = under_way();
     let mut asked = 0;
     while server.shard.wants_read(client.connection) {
@@ -410,7 +443,7 @@ fn a_client_that_asks_on_is_not_read_any_more() {
         asked += 1;
         assert!(asked < 100);
     }
-    // All of them are answered in the end, and nothing stays charged.
+    // All are answered in the end, and no charge remains.
     while !server.shard.turns.is_idle() {
         turn(&mut server, &mut client);
     }
@@ -419,7 +452,7 @@ fn a_client_that_asks_on_is_not_read_any_more() {
 }
 
 #[test]
-fn what_is_kept_is_charged_and_released() {
+fn postponed_requests_are_charged_and_released() {
     let mut server = with_variables(1);
     let mut client = server.session();
     slow(&mut server);
@@ -433,7 +466,7 @@ fn what_is_kept_is_charged_and_released() {
 }
 
 #[test]
-fn a_cancel_ends_requests_that_are_under_way_and_those_behind_them() {
+fn a_cancel_ends_running_requests_and_those_queued_behind() {
     let (mut server, mut client, first) = under_way();
     let first_handle = client.header().request_handle - 1;
     let request = write(&mut client, 1..=600, 5.0);
@@ -472,7 +505,7 @@ fn a_publish_does_not_wait_for_a_long_request() {
 }
 
 #[test]
-fn a_session_that_ends_takes_its_requests_along() {
+fn a_session_ends_with_its_requests() {
     let (mut server, mut client, id) = under_way();
     let key = server.shard.sessions.iter().next().unwrap().0;
     server.shard.context(None, server.now).close_session(key, true, None);
@@ -485,7 +518,7 @@ fn a_session_that_ends_takes_its_requests_along() {
 }
 
 #[test]
-fn a_close_session_waits_for_what_was_asked_before() {
+fn a_close_session_waits_for_earlier_requests() {
     let (mut server, mut client, id) = under_way();
     let request = CloseSessionRequest { request_header: client.header(), delete_subscriptions: true };
     let close = post(&mut client, &mut server, &request);
@@ -499,7 +532,7 @@ fn a_close_session_waits_for_what_was_asked_before() {
 }
 
 #[test]
-fn a_request_is_given_up_when_its_time_is_over() {
+fn a_request_ends_at_its_timeout() {
     let (mut server, mut client, id) = under_way();
     let mut request = read(&mut client, values([1]));
     request.request_header.timeout_hint = 50;
@@ -514,7 +547,7 @@ fn a_request_is_given_up_when_its_time_is_over() {
 }
 
 #[test]
-fn rights_that_change_hold_for_what_is_left() {
+fn changed_permissions_apply_to_remaining_operations() {
     let (mut server, mut client, id) = under_way();
     let nobody = Access {
         role_permissions: Some(vec![(
@@ -530,12 +563,12 @@ fn rights_that_change_hold_for_what_is_left() {
         turn(&mut server, &mut client);
     }
     let results = client.response::<ReadResponse>(id).unwrap().unwrap().results;
-    assert_eq!(results[0].value, Some(Variant::from(1.0)), "it was read while that was allowed");
+    assert_eq!(results[0].value, Some(Variant::from(1.0)), "it was read while permitted");
     assert_eq!(results[599].status(), StatusCode::BAD_NODE_ID_UNKNOWN);
 }
 
 #[test]
-fn nodes_may_go_while_they_are_browsed() {
+fn nodes_may_be_deleted_while_they_are_browsed() {
     let mut server = with_variables(600);
     let mut client = server.session();
     slow(&mut server);
@@ -555,7 +588,7 @@ fn nodes_may_go_while_they_are_browsed() {
 }
 
 #[test]
-fn a_subscription_may_end_while_items_are_made() {
+fn a_subscription_may_end_while_items_are_created() {
     let mut server = with_variables(600);
     let mut client = server.session();
     let subscription_id = subscribe(&mut client, &mut server, NodeId::numeric(1, 1));
@@ -595,7 +628,7 @@ impl ValueSource for Slow {
 }
 
 #[test]
-fn slow_values_of_a_request_that_was_left_are_waited_for() {
+fn a_postponed_request_waits_for_its_slow_values() {
     let mut server = with_variables(600);
     let spec = variable(1000, BuiltInType::Double, 0.0).source(Arc::new(Slow));
     add(&server, spec);
@@ -623,11 +656,11 @@ fn slow_values_of_a_request_that_was_left_are_waited_for() {
     assert_eq!(got, expected);
 }
 
-// ---- answers that are too large
+// ---- responses that are too large
 
 #[test]
 #[allow(clippy::type_complexity)] // a table of requests
-fn an_answer_that_grows_too_large_is_given_up_at_once() {
+fn a_response_that_grows_too_large_is_abandoned_at_once() {
     let mut server = with_variables(2);
     let mut client = server.connect();
     let create = schema::CreateSessionRequest {

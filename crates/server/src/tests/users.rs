@@ -1,4 +1,4 @@
-//! Users on secured channels: what they have to show, and what they hear when it does not do.
+//! Users on secured channels: required proofs, and the statuses of failed logins.
 
 mod admission;
 mod change;
@@ -67,7 +67,7 @@ fn staffed(security: &[Security]) -> Server {
 }
 
 impl Party {
-    /// Encrypts for the server as its policy asks.
+    /// Encrypts for the server according to its policy.
     fn seal(&self, policy: SecurityPolicy, secret: &[u8]) -> taktwerk_crypto::EncryptedSecret {
         let seal = SealSecret {
             policy,
@@ -136,7 +136,7 @@ fn passwords_are_decrypted_and_checked() {
             let status = party.log_on(&mut server, name, password).unwrap_err();
             assert_eq!(status, StatusCode::BAD_USER_ACCESS_DENIED, "{name} {password}");
         }
-        // Long ones come in another format.
+        // Long passwords have another format.
         let long = "x".repeat(500);
         assert_eq!(party.log_on(&mut server, "joe", &long).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
         let mut party = Party::created(&mut server, "another", security);
@@ -145,11 +145,11 @@ fn passwords_are_decrypted_and_checked() {
     }
 }
 
-/// What somebody does to a token.
+/// A modification of a token.
 type Change<'a> = &'a dyn Fn(&Party, &mut UserNameIdentityToken);
 
 #[test]
-fn whatever_is_wrong_with_a_secret_sounds_the_same() {
+fn all_errors_in_a_secret_have_the_same_status() {
     let refused = |change: &dyn Fn(&Party, &mut UserNameIdentityToken)| {
         let mut server = staffed(&[ENCRYPT]);
         let mut party = Party::created(&mut server, "client", ENCRYPT);
@@ -195,7 +195,7 @@ fn whatever_is_wrong_with_a_secret_sounds_the_same() {
 }
 
 #[test]
-fn a_secret_of_an_earlier_activation_is_of_no_use() {
+fn a_secret_of_an_earlier_activation_is_refused() {
     let mut server = staffed(&[ENCRYPT]);
     let mut party = Party::created(&mut server, "client", ENCRYPT);
     let token = ExtensionObject::new(&party.password("joe", b"secret"));
@@ -205,7 +205,7 @@ fn a_secret_of_an_earlier_activation_is_of_no_use() {
 }
 
 #[test]
-fn users_prove_that_a_certificate_is_theirs() {
+fn users_must_prove_possession_of_their_certificate() {
     for security in [ENCRYPT, BOUND] {
         let mut server = staffed(&[security]);
         let mut party = Party::created(&mut server, "client", security);
@@ -227,7 +227,7 @@ fn users_prove_that_a_certificate_is_theirs() {
             request.user_token_signature.signature = vec![1; 256].into();
         };
         assert_eq!(refused("joe", &forge), signature);
-        // Without the key nobody learns whether the certificate is trusted.
+        // Without the key, a client does not learn whether the certificate is trusted.
         assert_eq!(refused("untrusted", &forge), signature);
         assert_eq!(refused("untrusted", &|_| {}), rejected);
         assert_eq!(refused("stranger", &|_| {}), rejected);
@@ -247,12 +247,12 @@ fn a_changed_trust_list_ends_the_sessions_of_users_that_are_no_longer_trusted() 
     let mut certified = Party::created(&mut server, "client", ENCRYPT);
     let request = certified.certified("joe");
     certified.activate_with(&mut server, &request).unwrap();
-    // Somebody who has shown a certificate and then become somebody else.
+    // A client that has used a certificate and then logged on as another user.
     let mut changed = Party::created(&mut server, "client", ENCRYPT);
     let request = changed.certified("joe");
     changed.activate_with(&mut server, &request).unwrap();
     changed.log_on(&mut server, "ann", "secret").unwrap();
-    // A change that concerns nobody.
+    // A change that affects no user.
     server.shard.shared().trust_list_changed();
     for party in [&mut named, &mut certified, &mut changed] {
         party.works(&mut server).unwrap();
@@ -267,14 +267,14 @@ fn a_changed_trust_list_ends_the_sessions_of_users_that_are_no_longer_trusted() 
     assert_eq!(certified.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
     named.works(&mut server).unwrap();
     changed.works(&mut server).unwrap();
-    // Nor does it come back.
+    // It cannot return either.
     certified.create(&mut server).unwrap();
     let request = certified.certified("joe");
     let refused = certified.activate_with(&mut server, &request).unwrap_err();
     assert_eq!(refused, StatusCode::BAD_IDENTITY_TOKEN_REJECTED);
 }
 
-/// The list changes after the user's certificate was looked at and before the verifier has answered.
+/// The list changes after the user's certificate was validated and before the verifier has answered.
 #[test]
 fn a_trust_list_that_changes_during_an_activation_is_not_missed() {
     let provider = DummyProvider::new("server", 2048);
@@ -289,16 +289,16 @@ fn a_trust_list_that_changes_during_an_activation_is_not_missed() {
     assert!(server.run_effect(), "the proof");
     trust.distrust_users();
     server.shard.shared().trust_list_changed();
-    // The shard notices before there is a session with a user.
+    // The shard notices the change before there is a session with a user.
     server.shard.timer(server.now);
     while server.run_effect() {}
     party.client.drain(&mut server);
     party.client.response::<ActivateSessionResponse>(id).unwrap().unwrap();
-    assert_eq!(server.shard.session_count(), 0, "it was activated, looked at again, and ended");
+    assert_eq!(server.shard.session_count(), 0, "it was activated, validated again, and ended");
 }
 
 #[test]
-fn tokens_of_others_are_looked_at_by_the_verifier() {
+fn issued_tokens_are_checked_by_the_verifier() {
     let mut server = staffed(&[ENCRYPT]);
     let mut party = Party::created(&mut server, "client", ENCRYPT);
     let token = party.issued("forged");
@@ -330,7 +330,7 @@ fn identities_that_are_not_offered_are_rejected() {
 }
 
 #[test]
-fn guessing_gets_slow_and_nobody_else_notices() {
+fn guessing_is_slowed_down_without_affecting_others() {
     let mut server = staffed(&[ENCRYPT]);
     let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
     let mut honest = Party::created(&mut server, "client", ENCRYPT);
@@ -338,9 +338,9 @@ fn guessing_gets_slow_and_nobody_else_notices() {
     for _ in 0..5 {
         assert_eq!(attacker.log_on(&mut server, "joe", "guess"), denied);
     }
-    // Now even the right password does not help, and is not looked at.
+    // Now even the right password is refused without being checked.
     assert_eq!(attacker.log_on(&mut server, "joe", "secret"), denied);
-    // The same user elsewhere, and another user here.
+    // The same user on another client, and another user on this one.
     honest.log_on(&mut server, "joe", "secret").unwrap();
     attacker.log_on(&mut server, "ann", "secret").unwrap();
     server.pass(Duration::from_millis(1100));
@@ -349,7 +349,7 @@ fn guessing_gets_slow_and_nobody_else_notices() {
 }
 
 impl Server {
-    /// Runs all effects but the checks of credentials, which are kept.
+    /// Runs all effects except credential checks, which are kept.
     fn run_all_but_checks(&mut self, checks: &mut VecDeque<Effect>) {
         while let Some(effect) = self.shard.poll_effect() {
             if effect.token.part == crate::service::deferred::CREDENTIAL_PART {
@@ -371,14 +371,14 @@ impl Server {
 }
 
 impl Party {
-    /// Asks to be let in and does not wait for the answer.
+    /// Sends a login without waiting for the answer.
     fn ask(&mut self, server: &mut Server, name: &str, password: &str, checks: &mut VecDeque<Effect>) -> u32 {
         let token = ExtensionObject::new(&self.password(name, password.as_bytes()));
         let mut request = self.activate_request(&token);
         request.request_header.timeout_hint = 5_000;
         let id = self.client.send(server, ActivateSessionRequest::BINARY_ENCODING_ID, &request);
         server.run_all_but_checks(checks);
-        // What another client drains is lost to this one, and its channel with it.
+        // Output drained by another client is lost for this one, and so is its channel.
         self.client.drain(server);
         id
     }
@@ -389,7 +389,7 @@ impl Party {
     }
 }
 
-/// Checks that are run until somebody is answered.
+/// Runs checks until this client is answered. Returns their number.
 fn checks_until_answered(
     server: &mut Server,
     checks: &mut VecDeque<Effect>,
@@ -406,10 +406,10 @@ fn checks_until_answered(
     }
 }
 
-/// Three applications hand in more guesses than can wait, for ever other names. Somebody who comes then waits for one check
-/// of each of them; who has logged on before only for those that are being made.
+/// Three applications send more guesses than can wait, for different user names. A new client waits for one check of
+/// each of them; a client with an earlier login waits only for those in progress.
 #[test]
-fn guesses_that_wait_hold_nobody_up() {
+fn waiting_guesses_do_not_delay_others() {
     let mut server = staffed(&[ENCRYPT]);
     let limits = server.shard.shared().config().limits.clone();
     let mut known = Party::created(&mut server, "known", ENCRYPT);
@@ -431,11 +431,11 @@ fn guesses_that_wait_hold_nobody_up() {
     let familiar = known.ask(&mut server, "joe", "secret", &mut checks);
     let (first, answer) = checks_until_answered(&mut server, &mut checks, &mut known, familiar);
     assert_eq!(answer, Ok(()));
-    assert_eq!(first, limits.credential_checks_max + 1, "those under way and its own");
+    assert_eq!(first, limits.credential_checks_max + 1, "those in progress and its own");
     let (second, answer) = checks_until_answered(&mut server, &mut checks, &mut stranger, strange);
     assert_eq!(answer, Ok(()));
     assert!(second <= attackers.len() + limits.credential_checks_max + 1, "{second}");
-    // All the others that found a place have their turn; one of them gave it to the stranger.
+    // All other queued ones get their turn; one of them lost its place to the new client.
     let mut count = first + second;
     while server.run_check(&mut checks) {
         count += 1;
@@ -445,9 +445,9 @@ fn guesses_that_wait_hold_nobody_up() {
     assert_eq!(count, familiar + stranger + attacker);
 }
 
-/// A guess that nobody has looked at is no failure: neither when it found no place, nor when its time ran out.
+/// An unchecked guess is not a failure, neither when the queue was full nor when it timed out.
 #[test]
-fn who_waits_in_vain_has_not_failed() {
+fn unchecked_logins_do_not_count_as_failures() {
     let mut server = staffed(&[ENCRYPT]);
     let mut checks = VecDeque::new();
     let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
@@ -457,7 +457,7 @@ fn who_waits_in_vain_has_not_failed() {
     let mut honest = Party::created(&mut server, "client", ENCRYPT);
     for _ in 0..6 {
         let id = honest.ask(&mut server, "joe", "secret", &mut checks);
-        // Longer than the client waits, and shorter than the session does without an activation.
+        // Longer than the client waits, and shorter than the session may exist without activation.
         server.pass(Duration::from_secs(6));
         assert_eq!(honest.answer(&mut server, id), Some(Err(StatusCode::BAD_TIMEOUT)));
         honest = Party::created(&mut server, "client", ENCRYPT);
@@ -467,7 +467,7 @@ fn who_waits_in_vain_has_not_failed() {
 }
 
 #[test]
-fn ten_thousand_guesses_are_a_handful() {
+fn of_ten_thousand_guesses_only_a_few_are_checked() {
     let mut server = staffed(&[ENCRYPT]);
     let mut attacker = Party::created(&mut server, "attacker", ENCRYPT);
     let mut looked_at = 0;
@@ -502,7 +502,7 @@ fn keys_are_agreed_on_for_secrets() {
         party.log_on(&mut server, "joe", "secret").unwrap();
         let second = party.receiver_key.clone().unwrap();
         assert_ne!(first, second, "{policy}: a key for each activation");
-        // With the key before, nothing is decrypted.
+        // With the previous key, nothing can be decrypted.
         party.receiver_key = Some(first);
         let status = party.log_on(&mut server, "joe", "secret").unwrap_err();
         assert_eq!(status, StatusCode::BAD_USER_ACCESS_DENIED, "{policy}");
@@ -512,7 +512,7 @@ fn keys_are_agreed_on_for_secrets() {
 }
 
 #[test]
-fn keys_are_not_made_for_policies_that_no_user_can_use() {
+fn keys_are_not_created_for_policies_without_user_tokens() {
     for (security, wanted) in [
         (ENCRYPT, BOUND.0),
         (BOUND, SecurityPolicy::ECC_nistP384_AesGcm),
@@ -527,7 +527,7 @@ fn keys_are_not_made_for_policies_that_no_user_can_use() {
         let offered = ephemeral::offered(&response.response_header.additional_header);
         assert_eq!(offered, Some(Err(StatusCode::BAD_SECURITY_POLICY_REJECTED)), "{wanted}");
     }
-    // Who does not ask gets none.
+    // A client that does not request a key gets none.
     let mut server = staffed(&[ENCRYPT]);
     let mut party = Party::connect(&mut server, "client", ENCRYPT);
     let response = party.create(&mut server).unwrap();
@@ -535,7 +535,7 @@ fn keys_are_not_made_for_policies_that_no_user_can_use() {
 }
 
 #[test]
-fn another_user_does_not_take_a_session_to_another_channel() {
+fn another_user_cannot_move_a_session_to_another_channel() {
     let mut server = staffed(&[SIGN]);
     let mut first = Party::created(&mut server, "client", SIGN);
     first.log_on(&mut server, "joe", "secret").unwrap();
@@ -553,7 +553,7 @@ fn another_user_does_not_take_a_session_to_another_channel() {
 }
 
 #[test]
-fn configurations_that_cannot_be_meant_are_refused() {
+fn invalid_configurations_are_refused() {
     let problem = |security: &[Security], tokens: &[UserTokenConfig], change: &dyn Fn(&mut ServerConfig)| {
         let utc = UtcTime::parse("2026-01-01T00:00:00Z").unwrap();
         let mut config = ServerConfig::new("Test", APPLICATION, URL, utc);
@@ -583,7 +583,7 @@ fn configurations_that_cannot_be_meant_are_refused() {
     assert_eq!(problem(&[NONE], &[name.clone().with_policy(ENCRYPT.0)], &|_| {}), None);
     let readable = Some(ConfigProblem::ClearPassword { mode: MessageSecurityMode::Sign });
     assert_eq!(problem(&[SIGN], &[name.clone().with_policy(SecurityPolicy::None)], &|_| {}), readable);
-    // Encrypted messages protect what is in them.
+    // Message encryption protects the tokens in it.
     assert_eq!(problem(&[ENCRYPT], &[name.clone().with_policy(SecurityPolicy::None)], &|_| {}), None);
     let unproven = Some(ConfigProblem::CertificateWithoutPolicy);
     assert_eq!(problem(&[NONE], core::slice::from_ref(&certificate), &|_| {}), unproven);
@@ -601,8 +601,8 @@ fn configurations_that_cannot_be_meant_are_refused() {
 }
 
 #[test]
-fn what_passes_unchecked_is_refused_all_the_same() {
-    // Nobody has checked these configurations.
+fn unchecked_configurations_are_refused_at_run_time() {
+    // These configurations have not been checked.
     let mut server = staffed(&[NONE]);
     let mut party = Party::created(&mut server, "client", NONE);
     let token = UserNameIdentityToken {
@@ -622,9 +622,9 @@ fn what_passes_unchecked_is_refused_all_the_same() {
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Somebody logs on, with the right password or not, over the session's own channel or a new one.
+    /// A login with the right password or not, over the session's own channel or a new one.
     LogOn { who: u8, right: bool, elsewhere: bool },
-    /// An effect of what is under way finishes.
+    /// An effect in progress finishes.
     Effect,
 }
 
@@ -640,16 +640,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is tried in whatever order: the session has the user of the last activation that was answered well,
-    /// lives on the channel of that answer, and never on one that another user came through.
+    /// After any sequence, the session has the user of the last successful activation, is on the channel of that
+    /// response, and never on a channel of another user.
     #[test]
-    fn a_session_belongs_to_whom_the_last_good_answer_was_given(steps in steps()) {
+    fn a_session_belongs_to_the_last_successful_activation(steps in steps()) {
         let mut server = staffed(&[ENCRYPT]);
         let mut party = Party::created(&mut server, "client", ENCRYPT);
         party.log_on(&mut server, "joe", "secret").unwrap();
         let mut parties = vec![party];
         let (mut owner, mut home) = ("joe", 0);
-        // Party, who, request id.
+        // Party, user, request id.
         let mut under_way: Vec<(usize, &str, bool, u32)> = Vec::new();
         for step in steps {
             match step {
@@ -689,7 +689,7 @@ proptest! {
     }
 }
 
-/// Takes the answers that have come.
+/// Receives the responses that have arrived.
 fn collect(
     server: &mut Server,
     parties: &mut [Party],
@@ -697,7 +697,7 @@ fn collect(
     owner: &mut &'static str,
     home: &mut usize,
 ) {
-    // A drain takes the bytes of all connections: each gets its own.
+    // A drain takes the bytes of all connections: each client gets its own.
     while let Some(id) = server.shard.poll_transmit() {
         let bytes = server.shard.unsent(id).to_vec();
         for party in parties.iter_mut().filter(|party| party.client.connection == id) {
@@ -708,8 +708,8 @@ fn collect(
     under_way.retain(|(at, who, right, id)| {
         let Some(answer) = parties[*at].client.response::<ActivateSessionResponse>(*id) else { return true };
         if let Ok(response) = answer {
-            assert!(*right, "a wrong password was believed");
-            assert!(*at == *home || *who == *owner, "{who} took the session of {owner} along");
+            assert!(*right, "a wrong password was accepted");
+            assert!(*at == *home || *who == *owner, "{who} moved the session of {owner}");
             parties[*at].binding.server_nonce = response.server_nonce.as_bytes().to_vec();
             *owner = who;
             *home = *at;

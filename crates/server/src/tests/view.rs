@@ -113,7 +113,7 @@ fn continuation_points_give_every_reference_once() {
             let point = result.continuation_point.clone();
             result = next(&mut client, &mut server, &point, false).remove(0);
             assert_eq!(result.status_code, StatusCode::GOOD);
-            // A point can be used once.
+            // A point can be used only once.
             let again = next(&mut client, &mut server, &point, false).remove(0);
             assert_eq!(again.status_code, StatusCode::BAD_CONTINUATION_POINT_INVALID);
         }
@@ -135,7 +135,7 @@ fn continuation_points_are_limited_and_released() {
     assert!(!results[0].continuation_point.is_null() && !results[1].continuation_point.is_null());
     assert_eq!(results[2].status_code, StatusCode::BAD_NO_CONTINUATION_POINTS);
     assert!(results[2].references.is_empty());
-    // A later request takes the place of the oldest.
+    // A later request replaces the oldest point.
     let newer = browse(&mut client, &mut server, 1, description(object_ids::SERVER));
     assert_eq!(newer.status_code, StatusCode::GOOD);
     let gone = next(&mut client, &mut server, &results[0].continuation_point, false).remove(0);
@@ -146,7 +146,7 @@ fn continuation_points_are_limited_and_released() {
 }
 
 #[test]
-fn a_folder_is_no_view_and_nothing_is_nothing_to_do() {
+fn a_folder_is_not_a_view_and_empty_requests_are_refused() {
     let mut server = Server::with(|config| config.limits.nodes_per_browse_max = 2);
     let mut client = server.session();
     let mut request = BrowseRequest { request_header: client.header(), ..Default::default() };
@@ -190,11 +190,11 @@ fn browse_paths_are_followed() {
     let found = translate(&mut client, &mut server, root.clone(), path);
     let current_time: NodeId = variable_ids::SERVER_SERVER_STATUS_CURRENT_TIME.into();
     assert_eq!(found, (StatusCode::GOOD, vec![current_time.clone()]));
-    // Backwards.
+    // Inverse.
     let up = RelativePathElement { is_inverse: true, ..element("ServerStatus") };
     let found = translate(&mut client, &mut server, current_time, vec![up]);
     assert_eq!(found, (StatusCode::GOOD, vec![variable_ids::SERVER_SERVER_STATUS.into()]));
-    // No subtypes: the abstract type itself is never used.
+    // Without subtypes: the abstract type itself is never used.
     let exact = RelativePathElement { include_subtypes: false, ..element("Objects") };
     assert_eq!(translate(&mut client, &mut server, root.clone(), vec![exact]).0, StatusCode::BAD_NO_MATCH);
     // Any reference type.
@@ -214,7 +214,7 @@ fn browse_paths_are_followed() {
 }
 
 #[test]
-fn ids_that_can_be_no_nodes_are_not_registered() {
+fn ids_that_cannot_be_nodes_are_not_registered() {
     let mut server = Server::new();
     let mut client = server.session();
     for id in [NodeId::NULL, NodeId::numeric(2, 1), NodeId::string(u16::MAX, "x")] {
@@ -240,7 +240,7 @@ fn registered_nodes_keep_their_ids() {
 }
 
 #[test]
-fn responses_keep_to_the_clients_size() {
+fn responses_respect_the_clients_limit() {
     let mut server = Server::new();
     let mut client = server.connect();
     let create = schema::CreateSessionRequest {
@@ -250,7 +250,7 @@ fn responses_keep_to_the_clients_size() {
     };
     client.token = client.call(&mut server, &create).unwrap().authentication_token;
     client.activate(&mut server).unwrap();
-    // Browse puts the rest behind a continuation point.
+    // Browse leaves the rest to a continuation point.
     let mut result = browse(&mut client, &mut server, 0, description(object_ids::SERVER));
     let mut count = 0;
     loop {
@@ -262,7 +262,7 @@ fn responses_keep_to_the_clients_size() {
         assert_eq!(result.status_code, StatusCode::GOOD);
     }
     assert!(count > 20);
-    // Read has no such way out.
+    // Read has no such option.
     let item =
         schema::ReadValueId { node_id: object_ids::SERVER.into(), attribute_id: 3, ..Default::default() };
     let read = schema::ReadRequest {

@@ -15,7 +15,7 @@ const SPEED: NodeId = NodeId::numeric(1, 11);
 const OTHER: NodeId = NodeId::numeric(1, 20);
 const OBJECTS: NodeId = NodeId::numeric(0, object_ids::OBJECTS_FOLDER);
 
-/// A View with a line that has a speed. The line refers to another object, which is not in the View.
+/// A View with a line that has a speed. The line refers to another object outside the View.
 fn plant() -> (Server, Client) {
     let mut server = server();
     let mut client = server.session();
@@ -65,11 +65,11 @@ fn targets(result: &BrowseResult) -> Vec<NodeId> {
 }
 
 #[test]
-fn only_nodes_of_the_view_and_types_are_seen() {
+fn only_nodes_of_the_view_and_types_are_visible() {
     let (mut server, mut client) = plant();
     let mut seen = |node| targets(&browse_in(&mut client, &mut server, view(VIEW), node, 0).unwrap());
     assert_eq!(seen(VIEW), [LINE]);
-    // Neither the Objects folder above it nor the object that it refers to.
+    // Neither the Objects folder above it nor the referenced object.
     let folder = NodeId::numeric(0, object_type_ids::FOLDER_TYPE);
     assert_eq!(seen(LINE), [folder, SPEED, VIEW]);
     assert_eq!(seen(SPEED), [LINE, NodeId::numeric(0, variable_type_ids::BASE_DATA_VARIABLE_TYPE)]);
@@ -82,7 +82,7 @@ fn only_nodes_of_the_view_and_types_are_seen() {
 }
 
 #[test]
-fn a_continuation_point_stays_in_its_view_and_ends_with_it() {
+fn a_continuation_point_belongs_to_its_view() {
     let (mut server, mut client) = plant();
     let next = |client: &mut Client, server: &mut Server, result: &BrowseResult| {
         let request = BrowseNextRequest {
@@ -106,7 +106,7 @@ fn a_continuation_point_stays_in_its_view_and_ends_with_it() {
 }
 
 #[test]
-fn a_description_names_a_view_as_it_is_now() {
+fn a_description_must_name_the_current_view() {
     let (mut server, mut client) = plant();
     let attributes = VariableAttributes {
         specified_attributes: (schema::NodeAttributesMask::VALUE.0

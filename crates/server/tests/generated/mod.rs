@@ -1,5 +1,5 @@
-//! Requests that are made from the descriptions of their structures: every request type, and in it every field at its
-//! largest. And the bytes around them, without security.
+//! Requests generated from the descriptions of their structures: every request type, and in it every field at its
+//! maximum size. Also the surrounding bytes, without security.
 
 use taktwerk_schema::description::{
     FieldDescription, StructureDescription, StructureKind, built_in_type, enumeration, structure, structures,
@@ -14,10 +14,10 @@ use taktwerk_types::{
 
 /// DataType of RequestHeader.
 const REQUEST_HEADER: u32 = 389;
-/// How deep fields inside fields are looked for.
+/// Maximum nesting depth of generated fields.
 const DEPTH_MAX: usize = 4;
 
-/// How large fields are made.
+/// Maximum sizes of fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub(crate) string: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Sizes {
     pub(crate) array: usize,
 }
 
-/// What requests name.
+/// Names used in requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     pub(crate) token: NodeId,
@@ -43,10 +43,10 @@ pub(crate) fn requests() -> impl Iterator<Item = &'static StructureDescription> 
     })
 }
 
-/// A field of a request: the place of each field on the way to it.
+/// A field of a request, as the positions of the fields on the path to it.
 pub(crate) type Path = Vec<usize>;
 
-/// Every field of a structure, and every field of the structures in it.
+/// Every field of a structure, including those of nested structures.
 pub(crate) fn paths(structure: &StructureDescription) -> Vec<Path> {
     let mut all = Vec::new();
     collect(structure, &mut Vec::new(), &mut all);
@@ -82,7 +82,7 @@ pub(crate) fn name_of(structure: &StructureDescription, path: &[usize]) -> Strin
     name
 }
 
-/// A request as it is on the wire, with the field at `path` at its largest and everything else as it is usual.
+/// An encoded request with the field at `path` at its maximum and all others as usual.
 pub(crate) fn encode(request: &StructureDescription, path: &[usize], sizes: Sizes, names: &Names) -> Vec<u8> {
     let mut out = Vec::new();
     NodeId::numeric(0, request.binary_encoding_id).encode(&mut out);
@@ -90,9 +90,9 @@ pub(crate) fn encode(request: &StructureDescription, path: &[usize], sizes: Size
     out
 }
 
-/// Whether a field holds its structure as it is, not in an ExtensionObject.
+/// Whether a field contains its structure directly, not in an ExtensionObject.
 fn is_inline(field: &FieldDescription) -> bool {
-    // BaseDataType and Structure have no description; abstract structures that requests name have no encoding.
+    // BaseDataType and Structure have no description; abstract structures used in requests have no encoding.
     structure(field.type_id).is_some_and(|structure| structure.binary_encoding_id != 0)
 }
 
@@ -105,7 +105,7 @@ impl Encoder<'_> {
     fn structure(&self, of: &StructureDescription, path: &[usize], out: &mut Vec<u8>) {
         match of.kind {
             StructureKind::Plain | StructureKind::WithSubtypedValues => {}
-            // No field, or the one that is looked for.
+            // No field, or the selected one.
             StructureKind::WithOptionalFields => {
                 let mask: u32 = path.first().map_or(0, |at| 1 << at);
                 mask.encode(out);
@@ -125,7 +125,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// `path` is `None` for a field as usual, empty for the field at its largest, and else leads into it.
+    /// `path` is `None` for a usual field, empty for the field at its maximum, otherwise leads into it.
     fn field(&self, field: &FieldDescription, path: Option<&[usize]>, out: &mut Vec<u8>) {
         let is_largest = path.is_some_and(<[usize]>::is_empty);
         if field.value_rank < 0 {
@@ -154,7 +154,7 @@ impl Encoder<'_> {
             return (if is_largest { i32::MAX } else { usual }).encode(out);
         }
         let text = || {
-            // Valid as an IndexRange of as many dimensions as there can be.
+            // A valid IndexRange with as many dimensions as possible.
             let text = if is_largest { "0,".repeat(self.sizes.string / 2 - 1) + "0" } else { String::new() };
             if text.is_empty() { UaString::NULL } else { UaString::from(text) }
         };
@@ -226,7 +226,7 @@ impl Encoder<'_> {
         if !is_largest {
             return ExtensionObject::NULL;
         }
-        // A DataChangeFilter or an anonymous user, with more behind what is read.
+        // A DataChangeFilter or an anonymous user, followed by more data.
         let (type_id, mut body) = match field.name {
             "Filter" => (724, vec![0; 16]),
             "UserIdentityToken" => (321, vec![0xff; 4]),
@@ -238,13 +238,13 @@ impl Encoder<'_> {
     }
 }
 
-/// Whether an array has to have an element for the request to be of use.
+/// Whether an array must have an element for the request to be useful.
 fn is_named(field: &FieldDescription) -> bool {
     matches!(built_in_type(field.type_id), Some(BuiltInType::NodeId))
         || field.name.ends_with("Ids") && built_in_type(field.type_id) == Some(BuiltInType::UInt32)
 }
 
-/// A client that writes its chunks by hand, without security.
+/// A client that encodes its chunks itself, without security.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RawClient {
     channel: u32,
@@ -253,9 +253,9 @@ pub(crate) struct RawClient {
     request: u32,
 }
 
-/// Bytes in front of the body of a message's chunk.
+/// Bytes before the body of a message's chunk.
 const HEAD: usize = 24;
-/// Bytes of the largest chunk that a server takes.
+/// Largest chunk that a server accepts, in bytes.
 const CHUNK_MAX: usize = 60_000;
 
 impl RawClient {
@@ -296,7 +296,7 @@ impl RawClient {
         out
     }
 
-    /// Takes the OpenSecureChannel response out of what the server has sent.
+    /// Processes the OpenSecureChannel response in the server's output.
     pub(crate) fn opened(&mut self, received: &[u8]) {
         let at = received.windows(4).position(|window| window == b"OPNF").expect("the channel is opened");
         let mut decoder = Decoder::new(&received[at + 12..], DecodeLimits::DEFAULT);
@@ -310,7 +310,7 @@ impl RawClient {
         self.token = response.security_token.token_id;
     }
 
-    /// The chunks of a message. One that is not `finished` goes on with the next.
+    /// The chunks of a message. If it is not `finished`, the next message continues it.
     pub(crate) fn message(&mut self, body: &[u8], finished: bool) -> Vec<u8> {
         self.request += 1;
         let count = body.len().div_ceil(CHUNK_MAX).max(1);
@@ -343,7 +343,7 @@ fn encode_message<T: Structure>(message: &T, out: &mut Vec<u8>) {
     message.encode(out);
 }
 
-/// The responses of one chunk each, of a type, in what a server has sent.
+/// The single-chunk responses of a type in the server's output.
 pub(crate) fn responses<T: Structure + for<'a> Decode<'a>>(received: &[u8]) -> Vec<T> {
     let mut rest = received;
     let mut found = Vec::new();

@@ -1,10 +1,13 @@
-//! Campaigns: plants and fault scripts at random, one for each seed, and the shortest script that breaks a promise.
+//! Campaigns: random plants and fault scripts, one for each seed, and the shortest script that breaks a promise.
 //!
-//! - [`script`]: the plant and its faults that belong to a seed;
-//! - [`run`]: simulates a script with all promises;
-//! - [`shrink`]: takes away from a script what it does not need to break its promise; [`fewest_faults`] leaves the plant alone.
+//! - [`script`]: the plant and faults of a seed;
+//! - [`series`]: many seeds on several threads;
+//! - [`run`]: simulates a script and checks all promises;
+//! - [`shrink`]: removes everything from a script that is not needed to break its promise; [`fewest_faults`] keeps the
+//!   plant.
 
 mod random;
+pub mod series;
 mod shrink;
 
 pub use random::script;
@@ -13,31 +16,23 @@ pub use shrink::{fewest_faults, shrink};
 use crate::scenario::{Instruments, Outcome, RunError, Scenario, run_with};
 use core::time::Duration;
 
-/// Longest virtual time after which a server must have forgotten clients that have left. Sessions and subscriptions of
-/// [`script`] live for less.
+/// Maximum virtual time until a server has released everything of clients that have left. Sessions and subscriptions of
+/// [`script`] have shorter lifetimes.
 const FORGET: Duration = Duration::from_secs(300);
 
-/// Simulates a script and holds it to all promises, also to those about the time after all clients have left.
+/// Simulates a script and checks all promises, including those after all clients have left.
 ///
 /// # Errors
-/// The promise that was broken.
+/// The broken promise, or the panic.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, RunError> {
     let instruments = Instruments { farewell: Some(FORGET), ..Instruments::default() };
     run_with(scenario, seed, instruments, &mut |_| true)
 }
 
-/// The shortest script that breaks a promise with this seed, and what it breaks. `None` if this one breaks none.
-/// `runs_max` bounds the work.
+/// The shortest script that breaks a promise or panics with this seed, and the failure. `None` if the script does
+/// neither.
+/// `runs_max` limits the work.
 #[must_use]
 pub fn shortest(scenario: &Scenario, seed: u64, runs_max: usize) -> Option<(Scenario, RunError)> {
-    let mut error = run(scenario, seed).err()?;
-    let shortest = shrink(scenario, runs_max, &mut |script| match run(script, seed) {
-        // Something else than a contradiction that taking away has made.
-        Err(found @ (RunError::Broken(_) | RunError::NoSession(..) | RunError::NoValues(..))) => {
-            error = found;
-            true
-        }
-        _ => false,
-    });
-    Some((shortest, error))
+    series::shortest_with(scenario, runs_max, &mut |script| run(script, seed))
 }

@@ -1,4 +1,4 @@
-//! Plants and faults at random.
+//! Random plants and faults.
 
 mod pubsub;
 
@@ -13,24 +13,26 @@ use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy, SeededEntrop
 use taktwerk_model::HostProfile;
 use taktwerk_netem::Profile;
 
-/// Longest virtual time for late values and clients.
+/// Maximum virtual time to wait for late values and clients.
 const SETTLE: Duration = Duration::from_secs(120);
-/// In which part of it everything that waits can be sent.
+/// Part of it in which all queued data can be sent.
 const CATCH_UP: Duration = Duration::from_secs(30);
-/// For how long values are written at most.
+/// Maximum time for which values are written.
 const RUN_MAX: Duration = Duration::from_secs(7);
-/// So that a script and the run with its seed do not draw the same numbers.
+/// Salt, so that a script and its run draw different numbers.
 const SALT: u64 = 0x5c41_9d0e_77ab_3f61;
-/// So that the PubSub parts of a seed change nothing about the others.
+/// Salt, so that the PubSub parts of a seed do not change its other parts.
 const PUBSUB_SALT: u64 = 0x2f7a_66c1_08d5_be93;
-/// Bits of a value with its share of headers, on the wire.
+/// The same for events and durable subscriptions.
+const EVENTS_SALT: u64 = 0x7b1d_03fe_52a8_c64f;
+/// Bits of a value on the wire, including its share of headers.
 const VALUE_BITS: f64 = 60.0 * 8.0;
-/// The most that a packet is later than others, in milliseconds.
+/// Maximum jitter of a packet in milliseconds.
 const JITTER_MAX: u64 = 20;
-/// What a packet of TCP carries.
+/// Payload of a TCP packet in bits.
 const SEGMENT_BITS: f64 = 1_448.0 * 8.0;
 
-/// The script of a seed: a small plant in which everything that a scenario can say varies, and up to ten faults.
+/// The script of a seed: a small plant that varies all options of a scenario, with up to ten faults.
 #[must_use]
 pub fn script(seed: u64) -> Scenario {
     let mut random = Random(SeededEntropy::new(seed ^ SALT));
@@ -75,6 +77,7 @@ pub fn script(seed: u64) -> Scenario {
             faults.extend(random.pubsub_fault(&pubsub, measured));
         }
     }
+    Random(SeededEntropy::new(seed ^ EVENTS_SALT)).events(&mut servers, &mut clients);
     Scenario { hosts, links, servers, clients, pubsub, faults, warmup, measured, settle: SETTLE }
 }
 
@@ -139,6 +142,29 @@ impl Random {
             host: self.host(hosts),
             shards: 1 + self.small(3),
             signals,
+            event_period: Duration::ZERO,
+        }
+    }
+
+    /// Adds events and durable subscriptions. Events are few enough for every link; queues are often too short for an
+    /// interruption.
+    fn events(&mut self, servers: &mut [Server], clients: &mut [Clients]) {
+        for server in &mut *servers {
+            if self.chance(1, 2) {
+                server.event_period = ms(self.one_of(&[50, 100, 250, 1_000], 100));
+            }
+        }
+        for clients in clients {
+            let Load::Subscribe(it) = &mut clients.load else { continue };
+            let period = servers.get(clients.server).map_or(Duration::ZERO, |server| server.event_period);
+            if !period.is_zero() && self.chance(3, 4) {
+                it.event_queue = Some(self.one_of(&[0, 1, 20, 200], 0));
+                if it.notifications_max > 0 {
+                    // The events of two seconds: a message may need a round trip, and retransmissions.
+                    it.notifications_max += u32::try_from(2_000 / period.as_millis().max(1)).unwrap_or(0);
+                }
+            }
+            it.is_durable = self.chance(1, 3);
         }
     }
 
@@ -181,7 +207,7 @@ impl Random {
     fn subscription(&mut self) -> Subscription {
         let interval = self.one_of(&[10, 20, 50, 100, 100, 250, 1_000], 100);
         let keep_alive_count = 1 + self.small(10);
-        // At most a minute, so that servers forget within a run.
+        // At most a minute, so that servers delete expired subscriptions within a run.
         let longest = u32::try_from(60_000 / interval).unwrap_or(u32::MAX);
         let lifetime = self.one_of(&[3 * keep_alive_count, 100, 1_000, 6_000], 100);
         Subscription {
@@ -195,7 +221,7 @@ impl Random {
         }
     }
 
-    /// Links that can carry what is asked for.
+    /// Links that can carry the load.
     fn links(&mut self, servers: &[Server], clients: &[Clients]) -> Vec<Link> {
         let need: f64 = clients.iter().map(|clients| load_bits(servers, clients)).sum();
         (0..1 + self.below(2))
@@ -219,7 +245,7 @@ impl Random {
             .collect()
     }
 
-    /// What a link does to packets, in the words of a profile. It loses some only if TCP can carry so many bits per second over it.
+    /// The properties of a link as a profile text. Loss is included only if TCP can still carry these bits per second.
     fn conditions(&mut self, delay_ms: u64, is_lossy: bool, percent_max: u64, bits: f64) -> String {
         let mut text = format!("delay={delay_ms}ms");
         if self.chance(1, 3) {
@@ -262,7 +288,7 @@ impl Random {
     }
 }
 
-/// Bits per second that these clients ask for, roughly.
+/// Approximate bits per second that these clients need.
 fn load_bits(servers: &[Server], clients: &Clients) -> f64 {
     let Some(server) = servers.get(clients.server) else { return 0.0 };
     let count = f64::from(clients.count) * f64::from(server.count);
@@ -284,32 +310,33 @@ fn load_bits(servers: &[Server], clients: &Clients) -> f64 {
     values * count * VALUE_BITS
 }
 
-/// Bits per second that a connection of TCP carries with this round trip in seconds and this share of lost packets: half of what
-/// Mathis et al. give ("The macroscopic behavior of the TCP congestion avoidance algorithm", 1997), as losses come in bursts too.
+/// Bits per second that a TCP connection carries for a round trip in seconds and a share of lost packets: half of the
+/// formula of Mathis et al. ("The macroscopic behavior of the TCP congestion avoidance algorithm", 1997), because
+/// losses also occur in bursts.
 fn tcp_bits(round_trip: f64, loss: f64) -> f64 {
     0.5 * SEGMENT_BITS / round_trip * (1.5 / loss).sqrt()
 }
 
-/// The shortest lifetime with which a subscription over a link can come to its items: the next request has to arrive in time, if need
-/// be by several retransmissions.
+/// The shortest lifetime with which a subscription over a link can create its items. The next request must arrive in
+/// time, possibly after several retransmissions.
 fn lifetime_min(link: &Link) -> Duration {
     let is_lossy = link.profile.up.loss.share() + link.profile.down.loss.share() > 0.0;
     Duration::from_secs(if is_lossy { 15 } else { 3 })
 }
 
-/// Values that are written on a server per second.
+/// Values written on a server per second.
 fn values_per_s(server: &Server) -> f64 {
     let moving = server.signals.iter().filter(|signals| !signals.period.is_zero());
     moving.map(|signals| f64::from(signals.count) / signals.period.as_secs_f64()).sum()
 }
 
-/// The least notifications in a message with which so many values come over a link in time: each request gets one message, and the next
-/// one takes a round trip.
+/// The smallest limit of notifications per message with which these values can be delivered in time over a link. Each
+/// request gets one message, and the next one takes a round trip.
 fn notifications_min(link: &Link, subscription: &Subscription, values: f64) -> u32 {
     let directions = [&link.profile.up, &link.profile.down];
     let one_way = |delay: Duration| delay.as_secs_f64() + JITTER_MAX as f64 * 1e-3;
     let round_trip: f64 = directions.iter().map(|direction| one_way(direction.delay.base)).sum();
-    // Lost packets are sent again after a while.
+    // Lost packets are retransmitted later.
     let is_lossy = directions.iter().any(|direction| direction.loss.share() > 0.0);
     let round_trip = round_trip * if is_lossy { 3.0 } else { 1.0 };
     let requests = f64::from(subscription.publish_requests.unwrap_or(1));
@@ -328,9 +355,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_waits_at_the_end_can_be_sent_in_time() {
-        // Found by the campaign: one value in a message, 600 values that waited, 200 ms for each. And one connection for more than
-        // its window carries.
+    fn backlogs_at_the_end_can_be_sent_in_time() {
+        // Found by the campaign: one value per message, 600 queued values, 200 ms for each; and one connection for more
+        // than its window can carry.
         for seed in [1_020_709, 1_027_686, 1_032_625, 1_069_289, 1_072_740, 1_077_758, 1_082_771] {
             if let Err(broken) = crate::campaign::run(&script(seed), seed) {
                 panic!("seed {seed}: {broken}");
@@ -340,7 +367,7 @@ mod tests {
 
     #[test]
     fn over_lossy_links_some_key_frame_arrives() {
-        // The last one found by the campaign: 12 key frames of 7 packets, of which a link loses 10 %.
+        // The last one found by the campaign: 12 key frames of 7 packets, with 10 % loss.
         let mut lossy = 0;
         for seed in (0..1000).chain([2_197_104]) {
             let scenario = script(seed);
@@ -360,23 +387,36 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_a_script_and_scripts_have_everything() {
+    fn scripts_are_reproducible_and_cover_all_options() {
         assert_eq!(script(1), script(1));
         assert_ne!(script(1), script(2));
         let (mut kinds, mut loads, mut sizes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let (mut transports, mut roles) = (BTreeSet::new(), BTreeSet::new());
+        let (mut items, mut crashes) = (BTreeSet::new(), 0);
         for scenario in (0..300).map(script) {
             let parts = &scenario.pubsub.publishers;
             transports.extend(parts.iter().map(|one| format!("{:?} {:?}", one.transport, one.encoding)));
             roles.extend(scenario.faults.iter().filter_map(|fault| Some(fault.kind.role()?.name())));
             kinds.extend(scenario.faults.iter().map(|fault| fault.kind.name()));
             sizes.insert(scenario.faults.len());
+            for clients in &scenario.clients {
+                let Load::Subscribe(it) = &clients.load else { continue };
+                items.insert((it.event_queue, it.is_durable));
+                let crashes_it = scenario.faults.iter().any(|fault| {
+                    matches!(fault.kind, FaultKind::Crash(_) | FaultKind::Restart(_))
+                        && fault.kind.which().group == clients.server
+                });
+                crashes += usize::from(it.is_durable && crashes_it);
+            }
             loads.extend(scenario.clients.iter().map(|clients| match &clients.load {
                 Load::Subscribe(_) => "subscribe",
                 Load::Request(it) if it.writes => "write",
                 Load::Request(_) => "read",
             }));
         }
+        // Four sizes of event queues or none, durable or not.
+        assert_eq!(items.len(), 5 * 2);
+        assert!(crashes > 20, "{crashes}");
         let all = ["clock", "crash", "cut", "partition", "restart", "slow-reader", "storm"];
         assert_eq!(kinds, all.into());
         let links: Vec<Link> = (0..300).map(script).flat_map(|scenario| scenario.links).collect();
@@ -386,7 +426,7 @@ mod tests {
             assert!(lossy > of_kind().count() / 10, "{kind}: {lossy}");
         }
         assert_eq!(roles, ["broker", "publisher", "subscriber"].into());
-        // Two kinds of UDP; up to two brokers with two qualities and two encodings.
+        // Two kinds of UDP; up to two brokers with two QoS levels and two encodings.
         assert_eq!(transports.len(), 2 + 2 * 2 * 2);
         assert_eq!(loads, ["read", "subscribe", "write"].into());
         assert_eq!(sizes, (0..=10).collect());

@@ -1,4 +1,4 @@
-//! Takes away what a script does not need to fail.
+//! Shrinks a script: removes everything that is not needed for its failure.
 
 use super::random::profile;
 use crate::scenario::fault::FaultKind;
@@ -10,7 +10,7 @@ mod pubsub;
 /// A smaller version of a script, or `None` if this step changes nothing.
 type Step = fn(&Scenario, usize) -> Option<Scenario>;
 
-/// Faults first, because they are what people ask for; then whole parts, then numbers.
+/// Faults first, because they are the result that users need; then whole parts, then numbers.
 const STEPS: &[Step] = &[
     without_faults_from,
     without_fault,
@@ -33,17 +33,18 @@ const STEPS: &[Step] = &[
     without_link,
     simpler_link,
     simpler_subscription,
+    without_events,
     shorter,
     shorter_fault,
     one_target,
 ];
 
-/// The smallest script that still fails, as far as single steps lead to it. `fails` is asked at most `runs_max` times.
+/// The smallest script that still fails, as far as single steps lead to it. Calls `fails` at most `runs_max` times.
 pub fn shrink(scenario: &Scenario, runs_max: usize, fails: &mut dyn FnMut(&Scenario) -> bool) -> Scenario {
     shrink_by(STEPS, scenario, runs_max, fails)
 }
 
-/// The fewest and shortest faults with which the plant still fails. The plant stays as it is.
+/// The fewest and shortest faults with which the plant still fails. Keeps the plant.
 pub fn fewest_faults(
     scenario: &Scenario,
     runs_max: usize,
@@ -64,7 +65,7 @@ fn shrink_by(
         let before = best.clone();
         for step in steps {
             let mut at = 0;
-            // A step that worked is tried at the same place again.
+            // After a successful step, try the same position again.
             while let Some(smaller) = step(&best, at) {
                 if smaller == best {
                     at += 1;
@@ -87,7 +88,7 @@ fn shrink_by(
     }
 }
 
-/// All faults behind a place at once.
+/// Removes all faults from a position on.
 fn without_faults_from(scenario: &Scenario, at: usize) -> Option<Scenario> {
     let mut smaller = scenario.clone();
     (at < scenario.faults.len()).then(|| {
@@ -141,7 +142,7 @@ fn without_server(scenario: &Scenario, at: usize) -> Option<Scenario> {
     })
 }
 
-/// All servers and clients at once, where PubSub shows it alone.
+/// Removes all servers and clients, if PubSub alone fails.
 fn without_servers(scenario: &Scenario, at: usize) -> Option<Scenario> {
     (at == 0).then(|| {
         let mut smaller = scenario.clone();
@@ -154,7 +155,7 @@ fn without_servers(scenario: &Scenario, at: usize) -> Option<Scenario> {
     })
 }
 
-/// Faults that name one that is no more become faults of the first.
+/// Faults whose target number no longer exists get the first target.
 fn clamp_numbers(scenario: &mut Scenario) {
     for fault in &mut scenario.faults {
         let which = fault.kind.which();
@@ -193,7 +194,7 @@ fn fewer_servers(scenario: &Scenario, at: usize) -> Option<Scenario> {
     Some(smaller)
 }
 
-/// The places count groups of variables, then halves of them.
+/// Positions count groups of variables first, then halves of them.
 fn fewer_variables(scenario: &Scenario, at: usize) -> Option<Scenario> {
     let groups: usize = scenario.servers.iter().map(|server| server.signals.len()).sum();
     if at >= 2 * groups {
@@ -241,7 +242,7 @@ fn without_host(scenario: &Scenario, at: usize) -> Option<Scenario> {
         let used = smaller.servers.iter().map(|server| server.host);
         let used = used.chain(smaller.clients.iter().map(|clients| clients.host));
         let used = used.chain(pubsub::hosts(&smaller.pubsub));
-        // The last one can go without changing the numbers of others.
+        // Removing the last one does not change the numbers of others.
         if at + 1 == scenario.hosts.len() && !used.flatten().any(|host| host == at) {
             smaller.hosts.pop();
         }
@@ -301,7 +302,31 @@ fn simpler_subscription(scenario: &Scenario, at: usize) -> Option<Scenario> {
     Some(smaller)
 }
 
-/// To half, but not so short that a fault falls behind it; whole tenths of a second are easier to read.
+/// Removes the event item or the durability of a subscription, then the events of a server.
+fn without_events(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    if let Some(clients) = smaller.clients.get_mut(at / 2) {
+        if let Load::Subscribe(it) = &mut clients.load {
+            match at % 2 {
+                0 => it.event_queue = None,
+                _ => it.is_durable = false,
+            }
+        }
+        return Some(smaller);
+    }
+    let at = at - 2 * scenario.clients.len();
+    let wants = |clients: &crate::scenario::Clients| {
+        clients.server == at && matches!(&clients.load, Load::Subscribe(it) if it.event_queue.is_some())
+    };
+    let is_wanted = smaller.clients.iter().any(wants);
+    let server = smaller.servers.get_mut(at)?;
+    if !is_wanted {
+        server.event_period = Duration::ZERO;
+    }
+    Some(smaller)
+}
+
+/// Halves the duration, but not below the time of a fault. Tenths of a second are easier to read.
 fn shorter(scenario: &Scenario, at: usize) -> Option<Scenario> {
     let mut smaller = scenario.clone();
     let tenths = |span: Duration| Duration::from_millis(span.as_millis() as u64 / 200 * 100);
@@ -341,8 +366,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_needed_goes() {
-        // "Fails" while a partition of clients that subscribe is in it.
+    fn unneeded_parts_are_removed() {
+        // Fails while the script contains a partition of subscribing clients.
         let fails = |scenario: &Scenario| {
             scenario.faults.iter().any(|fault| {
                 let FaultKind::Partition(which) = fault.kind else { return false };
@@ -367,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plant_of_a_user_stays_as_it_is() {
+    fn fewest_faults_keeps_the_plant() {
         let scenario = (0..).map(script).find(|scenario| scenario.faults.len() == 6).unwrap();
         let kept = scenario.faults[3].kind.name();
         let small = fewest_faults(&scenario, 1_000, &mut |scenario| {
@@ -379,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_bounded() {
+    fn the_number_of_runs_is_limited() {
         let scenario = (0..).map(script).find(|scenario| scenario.faults.len() == 6).unwrap();
         let mut asked = 0;
         let same = shrink(&scenario, 7, &mut |_| {

@@ -1,4 +1,4 @@
-//! Threads that clients share, as a program with many connections has them.
+//! Threads shared by clients, as in a program with many connections.
 
 use super::machine::{MachineId, ThreadId};
 use crate::ids::ClientId;
@@ -8,14 +8,14 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientThreadId(pub(crate) u32);
 
-/// One thread and the clients that want it.
+/// A thread, and the clients that wait for it.
 #[derive(Debug)]
 pub(crate) struct ClientThread {
     pub(crate) machine: MachineId,
     pub(crate) thread: ThreadId,
     ready: VecDeque<ClientId>,
     queued: BTreeSet<ClientId>,
-    /// The one whose work is under way.
+    /// The client whose work is running.
     pub(crate) current: Option<ClientId>,
     pub(crate) is_awake: bool,
 }
@@ -32,7 +32,7 @@ impl ClientThread {
         }
     }
 
-    /// A client has something to do.
+    /// Queues a client that has work.
     pub(crate) fn push(&mut self, client: ClientId) {
         if self.queued.insert(client) {
             self.ready.push_back(client);

@@ -1,4 +1,4 @@
-//! A host profile, ready to compute with.
+//! The costs of a host profile, prepared for computation.
 
 use super::machine::{Cold, nanoseconds};
 use core::time::Duration;
@@ -8,20 +8,20 @@ use taktwerk_crypto::Job as CryptoJob;
 use taktwerk_model::host::{Cost, HostProfile, ProfileError};
 use taktwerk_server::{JobKind, Work as ServerWork};
 
-/// What a driver does beside the core, in nanoseconds.
+/// Costs of a driver in addition to the core, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DriverCosts {
-    /// A thread goes to sleep and is woken.
+    /// Putting a thread to sleep and waking it.
     pub wake: f64,
-    /// It asks the system what has happened and reads the clocks.
+    /// Polling the system for events and reading the clocks.
     pub turn: f64,
-    /// It receives from one connection.
+    /// Receiving from one connection.
     pub receive: f64,
-    /// It sends on one connection.
+    /// Sending on one connection.
     pub send: f64,
-    /// It serves deadlines.
+    /// Serving deadlines.
     pub timer: f64,
-    /// What a turn takes longer after the processor has slept.
+    /// Additional time of a turn after the processor has slept.
     pub cold: f64,
     /// The same after a long sleep.
     pub cold_deep: f64,
@@ -37,38 +37,38 @@ impl DriverCosts {
 /// The names of the fields of [`DriverCosts`], in their order.
 pub const DRIVER_NAMES: [&str; 7] = ["wake", "turn", "receive", "send", "timer", "cold", "cold_deep"];
 
-/// Bytes of messages that are signed or encrypted with symmetric keys, received and sent: a price on top of that of bytes.
+/// Additional costs per byte of messages that are signed or encrypted with symmetric keys, received and sent.
 const SEALED_NAMES: [&str; 2] = ["sealed_bytes_received", "sealed_bytes_sent"];
 const SERVER_COUNT: usize = ServerWork::NAMES.len() + SEALED_NAMES.len();
 const CLIENT_COUNT: usize = ClientWork::NAMES.len() + SEALED_NAMES.len();
 
-/// The counters of a server's work, as profiles name them.
+/// Names of the counters of a server's work in profiles.
 #[must_use]
 pub fn server_names() -> Vec<&'static str> {
     ServerWork::NAMES.into_iter().chain(SEALED_NAMES).collect()
 }
 
-/// The counters of a client's work, as profiles name them.
+/// Names of the counters of a client's work in profiles.
 #[must_use]
 pub fn client_names() -> Vec<&'static str> {
     ClientWork::NAMES.into_iter().chain(SEALED_NAMES).collect()
 }
 
-/// What a server has done, in the order of [`server_names`].
+/// Counters of a server's work, in the order of [`server_names`].
 #[must_use]
 pub fn server_counts(work: &ServerWork) -> Vec<u64> {
     let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
     work.counts().into_iter().chain(sealed).collect()
 }
 
-/// What a client has done, in the order of [`client_names`].
+/// Counters of a client's work, in the order of [`client_names`].
 #[must_use]
 pub fn client_counts(work: &ClientWork) -> Vec<u64> {
     let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
     work.counts().into_iter().chain(sealed).collect()
 }
 
-/// A step with signatures serves connections that have them.
+/// Bytes count as sealed if the step has signatures.
 const fn sealed(signatures: u64, received: u64, sent: u64) -> [u64; 2] {
     if signatures > 0 { [received, sent] } else { [0, 0] }
 }
@@ -92,10 +92,10 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Takes the costs from a profile.
+    /// Reads the costs from a profile.
     ///
     /// # Errors
-    /// A value makes no sense, or its name is not known: the profile is of another version.
+    /// A value is invalid, or its name is unknown because the profile is of another version.
     pub fn new(profile: &HostProfile) -> Result<Self, ProfileError> {
         profile.check()?;
         let (server, server_work) = split("server", &profile.server, &server_names())?;
@@ -119,21 +119,21 @@ impl Costs {
         })
     }
 
-    /// Nanoseconds of a server's work, without its driver's.
+    /// Nanoseconds of a server's work, without its driver.
     #[must_use]
     pub fn of_server(&self, work: &ServerWork) -> f64 {
         let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
         sum(&self.server_work, work.counts().into_iter().chain(sealed))
     }
 
-    /// Nanoseconds of a client's work, without its driver's.
+    /// Nanoseconds of a client's work, without its driver.
     #[must_use]
     pub fn of_client(&self, work: &ClientWork) -> f64 {
         let sealed = sealed(work.signatures, work.bytes_received, work.bytes_sent);
         sum(&self.client_work, work.counts().into_iter().chain(sealed))
     }
 
-    /// The part of [`Self::of_client`] that comes behind the delivery: applications get values as they are decoded.
+    /// The part of [`Self::of_client`] after the delivery: applications receive values as they are decoded.
     #[must_use]
     pub fn of_client_behind(&self, work: &ClientWork) -> f64 {
         let mut behind = ClientWork::default();
@@ -141,20 +141,20 @@ impl Costs {
         self.of_client(&behind)
     }
 
-    /// What a slow job costs; `None` if the profile does not know.
+    /// Cost of a server's slow job; `None` if it is not in the profile.
     #[must_use]
     pub fn of_job(&self, kind: JobKind) -> Option<&Cost> {
         self.jobs.get(&kind.name())
     }
 
-    /// What a client's slow job costs; `None` if the profile does not know.
+    /// Cost of a client's slow job; `None` if it is not in the profile.
     #[must_use]
     pub fn of_client_job(&self, job: &CryptoJob) -> Option<&Cost> {
         self.client_jobs.get(&client_job_name(job))
     }
 }
 
-/// What host profiles call a client's slow job.
+/// Name of a client's slow job in host profiles.
 #[must_use]
 pub fn client_job_name(job: &CryptoJob) -> String {
     match job {
@@ -174,7 +174,7 @@ fn sum(costs: &[f64], counts: impl Iterator<Item = u64>) -> f64 {
     costs.iter().zip(counts).map(|(cost, count)| cost * count as f64).sum()
 }
 
-/// Whether all names are counters of this version or prices of its driver.
+/// Checks that all names are counters of this version or costs of its driver.
 fn known(section: &str, all: &BTreeMap<String, f64>, names: &[&str]) -> Result<(), ProfileError> {
     for (name, cost) in all {
         if !names.contains(&name.as_str()) && !DRIVER_NAMES.contains(&name.as_str()) {
@@ -207,7 +207,7 @@ mod tests {
     use taktwerk_crypto::SecurityPolicy;
 
     #[test]
-    fn counters_cost_what_the_profile_says() {
+    fn counters_are_multiplied_by_their_costs() {
         let mut profile = HostProfile::free(2);
         profile.server.insert("operations".into(), 30.0);
         profile.server.insert("bytes_sent".into(), 0.5);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_counter_is_of_another_version() {
+    fn unknown_counters_are_refused() {
         let mut profile = HostProfile::free(2);
         profile.client.insert("widgets".into(), 1.0);
         assert!(

@@ -1,9 +1,8 @@
 //! A machine: processors that threads share.
 //!
-//! Threads have work of a known length. The one that has run least runs next; a thread that wakes takes the processor of
-//! one that has run for longer, and nobody keeps a processor for more than a slice while others wait. That is what Linux
-//! does with threads of one priority, without its details: groups, priorities, caches, migration and the processor's
-//! frequency are not modelled.
+//! Threads have work of a known length. The thread with the least run time runs next. A thread that wakes up preempts
+//! one that has run for longer. No thread keeps a processor for more than a time slice while others wait. Linux does
+//! this for threads of equal priority. Groups, priorities, caches, migration and frequency are not modelled.
 
 use crate::event::Event;
 use crate::queue::EventQueue;
@@ -23,7 +22,7 @@ pub use crate::ids::MachineId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadId(u32);
 
-/// Who is told when a thread has done its work.
+/// The owner of a thread, notified when its work is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A shard of a server, with the server's incarnation.
@@ -34,16 +33,16 @@ pub(crate) enum Owner {
     Clients(u32),
     /// The thread of a publisher, subscriber or broker, with its incarnation.
     Node { node: u32, incarnation: u32 },
-    /// A program that has nothing to do with OPC UA.
+    /// A program unrelated to OPC UA.
     Competitor(u32),
 }
 
-/// A program that takes a share of a processor.
+/// A program that uses a share of a processor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Competitor {
-    /// Of one processor, from 0 to 1; 1 never sleeps.
+    /// Share of one processor, from 0 to 1; 1 never sleeps.
     pub share: f64,
-    /// How long it works at a time, on average.
+    /// Mean length of its bursts of work.
     pub burst: Duration,
 }
 
@@ -51,9 +50,9 @@ pub struct Competitor {
 enum State {
     Asleep,
     Ready,
-    /// On a processor, with work.
+    /// On a processor, working.
     Running(u32),
-    /// On a processor; its work is done and its owner is being asked.
+    /// On a processor; its work is complete, and its owner decides how to continue.
     Held(u32),
 }
 
@@ -62,7 +61,7 @@ struct Thread {
     owner: Owner,
     state: State,
     remaining: Duration,
-    /// Nanoseconds that it has run, moved forward when it wakes.
+    /// Run time in nanoseconds, advanced when it wakes up.
     runtime: u64,
     used: Duration,
 }
@@ -74,14 +73,14 @@ struct Run {
     number: u64,
 }
 
-/// What a turn takes longer after its processor has slept, and after a long sleep.
+/// Additional time of a turn after its processor has slept, normally and deeply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cold {
     pub(crate) asleep: Duration,
     pub(crate) deep: Duration,
 }
 
-/// A piece of time that a thread had a processor.
+/// A period in which a thread had a processor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ran {
     pub(crate) machine: MachineId,
@@ -91,23 +90,23 @@ pub(crate) struct Ran {
     pub(crate) until: Instant,
 }
 
-/// What the machines of a world have done since somebody looked.
+/// Periods of the machines of a world since the last reading.
 pub(crate) type RanLog = Rc<RefCell<Vec<Ran>>>;
 
-/// Processors and the threads on them.
+/// Processors and their threads.
 #[derive(Debug)]
 pub struct Machine {
     id: MachineId,
     pub(crate) costs: Arc<Costs>,
     entropy: SeededEntropy,
     cores: Vec<Option<Run>>,
-    /// Since when each processor has nothing to do.
+    /// Since when each processor has been idle.
     idle_since: Vec<Instant>,
     threads: Vec<Thread>,
     ready: BTreeSet<(u64, ThreadId)>,
     spare: Vec<ThreadId>,
     competitors: Vec<(Competitor, ThreadId)>,
-    /// The least runtime of those that want a processor, as far as it is known.
+    /// The smallest run time of the runnable threads, as far as known.
     floor: u64,
     runs: u64,
     used: Duration,
@@ -118,7 +117,7 @@ pub struct Machine {
 impl Machine {
     pub(crate) fn new(id: MachineId, costs: Arc<Costs>, entropy: SeededEntropy) -> Self {
         let cores = vec![None; costs.cores.max(1) as usize];
-        // Nothing has ever run on them.
+        // No thread has run on them.
         let idle_since = vec![Instant::ZERO; cores.len()];
         Self {
             id,
@@ -137,13 +136,13 @@ impl Machine {
         }
     }
 
-    /// How many processors it has.
+    /// Number of processors.
     #[must_use]
     pub fn cores(&self) -> usize {
         self.cores.len()
     }
 
-    /// Processor time that all threads together have used.
+    /// Total processor time used by all threads.
     #[must_use]
     pub fn used(&self) -> Duration {
         self.used
@@ -153,7 +152,7 @@ impl Machine {
         self.threads.iter().filter(|thread| owns(thread.owner)).map(|thread| thread.used).sum()
     }
 
-    /// A draw from a distribution of durations in nanoseconds.
+    /// Draws from a distribution of durations in nanoseconds.
     pub(crate) fn draw(&mut self, cost: &Cost) -> Duration {
         let nanos = match cost {
             Cost::Fixed(nanos) => *nanos,
@@ -162,7 +161,7 @@ impl Machine {
         nanoseconds(nanos)
     }
 
-    /// How long work of this mean length takes this time.
+    /// Draws the duration of work with this mean.
     pub(crate) fn noisy(&mut self, nanos: f64) -> Duration {
         let costs = Arc::clone(&self.costs);
         let factor = match &costs.noise {
@@ -191,7 +190,7 @@ impl Machine {
         id
     }
 
-    /// Adds a program that competes.
+    /// Adds a competing program.
     pub(crate) fn compete(&mut self, competitor: Competitor, queue: &mut EventQueue<Event>) {
         let number = u32::try_from(self.competitors.len()).unwrap_or(u32::MAX);
         let thread = self.spawn(Owner::Competitor(number));
@@ -199,14 +198,14 @@ impl Machine {
         self.compete_again(number, queue);
     }
 
-    /// A competitor has slept long enough.
+    /// A competitor wakes up.
     pub(crate) fn wake_competitor(&mut self, number: u32, queue: &mut EventQueue<Event>) {
         let Some((competitor, thread)) = self.competitors.get(number as usize).copied() else { return };
         let burst = self.varied(competitor.burst);
         self.start(thread, burst, Cold::default(), queue);
     }
 
-    /// A competitor has worked: it sleeps, or goes on at once if it never does.
+    /// A competitor has worked: it sleeps, or continues at once if it never sleeps.
     pub(crate) fn compete_again(&mut self, number: u32, queue: &mut EventQueue<Event>) {
         let Some((competitor, thread)) = self.competitors.get(number as usize).copied() else { return };
         let is_held = self.thread(thread).is_some_and(|thread| matches!(thread.state, State::Held(_)));
@@ -225,12 +224,12 @@ impl Machine {
         }
     }
 
-    /// Between half and one and a half of a span.
+    /// Uniform between half and one and a half of a span.
     fn varied(&mut self, span: Duration) -> Duration {
         span.mul_f64(0.5 + fraction(&mut self.entropy))
     }
 
-    /// Ends a thread, whatever it does.
+    /// Ends a thread in any state.
     pub(crate) fn kill(&mut self, id: ThreadId, queue: &mut EventQueue<Event>) {
         let Some(thread) = self.threads.get_mut(id.0 as usize) else { return };
         self.ready.remove(&(thread.runtime, id));
@@ -242,7 +241,7 @@ impl Machine {
         self.spare.push(id);
     }
 
-    /// Wakes a sleeping thread, which then works for `cost`, and for longer the longer its processor was idle.
+    /// Wakes a sleeping thread, which then works for `cost`, plus additional time for an idle processor.
     pub(crate) fn start(&mut self, id: ThreadId, cost: Duration, cold: Cold, queue: &mut EventQueue<Event>) {
         let slice = u64::try_from(self.costs.slice.as_nanos()).unwrap_or(u64::MAX);
         let lag = self.floor.saturating_sub(slice / 2);
@@ -252,14 +251,14 @@ impl Machine {
             return;
         }
         thread.remaining = cost;
-        // One that has slept does not get back all that it has missed.
+        // A thread that has slept does not catch up completely.
         thread.runtime = thread.runtime.max(lag);
         let runtime = thread.runtime;
         if let Some(core) = self.cores.iter().position(Option::is_none) {
             let costs = Arc::clone(&self.costs);
             let idle = self.idle_since.get(core).map_or(Duration::ZERO, |since| queue.now().since(*since));
             let coldness = (idle.as_secs_f64() / costs.asleep.as_secs_f64()).min(1.0);
-            // Caches are lost to others bit by bit: from once asleep on with the logarithm of the time.
+            // Caches are lost gradually: beyond `asleep`, with the logarithm of the time.
             let (asleep, deep) = (costs.asleep.as_secs_f64(), costs.deep.as_secs_f64());
             let share = ((idle.as_secs_f64() / asleep).ln() / (deep / asleep).ln()).clamp(0.0, 1.0);
             let latency = self.draw(&costs.wake);
@@ -292,7 +291,7 @@ impl Machine {
         }
     }
 
-    /// A thread that was asked goes on.
+    /// Continues a thread whose owner has more work.
     pub(crate) fn resume(&mut self, id: ThreadId, cost: Duration, queue: &mut EventQueue<Event>) {
         let slice = u64::try_from(self.costs.slice.as_nanos()).unwrap_or(u64::MAX);
         let first = self.ready.first().map(|(runtime, _)| *runtime);
@@ -306,7 +305,7 @@ impl Machine {
         self.run(core, id, queue.now(), queue);
     }
 
-    /// A thread that was asked has nothing to do.
+    /// A thread whose owner has no work goes to sleep.
     pub(crate) fn sleep(&mut self, id: ThreadId, queue: &mut EventQueue<Event>) {
         let Some(thread) = self.thread_mut(id) else { return };
         if let State::Held(core) = thread.state {
@@ -315,8 +314,8 @@ impl Machine {
         }
     }
 
-    /// Something that was planned for a processor. Says who has done its work and has to be asked: [`Self::resume`] or
-    /// [`Self::sleep`] follows.
+    /// Handles an event of a processor. Returns the owner whose thread has completed its work; [`Self::resume`] or
+    /// [`Self::sleep`] must follow.
     pub(crate) fn event(
         &mut self,
         core: u32,
@@ -334,7 +333,7 @@ impl Machine {
             thread.state = State::Held(core);
             return Some((thread.owner, run.thread));
         }
-        // Its slice is over.
+        // Its time slice has ended.
         if first.is_some_and(|first| first < thread.runtime) {
             self.make_ready(run.thread);
             self.dispatch(core, queue);
@@ -344,7 +343,7 @@ impl Machine {
         None
     }
 
-    /// Books what the thread on a processor has done until now.
+    /// Accounts for the work of the thread on a processor until now.
     fn account(&mut self, core: u32, now: Instant) {
         let Some(Some(run)) = self.cores.get_mut(core as usize) else { return };
         let (since, ran) = (run.since, now.since(run.since));
@@ -406,7 +405,7 @@ impl Machine {
     }
 }
 
-/// From 0 to 1.
+/// Uniform from 0 to 1.
 fn fraction(entropy: &mut SeededEntropy) -> f64 {
     const STEPS: u64 = 1 << 32;
     entropy.below(STEPS) as f64 / STEPS as f64

@@ -1,4 +1,4 @@
-//! Worker threads of a server for its slow jobs.
+//! Worker threads of a server for slow jobs.
 
 use super::machine::{Machine, Owner, ThreadId};
 use crate::event::Event;
@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use taktwerk_server::{Job, JobKind, Token};
 
-/// A job that has its price.
+/// A job with its cost.
 #[derive(Debug)]
 pub(crate) struct Priced {
     pub(crate) shard: usize,
@@ -17,22 +17,25 @@ pub(crate) struct Priced {
     pub(crate) cost: Duration,
 }
 
-/// The kinds of work that have threads of their own, as in `taktwerk-net`: handshakes and signatures; passwords and
-/// other credentials; the application's functions; history.
+/// Kinds of work with separate threads, as in `taktwerk-net`: handshakes and signatures; passwords and other
+/// credentials; functions of the application; history.
 pub(crate) const POOLS: usize = 4;
 
-/// What people call them.
+/// Names of the pools.
 pub(crate) const POOL_NAMES: [&str; POOLS] = ["handshakes", "credentials", "application", "history"];
 
-/// Most threads of each, as `taktwerk-net` has them by default.
+/// Maximum number of threads per pool, the defaults of `taktwerk-net`.
 const THREADS_MAX: [usize; POOLS] = [4, 4, 8, 2];
 
-/// The pool for a kind of work.
+/// The pool for a kind of job.
 pub(crate) fn pool_of(kind: JobKind) -> u8 {
     match kind {
         JobKind::CheckCredential => 1,
         JobKind::ReadValue | JobKind::SampleValue | JobKind::CallMethod | JobKind::WriteValue => 2,
-        JobKind::ReadHistory | JobKind::UpdateHistory | JobKind::WriteSubscriptions => 3,
+        JobKind::ReadHistory
+        | JobKind::ReadRemoteHistory
+        | JobKind::UpdateHistory
+        | JobKind::WriteSubscriptions => 3,
         _ => 0,
     }
 }
@@ -51,7 +54,7 @@ pub(crate) struct Pools {
 }
 
 impl Pools {
-    /// Hands a job to an idle thread, or lets it wait.
+    /// Gives a job to an idle thread, or queues it.
     pub(crate) fn submit(
         &mut self,
         (server, incarnation): (u32, u32),
@@ -81,7 +84,7 @@ impl Pools {
         }
     }
 
-    /// A thread has done its job: here it is, and the thread takes the next.
+    /// A thread has completed its job: returns it, and starts the next one.
     pub(crate) fn done(
         &mut self,
         pool: u8,
@@ -103,14 +106,14 @@ impl Pools {
         done
     }
 
-    /// The process dies.
+    /// Called when the process ends.
     pub(crate) fn kill(&mut self, machine: &mut Machine, queue: &mut EventQueue<Event>) {
         for worker in self.workers.iter_mut().flat_map(|workers| workers.drain(..)) {
             machine.kill(worker.thread, queue);
         }
     }
 
-    /// Jobs that wait for a thread or are under way.
+    /// Number of queued and running jobs.
     pub(crate) fn len(&self) -> usize {
         let busy = self.workers.iter().flatten().filter(|worker| worker.job.is_some()).count();
         busy + self.waiting.iter().map(VecDeque::len).sum::<usize>()

@@ -1,4 +1,4 @@
-//! Datagrams: they share lines with TCP, are lost, and nobody repeats them.
+//! Datagrams: they share lines with TCP, may be lost, and are not retransmitted.
 
 use super::{LineId, Medium, Network, Side};
 use taktwerk_netem::emulator::Fate;
@@ -7,35 +7,35 @@ use taktwerk_types::Instant;
 /// Bytes of the headers of IPv4 and UDP.
 pub(crate) const HEADERS: usize = 28;
 
-/// Who sends or receives datagrams.
+/// Sender or receiver of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Station {
     /// A publisher, by its number.
     Publisher(u32),
     /// A subscriber, by its number.
     Subscriber(u32),
-    /// All who listen to a multicast group, by its number.
+    /// All members of a multicast group, by its number.
     Multicast(u32),
 }
 
-/// A datagram that is put on a line.
+/// A datagram put on a line.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram<'a> {
-    /// When.
+    /// Time of sending.
     pub at: Instant,
     /// The line.
     pub line: LineId,
-    /// Who sends it.
+    /// Sender.
     pub from: Station,
-    /// To whom.
+    /// Receiver.
     pub to: Station,
-    /// What it carries.
+    /// Content.
     pub payload: &'a [u8],
 }
 
 impl Network {
-    /// Puts a datagram on a line, in the direction in which this side sends. Gives when it arrives, if it does, and whether
-    /// it arrives twice.
+    /// Puts a datagram on a line, in the direction of this sender. Returns its arrival time, unless it is lost, and
+    /// whether it arrives twice.
     pub(crate) fn send_datagram(&mut self, from: Side, datagram: &Datagram<'_>) -> Option<(Instant, bool)> {
         let Medium { lines, tap, .. } = &mut self.medium;
         if let Some(tap) = tap {
@@ -48,7 +48,7 @@ impl Network {
         }
     }
 
-    /// Whether both directions of a line take turns.
+    /// Whether both directions of a line share its capacity.
     pub(crate) fn is_half_duplex(&self, line: LineId) -> bool {
         self.medium.lines.get(line.0 as usize).is_some_and(|shared| shared.is_half_duplex)
     }

@@ -1,4 +1,4 @@
-//! Both directions of one connection and the state of its ends.
+//! One connection: both directions, and the state of its ends.
 
 use super::path::{Path, Transport};
 use super::soap::Carriage;
@@ -8,27 +8,27 @@ use taktwerk_netem::emulator::Line;
 use taktwerk_netem::tcp::{Endpoint, Segment};
 use taktwerk_types::Instant;
 
-/// Where a socket stands.
+/// State of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndState {
-    /// The client waits for the server's answer; the server has not seen the client.
+    /// The client waits for the server's answer; the server does not know the client yet.
     Opening,
     /// Bytes flow.
     Open,
-    /// Its host has closed it; what was written may still be under way.
+    /// Its host has closed it; written data may still be in flight.
     Closing,
-    /// Its connection has ended and its host is being told; it can be read until then.
+    /// Its connection has ended; it can be read until its host has been notified.
     Broken,
-    /// There is no socket any more.
+    /// The socket does not exist.
     Gone,
 }
 
-/// What a connection's packets travel on.
+/// The line of a connection's packets.
 #[derive(Debug)]
 pub(crate) enum Carrier {
-    /// Nothing else does. By the [`Side`] that sends.
+    /// A separate line, by the sending [`Side`].
     Own(Box<[Line; 2]>),
-    /// Other connections do, too.
+    /// A line shared with other connections.
     Shared(LineId),
 }
 
@@ -36,26 +36,26 @@ pub(crate) enum Carrier {
 pub(crate) struct Link {
     /// By [`Side`].
     pub(crate) ends: [EndState; 2],
-    /// By [`Side`]. The server's is there once it has accepted.
+    /// By [`Side`]. The server's endpoint exists after accepting.
     pub(crate) tcp: [Option<Endpoint>; 2],
-    /// By the [`Side`] that writes.
+    /// By the writing [`Side`].
     pub(crate) streams: [Stream; 2],
-    /// By the [`Side`] that sends.
+    /// By the sending [`Side`].
     pub(crate) paths: [Path; 2],
     pub(crate) carrier: Carrier,
     pub(crate) partitioned: bool,
-    /// The earliest timer event in the queue, by [`Side`].
+    /// Time of the earliest timer event in the queue, by [`Side`].
     pub(crate) armed: [Option<Instant>; 2],
-    /// The server's host has been told of the connection.
+    /// Whether the server's host has been notified of the connection.
     pub(crate) is_announced: bool,
-    /// What the client opened it with.
+    /// The client's SYN.
     pub(crate) syn: Segment,
-    /// SOAP, if that is spoken instead of UA TCP.
+    /// State of SOAP, if it is used instead of UA TCP.
     pub(crate) soap: Option<Box<Carriage>>,
-    /// Numbers of client and server, for a tap.
+    /// Numbers of client and server for a tap.
     pub(crate) hosts: (u32, u32),
     pub(crate) service: Service,
-    /// When each [`Side`] has sent its last segment, if there is a tap.
+    /// When each [`Side`] sent its last segment, if there is a tap.
     pub(crate) last_sent: [Option<Instant>; 2],
 }
 
@@ -91,7 +91,7 @@ impl Link {
         &mut self.ends[side as usize]
     }
 
-    /// The direction that `side` writes.
+    /// The stream that `side` writes.
     pub(crate) fn stream(&mut self, side: Side) -> &mut Stream {
         &mut self.streams[side as usize]
     }
@@ -101,7 +101,7 @@ impl Link {
         self.tcp[side as usize].as_mut()
     }
 
-    /// Whether nobody has a socket on this connection, or will.
+    /// Whether no host has a socket on this connection, or will get one.
     pub(crate) fn is_dead(&self) -> bool {
         let [client, server] = self.ends;
         client == EndState::Gone && matches!(server, EndState::Gone | EndState::Opening)

@@ -1,15 +1,14 @@
-//! Connections as TCP gives them to applications: reliable, in order, bounded buffers, and they break.
+//! TCP connections as seen by applications: reliable, in order, with limited buffers, and breakable.
 //!
-//! [`Network`] holds the connections. What happens on them is scheduled as [`Wire`] events into the queue of whoever
-//! drives the simulation, and comes back through [`Network::handle`]; what a host's sockets would report is taken from
-//! [`Network::poll_signal`].
+//! [`Network`] holds the connections. Their events are scheduled as [`Wire`] events in the simulation's queue and
+//! handled by [`Network::handle`]. Notifications of sockets are returned by [`Network::poll_signal`].
 //!
-//! TCP is that of [`taktwerk_netem::tcp`], the line that of [`taktwerk_netem::emulator`]: the laboratory puts real packets
-//! through the same line. Each connection has a line of its own, or shares one ([`Network::add_line`]). Both directions carry
-//! acknowledgements.
+//! TCP is that of [`taktwerk_netem::tcp`], the line that of [`taktwerk_netem::emulator`], which the laboratory also
+//! uses for real packets. Each connection has its own line, or shares one ([`Network::add_line`]). Both directions
+//! carry acknowledgements.
 //!
-//! Added here: sockets, the bytes themselves, cuts, partitions. Not modelled: a host that has closed hears of the other one's
-//! end at once instead of waiting for its last segment.
+//! This module adds sockets, the bytes themselves, cuts and partitions. Simplification: a host that has closed is
+//! notified of the other end's close at once instead of after its last segment.
 
 mod datagram;
 mod link;
@@ -38,7 +37,7 @@ use taktwerk_types::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineId(u32);
 
-/// What is spoken over a connection, for who looks at the packets.
+/// The protocol of a connection, for captures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Service {
     /// OPC UA, between a client and a server.
@@ -50,32 +49,32 @@ pub enum Service {
     SubscriberToBroker,
 }
 
-/// A segment that is put on a line.
+/// A segment put on a line.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// When.
+    /// Time of sending.
     pub at: Instant,
     /// The connection.
     pub link: LinkId,
-    /// Numbers of client and server, as [`Network::connect_hosts`] was told.
+    /// Numbers of client and server, as passed to [`Network::connect_hosts`].
     pub hosts: (u32, u32),
-    /// What is spoken.
+    /// The protocol.
     pub service: Service,
-    /// The line, if it is one that connections share.
+    /// The line, if it is a shared one.
     pub line: Option<LineId>,
-    /// Who sends it.
+    /// Sender.
     pub from: Side,
-    /// What TCP says.
+    /// The TCP segment.
     pub segment: &'a Segment,
     /// When the other end sent its last segment.
     pub other_sent: Option<Instant>,
-    /// Most bytes in a segment that comes the other way.
+    /// Maximum segment size of the other direction.
     pub receives_at_most: usize,
 }
 
-/// Sees every packet that is put on a line, before the line decides what becomes of it.
+/// Observes every packet that is put on a line, before the line decides its fate.
 pub trait Tap {
-    /// A packet, and the bytes that it carries.
+    /// A packet and its payload.
     fn packet(&mut self, packet: &Packet<'_>, payload: &mut dyn Iterator<Item = u8>);
 
     /// A datagram.
@@ -83,28 +82,28 @@ pub trait Tap {
         let _ = datagram;
     }
 
-    /// Nothing more comes.
+    /// The end of the recording.
     ///
     /// # Errors
-    /// Something could not be written.
+    /// Writing failed.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// A connection, or an attempt to make one.
+/// A connection, or a connection attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(u32);
 
 impl LinkId {
-    /// Its number: connections count from 0.
+    /// Its number, counting from 0.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 }
 
-/// Which end of a connection.
+/// An end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// The end that opened the connection.
@@ -129,24 +128,24 @@ impl Side {
 pub struct End {
     /// The connection.
     pub link: LinkId,
-    /// Which end of it.
+    /// The end.
     pub side: Side,
 }
 
-/// What a socket reports to its host.
+/// Notification of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// A client wants to connect: answer with [`Network::accept`] or [`Network::refuse`].
+    /// A client wants to connect. Answer with [`Network::accept`] or [`Network::refuse`].
     Incoming(LinkId),
-    /// The connection stands.
+    /// The connection is established.
     Connected(End),
-    /// Nobody listens, or nobody answers.
+    /// The server refuses, or does not answer.
     Unreachable(End),
     /// There are bytes to read.
     Readable(End),
-    /// A write that did not fit can go on.
+    /// A partial write can continue.
     Writable(End),
-    /// The connection has ended; the socket is gone.
+    /// The connection has ended; the socket no longer exists.
     Closed(End, CloseReason),
 }
 
@@ -155,13 +154,13 @@ pub enum Signal {
 pub enum CloseReason {
     /// The other end closed it, and everything it sent has been read.
     Finished,
-    /// It was cut, or the other end is gone.
+    /// It was cut, or the other end has ended.
     Reset,
-    /// The other end did not acknowledge for too long.
+    /// The other end has not acknowledged for too long.
     TimedOut,
 }
 
-/// Something on its way through the network.
+/// A scheduled event of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wire {
     link: LinkId,
@@ -172,11 +171,11 @@ pub struct Wire {
 enum Kind {
     /// A segment arrives.
     Packet { to: Side, number: u32 },
-    /// A timer of TCP, unless another one was set since.
+    /// A TCP timer; ignored if it was set again since.
     Timer { side: Side },
-    /// A SOAP message of this side has been made.
+    /// A SOAP message of this side has been encoded.
     SoapMade { side: Side },
-    /// A SOAP message for this side has been read.
+    /// A SOAP message for this side has been decoded.
     SoapRead { side: Side },
     /// The connection breaks.
     Cut,
@@ -184,7 +183,7 @@ enum Kind {
 
 /// All connections of a simulation.
 pub struct Network {
-    /// Dead ones give their memory back but never their id.
+    /// Dead connections free their memory, but ids are not reused.
     links: Vec<Option<Box<Link>>>,
     signals: VecDeque<Signal>,
     medium: Medium,
@@ -201,10 +200,10 @@ impl core::fmt::Debug for Network {
     }
 }
 
-/// A line of several connections.
+/// A line shared by connections.
 struct SharedLine {
     lines: [Line; 2],
-    /// Both directions take turns on the first of them.
+    /// Whether both directions share the first one's capacity.
     is_half_duplex: bool,
 }
 
@@ -214,7 +213,7 @@ impl SharedLine {
     }
 }
 
-/// What packets travel on.
+/// The line of a connection's packets.
 #[derive(Default)]
 struct Medium {
     lines: Vec<SharedLine>,
@@ -223,18 +222,19 @@ struct Medium {
 }
 
 impl Network {
-    /// Without connections. `entropy` decides on losses and jitter.
+    /// Without connections. `entropy` determines losses and jitter.
     #[must_use]
     pub fn new(entropy: SeededEntropy) -> Self {
         Self { links: Vec::new(), signals: VecDeque::new(), medium: Medium::default(), entropy }
     }
 
-    /// Adds a line that connections share: see [`Route::on`].
+    /// Adds a line that connections can share: see [`Route::on`].
     pub fn add_line(&mut self, link: &Profile) -> LineId {
         self.add_line_of(link, false)
     }
 
-    /// Adds a line that connections share, both directions of which take turns: the conditions are those from client to server.
+    /// Adds a half-duplex line that connections can share. It has the properties of the direction from client to
+    /// server.
     pub fn add_half_duplex_line(&mut self, link: &Profile) -> LineId {
         self.add_line_of(link, true)
     }
@@ -247,7 +247,7 @@ impl Network {
         id
     }
 
-    /// What a line has carried so far, client to server first. A half-duplex line counts both in the first.
+    /// Counters of a line, client to server first. A half-duplex line counts both directions in the first.
     #[must_use]
     pub fn line(&self, id: LineId) -> [Counters; 2] {
         self.medium
@@ -257,22 +257,22 @@ impl Network {
             .unwrap_or_default()
     }
 
-    /// Shows every packet from now on.
+    /// Sets the tap that observes every packet.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
         self.medium.tap = tap;
     }
 
-    /// Shows no more packets.
+    /// Removes the tap.
     pub(crate) fn take_tap(&mut self) -> Option<Box<dyn Tap>> {
         self.medium.tap.take()
     }
 
-    /// A client starts to connect. [`Signal::Connected`] or [`Signal::Unreachable`] follows.
+    /// Starts to connect. [`Signal::Connected`] or [`Signal::Unreachable`] follows.
     pub fn connect<E: From<Wire>>(&mut self, route: &Route, queue: &mut EventQueue<E>) -> LinkId {
         self.connect_hosts((0, 0), route, queue)
     }
 
-    /// As [`Network::connect`], with numbers of client and server for who looks at the packets.
+    /// Like [`Network::connect`], with numbers of client and server for a tap.
     pub fn connect_hosts<E: From<Wire>>(
         &mut self,
         hosts: (u32, u32),
@@ -282,7 +282,7 @@ impl Network {
         self.connect_to(Service::OpcUa, hosts, route, queue)
     }
 
-    /// As [`Network::connect_hosts`], for another protocol.
+    /// Like [`Network::connect_hosts`], for another protocol.
     pub(crate) fn connect_to<E: From<Wire>>(
         &mut self,
         service: Service,
@@ -301,7 +301,7 @@ impl Network {
         id
     }
 
-    /// The server takes an incoming connection: [`Signal::Incoming`] becomes a socket.
+    /// Accepts an incoming connection ([`Signal::Incoming`]) and returns its socket.
     pub fn accept<E: From<Wire>>(&mut self, id: LinkId, queue: &mut EventQueue<E>) -> End {
         let end = End { link: id, side: Side::Server };
         if let Some(link) = self.link_mut(id) {
@@ -315,7 +315,7 @@ impl Network {
         end
     }
 
-    /// The server does not take an incoming connection.
+    /// Refuses an incoming connection.
     pub fn refuse<E: From<Wire>>(&mut self, id: LinkId, queue: &mut EventQueue<E>) {
         if let Some(link) = self.link_mut(id) {
             *link.end(Side::Server) = EndState::Gone;
@@ -323,7 +323,7 @@ impl Network {
         }
     }
 
-    /// Writes to a socket; says how many bytes it took. [`Signal::Writable`] follows if it did not take all.
+    /// Writes to a socket. Returns the number of accepted bytes; [`Signal::Writable`] follows if not all were accepted.
     pub fn write<E: From<Wire>>(&mut self, end: End, bytes: &[u8], queue: &mut EventQueue<E>) -> usize {
         let Some(link) = self.link_mut(end.link) else { return 0 };
         if *link.end(end.side) != EndState::Open {
@@ -338,7 +338,7 @@ impl Network {
         taken
     }
 
-    /// How many bytes a socket has to read.
+    /// Number of readable bytes of a socket.
     #[must_use]
     pub fn readable(&self, end: End) -> usize {
         let writer = end.side.other() as usize;
@@ -348,7 +348,7 @@ impl Network {
         })
     }
 
-    /// Appends at most `max` bytes from a socket to `into`.
+    /// Reads at most `max` bytes from a socket and appends them to `into`.
     pub fn read<E: From<Wire>>(
         &mut self,
         end: End,
@@ -372,7 +372,7 @@ impl Network {
         self.finish_if_read(end);
     }
 
-    /// Closes a socket: what was written still goes out, what arrives is refused.
+    /// Closes a socket: written data is still sent, received data is refused.
     pub fn close<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
         let Some(link) = self.link_mut(end.link) else { return };
         match *link.end(end.side) {
@@ -391,7 +391,7 @@ impl Network {
         self.forget_dead(end.link);
     }
 
-    /// Ends a socket at once and tells the other end, as when its process dies.
+    /// Ends a socket at once and resets the other end, as when a process crashes.
     pub fn reset<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
         let Some(link) = self.link_mut(end.link) else { return };
         if *link.end(end.side) != EndState::Gone {
@@ -402,34 +402,33 @@ impl Network {
         self.forget_dead(end.link);
     }
 
-    /// Breaks a connection: both ends are told now.
+    /// Breaks a connection: both ends are notified now.
     pub fn cut(&mut self, id: LinkId) {
         for side in [Side::Client, Side::Server] {
             self.end(End { link: id, side }, CloseReason::Reset);
         }
     }
 
-    /// Breaks a connection later, as [`Network::cut`].
+    /// Breaks a connection later, like [`Network::cut`].
     pub fn cut_at<E: From<Wire>>(&mut self, id: LinkId, at: Instant, queue: &mut EventQueue<E>) {
         queue.schedule(at, Wire { link: id, kind: Kind::Cut });
     }
 
-    /// Breaks a connection as soon as `bytes` of what `end` writes have arrived, counted from its start. Not one byte
-    /// more is delivered.
+    /// Breaks a connection when exactly `bytes` bytes written by `end` have been delivered, counted from its start.
     pub fn cut_at_byte(&mut self, end: End, bytes: u64) {
         if let Some(link) = self.link_mut(end.link) {
             link.stream(end.side).set_cut(bytes);
         }
     }
 
-    /// Lets nothing through any more, silently.
+    /// Drops everything from now on, without notification.
     pub fn partition(&mut self, id: LinkId) {
         if let Some(link) = self.link_mut(id) {
             link.partitioned = true;
         }
     }
 
-    /// Lets things through again. What was lost is repeated when its sender's timer says so.
+    /// Ends a partition. Lost segments are retransmitted when their timers expire.
     pub fn heal(&mut self, id: LinkId) {
         if let Some(link) = self.link_mut(id) {
             link.partitioned = false;
@@ -442,19 +441,19 @@ impl Network {
         self.link(id).is_some()
     }
 
-    /// What `end` has put on the wire; nothing if the connection is gone.
+    /// Traffic sent by `end`; zero if the connection no longer exists.
     #[must_use]
     pub fn traffic(&self, end: End) -> Traffic {
         self.link(end.link).map_or_else(Traffic::default, |link| link.streams[end.side as usize].traffic)
     }
 
-    /// The next thing that a socket reports. Take all of them after each event and each call.
+    /// The next notification of a socket. Call it until `None` after each event and each call.
     pub fn poll_signal(&mut self) -> Option<Signal> {
         let signal = self.signals.pop_front()?;
         if let Signal::Closed(end, _) | Signal::Unreachable(end) = signal {
             if let Some(link) = self.link_mut(end.link) {
                 *link.end(end.side) = EndState::Gone;
-                // The one that closed first has been waiting for this.
+                // The end that closed first has been waiting for this.
                 let other = link.end(end.side.other());
                 if matches!(other, EndState::Closing | EndState::Opening) {
                     *other = EndState::Gone;
@@ -465,7 +464,7 @@ impl Network {
         Some(signal)
     }
 
-    /// Something arrives, or a timer of the network's runs out.
+    /// Handles an arrival or a timer.
     pub fn handle<E: From<Wire>>(&mut self, wire: Wire, queue: &mut EventQueue<E>) {
         let id = wire.link;
         match wire.kind {
@@ -495,7 +494,7 @@ impl Network {
                 return;
             }
             EndState::Opening | EndState::Open | EndState::Broken => {}
-            // Both have closed.
+            // Both ends have closed.
             EndState::Closing if segment.fin && segment.len == 0 => {
                 *link.end(to.side) = EndState::Gone;
                 return self.end(End { side: to.side.other(), ..to }, CloseReason::Finished);
@@ -519,7 +518,7 @@ impl Network {
             self.collect_soap(to, queue);
         }
         self.report(to, queue);
-        // Before the application wakes up, as an operating system does.
+        // Before the application wakes up, as in an operating system.
         self.pump(to, queue);
         if breaks {
             self.cut(to.link);
@@ -541,7 +540,7 @@ impl Network {
         }
     }
 
-    /// Passes on what TCP reports.
+    /// Forwards the events of TCP.
     fn report<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
         while let Some(event) =
             self.link_mut(end.link).and_then(|link| link.tcp(end.side)).and_then(Endpoint::poll_event)
@@ -564,7 +563,7 @@ impl Network {
         }
     }
 
-    /// Sends what TCP lets go, and sets its timer.
+    /// Sends the segments that TCP has ready, and sets its timer.
     fn pump<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
         let Some(link) = self.links.get_mut(end.link.0 as usize).and_then(Option::as_mut) else { return };
         if matches!(*link.end(end.side), EndState::Broken | EndState::Gone) {
@@ -586,7 +585,7 @@ impl Network {
         }
     }
 
-    /// The core writes a part of a message that becomes a SOAP message.
+    /// The core writes part of a message that becomes a SOAP message.
     fn write_soap<E: From<Wire>>(&mut self, end: End, bytes: &[u8], queue: &mut EventQueue<E>) -> usize {
         let Some(link) = self.link_mut(end.link) else { return 0 };
         let limit = link.paths[end.side as usize].send_buffer;
@@ -601,7 +600,7 @@ impl Network {
         bytes.len()
     }
 
-    /// Puts on the wire what has been made. What the bytes say does not matter.
+    /// Sends encoded SOAP messages. Their content does not matter.
     fn send_soap<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
         const ZEROS: [u8; 4096] = [0; 4096];
         let Some(link) = self.link_mut(end.link) else { return };
@@ -627,7 +626,7 @@ impl Network {
         self.pump(end, queue);
     }
 
-    /// A connection that was closed ends when the last message has been made.
+    /// A closed connection ends when its last message has been encoded.
     fn close_soap(&mut self, end: End) {
         let Some(link) = self.link_mut(end.link) else { return };
         let is_closing = *link.end(end.side) == EndState::Closing;
@@ -637,7 +636,7 @@ impl Network {
         }
     }
 
-    /// Bytes of SOAP messages have arrived.
+    /// Receives bytes of SOAP messages.
     fn collect_soap<E: From<Wire>>(&mut self, to: End, queue: &mut EventQueue<E>) {
         let Some(link) = self.link_mut(to.link) else { return };
         let writer = to.side.other();
@@ -662,7 +661,7 @@ impl Network {
         self.finish_if_read(to);
     }
 
-    /// The host of `end` knows nothing of the connection.
+    /// The host of `end` does not know the connection: answers with a reset.
     fn answer_reset<E: From<Wire>>(&mut self, end: End, queue: &mut EventQueue<E>) {
         if let Some(link) = self.links.get_mut(end.link.0 as usize).and_then(Option::as_mut) {
             let segment = Segment { rst: true, ack: true, ..Segment::default() };
@@ -670,7 +669,7 @@ impl Network {
         }
     }
 
-    /// Tells an end that its connection is over.
+    /// Notifies an end that its connection has ended.
     fn end(&mut self, end: End, reason: CloseReason) {
         let Some(link) = self.link_mut(end.link) else { return };
         link.tcp[end.side as usize] = None;

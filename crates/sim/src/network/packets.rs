@@ -1,4 +1,4 @@
-//! Segments on their way, so that an event names one by a number instead of carrying it.
+//! Segments in flight; events refer to them by number.
 
 use taktwerk_netem::tcp::Segment;
 
@@ -9,7 +9,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// Keeps a segment until it is taken.
+    /// Stores a segment.
     pub(crate) fn put(&mut self, segment: Segment) -> u32 {
         if let Some(number) = self.spare.pop()
             && let Some(slot) = self.slots.get_mut(number as usize)
@@ -21,7 +21,7 @@ impl Packets {
         u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Takes a segment out, once.
+    /// Removes a segment.
     pub(crate) fn take(&mut self, number: u32) -> Segment {
         self.spare.push(number);
         self.slots.get(number as usize).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What lies between two hosts, in one direction.
+//! One direction of a path between two hosts.
 
 use super::soap::Soap;
 use super::{LineId, Side};
@@ -9,43 +9,43 @@ use taktwerk_netem::emulator::delay::{Delay, Jitter};
 use taktwerk_netem::emulator::loss::Loss;
 use taktwerk_netem::tcp::{Algorithm, Config};
 
-/// One direction of a path through a network, and the TCP settings of the end that sends.
+/// One direction of a path through a network, with the TCP settings of the sending end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// How long a bit travels.
+    /// Propagation delay.
     pub delay: Duration,
-    /// Added to the delay: evenly distributed between nothing and this.
+    /// Added to the delay: uniform between zero and this.
     pub jitter: Duration,
-    /// Bits per second that leave the sender; `None` is infinitely fast.
+    /// Bits per second; `None` for unlimited.
     pub rate: Option<u64>,
-    /// What waits for the line may take so long to send; more is dropped.
+    /// Maximum queue, as the time that the line needs to send it; packets beyond are dropped.
     pub queue: Duration,
     /// Segments lost, in parts per million.
     pub loss_ppm: u32,
-    /// Most bytes of the stream in one segment.
+    /// Maximum payload of a segment in bytes.
     pub segment_len: usize,
-    /// Bytes that headers and framing add to each segment on the wire. Costs time if there is a rate.
+    /// Bytes of headers and framing per segment. They take time if there is a rate.
     pub overhead: usize,
-    /// Bytes that the sender's socket holds until they are acknowledged; beyond, a write takes only a part.
+    /// Send buffer in bytes, which holds data until it is acknowledged; writes beyond it are partial.
     pub send_buffer: usize,
-    /// Bytes that the receiver's socket holds until they are read; beyond, the sender pauses.
+    /// Receive buffer in bytes, which holds data until it is read; beyond it the sender pauses.
     pub receive_buffer: usize,
-    /// Segments that may be under way at the start; the window then grows by slow start.
+    /// Initial window in segments; it grows by slow start.
     pub initial_window: usize,
-    /// How the window of segments under way grows and shrinks.
+    /// Congestion control algorithm.
     pub algorithm: Algorithm,
-    /// Small segments wait while others are under way (Nagle). Servers and clients switch that off.
+    /// Nagle's algorithm: small segments wait while data is in flight. Servers and clients disable it.
     pub nagle: bool,
-    /// How long the end that sends here waits with an acknowledgement that could travel with data; zero is not at all.
+    /// Maximum delay of acknowledgements by the sending end; zero for none.
     pub delayed_ack: Duration,
-    /// What the retransmission timer adds to the round trip, at least; doubled with each repetition.
+    /// Minimum addition to the round trip in the retransmission timer, which doubles with each retransmission.
     pub retransmission_min: Duration,
-    /// How long a segment may stay without acknowledgement before the sender gives the connection up.
+    /// Time without an acknowledgement after which the sender aborts the connection.
     pub give_up: Duration,
 }
 
 impl Path {
-    /// Nothing lies between the hosts; buffers as on an ordinary Linux.
+    /// No delay, rate or loss; buffers of an ordinary Linux.
     pub const IDEAL: Self = Self {
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
@@ -67,13 +67,13 @@ impl Path {
     /// A switched 1 Gbit/s network.
     pub const LAN: Self = Self { delay: Duration::from_micros(50), rate: Some(1_000_000_000), ..Self::IDEAL };
 
-    /// The same with another delay.
+    /// The same path with another delay.
     #[must_use]
     pub const fn with_delay(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// The line that this is. Headers are counted by the path's own overhead.
+    /// The line of this path. The path's own overhead counts headers.
     pub(crate) fn conditions(&self) -> Conditions {
         let jitter = if self.jitter.is_zero() { Jitter::None } else { Jitter::Uniform { max: self.jitter } };
         let probability = f64::from(self.loss_ppm) / 1e6;
@@ -94,31 +94,30 @@ pub struct Route {
     pub to_server: Path,
     /// From the server to the client.
     pub to_client: Path,
-    /// The line that the packets share with those of other connections. Rate, delay, jitter and loss of the paths are then
-    /// those of the line.
+    /// The line, if packets share it with other connections. It then determines rate, delay, jitter and loss.
     pub line: Option<LineId>,
-    /// What carries the messages.
+    /// Transport of the messages.
     pub transport: Transport,
 }
 
-/// What carries messages over a connection.
+/// Transport of messages over a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
     /// UA TCP (Part 6 §7.2).
     #[default]
     UaTcp,
-    /// SOAP over HTTP, as version 1.02 had it.
+    /// SOAP over HTTP, as in version 1.02.
     Soap(Soap),
 }
 
 impl Route {
-    /// The same in both directions, on a line of its own.
+    /// The same path in both directions, on a separate line.
     #[must_use]
     pub const fn symmetric(path: Path) -> Self {
         Self { to_server: path, to_client: path, line: None, transport: Transport::UaTcp }
     }
 
-    /// On a line that was made with [`World::add_line`](crate::World::add_line) for this profile.
+    /// A route over a line that was created with [`World::add_line`](crate::World::add_line) for this profile.
     #[must_use]
     pub fn on(line: LineId, link: &Profile) -> Self {
         let path = Path {

@@ -2,7 +2,7 @@ use super::*;
 use core::time::Duration;
 use taktwerk_crypto::Entropy;
 
-/// One connection whose ends are driven by hand.
+/// A connection whose ends are driven manually.
 struct Bench {
     network: Network,
     queue: EventQueue<Wire>,
@@ -10,7 +10,7 @@ struct Bench {
     client: End,
     server: End,
     read: [Vec<u8>; 2],
-    /// By side: read what arrives at once.
+    /// By side: whether arriving data is read at once.
     reads: [bool; 2],
     listens: bool,
 }
@@ -92,7 +92,7 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn connecting_takes_a_round_trip_and_a_byte_half_of_one() {
+fn connecting_takes_one_round_trip_and_data_half_of_one() {
     let mut bench = Bench::new(Path::IDEAL.with_delay(Duration::from_millis(20)), 1);
     bench.run(Duration::from_secs(1));
     let (client, link) = (bench.client, bench.client.link);
@@ -112,7 +112,7 @@ fn connecting_takes_a_round_trip_and_a_byte_half_of_one() {
 
 #[test]
 fn rate_and_framing_set_the_pace() {
-    // 1 MB at 8 Mbit/s with 1 000 bytes in segments of 1 050: 1.05 s, the start of the window aside.
+    // 1 MB at 8 Mbit/s with 1 000 bytes in segments of 1 050: 1.05 s, plus the start of the window.
     let path = Path {
         rate: Some(8_000_000),
         segment_len: 1000,
@@ -129,12 +129,12 @@ fn rate_and_framing_set_the_pace() {
     }
     let took = bench.queue.now().since(start);
     assert!(took >= Duration::from_millis(1051) && took < Duration::from_millis(1060), "{took:?}");
-    // The data, SYN with its options, and the acknowledgement of the handshake.
+    // The data, the SYN with its options, and the acknowledgement of the handshake.
     assert_eq!(bench.network.traffic(client).wire_bytes, 1_050_000 + 58 + 50);
 }
 
 #[test]
-fn nothing_is_lost_or_reordered_whatever_the_path_does() {
+fn nothing_is_lost_or_reordered_over_any_path() {
     for seed in 0..30 {
         let path = Path {
             jitter: Duration::from_millis(30),
@@ -183,7 +183,7 @@ fn a_seed_repeats() {
 }
 
 #[test]
-fn a_reader_that_stops_holds_the_writer_back() {
+fn stopped_readers_block_the_writer() {
     let path = Path { send_buffer: 10_000, receive_buffer: 5000, ..Path::LAN };
     let mut bench = Bench::connected(path, 1);
     let (client, server) = (bench.client, bench.server);
@@ -192,7 +192,7 @@ fn a_reader_that_stops_holds_the_writer_back() {
     let mut at = bench.write(client, &sent);
     assert_eq!(at, 10_000);
     bench.run(Duration::from_secs(10));
-    // The receiver's 5 000 bytes have left the sender's buffer.
+    // The receiver's 5 000 bytes are acknowledged and have left the send buffer.
     assert_eq!(bench.log.len(), 1);
     at += bench.write(client, &sent[at..]);
     bench.run(Duration::from_secs(10));
@@ -217,7 +217,7 @@ fn a_cut_delivers_exactly_the_bytes_before_it() {
         let reset = CloseReason::Reset;
         let seen: Vec<Signal> = bench.log.iter().map(|(_, signal)| *signal).collect();
         assert_eq!(seen, [Signal::Closed(client, reset), Signal::Closed(server, reset)]);
-        assert!(bench.network.link(client.link).is_none(), "memory is given back");
+        assert!(bench.network.link(client.link).is_none(), "memory is freed");
         assert_eq!(bench.write(client, b"more"), 0);
     }
 }
@@ -236,13 +236,13 @@ fn closing_delivers_what_was_written() {
 }
 
 #[test]
-fn writing_to_a_dead_process_is_answered_with_a_reset() {
+fn writing_to_an_ended_process_causes_a_reset() {
     let mut bench = Bench::connected(Path::LAN, 1);
     let (client, server) = (bench.client, bench.server);
     bench.network.partition(client.link);
     bench.network.reset(server, &mut bench.queue);
     bench.run(Duration::from_secs(1));
-    // The reset got lost: the client knows nothing until it writes.
+    // The reset was lost, so the client only notices when it writes.
     bench.network.heal(client.link);
     bench.run(Duration::from_secs(1));
     assert!(bench.log.is_empty());
@@ -253,7 +253,7 @@ fn writing_to_a_dead_process_is_answered_with_a_reset() {
 }
 
 #[test]
-fn nobody_answers() {
+fn connecting_without_an_answer_times_out() {
     let mut refused = Bench::new(Path::IDEAL.with_delay(Duration::from_millis(3)), 1);
     refused.listens = false;
     refused.run(Duration::from_secs(1));
@@ -275,7 +275,7 @@ fn nobody_answers() {
     assert_eq!(late.log.last().unwrap().1, Signal::Closed(client, CloseReason::TimedOut));
 }
 
-/// How long several clients take to send so much each over one line, and what the line carried.
+/// Time for several clients to send this much each over one line, and the line's counters.
 fn share(link: &str, clients: usize, len: usize) -> (Duration, [Counters; 2]) {
     let profile: Profile = link.parse().unwrap();
     let mut queue = EventQueue::<Wire>::new(START);
@@ -310,10 +310,10 @@ fn share(link: &str, clients: usize, len: usize) -> (Duration, [Counters; 2]) {
 fn connections_share_a_line_and_acknowledgements_are_on_it() {
     let (alone, lines) = share("rate=8mbit,delay=5ms,queue=2s", 1, 500_000);
     let (both, _) = share("rate=8mbit,delay=5ms,queue=2s", 2, 500_000);
-    // 500 000 bytes in packets of 1 500 with 1 448 of them at 8 Mbit/s.
+    // 500 000 bytes in packets of 1 500 with 1 448 bytes of payload at 8 Mbit/s.
     assert!((0.51..0.56).contains(&alone.as_secs_f64()), "{alone:?}");
     assert!((1.03..1.08).contains(&both.as_secs_f64()), "{both:?}");
-    // One acknowledgement for two segments, and those of the beginning.
+    // One acknowledgement for two segments, plus those at the beginning.
     assert!(
         lines[1].packets > lines[0].packets / 2 && lines[1].packets < lines[0].packets * 2 / 3,
         "{lines:?}"
@@ -329,7 +329,7 @@ fn other_traffic_leaves_the_rest_of_the_rate() {
 }
 
 #[test]
-fn many_streams_on_a_line_that_is_too_slow_end_without_piling_up() {
+fn overloaded_lines_have_bounded_queues() {
     let (took, lines) = share("rate=1mbit,delay=10ms,queue=100ms", 50, 20_000);
     assert!(lines[0].dropped > 0 && took < Duration::from_secs(300), "{took:?} {lines:?}");
 }

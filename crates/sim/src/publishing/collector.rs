@@ -1,4 +1,4 @@
-//! The client's application: subscribes, and counts delays instead of keeping values.
+//! The client's application: subscribes, and records delays instead of values.
 
 use crate::client::Application;
 use crate::histogram::Histogram;
@@ -30,7 +30,7 @@ pub(super) struct Group {
     pub(super) overflows: u64,
 }
 
-/// What one message brings of a group.
+/// Delays of a group in one message.
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
     count: u64,
@@ -43,11 +43,11 @@ struct Part {
 pub(super) struct Collector {
     pub(super) params: SubscriptionParams,
     pub(super) items: Vec<MonitoredItemCreateRequest>,
-    /// The group of each client handle.
+    /// Group of each client handle.
     pub(super) group_of: Vec<usize>,
     pub(super) groups: Vec<Group>,
     parts: Vec<Part>,
-    /// Counts values that were written in this span only.
+    /// Start of the window: only values written within it count.
     pub(super) from: UtcTime,
     pub(super) until: UtcTime,
     pub(super) messages: u64,
@@ -55,12 +55,12 @@ pub(super) struct Collector {
     pub(super) trouble: Option<String>,
     pub(super) interval_ms: f64,
     pub(super) values: Histogram,
-    /// Publish requests are sent so often, instead of as the client decides.
+    /// Interval of Publish requests sent by a clock; `None` lets the client decide.
     pub(super) by_clock: Option<Duration>,
-    /// Publish requests to send before the first one by the clock. A clock that is quicker than the server fills its queue
-    /// sooner or later: it is full from the beginning, so that figures do not depend on how long the simulation runs.
+    /// Number of Publish requests sent before the first one by the clock. A clock faster than the server fills the
+    /// server's queue eventually. Starting with a full queue makes the figures independent of the simulated time.
     pub(super) ahead: u32,
-    /// Publish requests that were refused because there were too many.
+    /// Number of Publish requests refused because there were too many.
     pub(super) refused: u64,
     asked: Option<(RequestHandle, Asked)>,
     subscription_id: u32,
@@ -68,7 +68,7 @@ pub(super) struct Collector {
     acknowledgements: Vec<SubscriptionAcknowledgement>,
 }
 
-/// What a client that goes by its clock waits for. Everything else are Publish requests.
+/// Pending requests of a client with a clock, except Publish requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Subscription,
@@ -116,7 +116,7 @@ impl Collector {
     }
 }
 
-/// A client that goes by its clock: it sends a Publish request at fixed times and acknowledges with the next.
+/// A client with a clock: it sends Publish requests at fixed times, with the acknowledgements since the last one.
 impl Collector {
     fn subscribe(&mut self, client: &mut Client, now: Now) {
         let mut request = CreateSubscriptionRequest {
@@ -142,7 +142,7 @@ impl Collector {
         self.asked = sent.ok().map(|handle| (handle, Asked::Items));
     }
 
-    /// It is time for a Publish request.
+    /// Sends a due Publish request.
     pub(super) fn publish(&mut self, client: &mut Client, now: Now) {
         if !self.is_monitoring {
             return;
@@ -194,7 +194,7 @@ impl Collector {
 
     fn published(&mut self, response: &PublishResponse, now: Now) {
         let message = &response.notification_message;
-        // A keep-alive has nothing to acknowledge.
+        // Keep-alives are not acknowledged.
         if message.notification_data.is_empty() {
             return;
         }
@@ -223,7 +223,7 @@ impl Application for Collector {
                         return self.subscribe(client, now);
                     }
                     let subscription = client.create_subscription(self.params.clone(), now.instant);
-                    // It has just been created, so it is known.
+                    // The subscription has just been created, so it exists.
                     let _ = client.add_items(subscription, core::mem::take(&mut self.items), now.instant);
                 }
             }

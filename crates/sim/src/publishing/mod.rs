@@ -1,8 +1,8 @@
-//! What a subscription delivers over a link with given settings: delays, bandwidth, lost values.
+//! Simulates a subscription over a link with given settings: delays, bandwidth, lost values.
 //!
-//! [`simulate`] is a pure function: the same [`Setup`] and [`Settings`] give the same [`Outcome`], on every machine. It runs
-//! the client and server cores that run in production. The Setup is what is given (link, signals, machines), the Settings
-//! are what can be chosen.
+//! [`simulate`] is a pure function: the same [`Setup`] and [`Settings`] give the same [`Outcome`] on every machine. It
+//! runs the production client and server cores. The setup is given (link, signals, machines); the settings can be
+//! chosen.
 
 mod collector;
 mod run;
@@ -21,37 +21,37 @@ use taktwerk_schema::TimestampsToReturn;
 /// Signals that change together at a fixed period.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signals {
-    /// How many variables.
+    /// Number of variables.
     pub count: u32,
-    /// Each gets a new value so often.
+    /// Interval between new values of each variable.
     pub period: Duration,
-    /// Bytes of a value as encoded: 1, 2, 4 and 8 are integers, everything else is a ByteString of this length.
+    /// Encoded size of a value in bytes: 1, 2, 4 and 8 are integers, others are ByteStrings of this length.
     pub value_len: usize,
 }
 
-/// What is given: the plant.
+/// The given plant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The link between client and server. Its `busy` share is the other traffic.
     pub link: Profile,
-    /// What the server has.
+    /// Signals of the server.
     pub signals: Vec<Signals>,
-    /// Virtual time before counting starts: the session is up and the subscription has become steady.
+    /// Virtual time before the window, until the session is active and the subscription is steady.
     pub warmup: Duration,
-    /// Virtual time that is counted.
+    /// Length of the window in virtual time.
     pub measured: Duration,
-    /// What work costs on the server's machine; `None` is nothing.
+    /// Costs of work on the server's machine; `None` for zero.
     pub server: Option<HostProfile>,
-    /// What work costs on the client's machine; `None` is nothing.
+    /// Costs of work on the client's machine; `None` for zero.
     pub client: Option<HostProfile>,
-    /// How long both ends of TCP wait with an acknowledgement that could travel with data; `None` is as on Linux.
+    /// Maximum delay of TCP acknowledgements at both ends; `None` for Linux defaults.
     pub delayed_ack: Option<Duration>,
-    /// Decides on everything that is random.
+    /// Seed of all random decisions.
     pub seed: u64,
 }
 
 impl Setup {
-    /// One second of warm-up, ten seconds counted, seed 1.
+    /// One second of warm-up, a window of ten seconds, seed 1.
     #[must_use]
     pub fn new(link: Profile, signals: Vec<Signals>) -> Self {
         Self {
@@ -67,45 +67,45 @@ impl Setup {
     }
 }
 
-/// How many Publish requests the client keeps at the server.
+/// Number of Publish requests queued at the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PublishRequests {
-    /// As many as this client decides: by number of subscriptions, publishing interval and round trip.
+    /// Chosen by the client from the number of subscriptions, the publishing interval and the round trip.
     #[default]
     Automatic,
-    /// Never more than this.
+    /// At most this many.
     AtMost(usize),
-    /// One whenever so many per cent of the publishing interval have passed, whatever has been answered: a client that goes by
-    /// its clock. What the server has too many of, it refuses.
+    /// One each time this percentage of the publishing interval has passed, independent of answers: a client with a
+    /// clock. The server refuses excess requests.
     Every {
-        /// Per cent of the publishing interval.
+        /// Percentage of the publishing interval.
         percent: u32,
     },
 }
 
-/// What can be chosen.
+/// The settings that can be chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Publishing interval.
     pub publishing_interval: Duration,
     /// Sampling interval of all items; zero reports every change.
     pub sampling_interval: Duration,
-    /// Queue of each item; `None` is large enough for every value of two publishing intervals and a second.
+    /// Queue size of each item; `None` is large enough for all values of two publishing intervals and a second.
     pub queue_size: Option<u32>,
-    /// Most notifications in one message; 0 is no limit.
+    /// Maximum number of notifications per message; 0 means unlimited.
     pub notifications_max: u32,
     /// Publishing intervals without a change before a keep-alive.
     pub keep_alive_count: u32,
-    /// How many Publish requests wait at the server.
+    /// Publish requests queued at the server.
     pub publish_requests: PublishRequests,
-    /// Which timestamps come with values.
+    /// Timestamps returned with values.
     pub timestamps: TimestampsToReturn,
     /// Policy and mode of the channel.
     pub security: (SecurityPolicy, MessageSecurityMode),
 }
 
 impl Settings {
-    /// This publishing interval, every change reported, queues that lose nothing, no security.
+    /// This publishing interval, every change reported, queues that lose no values, no security.
     #[must_use]
     pub fn new(publishing_interval: Duration) -> Self {
         Self {
@@ -121,10 +121,10 @@ impl Settings {
     }
 }
 
-/// Delays of the values of one group of signals: from the write in the server until the application of the client has it.
+/// Delays of the values of one group of signals, from the write in the server to the client's application.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Delays {
-    /// All values, in nanoseconds.
+    /// All values in nanoseconds.
     pub values: Histogram,
     /// Notification messages with values of the group.
     pub messages: u64,
@@ -134,35 +134,35 @@ pub struct Delays {
     pub message_mean: f64,
     /// The longest delay in a message, averaged over messages, in seconds.
     pub message_max: f64,
-    /// Values written while counting.
+    /// Values written within the window.
     pub written: u64,
-    /// Of these, those that did not arrive within five seconds after counting ended.
+    /// Number of these that did not arrive within five seconds after the window.
     pub lost: u64,
     /// Values that arrived with the Overflow bit.
     pub overflows: u64,
 }
 
-/// One direction of the line while counting.
+/// Use of one direction of the line within the window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LineUse {
-    /// Bits per second with headers and framing, of this load alone.
+    /// Bits per second with headers and framing, without other traffic.
     pub bits_per_second: f64,
     /// Packets per second.
     pub packets_per_second: f64,
-    /// Share of the rate that is used, with the other traffic; `None` if the link has no rate.
+    /// Utilisation including other traffic; `None` if the link has no rate.
     pub utilisation: Option<f64>,
     /// Packets lost or dropped.
     pub lost: u64,
 }
 
-/// What a host did while counting.
+/// Resources used by a host within the window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct HostUse {
-    /// Processor time per second of virtual time; `None` if the host has no processor model.
+    /// Processor time per second of virtual time; `None` without a machine.
     pub cpu: Option<f64>,
 }
 
-/// What came of it.
+/// Results.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// By group of signals, as in the setup.
@@ -177,22 +177,22 @@ pub struct Outcome {
     pub client: HostUse,
     /// The server's machine.
     pub server: HostUse,
-    /// Publish requests that the server refused because it had too many.
+    /// Number of Publish requests that the server refused because there were too many.
     pub refused: u64,
-    /// The publishing interval that the server granted, in seconds.
+    /// The revised publishing interval in seconds.
     pub publishing_interval: f64,
     /// Notification messages per second.
     pub messages_per_second: f64,
-    /// From the first packet until the session was up, in seconds.
+    /// Time from the first packet until the session was active, in seconds.
     pub session_up: f64,
-    /// Virtual time in all, in seconds.
+    /// Total virtual time in seconds.
     pub simulated: f64,
-    /// Events that were simulated.
+    /// Number of simulated events.
     pub events: u64,
 }
 
 impl Outcome {
-    /// Values written while counting that did not arrive.
+    /// Number of values written within the window that did not arrive.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.groups.iter().map(|group| group.lost).sum()

@@ -15,23 +15,23 @@ use taktwerk_schema::TimestampsToReturn;
 use taktwerk_server::space::{NodeError, VariableHandle};
 use taktwerk_types::{ByteString, Variant};
 
-/// Most signals: beyond, the laboratory's large plants are the place.
+/// Maximum number of signals. Larger plants are a task for the laboratory.
 const SIGNALS_MAX: u32 = 100_000;
-/// Values that are late have so long to arrive after counting has ended.
+/// After the measured time, late values have this long to arrive.
 const GRACE: Duration = Duration::from_secs(5);
-/// Longest wait for a session.
+/// Maximum time until the session is up.
 const CONNECT_MAX: Duration = Duration::from_secs(300);
-/// Longest queue: what a server of default limits grants.
+/// Longest queue: the maximum that a server with default limits grants.
 const QUEUE_MAX: u32 = 10_000;
-/// Longest time that is simulated.
+/// Longest simulated time.
 const SPAN_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Bytes of an application's certificate.
+/// Size of an application's certificate in bytes.
 const CERTIFICATE_LEN: usize = 1_000;
 
-/// What a subscription with these settings delivers in this plant.
+/// Simulates what a subscription with these settings delivers in this plant.
 ///
 /// # Errors
-/// [`SimulateError`]: fields that contradict each other, a link that lets no session come about.
+/// [`SimulateError`]: fields that contradict each other, or a link over which no session can be opened.
 pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateError> {
     check(setup, settings)?;
     let mut world = World::new(setup.seed);
@@ -183,7 +183,11 @@ fn check(setup: &Setup, settings: &Settings) -> Result<(), SimulateError> {
         return Err(invalid("queue_size", &0, "at least 1"));
     }
     if settings.publish_requests == PublishRequests::AtMost(0) {
-        return Err(invalid("publish_requests", &0, "at least 1: without, the server cannot publish"));
+        return Err(invalid(
+            "publish_requests",
+            &0,
+            "at least 1: without a request, the server cannot publish",
+        ));
     }
     if let PublishRequests::Every { percent } = settings.publish_requests
         && !(1..=1_000).contains(&percent)
@@ -219,7 +223,7 @@ fn params(settings: &Settings) -> SubscriptionParams {
     }
 }
 
-/// Every value of two publishing intervals and a second.
+/// Room for every value of two publishing intervals and one second.
 fn queue_size(settings: &Settings, period: Duration) -> u32 {
     settings.queue_size.unwrap_or_else(|| {
         let span = settings.publishing_interval.as_secs_f64() * 2.0 + 1.0;
@@ -228,7 +232,7 @@ fn queue_size(settings: &Settings, period: Duration) -> u32 {
     })
 }
 
-/// A value of so many bytes that differs from the one before.
+/// A value with this many bytes that differs from the previous one.
 pub(crate) fn value(len: usize, count: i64) -> Variant {
     let [low, next, ..] = count.to_le_bytes();
     match len {
@@ -243,10 +247,11 @@ pub(crate) fn value(len: usize, count: i64) -> Variant {
     }
 }
 
-/// How often a signal is written while counting: at `period`, 2 `period`, … after the session was up.
+/// Number of writes of a signal in the measured time. Writes happen at `period`, 2 `period`, … after the session was
+/// up.
 fn writes(setup: &Setup, period: Duration, from: Duration) -> u64 {
     let period = period.as_nanos().max(1);
-    // The first instant counts, the last does not. A write at zero does not happen.
+    // The start of the interval is included, the end is not. There is no write at time zero.
     let before = |at: Duration| at.as_nanos().div_ceil(period).max(1) - 1;
     u64::try_from(before(from + setup.measured) - before(from)).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What a subscriber does with values: counts them and holds the plant to its promises.
+//! The application of a subscriber: counts values and checks what the plant promises.
 
 use super::figures::{BrokerFigures, PublisherFigures, SubscriberFigures};
 use crate::signals::Rhythm;
@@ -8,21 +8,21 @@ use taktwerk_pubsub::uadp::DataSetMessageKind;
 use taktwerk_pubsub::uadp::fields::ReceivedField;
 use taktwerk_types::Instant;
 
-/// Bytes of values whose numbers are told exactly, however late they are.
+/// From this value length in bytes on, the value's number can be determined exactly, however late the value is.
 const LONG_ENOUGH: usize = 4;
 
-/// The first broken promise of a plant.
+/// The first broken promise in a plant.
 pub(crate) type Complaints = Rc<RefCell<Option<String>>>;
 
-/// A DataSetReader as the application knows it.
+/// What the application knows about a DataSetReader.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) rhythm: Rhythm,
-    /// By field: the number of the last value since the process was started; none yet if negative.
+    /// By field: the number of the last value since the process was started; negative before the first value.
     last: Vec<i64>,
-    /// The same over all lives of the process.
+    /// The same over all runs of the process.
     best: Vec<i64>,
-    /// DataSetMessages that are missing.
+    /// Number of missing DataSetMessages.
     lost: u64,
 }
 
@@ -32,28 +32,28 @@ impl Known {
     }
 }
 
-/// What explains that DataSetMessages of a publisher are missing although quality of service 1 is used.
+/// What can explain missing DataSetMessages of a publisher although quality of service 1 is used.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
-    /// The subscriber's name at the broker.
+    /// The subscriber's client name at the broker.
     pub(crate) name: String,
     pub(crate) broker: Rc<RefCell<BrokerFigures>>,
     pub(crate) publisher: Rc<RefCell<PublisherFigures>>,
 }
 
-/// What was received of one publisher.
+/// What was received from one publisher.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) readers: Vec<Known>,
-    /// Nothing may be lost without being counted.
+    /// Every loss must be counted.
     pub(crate) delivery: Option<Delivery>,
 }
 
-/// The application of a subscriber. It outlives the process, which begins with knowing nothing.
+/// The application of a subscriber. It outlives the process, which knows nothing when it starts.
 #[derive(Debug)]
 pub(crate) struct Application {
     pub(crate) name: String,
-    /// By ReaderGroup, which are publishers.
+    /// By ReaderGroup; each group is one publisher.
     pub(crate) sources: Vec<Source>,
     pub(crate) window: (Instant, Instant),
     pub(crate) figures: SubscriberFigures,
@@ -61,7 +61,7 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// The process begins.
+    /// The process starts.
     pub(crate) fn begin(&mut self) {
         self.figures.lives += 1;
         for reader in self.sources.iter_mut().flat_map(|source| &mut source.readers) {
@@ -74,7 +74,7 @@ impl Application {
         self.complaints.borrow_mut().get_or_insert(text);
     }
 
-    /// A reader was told that its publisher is silent: sequence numbers may start again.
+    /// A reader was notified that its publisher is silent: sequence numbers may restart.
     pub(crate) fn timed_out(&mut self, group: usize, reader: usize) {
         self.figures.timeouts += 1;
         let source = self.sources.get_mut(group);
@@ -83,7 +83,7 @@ impl Application {
         }
     }
 
-    /// A DataSetMessage.
+    /// Handles a DataSetMessage.
     pub(crate) fn message(
         &mut self,
         (group, reader): (usize, usize),
@@ -113,7 +113,7 @@ impl Application {
                 problem = Some(format!("field {at} of reader {reader} has no value: {:?}", field.value));
                 continue;
             };
-            // Short values come round again, so that late ones look like others.
+            // Short values repeat, so a late value cannot be distinguished from a newer one.
             if number < *last && known.rhythm.value_len >= LONG_ENOUGH {
                 problem = Some(format!("field {at} of reader {reader} has value {number} after {last}"));
             }
@@ -134,7 +134,7 @@ impl Application {
         }
     }
 
-    /// With quality of service 1, a message is missing only if its loss was counted or a process has died.
+    /// With quality of service 1, a message may be missing only if its loss was counted or a process died.
     fn missing(&mut self, group: usize, reader: usize, missing: u32) {
         let lives = self.figures.lives;
         let Some(source) = self.sources.get_mut(group) else { return };
@@ -144,7 +144,7 @@ impl Application {
         let (broker, publisher) = (delivery.broker.borrow(), delivery.publisher.borrow());
         let has_died = lives > 1 || broker.lives > 1 || publisher.lives > 1;
         let dropped = broker.dropped_of.get(&delivery.name).copied().unwrap_or_default();
-        // The key of a message may have expired on its way.
+        // The key of a message may have expired before it arrived.
         let unreadable = self.figures.security_errors;
         let counted = dropped + publisher.dropped + publisher.forgotten + unreadable;
         if has_died || known.lost <= counted {
@@ -153,17 +153,17 @@ impl Application {
         let lost = known.lost;
         drop((broker, publisher));
         self.fail(&format!(
-            "{lost} messages of publisher {group} are missing with quality of service 1, and {counted} were dropped or could not be \
-             read"
+            "{lost} messages of publisher {group} are missing with quality of service 1, but only {counted} were dropped \
+             or could not be read"
         ));
     }
 
-    /// Whether each field has got a value.
+    /// Whether every field has a value.
     pub(crate) fn has_begun(&self) -> bool {
         self.readers().all(|reader| reader.best.iter().all(|best| *best >= 0))
     }
 
-    /// What has not arrived of what was written until a time.
+    /// Describes values written before `until` that have not arrived.
     pub(crate) fn is_stuck(&self, until: Instant) -> Option<String> {
         let late = |reader: &Known| {
             let newest = reader.rhythm.newest(until);
@@ -228,7 +228,7 @@ mod tests {
             it.is_stuck(Instant::from_nanos(50)).unwrap(),
             "s has not got the last value of 2 of 2 fields"
         );
-        // A process that was started again may get known values, and they do not count again.
+        // A restarted process may receive known values again; they are not counted again.
         it.begin();
         take(&mut it, 0, &[(0, 2)], 50);
         assert_eq!((it.figures.arrived, complaint(&it)), (2, None));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_must_have_been_counted() {
+    fn missing_messages_must_have_been_counted() {
         let delivery = || Delivery {
             name: "s".to_owned(),
             broker: Rc::new(RefCell::new(BrokerFigures { lives: 1, ..BrokerFigures::default() })),

@@ -1,6 +1,6 @@
 //! A process: a publisher, subscriber or broker with its sockets and deadlines.
 //!
-//! - `work`: what it does with one input, deadline or socket; `turns`: when it does.
+//! - `work`: what the process does with one input, deadline or socket; `turns`: when it does it.
 
 mod turns;
 mod work;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use taktwerk_server::Now;
 
-/// Bytes of datagrams that a socket holds until they are read, as `taktwerk-net` asks for.
+/// Size in bytes of a socket's receive buffer for datagrams; `taktwerk-net` requests the same size.
 const SOCKET_BUFFER: usize = 8 << 20;
 
 /// What runs in the process.
@@ -36,12 +36,12 @@ pub(crate) enum Node {
 pub(crate) struct Peer {
     pub(crate) broker: NodeId,
     pub(crate) route: Route,
-    /// What captures show.
+    /// The service shown in captures.
     pub(crate) service: Service,
     pub(crate) numbers: (u32, u32),
 }
 
-/// What a process is told, when its thread gets to it.
+/// Inputs of a process, handled when its thread runs.
 #[derive(Debug)]
 enum Input {
     Datagram(Rc<[u8]>),
@@ -52,7 +52,7 @@ enum Input {
     Closed(LinkId),
 }
 
-/// What leaves when the thread is done with it.
+/// Output that leaves when the thread has finished the work.
 #[derive(Debug)]
 enum Doing {
     Datagram(Vec<u8>),
@@ -77,7 +77,7 @@ pub struct NodeHost {
     place: Option<MachineId>,
     thread: Option<ThreadId>,
     is_awake: bool,
-    /// Processor time of threads that are no more.
+    /// Processor time of threads that have ended.
     used: Duration,
     clock_offset: i64,
     reads: bool,
@@ -134,7 +134,7 @@ impl NodeHost {
         }
     }
 
-    /// What it keeps more of than its limits allow.
+    /// Where it stores more than its limits allow.
     pub(crate) fn over_budget(&self) -> Option<String> {
         match &self.node {
             Some(Node::Broker(broker)) => broker.over_budget(),
@@ -163,7 +163,7 @@ impl NodeHost {
         self.thread = fabric.machine(machine).map(|machine| machine.spawn(owner));
     }
 
-    /// The process dies: connections are reset, and what it knew is gone.
+    /// The process dies: connections are reset, and its state is lost.
     pub(crate) fn crash(&mut self, fabric: &mut Fabric) {
         if self.node.take().is_none() {
             return;
@@ -204,7 +204,7 @@ impl NodeHost {
     pub(crate) fn set_reads(&mut self, reads: bool) {
         self.reads = reads;
         if reads {
-            // What has come meanwhile is told once more.
+            // Inputs that arrived in the meantime are reported again.
             let links: Vec<LinkId> = self.sockets.keys().copied().collect();
             links.into_iter().for_each(|link| self.inputs.push_back(Input::Readable(link)));
         }

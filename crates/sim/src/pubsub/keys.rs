@@ -1,11 +1,11 @@
-//! The key service of a plant (Part 14 §8). It is asked without delay: only its keys and their times matter here.
+//! The key service of a plant (Part 14 §8). It answers without delay: only the keys and their times matter here.
 
 use taktwerk_crypto::{Entropy, PubSubSecurityPolicy, SeededEntropy};
 use taktwerk_pubsub::security::{KeyRequest, KeyService, SecurityKeys};
 use taktwerk_schema::SecurityGroupDataType;
 use taktwerk_types::{Instant, StatusCode};
 
-/// Makes the keys of all SecurityGroups.
+/// Creates the keys of all SecurityGroups.
 #[derive(Debug)]
 pub(crate) struct Keys {
     service: KeyService,
@@ -17,7 +17,7 @@ impl Keys {
         Self { service: KeyService::new(), entropy }
     }
 
-    /// Adds a group whose keys live for so many milliseconds.
+    /// Adds a group with this key lifetime in milliseconds.
     pub(crate) fn add_group(&mut self, id: &str, key_lifetime: f64, now: Instant) -> Result<(), StatusCode> {
         let group = SecurityGroupDataType {
             security_group_id: id.into(),
@@ -30,7 +30,7 @@ impl Keys {
         self.service.add_group(&group, &mut self.entropy, now)
     }
 
-    /// What an engine asks for.
+    /// Answers a key request of an engine.
     pub(crate) fn answer(&mut self, request: &KeyRequest, now: Instant) -> Result<SecurityKeys, StatusCode> {
         let (id, first) = (request.security_group_id.as_str(), request.starting_token_id);
         let (count, entropy): (u32, &mut dyn Entropy) = (request.requested_key_count, &mut self.entropy);

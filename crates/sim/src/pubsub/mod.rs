@@ -1,13 +1,13 @@
 //! Publishers, subscribers and MQTT brokers in virtual time.
 //!
-//! The engines are those of `taktwerk-pubsub`, and the state and packets of MQTT clients those of `rumqttc`, which run in
-//! production. Here are their drivers, and a broker that is a state machine of its own.
+//! The engines are those of `taktwerk-pubsub`; state and packets of MQTT clients are those of `rumqttc`, which is also
+//! used in production. This module contains their drivers, and a broker implemented as a state machine.
 //!
-//! - [`NodeHost`]: a process with its inputs, sockets and deadlines, on a processor or on none;
+//! - [`NodeHost`]: a process with its inputs, sockets and deadlines, with or without a processor;
 //! - `publisher`, `subscriber`: the engines with their transport; `application`: what a subscriber does with values;
 //! - `session`: an MQTT client without a socket; [`broker`]: the broker without sockets;
-//! - `keys`: the key service, which answers at once; `nonces`: an observer of what publishers send;
-//! - [`figures`]: what is counted.
+//! - `keys`: the key service, which answers immediately; `nonces`: an observer of what publishers send;
+//! - [`figures`]: what all of them count.
 
 pub(crate) mod application;
 pub mod broker;
@@ -25,7 +25,7 @@ pub(crate) use host::{Node, Peer};
 
 use taktwerk_server::Now;
 
-/// The time as the engines take it.
+/// The time in the form that the engines use.
 pub(crate) fn engine_now(now: Now) -> taktwerk_pubsub::Now {
     taktwerk_pubsub::Now { instant: now.instant, utc: now.utc }
 }

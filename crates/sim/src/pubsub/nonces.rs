@@ -1,23 +1,23 @@
-//! An observer of publishers that trusts none of them: nonces are never used twice with one key (Part 14 §7.2.4.4.3.2), also
-//! not by a process that was started again, and their numbers grow, because receivers take others for replays.
+//! An independent observer of publishers: a nonce is never used twice with one key (Part 14 §7.2.4.4.3.2), not even by
+//! a restarted process, and nonce numbers increase, because receivers treat others as replays.
 
 use std::collections::BTreeMap;
 use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_pubsub::uadp::header::NetworkMessageHeader;
 use taktwerk_types::{DecodeLimits, Decoder};
 
-/// Keys that are remembered: a publisher goes on to the next and never back.
+/// Number of keys remembered. A publisher moves on to the next key and never returns to an old one.
 const TOKENS_MAX: usize = 16;
 
-/// What one publisher has sent, over all lives of its process.
+/// What one publisher has sent, over all runs of its process.
 #[derive(Debug, Default)]
 pub(crate) struct Nonces {
-    /// The last number, by the key's id.
+    /// The last nonce number, by key id.
     last: BTreeMap<u32, u32>,
 }
 
 impl Nonces {
-    /// A NetworkMessage leaves the publisher, whose group has this mode.
+    /// Checks a NetworkMessage that leaves the publisher; `mode` is the mode of its group.
     pub(crate) fn sent(&mut self, bytes: &[u8], mode: SecurityMode) -> Result<(), String> {
         let header = NetworkMessageHeader::decode(&mut Decoder::new(bytes, DecodeLimits::DEFAULT));
         let header = header.map_err(|error| format!("a NetworkMessage cannot be read: {error}"))?;
@@ -25,15 +25,15 @@ impl Nonces {
         let Some(security) = security else {
             return match mode {
                 SecurityMode::None => Ok(()),
-                mode => Err(format!("a NetworkMessage is not secured, and its group is {mode:?}")),
+                mode => Err(format!("a NetworkMessage is not secured, but its group requires {mode:?}")),
             };
         };
         if security.mode < mode {
-            return Err(format!("a NetworkMessage is {:?}, and its group is {mode:?}", security.mode));
+            return Err(format!("a NetworkMessage is {:?}, but its group requires {mode:?}", security.mode));
         }
         let number = security.nonce.get(4..8).and_then(|bytes| bytes.first_chunk());
         let Some(number) = number.map(|bytes| u32::from_le_bytes(*bytes)) else {
-            return Err(format!("a nonce of {} bytes", security.nonce.len()));
+            return Err(format!("a nonce has {} bytes", security.nonce.len()));
         };
         let token = security.token_id;
         if let Some(last) = self.last.get(&token).filter(|last| number <= **last) {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_grow_with_each_key() {
+    fn numbers_increase_for_each_key() {
         let mut nonces = Nonces::default();
         let mut sent = |token, number| nonces.sent(&message(token, number), SecurityMode::Sign);
         assert_eq!(sent(1, 5), Ok(()));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_out_in_clear() {
+    fn unsecured_messages_of_secured_groups_are_reported() {
         let mut nonces = Nonces::default();
         assert!(nonces.sent(&[0x01], SecurityMode::None).is_ok());
         assert!(nonces.sent(&[0x01], SecurityMode::Sign).unwrap_err().contains("not secured"));

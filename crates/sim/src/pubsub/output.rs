@@ -1,31 +1,32 @@
-//! What a process has to do for an input, counted in the work of servers and clients: host profiles have prices for it.
+//! The work that an input causes in a process, counted in the same units as the work of servers and clients, because
+//! host profiles define costs for these units.
 
 use crate::host::Costs;
 use taktwerk_client::Work as ClientWork;
 use taktwerk_server::Work as ServerWork;
 
-/// What an input or a deadline has cost.
+/// The work caused by an input or a deadline.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Effort {
-    /// Of publishers and brokers.
+    /// Work of publishers and brokers.
     pub(crate) server: ServerWork,
-    /// Of subscribers.
+    /// Work of subscribers.
     pub(crate) client: ClientWork,
 }
 
 impl Effort {
-    /// A message was received whose signature has to be checked if it is secured.
+    /// A message was received. If it is secured, its signature has to be checked.
     pub(crate) fn received(&mut self, bytes: usize) {
         self.client.chunks_received += 1;
         self.client.bytes_received += bytes as u64;
     }
 
-    /// A broker's or publisher's socket was read.
+    /// The socket of a broker or publisher was read.
     pub(crate) fn took(&mut self, bytes: usize) {
         self.server.bytes_received += bytes as u64;
     }
 
-    /// In nanoseconds, without the driver's.
+    /// The cost in nanoseconds, without the driver's cost.
     pub(crate) fn cost(&self, costs: &Costs) -> f64 {
         costs.of_server(&self.server) + costs.of_client(&self.client)
     }

@@ -17,13 +17,13 @@ use taktwerk_pubsub::{DatagramKind, Publisher, PublisherEvent, Transmit, Values}
 use taktwerk_server::Now;
 use taktwerk_types::{DataValue, Instant};
 
-/// What the sensors of a publisher deliver: by data set.
+/// The values of a publisher's sensors, by data set.
 #[derive(Debug, Clone)]
 pub(crate) struct Sensors {
     pub(crate) data_sets: Rc<[Rhythm]>,
-    /// They deliver nothing new after this.
+    /// The sensors deliver no new values after this time.
     pub(crate) until: Rc<Cell<Instant>>,
-    /// Fields that were sampled, to be priced.
+    /// Number of sampled fields, for the cost calculation.
     sampled: u64,
 }
 
@@ -44,7 +44,7 @@ impl Values for Sensors {
     }
 }
 
-/// What an MQTT publisher says where.
+/// What an MQTT publisher publishes to which topic.
 #[derive(Debug, Clone)]
 pub(crate) struct Topics {
     pub(crate) qos: QoS,
@@ -53,7 +53,7 @@ pub(crate) struct Topics {
     pub(crate) meta_data: Vec<String>,
 }
 
-/// What is the same in all lives of a publisher's process.
+/// What stays the same over all runs of a publisher's process.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub(crate) name: String,
@@ -73,9 +73,9 @@ pub(crate) struct PublisherNode {
     session: Option<Box<Session>>,
     datagrams: VecDeque<Vec<u8>>,
     out: Transmit,
-    /// Connections that metadata was announced for.
+    /// Number of connections for which metadata was announced.
     announced: u64,
-    /// What was told of the session's counters.
+    /// The session's counters that were already reported.
     told: (u64, u64, u64),
     effort: Effort,
 }
@@ -87,7 +87,7 @@ impl core::fmt::Debug for PublisherNode {
 }
 
 impl PublisherNode {
-    /// A process that begins now and has its first cycle at `start`.
+    /// A process that starts now and has its first cycle at `start`.
     pub(crate) fn new(
         mut engine: Publisher,
         sensors: Sensors,
@@ -127,14 +127,14 @@ impl PublisherNode {
         self.datagrams.pop_front()
     }
 
-    /// Bytes from the broker: acknowledgements.
+    /// Handles bytes from the broker: acknowledgements.
     pub(crate) fn receive(&mut self, bytes: &[u8], now: Now) -> Step {
         self.effort.took(bytes.len());
         let Some(session) = &mut self.session else { return Step::Nothing };
         let before = session.packets_received;
         let step = session.receive(bytes, now.instant);
         self.effort.server.chunks_received += session.packets_received - before;
-        // Behind a new connection, retained metadata may be gone.
+        // After a new connection, retained metadata may be lost.
         if core::mem::replace(&mut self.announced, session.connections) != session.connections {
             self.engine.announce(0, engine_now(now));
         }
@@ -170,7 +170,7 @@ impl PublisherNode {
         step
     }
 
-    /// Gives what the engine has made to the transport.
+    /// Passes what the engine has created to the transport.
     fn send(&mut self) {
         let is_uadp = self.shared.topics.is_none() || self.session.is_none();
         for datagram in self.out.iter() {
@@ -204,7 +204,7 @@ impl PublisherNode {
         }
     }
 
-    /// What the session has lost since.
+    /// Counts what the session has lost since the last call.
     fn count(&mut self) {
         let Some(session) = &self.session else { return };
         let mut figures = self.shared.figures.borrow_mut();
@@ -221,7 +221,7 @@ impl PublisherNode {
         while let Some(request) = self.engine.poll_key_request(engine_now(now)) {
             let answer = self.shared.keys.borrow_mut().answer(&request, now.instant);
             let answer = answer.as_ref().map_err(|status| *status);
-            // Without keys the group does not run, which shows in what does not arrive.
+            // Without keys the group does not run, which is visible because nothing arrives.
             let _ = self.engine.set_keys(&request.security_group_id, answer, engine_now(now));
         }
     }

@@ -1,9 +1,9 @@
-//! An MQTT client without a socket: bytes and time in, bytes and deadlines out.
+//! An MQTT client without a socket: the inputs are bytes and time, the outputs are bytes and deadlines.
 //!
-//! Acknowledgements, packet identifiers, repetition and packets are those of `rumqttc`, which runs in production
-//! (`taktwerk-net`, feature `mqtt`); its event loop needs an operating system. What that loop and the threads around it do is
-//! done here: the queue of what waits for the broker, the order in which requests go out, pings, timeouts, pauses between
-//! attempts, and what happens to messages of a connection that breaks.
+//! Acknowledgements, packet identifiers, repetition and packets are those of `rumqttc`, which is used in production
+//! (`taktwerk-net`, feature `mqtt`). The event loop of `rumqttc` needs an operating system, so this module does what
+//! that loop and the surrounding threads do: the queue of messages that wait for the broker, the order of requests,
+//! pings, timeouts, pauses between connection attempts, and the handling of messages of a broken connection.
 
 use bytes::{Bytes, BytesMut};
 use core::time::Duration;
@@ -13,27 +13,27 @@ use rumqttc::{
 use std::collections::VecDeque;
 use taktwerk_types::Instant;
 
-/// The largest packet.
+/// Maximum packet size.
 pub(super) const PACKET_MAX: usize = 16 << 20;
-/// Messages on their way that the broker has not acknowledged: the default of `rumqttc`.
+/// Maximum number of messages that the broker has not acknowledged: the default of `rumqttc`.
 const IN_FLIGHT: u16 = 100;
-/// Requests between the threads of `taktwerk-net` and the event loop.
+/// Maximum number of requests between the threads of `taktwerk-net` and the event loop.
 const IN_HAND: usize = 16;
-/// Messages that wait for the broker, as `taktwerk-net` keeps them.
+/// Maximum number of messages that wait for the broker, as in `taktwerk-net`.
 const OUTBOX: usize = 1_000;
-/// Between attempts to connect: at first, and at most.
+/// Pause between connection attempts: initial and maximum value.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long connecting may take, and how long a socket may take nothing.
+/// Maximum time for connecting, and maximum time without progress when sending.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a client wants.
+/// Settings of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) name: String,
-    /// What it subscribes to.
+    /// Its subscriptions.
     pub(crate) filters: Vec<(String, QoS)>,
-    /// The broker forgets it with its connection.
+    /// The broker deletes the session when the connection ends.
     pub(crate) is_clean: bool,
     pub(crate) keep_alive: Duration,
 }
@@ -51,7 +51,7 @@ enum Phase {
     Down {
         retry_at: Instant,
     },
-    /// Until the broker has accepted.
+    /// The broker has not accepted the connection yet.
     Opening {
         until: Instant,
     },
@@ -64,7 +64,7 @@ pub(crate) struct Session {
     settings: Settings,
     state: MqttState,
     phase: Phase,
-    /// Of a connection that broke.
+    /// Requests of a broken connection.
     pending: VecDeque<Request>,
     in_hand: VecDeque<Request>,
     outbox: VecDeque<Publish>,
@@ -73,16 +73,16 @@ pub(crate) struct Session {
     output: Vec<u8>,
     pause: Duration,
     ping_at: Option<Instant>,
-    /// The socket has to take what is in `output` until then.
+    /// Deadline until which the socket must accept what is in `output`.
     flush_by: Option<Instant>,
     received: VecDeque<Bytes>,
     /// Connections that the broker has accepted.
     pub(crate) connections: u64,
-    /// Messages dropped because too many waited.
+    /// Messages dropped because too many were waiting.
     pub(crate) dropped: u64,
     /// Messages lost with a connection or with the broker's session.
     pub(crate) forgotten: u64,
-    /// Packets received, to be priced.
+    /// Packets received, for the cost calculation.
     pub(crate) packets_received: u64,
 }
 
@@ -115,12 +115,12 @@ impl Session {
         self.phase == Phase::Up
     }
 
-    /// Bytes for the socket. [`Self::transmitted`] follows when some were taken.
+    /// Bytes for the socket. Call [`Self::transmitted`] after taking some.
     pub(crate) fn transmit(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// The next payload that has come.
+    /// The next received payload.
     pub(crate) fn poll_received(&mut self) -> Option<Bytes> {
         self.received.pop_front()
     }
@@ -143,7 +143,7 @@ impl Session {
             Phase::Up if self.flush_by.is_some_and(|at| at <= now) => self.fail(now),
             Phase::Up if self.ping_at.is_some_and(|at| at <= now) => {
                 self.ping_at = Some(now + self.settings.keep_alive);
-                // An error if the last one was not answered.
+                // It fails if the previous ping was not answered.
                 if self.request(Request::PingReq(PingReq)) { Step::Nothing } else { self.fail(now) }
             }
             _ => Step::Nothing,
@@ -159,14 +159,14 @@ impl Session {
         self.phase = Phase::Opening { until: now + TIMEOUT };
     }
 
-    /// The connection is gone, or there was none to be had.
+    /// The connection is gone, or could not be opened.
     pub(crate) fn closed(&mut self, now: Instant) {
         if !matches!(self.phase, Phase::Down { .. }) {
             self.fail(now);
         }
     }
 
-    /// Takes bytes from the broker.
+    /// Handles bytes from the broker.
     pub(crate) fn receive(&mut self, bytes: &[u8], now: Instant) -> Step {
         if matches!(self.phase, Phase::Down { .. }) {
             return Step::Nothing;
@@ -218,7 +218,7 @@ impl Session {
 
     fn up(&mut self, session_present: bool, now: Instant) -> bool {
         if !session_present {
-            // As the event loop of `rumqttc` does it: the broker knows nothing of these.
+            // As in the event loop of `rumqttc`: the broker knows nothing about these.
             let lost = self.pending.drain(..).filter(|request| matches!(request, Request::Publish(_)));
             self.forgotten += lost.count() as u64;
         }
@@ -232,7 +232,7 @@ impl Session {
         true
     }
 
-    /// A message to be sent. The oldest that is not retained goes if too many wait.
+    /// Queues a message. If too many are waiting, the oldest one that is not retained is dropped.
     pub(crate) fn publish(&mut self, publish: Publish) {
         let known = self
             .outbox
@@ -259,7 +259,7 @@ impl Session {
         }
     }
 
-    /// Lets requests go out for as long as the socket takes them.
+    /// Sends requests as long as the socket accepts them.
     pub(crate) fn pump(&mut self, now: Instant) -> Step {
         while self.phase == Phase::Up && self.output.is_empty() {
             self.refill();
@@ -277,7 +277,7 @@ impl Session {
         Step::Nothing
     }
 
-    /// The socket has taken bytes of [`Self::transmit`].
+    /// The socket has taken bytes from [`Self::transmit`].
     pub(crate) fn transmitted(&mut self, now: Instant) -> Step {
         self.flush_by = None;
         self.pump(now)
@@ -307,7 +307,7 @@ impl Session {
         }
     }
 
-    /// The connection is of no more use.
+    /// The connection cannot be used any more.
     fn fail(&mut self, now: Instant) -> Step {
         self.phase = Phase::Down { retry_at: now + self.pause };
         self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -315,8 +315,8 @@ impl Session {
         self.input.clear();
         self.output.clear();
         self.drain();
-        // As `taktwerk-net` does it: what was sent goes first, in its order; what was not waits until the connection is free for
-        // it. Acknowledgements and subscriptions of the old connection are not repeated.
+        // As in `taktwerk-net`: messages that were sent before go first, in their order; the others wait until the
+        // connection is free for them. Acknowledgements and subscriptions of the old connection are not repeated.
         let mut pending = VecDeque::from(self.state.clean());
         pending.append(&mut self.pending);
         self.pending = pending;

@@ -1,4 +1,4 @@
-//! A subscriber: the engine with its transport, in front of an application.
+//! A subscriber: the engine with its transport, and an application that receives the values.
 
 use super::application::Application;
 use super::engine_now;
@@ -16,7 +16,7 @@ use taktwerk_pubsub::{DataSetMessage, Sink, Subscriber, SubscriberEvent, Transmi
 use taktwerk_server::Now;
 use taktwerk_types::Instant;
 
-/// What the engine has handed out and the application has not got yet.
+/// What the engine has decoded and the application has not received yet.
 #[derive(Debug)]
 enum Got {
     Message { at: (usize, usize), kind: DataSetMessageKind, missing: u32, fields: Vec<ReceivedField> },
@@ -27,7 +27,7 @@ enum Got {
 struct Catch {
     got: VecDeque<Got>,
     fields: u64,
-    /// By reader: whether it is in error.
+    /// Readers that are in the state Error.
     errors: BTreeSet<(usize, usize)>,
 }
 
@@ -59,18 +59,18 @@ pub(crate) struct SubscriberNode {
     sink: Catch,
     keys: Rc<RefCell<Keys>>,
     is_secured: bool,
-    /// Over a broker; otherwise datagrams.
+    /// The session if a broker is used; `None` for datagrams.
     session: Option<Box<Session>>,
     application: Rc<RefCell<Application>>,
     probes: Transmit,
-    /// What the application was told of the counters of engine and session.
+    /// The counters of engine and session that were already reported to the application.
     told: SubscriberCounters,
     connections: u64,
     effort: Effort,
 }
 
 impl SubscriberNode {
-    /// A process that begins now.
+    /// A process that starts now.
     pub(crate) fn new(
         mut engine: Subscriber,
         is_secured: bool,
@@ -106,7 +106,7 @@ impl SubscriberNode {
         self.session.as_deref_mut()
     }
 
-    /// A NetworkMessage.
+    /// Handles a NetworkMessage.
     pub(crate) fn message(&mut self, bytes: &[u8], now: Now) {
         self.effort.received(bytes.len());
         self.effort.client.signatures += u64::from(self.is_secured);
@@ -115,7 +115,7 @@ impl SubscriberNode {
         self.look_for_keys(now);
     }
 
-    /// Bytes from the broker.
+    /// Handles bytes from the broker.
     pub(crate) fn receive(&mut self, bytes: &[u8], now: Now) -> Step {
         let Some(session) = &mut self.session else { return Step::Nothing };
         let step = session.receive(bytes, now.instant);
@@ -133,7 +133,7 @@ impl SubscriberNode {
 
     pub(crate) fn handle_timeout(&mut self, now: Now) -> Step {
         self.look_for_keys(now);
-        // Questions to publishers go nowhere: all metadata is known.
+        // Requests to publishers are discarded: all metadata is known.
         self.probes.clear();
         self.engine.poll(engine_now(now), &mut self.sink, &mut self.probes);
         match &mut self.session {
@@ -149,12 +149,12 @@ impl SubscriberNode {
         while let Some(request) = self.engine.poll_key_request(engine_now(now)) {
             let answer = self.keys.borrow_mut().answer(&request, now.instant);
             let answer = answer.as_ref().map_err(|status| *status);
-            // What is wrong shows in the counters of security errors.
+            // Problems are visible in the counters of security errors.
             let _ = self.engine.set_keys(&request.security_group_id, answer, engine_now(now));
         }
     }
 
-    /// Hands what was decoded to the application.
+    /// Passes decoded messages to the application.
     pub(crate) fn deliver(&mut self, now: Instant) {
         let counters = self.engine.counters();
         if self.sink.got.is_empty() && counters == self.told {

@@ -1,9 +1,10 @@
-//! What runs on each client: subscribes or asks, counts, and holds the server to its promises.
+//! The application on each client: it subscribes or sends requests, counts, and checks what the server promises.
 
+use super::events::{self, Arrival, Received};
 use super::item::{Came, Item, Rule};
 use super::outcome::LoadOutcome;
 use super::site::FIRST;
-use super::{Load, Pace, Requests, Subscription};
+use super::{Load, Pace, Requests, Subscription, durable};
 use crate::client::Application;
 use crate::plant::{monitor, value_of, variable_id};
 use crate::signals::{Rhythm, value};
@@ -11,24 +12,26 @@ use core::cell::RefCell;
 use core::time::Duration;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use taktwerk_client::{Client, Delivery, Event, RequestHandle, SubscriptionEvent, SubscriptionParams};
+use taktwerk_client::{
+    Client, Delivery, Event, RequestHandle, SubscriptionEvent, SubscriptionHandle, SubscriptionParams,
+};
 use taktwerk_schema::{
-    MonitoredItemCreateRequest, ReadRequest, ReadResponse, TimestampsToReturn, WriteRequest, WriteResponse,
-    WriteValue,
+    CallResponse, MonitoredItemCreateRequest, ReadRequest, ReadResponse, TimestampsToReturn, WriteRequest,
+    WriteResponse, WriteValue,
 };
 use taktwerk_server::Now;
-use taktwerk_types::{DataValue, Instant, StatusCode};
+use taktwerk_types::{DataValue, Instant, StatusCode, Variant};
 
-/// InfoBits: DataValue, and Overflow in it (Part 4 §7.39.1).
+/// InfoBits: type DataValue with Overflow set (Part 4 §7.39.1).
 const OVERFLOW: u32 = 0x0480;
-/// Longest queue: what a server of default limits grants.
+/// Longest queue: the maximum that a server with default limits grants.
 const QUEUE_MAX: u32 = 10_000;
-/// A client without a connection tries its next request so much later.
+/// A client without a connection retries its request after this time.
 const RETRY: Duration = Duration::from_millis(100);
-/// How long a subscription outlives its client if nothing else is said.
+/// How long a subscription survives without its client, unless configured otherwise.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// The variables of a server as its clients see them.
+/// The variables of a server as seen by its clients.
 #[derive(Debug)]
 pub(super) struct Shape {
     /// By group of variables.
@@ -37,7 +40,7 @@ pub(super) struct Shape {
     pub(super) group_of: Vec<usize>,
 }
 
-/// What all clients of a scenario share.
+/// State shared by all clients of a scenario.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     /// The first broken promise.
@@ -52,25 +55,25 @@ impl Board {
     }
 }
 
-/// An application.
+/// The application of one client.
 #[derive(Debug)]
 pub(super) struct Worker {
     name: String,
-    /// The number of its server.
+    /// The index of its server.
     pub(super) site: usize,
-    /// The number of its group.
+    /// The index of its group.
     pub(super) group: usize,
     shape: Rc<Shape>,
     board: Rc<Board>,
     task: Task,
-    /// Counts what was written or sent from the first of these times on, before the second.
+    /// Only values written or requests sent from the first of these times on, and before the second, are counted.
     pub(super) window: (Instant, Instant),
     pub(super) connecting_since: Instant,
     pub(super) is_up: bool,
-    /// It was told to end.
+    /// It was told to disconnect.
     pub(super) is_leaving: bool,
     pub(super) outcome: LoadOutcome,
-    /// The last thing that went wrong.
+    /// The most recent problem.
     pub(super) trouble: Option<String>,
 }
 
@@ -86,18 +89,25 @@ struct Subscriber {
     /// Variables, by client handle.
     variables: Vec<u32>,
     items: Vec<Item>,
+    /// The events of its event item, whose client handle is the number of variables.
+    events: Received,
     id: Option<u32>,
+    handle: Option<SubscriptionHandle>,
+    /// The items were added to the subscription.
+    has_items: bool,
+    /// The pending SetSubscriptionDurable.
+    making_durable: Option<RequestHandle>,
 }
 
 #[derive(Debug)]
 struct Requester {
     settings: Requests,
     variables: Vec<u32>,
-    /// Where in `variables` the next request begins.
+    /// Index in `variables` at which the next request begins.
     next: usize,
     /// When the next request is due.
     next_at: Option<Instant>,
-    /// The request under way and when it was due.
+    /// The pending request and the time at which it was due.
     waits: Option<(RequestHandle, Instant)>,
     /// When it was sent.
     sent_at: Instant,
@@ -118,7 +128,11 @@ impl Worker {
                 settings: settings.clone(),
                 items: vec![Item::default(); variables.len()],
                 variables,
+                events: Received::default(),
                 id: None,
+                handle: None,
+                has_items: false,
+                making_durable: None,
             }),
             Load::Request(settings) => Task::Request(Requester {
                 settings: settings.clone(),
@@ -146,7 +160,7 @@ impl Worker {
         }
     }
 
-    /// Whether it has a session, and the first value of each item.
+    /// Whether it has a session and, for a subscription, the first value of each item.
     pub(super) fn has_begun(&self) -> bool {
         match &self.task {
             Task::Subscribe(it) => self.is_up && it.items.iter().all(|item| item.last >= 0),
@@ -154,8 +168,9 @@ impl Worker {
         }
     }
 
-    /// What keeps it from being done, if these are the last numbers of the groups.
-    pub(super) fn is_stuck(&self, last: &[i64]) -> Option<String> {
+    /// Describes what it still waits for: the values with the last numbers of the groups, and a later event than the
+    /// one with this number, if the server raises events.
+    pub(super) fn is_stuck(&self, last: &[i64], event: Option<i64>) -> Option<String> {
         let trouble = self.trouble.as_deref().unwrap_or("nothing was reported");
         match &self.task {
             Task::Subscribe(it) => {
@@ -164,10 +179,16 @@ impl Worker {
                     item.last < last.get(group).copied().unwrap_or(0)
                 });
                 let count = late.count();
-                (count > 0).then(|| {
-                    let all = it.items.len();
-                    format!("{} has not got the last value of {count} of {all} items ({trouble})", self.name)
-                })
+                if count > 0 {
+                    let (all, name) = (it.items.len(), &self.name);
+                    return Some(format!(
+                        "{name} has not got the last value of {count} of {all} items ({trouble})"
+                    ));
+                }
+                let event =
+                    event.filter(|event| it.settings.event_queue.is_some() && it.events.last <= *event)?;
+                let (name, last) = (&self.name, it.events.last);
+                Some(format!("{name} has got no event after {event}, the last one is {last} ({trouble})"))
             }
             Task::Request(it) => {
                 it.waits.is_some().then(|| format!("{} waits for an answer ({trouble})", self.name))
@@ -175,13 +196,13 @@ impl Worker {
         }
     }
 
-    /// Whether it is only late: it still sends requests that were due long ago, because it wants more of them than the line can carry
-    /// one after the other, and the one under way was sent after this time.
+    /// Whether it is only late: it still sends requests that were due long ago, because it wants more requests than the
+    /// line can carry one after the other, and the pending request was sent after this time.
     pub(super) fn is_behind(&self, since: Instant) -> bool {
         matches!(&self.task, Task::Request(it) if it.waits.is_some() && it.sent_at > since)
     }
 
-    /// How many of its items are in each group.
+    /// The number of its items in each group.
     pub(super) fn items_per_group(&self) -> Vec<u64> {
         let mut counts = vec![0; self.shape.rhythms.len()];
         if let Task::Subscribe(it) = &self.task {
@@ -196,7 +217,7 @@ impl Worker {
     }
 
     fn subscribe(&mut self, client: &mut Client, now: Instant) {
-        let Task::Subscribe(it) = &self.task else { return };
+        let Task::Subscribe(it) = &mut self.task else { return };
         let settings = &it.settings;
         let interval = settings.publishing_interval.as_secs_f64();
         let keep_alive_count = settings.keep_alive_count;
@@ -211,15 +232,83 @@ impl Worker {
             timestamps: TimestampsToReturn::BOTH,
             ..SubscriptionParams::default()
         };
-        let shape = &self.shape;
+        let is_durable = settings.is_durable;
+        it.handle = Some(client.create_subscription(params, now));
+        (it.has_items, it.making_durable) = (false, None);
+        // A subscription with items can no longer become durable (Part 5 §9.3).
+        if !is_durable {
+            self.add_items(client, now);
+        }
+    }
+
+    fn add_items(&mut self, client: &mut Client, now: Instant) {
+        let Task::Subscribe(it) = &mut self.task else { return };
+        let Some(subscription) = it.handle.filter(|_| !core::mem::replace(&mut it.has_items, true)) else {
+            return;
+        };
+        let (shape, settings) = (&self.shape, &it.settings);
         let items = (0..).zip(&it.variables).map(|(handle, variable)| {
             let group = shape.group_of.get(*variable as usize).copied().unwrap_or(0);
             let period = shape.rhythms.get(group).map_or(Duration::ZERO, |rhythm| rhythm.period);
             item(*variable, handle, settings, period)
         });
-        let subscription = client.create_subscription(params, now);
-        if let Err(error) = client.add_items(subscription, items.collect::<Vec<_>>(), now) {
+        let of_events = settings.event_queue.map(|size| events::item(event_handle(&it.variables), size));
+        let items: Vec<_> = items.chain(of_events).collect();
+        if let Err(error) = client.add_items(subscription, items, now) {
             self.trouble = Some(error.to_string());
+        }
+    }
+
+    /// The subscription exists and has no items yet.
+    fn make_durable(&mut self, id: u32, client: &mut Client, now: Instant) {
+        let Task::Subscribe(it) = &mut self.task else { return };
+        if !it.settings.is_durable || it.has_items {
+            return;
+        }
+        match client.request(&mut durable::call(id), None, now) {
+            Ok(handle) => it.making_durable = Some(handle),
+            Err(error) => {
+                self.trouble = Some(error.to_string());
+                self.add_items(client, now);
+            }
+        }
+    }
+
+    /// The response to SetSubscriptionDurable, if it is one. Without success the subscription works too.
+    fn made_durable(
+        &mut self,
+        handle: RequestHandle,
+        status: Result<StatusCode, String>,
+        client: &mut Client,
+        now: Instant,
+    ) {
+        let Task::Subscribe(it) = &mut self.task else { return };
+        if it.making_durable.take_if(|making| *making == handle).is_none() {
+            return;
+        }
+        match status {
+            Ok(status) if status.is_good() => self.outcome.durable += 1,
+            Ok(status) => self.trouble = Some(format!("SetSubscriptionDurable: {status}")),
+            Err(error) => self.trouble = Some(error),
+        }
+        self.add_items(client, now);
+    }
+
+    fn events(&mut self, received: &[(u32, Vec<Variant>)]) {
+        let Task::Subscribe(it) = &mut self.task else { return };
+        for (handle, fields) in received {
+            let size = it.settings.event_queue.filter(|_| *handle == event_handle(&it.variables));
+            let taken = match size {
+                // The overflow event of a restored queue comes first, wherever events are missing in the queue.
+                Some(size) if it.settings.is_durable => it.events.take(fields, events::granted(size)),
+                Some(_) => it.events.take(fields, 1),
+                None => Err(format!("received an event for client handle {handle}, which it never used")),
+            };
+            match taken {
+                Ok(Arrival::Event) => self.outcome.events += 1,
+                Ok(Arrival::Overflow) => self.outcome.event_overflows += 1,
+                Err(problem) => self.board.fail(format!("{}: {problem}", self.name)),
+            }
         }
     }
 
@@ -241,8 +330,10 @@ impl Worker {
         for (handle, value) in values {
             let at = *handle as usize;
             let (Some(item), Some(variable)) = (it.items.get_mut(at), it.variables.get(at)) else {
-                self.board
-                    .fail(format!("{}: a value for client handle {handle}, which it never used", self.name));
+                self.board.fail(format!(
+                    "{}: received a value for client handle {handle}, which it never used",
+                    self.name
+                ));
                 continue;
             };
             let group = self.shape.group_of.get(*variable as usize).copied().unwrap_or(0);
@@ -254,17 +345,21 @@ impl Worker {
             let status = value.status.map_or(0, |status| status.0);
             let overflow = status & OVERFLOW == OVERFLOW;
             if rhythm.period.is_zero() {
-                // Several clients may write, and each counts for itself.
+                // Several clients may write, each with its own counter.
                 item.last = item.last.max(0);
                 continue;
             }
             let before = item.last;
+            if it.settings.is_durable && overflow && number == before {
+                // A restarted server reports the present value once more: it cannot know which ones were sent.
+                continue;
+            }
             match item.take(number, overflow, rule) {
                 Came::New => {}
                 Came::Again => continue,
                 Came::Wrong => {
                     self.board.fail(format!(
-                        "{}: variable {variable} has value {number} after {before}, and nothing was said of a loss",
+                        "{}: variable {variable} has value {number} after {before}, but no loss was reported",
                         self.name
                     ));
                     continue;
@@ -321,13 +416,18 @@ impl Worker {
                 }
                 it.id = Some(*subscription_id);
                 if !owned.insert((site, *subscription_id)) {
-                    let text = format!("{}: subscription {subscription_id} has another owner", self.name);
+                    let text =
+                        format!("{}: subscription {subscription_id} belongs to another client", self.name);
                     self.board.fail(text);
                 }
+                drop(owned);
+                self.make_durable(*subscription_id, client, now);
             }
+            SubscriptionEvent::Transferred if it.settings.is_durable => self.outcome.transfers += 1,
             SubscriptionEvent::DataLost { .. } | SubscriptionEvent::Recreating(_) => {
                 self.outcome.losses += 1;
                 it.items.iter_mut().for_each(Item::lose);
+                it.events.lose();
                 if let (SubscriptionEvent::Recreating(_), Some(old)) = (event, it.id) {
                     it.id = None;
                     self.board.owned.borrow_mut().remove(&(site, old));
@@ -337,10 +437,11 @@ impl Worker {
                 self.trouble = Some(format!("the server ended the subscription: {status}"));
                 self.outcome.losses += 1;
                 it.items.iter_mut().for_each(Item::lose);
+                it.events.lose();
                 self.subscribe(client, now);
             }
             SubscriptionEvent::CreateFailed(error) => {
-                self.trouble = Some(format!("no subscription: {error}"));
+                self.trouble = Some(format!("the subscription could not be created: {error}"));
             }
             SubscriptionEvent::Items(results) => {
                 let bad = results.iter().find(|result| result.status.is_bad());
@@ -429,6 +530,13 @@ impl Application for Worker {
         match delivery {
             Delivery::DataChanges { values, .. } => self.data_changes(&values, now.instant),
             Delivery::Event(event) => self.event(&event, client, now.instant),
+            Delivery::Response(handle, result) if matches!(self.task, Task::Subscribe(_)) => {
+                let status = result.and_then(|reply| reply.decode::<CallResponse>());
+                let status = status.map(|response| {
+                    response.results.first().map_or(StatusCode::BAD_UNEXPECTED_ERROR, |one| one.status_code)
+                });
+                self.made_durable(handle, status.map_err(|error| error.to_string()), client, now.instant);
+            }
             Delivery::Response(handle, result) => {
                 let writes = matches!(&self.task, Task::Request(it) if it.settings.writes);
                 let bad = |status: StatusCode| status.is_bad().then(|| status.to_string());
@@ -445,7 +553,7 @@ impl Application for Worker {
                 };
                 self.response(handle, problem, now.instant);
             }
-            Delivery::Events { .. } => {}
+            Delivery::Events { events, .. } => self.events(&events),
         }
     }
 
@@ -472,6 +580,11 @@ fn item(variable: u32, handle: u32, settings: &Subscription, period: Duration) -
     item.requested_parameters.client_handle = handle;
     item.requested_parameters.sampling_interval = settings.sampling_interval.as_secs_f64() * 1e3;
     item
+}
+
+/// The client handle of the event item.
+fn event_handle(variables: &[u32]) -> u32 {
+    u32::try_from(variables.len()).unwrap_or(u32::MAX)
 }
 
 fn nanos(span: Duration) -> u64 {

@@ -1,12 +1,15 @@
-//! Makes the world of a scenario.
+//! Builds the world of a scenario.
 
 use super::application::{Board, Shape, Worker};
+use super::durable::{Memory, WRITE_TIME};
+use super::events::{self, Emitter};
 use super::instruments::{Instruments, Providers};
 use super::outcome::RunError;
 use super::pubsub;
 use super::site::{FIRST, Group, Site};
-use super::{Clients, Lines, Link, Scenario, Server};
+use super::{Clients, Lines, Link, Load, Scenario, Server};
 use crate::capture::Captures;
+use crate::effect::EffectTime;
 use crate::host::client::ClientThreadId;
 use crate::host::{Costs, MachineId};
 use crate::ids::ClientId;
@@ -24,10 +27,10 @@ use taktwerk_client::{Client, ClientConfig, Security, Target};
 use taktwerk_crypto::{Entropy, MessageSecurityMode, SecurityPolicy};
 use taktwerk_crypto_dummy::DummyProvider;
 use taktwerk_server::space::VariableHandle;
-use taktwerk_server::{EndpointConfig, Limits, ServerConfig, UserTokenConfig};
+use taktwerk_server::{AddressSpace, EndpointConfig, Limits, ServerConfig, Shard, UserTokenConfig};
 use taktwerk_types::Instant;
 
-/// Bits of RSA keys of the toy certificates: their sizes on the wire are right.
+/// RSA key size of the simulated certificates, so that sizes on the wire are realistic.
 const KEY_BITS: u16 = 2048;
 
 /// A world that is ready to run.
@@ -35,7 +38,7 @@ pub(super) struct Built {
     pub(super) world: World<Worker>,
     pub(super) board: Rc<Board>,
     pub(super) providers: Option<Providers>,
-    /// Every server; those of one kind stand together.
+    /// All servers; those of one kind are adjacent.
     pub(super) sites: Vec<Rc<RefCell<Site>>>,
     /// The kind of each server.
     pub(super) kind_of: Vec<usize>,
@@ -50,7 +53,7 @@ pub(super) struct Built {
     pub(super) pubsub: pubsub::Parts,
 }
 
-/// Makes everything.
+/// Builds everything.
 pub(super) fn build(
     scenario: &Scenario,
     seed: u64,
@@ -112,7 +115,7 @@ pub(super) fn build(
     Ok(built)
 }
 
-/// Rhythms are those of each server; which variable is in which group is the same for all of a kind.
+/// Rhythms belong to one server; the assignment of variables to groups is the same for all servers of a kind.
 fn shape(server: &Server) -> Shape {
     let groups = server.signals.iter().enumerate();
     let group_of = groups.flat_map(|(group, signals)| (0..signals.count).map(move |_| group)).collect();
@@ -143,8 +146,7 @@ fn site(
     let mut entropy = world.fork_entropy();
     let mut groups: Vec<Group> = Vec::new();
     for signals in &server.signals {
-        let period = u64::try_from(signals.period.as_nanos()).unwrap_or(u64::MAX);
-        let phase = Duration::from_nanos(entropy.below(period));
+        let phase = Duration::from_nanos(entropy.below(nanos(signals.period)));
         groups.push(Group {
             signals: signals.clone(),
             start: start + phase,
@@ -153,11 +155,21 @@ fn site(
             written: 0,
         });
     }
-    let shards = start_server(world, scenario, (kind, number), &mut groups, providers.as_ref())?;
+    let phase = Duration::from_nanos(entropy.below(nanos(server.event_period)));
+    let mut emitter = Emitter::new(server.event_period, start + phase);
+    let store = has_durable(scenario, kind).then(Arc::<Memory>::default);
+    let started =
+        start_server(world, scenario, (kind, number), &mut groups, store.as_ref(), providers.as_ref())?;
     let name = host_name(server, number);
-    let id = world.add_server_of(&name, shards);
-    let site = Site { id, is_up: true, groups, window: (Instant::FAR, Instant::FAR), until: Instant::FAR };
+    let id = world.add_server_of(&name, started.shards);
+    emitter.space = Some(started.space);
+    if store.is_some() {
+        world.server_mut(id).effect_time = EffectTime::Between(WRITE_TIME.0, WRITE_TIME.1);
+    }
+    let window = (Instant::FAR, Instant::FAR);
+    let site = Site { id, is_up: true, groups, emitter, store, window, until: Instant::FAR };
     let site = Rc::new(RefCell::new(site));
+    events::schedule(world, Rc::clone(&site));
     for (at, group) in (0..).zip(&server.signals) {
         if !group.period.is_zero() {
             schedule(world, Rc::clone(&site), at);
@@ -166,7 +178,7 @@ fn site(
     Ok(site)
 }
 
-/// Lets the next value of a group be written when it is due.
+/// Schedules the next write of a group.
 fn schedule(world: &mut World<Worker>, site: Rc<RefCell<Site>>, at: usize) {
     let next = {
         let site = site.borrow();
@@ -188,14 +200,21 @@ fn schedule(world: &mut World<Worker>, site: Rc<RefCell<Site>>, at: usize) {
     });
 }
 
-/// A server's process, with the present values of its variables.
+/// A server's process.
+pub(super) struct Started {
+    pub(super) shards: Vec<Shard>,
+    pub(super) space: Arc<AddressSpace>,
+}
+
+/// Starts a server's process with the current values of its variables.
 pub(super) fn start_server(
     world: &mut World<Worker>,
     scenario: &Scenario,
     (kind, number): (usize, u32),
     groups: &mut [Group],
+    store: Option<&Arc<Memory>>,
     providers: Option<&Providers>,
-) -> Result<Vec<taktwerk_server::Shard>, RunError> {
+) -> Result<Started, RunError> {
     let Some(server) = scenario.servers.get(kind) else {
         return Err(invalid(&format!("server.{kind}"), &"there is no such server"));
     };
@@ -208,6 +227,7 @@ pub(super) fn start_server(
     let endpoint = url(&name);
     let plant = Plant::of_shards(&name, 0, world.utc_origin(), entropy, more, |config| {
         configure(config, &endpoint, &securities, providers);
+        config.durable = store.map(Memory::config);
     });
     let key = format!("server.{kind}.signals");
     let plant = plant.map_err(|error| invalid(&key, &error))?;
@@ -221,7 +241,18 @@ pub(super) fn start_server(
         });
         group.variables = handles.collect::<Result<Vec<VariableHandle>, RunError>>()?;
     }
-    Ok(plant.into_shards())
+    let space = Arc::clone(&plant.space);
+    Ok(Started { shards: plant.into_shards(), space })
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Whether a client of this kind of server has a durable subscription.
+fn has_durable(scenario: &Scenario, kind: usize) -> bool {
+    let of_kind = |clients: &&Clients| clients.server == kind;
+    scenario.clients.iter().filter(of_kind).any(|clients| clients.load.is_durable())
 }
 
 /// Policies and modes that clients of a kind of server use.
@@ -260,7 +291,7 @@ fn configure(
             user_tokens: vec![UserTokenConfig::anonymous()],
         })
         .collect();
-    // All clients of a world come from one address.
+    // All clients in a simulation have the same address.
     config.limits = Limits::laboratory();
 }
 
@@ -284,7 +315,7 @@ fn add_clients(
         .map(|(site, _)| site)
         .collect();
     let all = u64::from(clients.count) * sites.len() as u64;
-    // A fleet does not come in one instant, unless a fault says so.
+    // A fleet does not connect at one instant, unless a fault causes it.
     let spread = Duration::from_millis(all.min(10_000));
     let mut entropy = built.world.fork_entropy();
     for site in sites {
@@ -337,7 +368,7 @@ fn core(clients: &Clients, built: &mut Built) -> Client {
         ..ClientConfig::default()
     };
     config.reconnect.retry_first = true;
-    if let super::Load::Subscribe(settings) = &clients.load
+    if let Load::Subscribe(settings) = &clients.load
         && let Some(most) = settings.publish_requests
     {
         config.publish_max = most as usize;
@@ -356,7 +387,7 @@ pub(super) fn invalid(key: &str, problem: &dyn core::fmt::Display) -> RunError {
     RunError::Invalid { key: key.to_owned(), problem: problem.to_string() }
 }
 
-/// Machines as they are needed.
+/// Machines, created when they are needed.
 pub(super) struct Machines {
     costs: Vec<Arc<Costs>>,
     hosts: Vec<super::Host>,
@@ -373,7 +404,7 @@ impl Machines {
         Ok(Self { costs, hosts: scenario.hosts.clone(), shared: BTreeMap::new() })
     }
 
-    /// The one machine of this kind.
+    /// The single shared machine of this kind.
     pub(super) fn shared(&mut self, host: usize, world: &mut World<Worker>) -> MachineId {
         if let Some(machine) = self.shared.get(&host) {
             return *machine;
@@ -393,7 +424,7 @@ impl Machines {
     }
 
     fn another(&self, host: usize, world: &mut World<Worker>) -> MachineId {
-        // The scenario was checked: there is such a host.
+        // The scenario was checked, so this host exists.
         let free = || {
             let profile = taktwerk_model::HostProfile::free(1);
             Costs::new(&profile).map(Arc::new)
@@ -411,7 +442,7 @@ impl Machines {
     }
 }
 
-/// Who shares a line of a link, if not all do.
+/// Who shares a line of a link, unless everybody does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LineOwner {
     All,
@@ -419,13 +450,13 @@ pub(super) enum LineOwner {
     Site(usize),
     /// A publisher of datagrams.
     Publisher(u32),
-    /// All who listen to datagrams.
+    /// All receivers of datagrams.
     Subscribers,
     /// The clients of a broker.
     Broker(usize),
 }
 
-/// Lines as they are needed.
+/// Lines, created when they are needed.
 #[derive(Default)]
 pub(super) struct Routes {
     known: BTreeMap<(usize, LineOwner), LineId>,
@@ -440,7 +471,7 @@ impl Routes {
         Route::on(self.line_of(at, link, LineOwner::Site(site), built), &link.profile)
     }
 
-    /// A line of a link for someone of PubSub.
+    /// A line of a link for a publisher, subscriber or broker.
     pub(super) fn line(
         &mut self,
         link: Option<usize>,

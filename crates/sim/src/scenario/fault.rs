@@ -1,28 +1,28 @@
-//! What goes wrong in a scenario.
+//! Faults in a scenario.
 
 use core::time::Duration;
 
-/// Something that goes wrong. Times count from the start of the measured window.
+/// A fault. Times are relative to the start of the measured window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
-    /// When.
+    /// Start.
     pub at: Duration,
-    /// How long; faults that are over at once do not use it.
+    /// Duration; ignored for instantaneous faults.
     pub lasts: Duration,
-    /// What.
+    /// Kind.
     pub kind: FaultKind,
 }
 
-/// Which of the clients of a group.
+/// The affected clients or servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Which {
     /// The group of clients, or the kind of server.
     pub group: usize,
-    /// The number of one of them, from 0; `None` is all.
+    /// The number of one of them, from 0; `None` for all.
     pub number: Option<u32>,
 }
 
-/// What a fault of PubSub hits.
+/// The PubSub part that a fault affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Publishers.
@@ -34,7 +34,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The key of scenario files.
+    /// The name used in scenario files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,50 +45,50 @@ impl Role {
     }
 }
 
-/// What happens to it.
+/// The effect of a fault on a PubSub part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeFault {
-    /// Its connection breaks; both ends are told.
+    /// Its connection breaks; both ends are notified.
     Cut,
-    /// Nothing gets through, and nobody is told.
+    /// Nothing gets through, and no end is notified.
     Partition,
-    /// The process dies, and is started again when the fault is over.
+    /// The process dies and is started again when the fault ends.
     Crash,
-    /// The process dies and is started again at once.
+    /// The process dies and is started again immediately.
     Restart,
-    /// Its clock is wrong by so many nanoseconds, until the fault is over.
+    /// Its clock is wrong by this many nanoseconds until the fault ends.
     Clock(i64),
     /// It does not read from its sockets.
     SlowReader,
-    /// All connections of a broker break in the same instant.
+    /// All connections of a broker break at the same instant.
     Storm,
 }
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Connections break; both ends are told.
+    /// Connections break; both ends are notified.
     Cut(Which),
-    /// Nothing gets through between clients and their server, and nobody is told.
+    /// Nothing gets through between clients and their server, and no end is notified.
     Partition(Which),
-    /// A server's process dies, and is started again when the fault is over.
+    /// A server's process dies and is started again when the fault ends.
     Crash(Which),
-    /// A server's process dies and is started again at once.
+    /// A server's process dies and is started again immediately.
     Restart(Which),
-    /// A server's clock is wrong by so many nanoseconds, until the fault is over.
+    /// A server's clock is wrong by this many nanoseconds until the fault ends.
     ServerClock(Which, i64),
-    /// A client's clock is wrong by so many nanoseconds, until the fault is over.
+    /// A client's clock is wrong by this many nanoseconds until the fault ends.
     ClientClock(Which, i64),
     /// Clients do not read from their sockets.
     SlowReader(Which),
-    /// All connections of a server break in the same instant, so that all clients come back together.
+    /// All connections of a server break at the same instant, so that all clients reconnect at the same time.
     Storm(Which),
-    /// To publishers, subscribers or brokers.
+    /// A fault of publishers, subscribers or brokers.
     Node(Role, Which, NodeFault),
 }
 
 impl FaultKind {
-    /// As scenario files call it.
+    /// The name used in scenario files.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether it goes on until its time is over.
+    /// Whether it has a duration.
     #[must_use]
     pub fn lasts(&self) -> bool {
         use NodeFault::{Cut, Restart, Storm};
@@ -111,13 +111,13 @@ impl FaultKind {
             && !matches!(self, Self::Node(_, _, what) if is_short(what))
     }
 
-    /// Whether it is about servers.
+    /// Whether it affects servers.
     #[must_use]
     pub fn is_of_server(&self) -> bool {
         matches!(self, Self::Crash(_) | Self::Restart(_) | Self::ServerClock(..) | Self::Storm(_))
     }
 
-    /// What of PubSub it is about, if it is.
+    /// The PubSub part that it affects, if any.
     #[must_use]
     pub fn role(&self) -> Option<Role> {
         match self {
@@ -126,13 +126,13 @@ impl FaultKind {
         }
     }
 
-    /// Whether it is about clients.
+    /// Whether it affects clients.
     #[must_use]
     pub fn is_of_client(&self) -> bool {
         !self.is_of_server() && self.role().is_none()
     }
 
-    /// By how many nanoseconds a clock is wrong.
+    /// The error of the clock in nanoseconds.
     #[must_use]
     pub fn offset(&self) -> Option<i64> {
         match self {
@@ -143,13 +143,13 @@ impl FaultKind {
         }
     }
 
-    /// The same of another group.
+    /// The same fault for another group.
     #[must_use]
     pub fn with_group(self, group: usize) -> Self {
         self.with(Which { group, ..self.which() })
     }
 
-    /// The same of one of the group, or of all.
+    /// The same fault for one member of the group, or for all.
     #[must_use]
     pub fn with_number(self, number: Option<u32>) -> Self {
         self.with(Which { number, ..self.which() })
@@ -169,7 +169,7 @@ impl FaultKind {
         }
     }
 
-    /// Whom it hits.
+    /// The affected group and member.
     #[must_use]
     pub fn which(&self) -> Which {
         match *self {

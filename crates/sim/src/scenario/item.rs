@@ -1,15 +1,17 @@
-//! The promise of a monitored item: every value that was written arrives, in order, or it is said that some are missing.
+//! The promise of a monitored item: every written value arrives, in order, or the application is notified that values
+//! are missing.
 //!
-//! Values count up, so that a gap shows. The model knows one sentence and nothing of how servers work.
+//! Values count up, so a gap is visible. The model knows only this rule and nothing about how servers work.
 
-/// What is known of an item.
+/// State of an item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// The number that came last; none yet if negative.
+    /// The last received number; negative before the first value.
     pub(super) last: i64,
-    /// Something was lost since, and the application was told.
+    /// The application was notified of a loss since the last value.
     lossy: bool,
-    /// Values that may come a second time: after a loss the client asks for the present ones (ResendData).
+    /// Number of values that may arrive a second time: after a loss the client requests the current values
+    /// (ResendData).
     repeats: u8,
 }
 
@@ -19,28 +21,29 @@ impl Default for Item {
     }
 }
 
-/// What an item promises.
+/// The rule for an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Every value.
+    /// Every value must arrive.
     Each,
-    /// No value twice or out of order: items that sample or have no queue leave values out.
+    /// No value may arrive twice or out of order. Values may be missing, because items that sample or have no queue
+    /// skip values.
     Order,
 }
 
-/// What became of a value.
+/// The classification of a received value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Came {
     /// It is a new one.
     New,
-    /// It was known.
+    /// It was already known.
     Again,
-    /// It breaks the promise.
+    /// It violates the promise.
     Wrong,
 }
 
 impl Item {
-    /// The application was told that values may be missing.
+    /// The application was notified that values may be missing.
     pub(super) fn lose(&mut self) {
         self.lossy = true;
         self.repeats = self.repeats.saturating_add(1);
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_must_be_told() {
+    fn a_gap_must_be_reported() {
         use Came::{Again, New, Wrong};
         let none = usize::MAX;
         assert_eq!(take(&[(3, false), (4, false), (6, false)], none, Rule::Each), [New, New, Wrong]);
@@ -92,7 +95,7 @@ mod tests {
         assert_eq!(take(&[(3, false), (6, false), (6, false)], none, Rule::Order), [New, New, Wrong]);
         assert_eq!(take(&[(3, false), (2, true)], none, Rule::Each), [New, Wrong]);
         assert_eq!(take(&[(3, false), (9, false), (10, false)], 1, Rule::Each), [New, New, New]);
-        // After a loss, the present value may come again once.
+        // After a loss, the current value may arrive once more.
         assert_eq!(take(&[(3, false), (3, false), (4, false)], 1, Rule::Each), [New, Again, New]);
         assert_eq!(take(&[(3, false), (2, false)], 1, Rule::Each), [New, Wrong]);
     }

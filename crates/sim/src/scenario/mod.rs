@@ -1,15 +1,18 @@
-//! A plant as a user describes it: hosts, links, servers, clients and faults, run with one seed.
+//! A plant as described by a user: hosts, links, servers, clients and faults, run with one seed.
 //!
-//! [`run`] is a pure function: the same [`Scenario`] and seed give the same [`Outcome`], on every machine. It runs the client
-//! and server cores that run in production.
+//! [`run`] is a pure function: the same [`Scenario`] and seed give the same [`Outcome`] on every machine. It runs the
+//! same client and server cores that are used in production.
 //!
-//! - [`outcome`]: what comes of it;
-//! - [`fault`]: what goes wrong, and when; [`instruments`]: records of a run;
-//! - [`pubsub`]: publishers, subscribers and brokers; [`text`]: a scenario as its file;
-//! - `build` makes the world, `application` is what runs on each client, `item` holds each monitored item to its promise.
+//! - [`outcome`]: the results;
+//! - [`fault`]: faults and their times; [`instruments`]: records of a run;
+//! - [`pubsub`]: publishers, subscribers and brokers; [`text`]: a scenario as a file;
+//! - `build` creates the world, `application` runs on each client, `item` checks the promise of each monitored item,
+//!   `events` that of event items; `durable` is the store of durable subscriptions.
 
 mod application;
 mod build;
+mod durable;
+mod events;
 pub mod fault;
 pub mod instruments;
 mod item;
@@ -31,7 +34,7 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;
 use taktwerk_netem::Profile;
 
-/// What is simulated. Indexes refer to the lists of this structure.
+/// A scenario. Indexes refer to the lists of this structure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     /// Machines.
@@ -44,31 +47,32 @@ pub struct Scenario {
     pub clients: Vec<Clients>,
     /// Publishers, subscribers and brokers.
     pub pubsub: PubSub,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
-    /// Virtual time before counting, behind the moment at which all clients are connected.
+    /// Virtual time before the measured window, counted from the moment when all clients are connected.
     pub warmup: Duration,
-    /// Virtual time that is counted.
+    /// Length of the measured window in virtual time.
     pub measured: Duration,
-    /// Longest virtual time that late values and clients may take behind it; then they are stuck.
+    /// Maximum virtual time that late values and clients may take after the window; after that they are reported as
+    /// stuck.
     pub settle: Duration,
 }
 
 /// A machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// What people call it.
+    /// Name.
     pub name: String,
-    /// What work costs on it.
+    /// Processor costs.
     pub profile: HostProfile,
-    /// Other programs on it.
+    /// Other programs that run on it.
     pub competitors: Vec<Competitor>,
 }
 
-/// How many lines of a link there are.
+/// Number of lines of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lines {
-    /// One, for all clients and servers that use it.
+    /// One line, shared by all clients and servers that use the link.
     #[default]
     One,
     /// One for each server.
@@ -80,40 +84,42 @@ pub enum Lines {
 /// A kind of network link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
-    /// What people call it.
+    /// Name.
     pub name: String,
-    /// Its rate, delay, jitter and loss.
+    /// Rate, delay, jitter and loss.
     pub profile: Profile,
     /// Whether both directions take turns on one line.
     pub is_half_duplex: bool,
-    /// How many of them there are.
+    /// Number of its lines.
     pub lines: Lines,
 }
 
 /// Variables of a server that change together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signals {
-    /// How many.
+    /// Number of variables.
     pub count: u32,
-    /// They get new values so often; zero is never.
+    /// Interval between new values; zero means never.
     pub period: Duration,
-    /// Bytes of a value as encoded: 1, 2, 4 and 8 are integers, everything else is a ByteString of this length.
+    /// Encoded size of a value in bytes: 1, 2, 4 and 8 are integers, all other sizes are ByteStrings of this length.
     pub value_len: usize,
 }
 
 /// Equal servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// What people call it.
+    /// Name.
     pub name: String,
-    /// How many there are.
+    /// Number of servers.
     pub count: u32,
-    /// Its machine; none needs no time. Several servers have a machine of this kind each.
+    /// Its machine; `None` means that work takes no time. Each of several servers has its own machine of this kind.
     pub host: Option<usize>,
     /// Threads that serve connections.
     pub shards: u32,
     /// Its variables.
     pub signals: Vec<Signals>,
+    /// Interval between the numbered events that it raises; zero means none.
+    pub event_period: Duration,
 }
 
 /// What a client does.
@@ -132,20 +138,26 @@ pub struct Subscription {
     pub publishing_interval: Duration,
     /// Sampling interval; zero reports every change.
     pub sampling_interval: Duration,
-    /// Queue of each item; `None` holds every value of two publishing intervals and a second.
+    /// Queue size of each item; `None` means room for every value of two publishing intervals plus one second.
     pub queue_size: Option<u32>,
-    /// Most notifications in one message; 0 is no limit.
+    /// Maximum number of notifications in one message; 0 means no limit.
     pub notifications_max: u32,
-    /// Publishing intervals without a change before a keep-alive.
+    /// Number of publishing intervals without a change before a keep-alive.
     pub keep_alive_count: u32,
-    /// Publishing intervals without a Publish request before the server ends the subscription; `None` is ten minutes.
+    /// Number of publishing intervals without a Publish request before the server ends the subscription; `None` means
+    /// ten minutes.
     pub lifetime_count: Option<u32>,
-    /// Most Publish requests that the client keeps at the server; `None` leaves it to the client.
+    /// Maximum number of Publish requests that the client keeps pending at the server; `None` leaves it to the client.
     pub publish_requests: Option<u32>,
+    /// Queue size of an item for the numbered events of the server, 0 for the server's default; `None` means no such
+    /// item.
+    pub event_queue: Option<u32>,
+    /// Whether it is made durable before its items are created (Part 4 §6.8).
+    pub is_durable: bool,
 }
 
 impl Subscription {
-    /// With this publishing interval; every change is reported, and queues lose nothing.
+    /// Creates a subscription with this publishing interval that reports every change and whose queues lose nothing.
     #[must_use]
     pub fn new(publishing_interval: Duration) -> Self {
         Self {
@@ -156,6 +168,8 @@ impl Subscription {
             keep_alive_count: 10,
             lifetime_count: None,
             publish_requests: None,
+            event_queue: None,
+            is_durable: false,
         }
     }
 }
@@ -163,43 +177,51 @@ impl Subscription {
 /// When a client sends its next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// So long after the answer to the last one.
+    /// This long after the response to the previous one.
     Pause(Duration),
-    /// At fixed times, whether or not there was an answer. Round trips count from these times.
+    /// At fixed times, whether or not the previous request was answered. Round trips are measured from these times.
     Every(Duration),
 }
 
-/// Requests one after the other.
+/// Requests sent one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Requests {
     /// Whether they write; otherwise they read.
     pub writes: bool,
-    /// Variables in each.
+    /// Number of variables per request.
     pub batch: u32,
-    /// When.
+    /// Timing.
     pub pace: Pace,
+}
+
+impl Load {
+    /// Whether it is a durable subscription.
+    pub(crate) fn is_durable(&self) -> bool {
+        matches!(self, Self::Subscribe(it) if it.is_durable)
+    }
 }
 
 /// Equal clients of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clients {
-    /// What people call them.
+    /// Name.
     pub name: String,
-    /// How many each server of the kind has.
+    /// Number of clients per server of the kind.
     pub count: u32,
     /// The kind of server.
     pub server: usize,
-    /// The link to it; none is a network without limits.
+    /// The link to the server; `None` means a network without limits.
     pub link: Option<usize>,
-    /// Their machine; none needs no time.
+    /// Their machine; `None` means that work takes no time.
     pub host: Option<usize>,
-    /// Threads on it that they share.
+    /// Number of threads on the machine that they share.
     pub threads: u32,
-    /// Variables of each client; `None` is all. Client after client takes the next ones, from the start again at the end.
+    /// Number of variables of each client; `None` means all. Each client takes the variables after those of the
+    /// previous client, wrapping around at the end.
     pub items: Option<u32>,
-    /// What they do.
+    /// Their work.
     pub load: Load,
-    /// Policy and mode of their channels.
+    /// Security policy and mode of their channels.
     pub security: (SecurityPolicy, MessageSecurityMode),
     /// How long the server keeps a session without a connection.
     pub session_timeout: Duration,

@@ -2,6 +2,7 @@
 
 use super::application::Worker;
 use super::build::{Built, build, invalid, start_server, target};
+use super::durable::LIFETIME_HOURS;
 use super::fault::{FaultKind, Which};
 use super::instruments::Instruments;
 use super::outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
@@ -12,35 +13,39 @@ use crate::network::LineId;
 use crate::violation::{Broken, Violation};
 use crate::world::World;
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use taktwerk_netem::emulator::Counters;
 use taktwerk_types::Instant;
 
-/// Longest virtual time until all clients have a session.
+/// Maximum virtual time until all clients have a session.
 const CONNECT_MAX: Duration = Duration::from_secs(600);
-/// The run looks around so often.
+/// Lifetime of a durable subscription without its client.
+const DURABLE_LIFETIME: Duration = Duration::from_secs(3_600 * LIFETIME_HOURS as u64);
+/// Interval in virtual time at which the run checks its state.
 const SLICE: Duration = Duration::from_millis(50);
-/// And after so many events, because time may not go on.
+/// Number of events after which it checks its state too, because virtual time may stand still.
 const PORTION: u64 = 50_000;
-/// More events at the same time than this, and so many for each client, have no end.
+/// Maximum number of events at the same time, plus this many for each client; more are reported as endless.
 const STANDSTILL: u64 = 500_000;
 const STANDSTILL_CLIENT: u64 = 1_000;
-/// Most monitored items, signals, clients and servers: beyond, a key was mistyped.
+/// Maximum number of monitored items, signals, clients and servers: a larger number is a typing error.
 const MANY: u64 = 20_000_000;
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Virtual time until now.
+    /// Virtual time so far.
     pub simulated: Duration,
-    /// Virtual time in all, as far as it is known.
+    /// Total virtual time, as far as it is known.
     pub expected: Duration,
 }
 
-/// Runs it. `report` is asked every now and then whether to go on.
+/// Runs the scenario. `report` is called regularly and returns whether to continue.
 ///
 /// # Errors
-/// [`RunError`]: a contradiction, clients without a session, a broken promise, or `report` wants to stop.
+/// [`RunError`]: a contradiction, clients without a session, a broken promise, a panic of the software, or a stop
+/// requested by `report`.
 pub fn run(
     scenario: &Scenario,
     seed: u64,
@@ -49,11 +54,27 @@ pub fn run(
     run_with(scenario, seed, Instruments::default(), report)
 }
 
-/// As [`run`], and writes records. They are complete files even if a promise is broken: that is what they end with.
+/// Like [`run`], and writes records. The files are complete even if a promise is broken: they end at that event.
 ///
 /// # Errors
-/// As [`run`], and a record that could not be written.
+/// The errors of [`run`], and a record that could not be written.
 pub fn run_with(
+    scenario: &Scenario,
+    seed: u64,
+    instruments: Instruments,
+    report: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, RunError> {
+    // Nothing that may be inconsistent after a panic outlives the closure.
+    catch_unwind(AssertUnwindSafe(|| simulate(scenario, seed, instruments, report))).unwrap_or_else(
+        |payload| {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            Err(RunError::Panicked(text.unwrap_or("without a message").to_owned()))
+        },
+    )
+}
+
+fn simulate(
     scenario: &Scenario,
     seed: u64,
     mut instruments: Instruments,
@@ -84,7 +105,7 @@ struct Running<'a> {
     farewell: Option<Duration>,
 }
 
-/// Readings at one time.
+/// Counters at one time.
 struct Readings {
     lines: Vec<Vec<[Counters; 2]>>,
     servers: Vec<Duration>,
@@ -124,25 +145,31 @@ impl Running<'_> {
         Ok(outcome)
     }
 
-    /// All clients go; the servers must not keep anything of them.
+    /// Disconnects all clients; after that, the servers must not keep anything of them.
     fn leave(&mut self, limit: Duration) -> Result<(), RunError> {
         for client in self.built.clients.iter().flatten() {
             self.built.world.client_mut(*client).application.is_leaving = true;
             self.built.world.with_client(*client, |client, _, now| client.disconnect(now.instant));
         }
         self.built.pubsub.leave(&mut self.built.world);
-        let limit = self.built.world.now().instant + limit;
+        // A durable subscription that its client has lost stays until its lifetime has passed.
+        let has_durable = self.scenario.clients.iter().any(|clients| clients.load.is_durable());
+        let durable = if has_durable { DURABLE_LIFETIME } else { Duration::ZERO };
+        let limit = self.built.world.now().instant + limit + durable;
         loop {
             let world = &self.built.world;
-            let servers = self.built.sites.iter().map(|site| world.server(site.borrow().id));
-            let kept = servers.filter_map(|server| {
-                server.keeps().map(|what| format!("{} still keeps {what}", server.name()))
+            let kept = self.built.sites.iter().filter_map(|site| {
+                let site = site.borrow();
+                let server = world.server(site.id);
+                let stored = site.store.as_ref().map_or(0, |store| store.len());
+                let stored = (stored > 0).then(|| format!("{stored} durable subscriptions in its store"));
+                server.keeps().or(stored).map(|what| format!("{} still keeps {what}", server.name()))
             });
             let kept = kept.chain(self.built.pubsub.kept(world));
             let Some(kept) = kept.reduce(|first, _| first) else { return Ok(()) };
             let at = world.now().instant;
             if at >= limit {
-                let what = format!("{kept} after all clients have left");
+                let what = format!("{kept} after all clients have disconnected");
                 return Err(Violation { at, what: Broken::Scenario(what) }.into());
             }
             self.slice(at + SLICE)?;
@@ -228,13 +255,17 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Everything heals; the last values must arrive, and the last requests be answered, except those that nobody had time to send.
+    /// Ends all faults. The last values must arrive and the last requests must be answered, except those that could not
+    /// be sent in time.
     fn settle(&mut self) -> Result<(), RunError> {
         let last_fault = self.scenario.faults.iter().map(|fault| fault.at + fault.lasts).max();
         let behind = last_fault.unwrap_or_default().saturating_sub(self.scenario.measured);
         self.until(self.built.world.now().instant + behind)?;
         let healed = self.built.world.now().instant;
         let limit = healed + self.scenario.settle;
+        // Events continue; each client must get one that was raised from now on.
+        let events: Vec<Option<i64>> =
+            self.built.sites.iter().map(|site| site.borrow().last_event()).collect();
         loop {
             let at = self.built.world.now().instant;
             let last: Vec<Vec<i64>> = self
@@ -245,13 +276,14 @@ impl Running<'_> {
                 .collect();
             let is_over = at >= limit;
             let stuck = self.workers().find_map(|worker| {
-                let stuck = worker.is_stuck(last.get(worker.site)?);
+                let event = events.get(worker.site).copied().flatten();
+                let stuck = worker.is_stuck(last.get(worker.site)?, event);
                 stuck.filter(|_| !(is_over && worker.is_behind(healed)))
             });
             let stuck = stuck.or_else(|| self.built.pubsub.is_stuck());
             let Some(stuck) = stuck else { return Ok(()) };
             if is_over {
-                let what = format!("{stuck} {:?} after everything has healed", self.scenario.settle);
+                let what = format!("{stuck} {:?} after all faults have ended", self.scenario.settle);
                 return Err(Violation { at, what: Broken::Scenario(what) }.into());
             }
             self.slice(at + SLICE)?;
@@ -297,7 +329,7 @@ impl Running<'_> {
         }
     }
 
-    /// The servers of a kind: their numbers in it, and among all.
+    /// The servers of a kind: their numbers within the kind, and their indexes among all servers.
     fn sites_of(&self, which: Which) -> Vec<(u32, usize)> {
         let all = self.built.kind_of.iter().enumerate().filter(|(_, kind)| **kind == which.group);
         let all = (0..).zip(all.map(|(site, _)| site));
@@ -336,16 +368,21 @@ impl Running<'_> {
                 let providers = self.built.providers.clone();
                 world.at(at + lasts, move |world| {
                     let mut site = shared.borrow_mut();
-                    if !site.is_up
-                        && let Ok(shards) = start_server(
-                            world,
-                            &scenario,
-                            (group, number),
-                            &mut site.groups,
-                            providers.as_ref(),
-                        )
-                    {
-                        world.restart_of(id, shards);
+                    if site.is_up {
+                        return;
+                    }
+                    let (of, store) = ((group, number), site.store.clone());
+                    let started = start_server(
+                        world,
+                        &scenario,
+                        of,
+                        &mut site.groups,
+                        store.as_ref(),
+                        providers.as_ref(),
+                    );
+                    if let Ok(started) = started {
+                        world.restart_of(id, started.shards);
+                        site.emitter.space = Some(started.space);
                         site.is_up = true;
                     }
                 });
@@ -413,6 +450,10 @@ impl Running<'_> {
             load.failed += one.failed;
             load.reconnects += one.reconnects;
             load.losses += one.losses;
+            load.events += one.events;
+            load.event_overflows += one.event_overflows;
+            load.durable += one.durable;
+            load.transfers += one.transfers;
             load.session_up = load.session_up.max(one.session_up);
             load.due += one.due;
             if let Some(site) = self.built.sites.get(worker.site) {
@@ -501,7 +542,7 @@ fn plan_client_fault(
 /// Finds contradictions.
 fn check(scenario: &Scenario) -> Result<(), RunError> {
     let wrong = |key: String, problem: &str| Err(invalid(&key, &problem));
-    // A plant may have PubSub only.
+    // A plant may consist of PubSub only.
     let has_pubsub = !scenario.pubsub.subscribers.is_empty();
     if scenario.servers.is_empty() && !has_pubsub {
         return wrong("server".to_owned(), "there is no server: describe at least one");
@@ -510,7 +551,7 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
         return wrong("client".to_owned(), "there is no client: describe at least one");
     }
     if scenario.measured.is_zero() {
-        return wrong("time.duration_s".to_owned(), "0 s: measure for more than nothing");
+        return wrong("time.duration_s".to_owned(), "0 s: write more than 0");
     }
     for (number, server) in scenario.servers.iter().enumerate() {
         let key = |field: &str| format!("server.{number}.{field}");
@@ -526,11 +567,17 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
         for (group, signals) in server.signals.iter().enumerate() {
             let key = |field: &str| key(&format!("signals.{group}.{field}"));
             if !signals.period.is_zero() && signals.period < Duration::from_micros(100) {
-                return wrong(key("period_ms"), "below 0.1 ms: write 0 for values that do not change");
+                return wrong(
+                    key("period_ms"),
+                    "below 0.1 ms: write at least 0.1, or 0 for values that do not change",
+                );
             }
             if !(1..=1 << 16).contains(&signals.value_len) {
                 return wrong(key("bytes"), "write 1 to 65536 bytes");
             }
+        }
+        if !server.event_period.is_zero() && server.event_period < Duration::from_millis(1) {
+            return wrong(key("event_period_ms"), "below 1 ms: write at least 1, or 0 for no events");
         }
         if server.host.is_some_and(|host| host >= scenario.hosts.len()) {
             return wrong(key("host"), "there is no such host");
@@ -563,17 +610,29 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
         }
         match &clients.load {
             Load::Subscribe(it) if it.publishing_interval.is_zero() => {
-                return wrong(key("publishing_ms"), "0 ms: write more than nothing");
+                return wrong(key("publishing_ms"), "0 ms: write more than 0");
             }
             Load::Subscribe(it) if it.queue_size == Some(0) => {
                 return wrong(key("queue"), "0: write at least 1");
             }
             Load::Subscribe(it) if it.publish_requests == Some(0) => {
-                return wrong(key("publish_requests"), "0: without one the server cannot publish");
+                return wrong(
+                    key("publish_requests"),
+                    "0: write at least 1; without a request the server cannot publish",
+                );
+            }
+            Load::Subscribe(it) if it.event_queue.is_some() && server.event_period.is_zero() => {
+                return wrong(
+                    key("event_queue"),
+                    "the server raises no events: write event_period_ms for it",
+                );
             }
             Load::Request(it) if it.batch == 0 => return wrong(key("batch"), "0: write at least 1"),
             Load::Request(it) if it.pace == Pace::Every(Duration::ZERO) => {
-                return wrong(key("every_ms"), "0 ms: write more, or pause_ms = 0 for requests back to back");
+                return wrong(
+                    key("every_ms"),
+                    "0 ms: write more than 0, or pause_ms = 0 for requests without a pause",
+                );
             }
             Load::Request(it) if it.writes && server.signals.iter().any(|one| !one.period.is_zero()) => {
                 let problem = "these variables change by themselves: write period_ms = 0 for variables that clients write";
@@ -615,17 +674,17 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
             (clients.is_some(), clients.map_or(0, |one| one.count.saturating_mul(servers)))
         };
         if !known || which.number.is_some_and(|number| number >= count) {
-            return wrong(key("target"), "it names nobody");
+            return wrong(key("target"), "there is no such target");
         }
         if fault.kind.lasts() && fault.lasts.is_zero() {
-            return wrong(key("for"), "0 s: say how long it lasts");
+            return wrong(key("for"), "0 s: write how long the fault lasts");
         }
         if fault.at >= scenario.measured {
             let (at, measured) = (fault.at.as_secs_f64(), scenario.measured.as_secs_f64());
             return wrong(
                 key("at"),
                 &format!(
-                    "{at} s is after the end of the measurement (time.duration_s is {measured}): choose less"
+                    "{at} s is after the end of the measurement (time.duration_s is {measured}): write less"
                 ),
             );
         }

@@ -1,24 +1,28 @@
-//! A server of a scenario, and what its sensors write.
+//! A server of a scenario and its sensors.
 
 use super::Signals;
+use super::durable::Memory;
+use super::events::Emitter;
 use crate::ids::ServerId;
 use crate::signals::value;
+use std::sync::Arc;
 use taktwerk_server::space::VariableHandle;
 use taktwerk_types::Instant;
 
-/// Number of the first variable: its id is ns=1;i=100000, as in servers for measurements, so that requests have the same length.
+/// Number of the first variable: its id is ns=1;i=100000, as in servers for measurements, so that requests have the
+/// same length.
 pub(super) const FIRST: u32 = 99_000;
 
 /// Variables that change together.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) signals: Signals,
-    /// Value number `n` is written `n` periods after this.
+    /// Value number `n` is written `n` periods after this time.
     pub(super) start: Instant,
-    /// The number of the value that was due last.
+    /// The number of the last value that was due.
     pub(super) count: i64,
     pub(super) variables: Vec<VariableHandle>,
-    /// Values of each variable that were written in the window.
+    /// Number of values written in the window, for each variable.
     pub(super) written: u64,
 }
 
@@ -28,10 +32,20 @@ pub(super) struct Site {
     pub(super) id: ServerId,
     pub(super) is_up: bool,
     pub(super) groups: Vec<Group>,
-    /// Writes that count are made from the first of these times on, before the second.
+    pub(super) emitter: Emitter,
+    /// The durable subscriptions; `None` if no client has one.
+    pub(super) store: Option<Arc<Memory>>,
+    /// Writes are counted from the first of these times on, and before the second.
     pub(super) window: (Instant, Instant),
-    /// Sensors deliver no more after this.
+    /// Sensors deliver no new values after this time.
     pub(super) until: Instant,
+}
+
+impl Site {
+    /// The number of the last event; `None` if it raises none.
+    pub(super) fn last_event(&self) -> Option<i64> {
+        self.emitter.raises().then_some(self.emitter.count)
+    }
 }
 
 impl Group {

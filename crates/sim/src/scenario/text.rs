@@ -1,4 +1,4 @@
-//! A scenario as the file that describes it (docs/simulator.md).
+//! Writes a scenario in the file format (docs/simulator.md).
 
 use super::fault::{Fault, Role};
 use super::pubsub;
@@ -7,8 +7,8 @@ use core::fmt::Write as _;
 use core::time::Duration;
 use taktwerk_model::HostProfile;
 
-/// The whole scenario. Links are named as they were asked for; hosts that do not cost nothing are named by their
-/// profile's name, because the profile is a file of its own.
+/// The whole scenario. A link is named as in the command that requested it; a host with costs is named by its profile,
+/// because the profile is a file of its own.
 #[must_use]
 pub fn to_toml(scenario: &Scenario, name: &str) -> String {
     let mut out = Text(String::new());
@@ -54,7 +54,7 @@ pub fn to_toml(scenario: &Scenario, name: &str) -> String {
     out.0
 }
 
-/// Only what goes wrong.
+/// Only the faults.
 #[must_use]
 pub fn faults_to_toml(scenario: &Scenario) -> String {
     let mut out = Text(String::new());
@@ -62,7 +62,7 @@ pub fn faults_to_toml(scenario: &Scenario) -> String {
     out.0.trim_start().to_owned()
 }
 
-/// A file that grows.
+/// The text of a file while it is being written.
 pub(super) struct Text(String);
 
 impl Text {
@@ -81,7 +81,7 @@ impl Text {
         let _ = writeln!(self.0, "{key} = {value}");
     }
 
-    /// Names have no line breaks; whatever else a basic string cannot have is escaped.
+    /// Names have no line breaks; other characters that a basic string cannot contain are escaped.
     pub(super) fn string(&mut self, key: &str, value: &str) {
         let _ = write!(self.0, "{key} = ");
         self.quoted(value);
@@ -130,6 +130,9 @@ impl Text {
         self.number("count", server.count);
         self.name_of("host", &scenario.hosts, server.host, |host| &host.name);
         self.number("threads", server.shards);
+        if !server.event_period.is_zero() {
+            self.ms("event_period_ms", server.event_period);
+        }
         for signals in &server.signals {
             self.section("[[server.signals]]");
             self.number("count", signals.count);
@@ -163,6 +166,12 @@ impl Text {
                 }
                 if let Some(count) = it.publish_requests {
                     self.number("publish_requests", count);
+                }
+                if let Some(size) = it.event_queue {
+                    self.number("event_queue", size);
+                }
+                if it.is_durable {
+                    self.line("durable = true");
                 }
             }
             Load::Request(it) => {

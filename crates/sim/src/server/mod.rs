@@ -1,4 +1,4 @@
-//! The driver of a server: what `taktwerk-net` does with sockets and threads, done with links and events.
+//! The driver of a server: what `taktwerk-net` does with sockets and threads, implemented with links and events.
 
 mod runner;
 
@@ -22,9 +22,9 @@ use taktwerk_crypto::SeededEntropy;
 use taktwerk_server::source::{SourceDriver, Work};
 use taktwerk_server::{Category, Effect, Job, JobKind, Now, Shard, Token};
 
-/// Timer calls at one instant after which a shard is said not to come to rest.
+/// Number of timer calls at one instant after which a shard is reported as never idle.
 const TURNS_MAX: usize = 100_000;
-/// Futures are asked again so often whether they are ready.
+/// Interval at which futures are polled.
 const POLL_EVERY: Duration = Duration::from_millis(1);
 
 /// A process that runs a server.
@@ -34,27 +34,28 @@ pub struct ServerHost {
     name: Box<str>,
     running: Option<Running>,
     entropy: SeededEntropy,
-    /// How long effects take, and work of sources. On a machine: jobs whose cost its profile does not know, and sources.
+    /// Duration of effects and of the work of sources. On a machine it is used only for sources and for jobs whose cost
+    /// the profile does not define.
     pub effect_time: EffectTime,
-    /// Bytes of a response that may stand behind a full send budget.
+    /// Number of bytes of a response that may exceed a full send budget.
     pub response_len_max: usize,
-    /// What its wall clock shows too much, in nanoseconds.
+    /// Offset of its wall clock in nanoseconds.
     pub clock_offset: i64,
-    /// Counts the restarts.
+    /// Number of restarts.
     incarnation: u32,
-    /// Counts the connections that went to another shard.
+    /// Number of connections that moved to another shard.
     moves: u64,
     machine: Option<MachineId>,
-    /// Of the world: some shard was woken.
+    /// Flag of the world: some shard was woken.
     any_woken: Arc<AtomicBool>,
 }
 
-/// What dies with the process.
+/// State that is lost when the process dies.
 #[derive(Debug)]
 struct Running {
     runners: Vec<Runner>,
     sources: Arc<VirtualSources>,
-    /// Which shard has a connection.
+    /// The shard of each connection.
     shard_of: BTreeMap<LinkId, usize>,
     pools: Pools,
 }
@@ -116,7 +117,7 @@ impl ServerHost {
         self.machine
     }
 
-    /// What it keeps for clients, if anything: connections, sessions, and what is charged to its account.
+    /// Describes what it keeps for clients, if anything: connections, sessions, and memory charged to its account.
     pub(crate) fn keeps(&self) -> Option<String> {
         let connections: usize = self.shards().map(Shard::connection_count).sum();
         let sessions: usize = self.shards().map(Shard::session_count).sum();
@@ -128,27 +129,27 @@ impl ServerHost {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// A limit of its account that is passed.
+    /// Describes a limit of its account that is exceeded.
     pub(crate) fn over_budget(&self) -> Option<String> {
         let account = self.shard()?.shared().account();
         let over = Category::ALL.into_iter().find(|category| account.is_over(*category))?;
         let (used, max) = (account.used(over), account.max(over));
-        Some(format!("{} keeps {used} {}, more than {max}", self.name, over.name()))
+        Some(format!("{} keeps {used} {}, more than its limit of {max}", self.name, over.name()))
     }
 
-    /// How many connections have gone to another shard.
+    /// Number of connections that moved to another shard.
     #[must_use]
     pub fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// Slow jobs that wait for a worker thread or are under way.
+    /// Number of slow jobs that wait for a worker thread or are being executed.
     #[must_use]
     pub fn jobs(&self) -> usize {
         self.running.as_ref().map_or(0, |running| running.pools.len())
     }
 
-    /// The time as its clocks show it.
+    /// The time shown by its clocks.
     pub(crate) fn now(&self, fabric: &Fabric) -> Now {
         fabric.now_off_by(self.clock_offset)
     }
@@ -172,7 +173,7 @@ impl ServerHost {
         }
     }
 
-    /// Gives every shard a thread of a machine.
+    /// Gives every shard a thread on a machine.
     pub(crate) fn place(&mut self, id: MachineId, fabric: &mut Fabric) {
         self.machine = Some(id);
         let (server, incarnation) = (self.id.number(), self.incarnation);
@@ -203,7 +204,7 @@ impl ServerHost {
 
     // ---- what the network reports
 
-    /// The connection goes to the shard that has the fewest.
+    /// Assigns the connection to the shard with the fewest connections.
     pub(crate) fn accept(&mut self, link: LinkId, fabric: &mut Fabric) {
         let Some(running) = &mut self.running else {
             return fabric.network.refuse(link, &mut fabric.queue);
@@ -242,14 +243,14 @@ impl ServerHost {
         }
     }
 
-    /// Gives an input to a shard: at once, or when its thread gets to it.
+    /// Passes an input to a shard: immediately, or when its thread gets to it.
     fn give(&mut self, shard: usize, input: Input, fabric: &mut Fabric) {
         let (host, now) = (self.host(), self.now(fabric));
         let Some(runner) = self.runner(shard) else { return };
         if runner.thread.is_none() {
             return runner.apply(input, host, now, fabric);
         }
-        // The system says once that there are bytes, however many segments have brought them.
+        // The operating system reports once that bytes are available, however many segments brought them.
         let is_known = match &input {
             Input::Readable(link) => runner
                 .inputs
@@ -290,7 +291,7 @@ impl ServerHost {
         }
     }
 
-    /// Runs a job whose time is over, and gives its result to the shard.
+    /// Runs a job whose time has elapsed, and passes its result to the shard.
     fn run_job(&mut self, shard: usize, token: Token, job: Job, fabric: &mut Fabric) {
         match run(job) {
             Ok(result) => self.give(shard, Input::Done(token, result), fabric),
@@ -306,7 +307,7 @@ impl ServerHost {
         Event::ServerEffect { server: self.id, incarnation: self.incarnation, shard, token, job }
     }
 
-    /// A worker thread has done its job.
+    /// A worker thread has finished its job.
     pub(crate) fn worker_done(&mut self, incarnation: u32, pool: u8, slot: u32, fabric: &mut Fabric) {
         if incarnation != self.incarnation {
             return;
@@ -322,7 +323,7 @@ impl ServerHost {
         }
     }
 
-    /// A source gets on; a future that waits is asked again later.
+    /// Continues the work of a source; a future that is not ready is polled again later.
     pub(crate) fn source_works(&mut self, incarnation: u32, work: Work, fabric: &mut Fabric) {
         let server = self.id;
         let now = self.now(fabric);
@@ -333,7 +334,7 @@ impl ServerHost {
         }
     }
 
-    /// Calls what is due for the sources, and hands out their work.
+    /// Makes the due calls for the sources, and distributes their work.
     fn run_sources(&mut self, fabric: &mut Fabric) {
         let (server, incarnation) = (self.id, self.incarnation);
         let now = self.now(fabric);
@@ -354,9 +355,9 @@ impl ServerHost {
         }
     }
 
-    // ---- without a processor: everything at once
+    // ---- without a processor: everything immediately
 
-    /// Does everything that the shards have to say or to do at this instant, or sees to it that their threads do.
+    /// Does everything that is pending for the shards at this instant, or ensures that their threads will do it.
     pub(crate) fn settle(&mut self, fabric: &mut Fabric) {
         if self.machine.is_some() {
             return self.wake_threads(fabric);
@@ -376,7 +377,7 @@ impl ServerHost {
                     moves_on = true;
                 }
             }
-            // A shard that was just asked may have asked a source.
+            // A shard that was just polled may have requested something from a source.
             if !moves_on && !running.sources.is_busy() {
                 return self.arm(fabric);
             }
@@ -386,7 +387,7 @@ impl ServerHost {
         fabric.broken(Broken::Restless { host: self.host(), reason });
     }
 
-    /// Makes sure that the host is woken for its next deadlines.
+    /// Ensures that the host is woken for its next deadlines.
     fn arm(&mut self, fabric: &mut Fabric) {
         let host = self.host();
         let Some(running) = &mut self.running else { return };
@@ -414,11 +415,11 @@ impl ServerHost {
         }
     }
 
-    /// Does the next thing that a shard asks for, other than sending. Says whether there was one.
+    /// Carries out the next request of a shard other than sending. Returns whether there was one.
     fn carry_out(&mut self, shard: usize, fabric: &mut Fabric) -> bool {
         let now = self.now(fabric);
         let Some(runner) = self.runner(shard) else { return false };
-        // Nobody keeps the records of a simulated server.
+        // The audit records of a simulated server are discarded.
         while runner.shard.poll_audit().is_some() {}
         if let Some(effect) = runner.shard.poll_effect() {
             self.start_effect(shard, effect, fabric);
@@ -438,7 +439,7 @@ impl ServerHost {
                 }
                 self.moves += 1;
                 self.give(to, Input::Moved(end, Box::new(state), socket.inbox), fabric);
-                // What came before the move is told again where it is now.
+                // Bytes received before the move are reported again to the new shard.
                 self.give(to, Input::Readable(end.link), fabric);
             }
             return true;
@@ -455,7 +456,7 @@ impl ServerHost {
 
     fn start_effect(&mut self, shard: usize, effect: Effect, fabric: &mut Fabric) {
         let Effect { token, kind, job } = effect;
-        // A future only waits: what it waits for takes its time elsewhere.
+        // A future only waits: the work it waits for is accounted for elsewhere.
         if matches!(job, Job::Future(_)) {
             return self.run_job(shard, token, job, fabric);
         }
@@ -520,8 +521,8 @@ impl ServerHost {
         }
     }
 
-    /// A shard's thread has done a step. Carries out what came of it, and begins the next: its cost and what it is, or `None` if
-    /// there is nothing to do.
+    /// A shard's thread has finished a step. Carries out the results and begins the next step: returns its cost and
+    /// name, or `None` if there is nothing to do.
     pub(crate) fn step(
         &mut self,
         incarnation: u32,
@@ -584,7 +585,7 @@ impl ServerHost {
             self.arm_sleepers(fabric);
             return None;
         }
-        // What it says belongs to the step in which it was made.
+        // Its output belongs to the step in which it was created.
         while let Some(id) = runner.shard.poll_transmit() {
             runner.outgoing.push_back(id);
         }
@@ -601,7 +602,7 @@ impl ServerHost {
         }
     }
 
-    /// Processor time that its threads have used on its machine since it was started last.
+    /// Processor time that its threads have used on its machine since the last start.
     pub(crate) fn used(&self, machine: &Machine) -> Duration {
         let own = self.id.number();
         machine.used_by(|owner| match owner {
@@ -611,7 +612,7 @@ impl ServerHost {
     }
 }
 
-/// What a job takes: as the profile says, or as the host's effect time does.
+/// The cost of a job: from the profile, or from the host's effect time.
 fn job_cost(machine: &mut Machine, kind: JobKind, time: EffectTime, entropy: &mut SeededEntropy) -> Duration {
     let costs = Arc::clone(&machine.costs);
     match costs.of_job(kind) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use taktwerk_server::space::Wake;
 use taktwerk_server::{ConnectionId, ConnectionState, JobResult, Now, Shard, ShardMessage, Token};
 
-/// What a shard is told.
+/// An input of a shard.
 #[derive(Debug)]
 pub(super) enum Input {
     Accepted(End, Option<IpAddr>),
@@ -26,7 +26,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// What handling it is called.
+    /// The name of its handling in traces.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Accepted(..) => "accept",
@@ -43,7 +43,7 @@ impl Input {
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) end: End,
-    /// Received and not consumed.
+    /// Bytes received and not consumed.
     pub(super) inbox: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Socket {
 #[derive(Debug)]
 pub(super) struct Awake {
     pub(super) flag: AtomicBool,
-    /// Of the world: some shard was woken.
+    /// Flag of the world: some shard was woken.
     any: Arc<AtomicBool>,
 }
 
@@ -64,23 +64,23 @@ impl Wake for Waker {
     }
 }
 
-/// A shard, its connections, and what waits for it.
+/// A shard, its connections, and its pending inputs.
 #[derive(Debug)]
 pub(super) struct Runner {
     pub(super) shard: Shard,
     pub(super) woken: Arc<Awake>,
     pub(super) sockets: BTreeMap<ConnectionId, Socket>,
     pub(super) by_link: BTreeMap<LinkId, ConnectionId>,
-    /// The shard wants no bytes of these: the network keeps them, and so the clients are held back.
+    /// The shard does not accept bytes from these connections: they stay in the network, which slows the clients down.
     pub(super) paused: BTreeSet<ConnectionId>,
     pub(super) alarm: Alarm,
-    // What follows is for shards that have a processor.
+    // The following fields are used only by shards that have a processor.
     pub(super) thread: Option<ThreadId>,
     pub(super) is_awake: bool,
     pub(super) inputs: VecDeque<Input>,
-    /// Inputs of this turn that are left: deadlines come behind them.
+    /// Number of inputs left in this turn; deadlines are handled after them.
     pub(super) batch: usize,
-    /// Connections that have something to send, and the one that is being sent to.
+    /// Connections that have something to send, and the one being sent to.
     pub(super) outgoing: VecDeque<ConnectionId>,
     pub(super) sending: Option<ConnectionId>,
 }
@@ -105,7 +105,7 @@ impl Runner {
         }
     }
 
-    /// Whether a variable was written that the shard watches.
+    /// Whether a variable that the shard watches was written.
     pub(super) fn is_woken(&self) -> bool {
         self.woken.flag.load(Ordering::Relaxed)
     }
@@ -114,7 +114,7 @@ impl Runner {
         self.is_woken() || self.shard.poll_timeout().is_some_and(|(at, _)| at <= now.instant)
     }
 
-    /// Gives an input to the shard.
+    /// Passes an input to the shard.
     pub(super) fn apply(&mut self, input: Input, host: HostId, now: Now, fabric: &mut Fabric) {
         match input {
             Input::Accepted(end, address) => {
@@ -156,7 +156,7 @@ impl Runner {
         self.by_link.insert(end.link, id);
     }
 
-    /// Takes a connection out, to be closed or moved.
+    /// Removes a connection, to close or move it.
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Socket> {
         let socket = self.sockets.remove(&id)?;
         self.by_link.remove(&socket.end.link);
@@ -176,7 +176,7 @@ impl Runner {
         }
     }
 
-    /// Hands over what has arrived on a connection, if the shard wants it.
+    /// Passes received bytes of a connection to the shard, if it accepts them.
     fn feed(&mut self, id: ConnectionId, host: HostId, now: Now, fabric: &mut Fabric) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         if !self.shard.wants_read(id) {
@@ -196,12 +196,12 @@ impl Runner {
         }
     }
 
-    /// The connections whose bytes waited and are wanted again.
+    /// The connections whose bytes waited and are accepted again.
     pub(super) fn resumable(&self) -> Vec<ConnectionId> {
         self.paused.iter().copied().filter(|id| self.shard.wants_read(*id)).collect()
     }
 
-    /// Reads on where the shard wants bytes again. Says whether there was anything.
+    /// Resumes reading where the shard accepts bytes again. Returns whether there was anything to read.
     pub(super) fn resume(&mut self, host: HostId, now: Now, fabric: &mut Fabric) -> bool {
         let ready = self.resumable();
         for id in &ready {
@@ -224,10 +224,10 @@ impl Runner {
             }
         }
         if self.thread.is_some() {
-            // It serves its deadlines when it gets a processor.
+            // It handles its deadlines when it gets a processor.
             return;
         }
-        // One that is due right now has its event still to come.
+        // A deadline that is due right now is handled by an event that is still in the queue.
         let missed = self.shard.poll_timeout().filter(|(at, _)| *at < fabric.queue.now());
         if let Some((_, reason)) = missed {
             fabric.broken(Broken::Restless { host, reason });

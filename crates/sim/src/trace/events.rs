@@ -6,7 +6,8 @@ use taktwerk_types::Instant;
 
 /// A process and one of its threads.
 type Thread = (u32, u32);
-/// Something that takes no time still gets this much, so that it can be seen and flows can be bound to it: one nanosecond.
+/// Minimum duration of a slice in nanoseconds: events that take no time still get it, so that they are visible and
+/// flows can be attached.
 const LEAST: u64 = 1;
 
 /// Writes events.
@@ -55,7 +56,7 @@ impl Events {
         events
     }
 
-    /// Ends the list. Says what went wrong first.
+    /// Ends the list. Returns the first error that occurred.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.raw(format_args!("\n]}}\n"));
         match self.failed {
@@ -108,7 +109,7 @@ impl Events {
         ));
     }
 
-    /// A slice that is over.
+    /// A finished slice.
     pub(super) fn slice(
         &mut self,
         (process, thread): Thread,
@@ -127,7 +128,7 @@ impl Events {
         }
     }
 
-    /// An arrow between the slices that cover these times. Both ends are written at once: there is no arrow without one.
+    /// An arrow between the slices that cover these times. Both ends are written together, so no arrow lacks an end.
     pub(super) fn flow(
         &mut self,
         id: u64,

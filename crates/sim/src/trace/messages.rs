@@ -1,8 +1,8 @@
-//! Finds messages in a stream of chunks (Part 6 §6.7.2), however the stream is cut.
+//! Finds messages in a stream of chunks (Part 6 §6.7.2), regardless of how the stream is split.
 
 use taktwerk_schema::message_name;
 
-/// So much of a chunk is looked at: enough for the policy of an OpenSecureChannel without security.
+/// Number of bytes of a chunk that are examined: enough for the policy of an OpenSecureChannel without security.
 const HEAD_MAX: usize = 64;
 /// The end of the URI of the policy None.
 const NO_POLICY: &[u8] = b"#None";
@@ -10,9 +10,9 @@ const NO_POLICY: &[u8] = b"#None";
 /// A message whose last byte was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Offset in the stream behind it.
+    /// Offset in the stream just after it.
     pub(super) end: u64,
-    /// The specification's name; if it is encrypted, the type of its chunks.
+    /// The name used in the specification; for encrypted messages, the type of the chunks.
     pub(super) name: &'static str,
     /// Bytes of all its chunks.
     pub(super) len: u64,
@@ -21,25 +21,25 @@ pub(super) struct Message {
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
-    /// The start of the present chunk.
+    /// The start of the current chunk.
     head: Vec<u8>,
-    /// Bytes of it that were seen.
+    /// Number of its bytes seen so far.
     seen: u64,
     offset: u64,
-    /// Of the message's first chunk.
+    /// Name from the message's first chunk.
     name: Option<&'static str>,
     len: u64,
     is_secured: bool,
-    /// This is no OPC UA.
+    /// The stream is not OPC UA.
     is_lost: bool,
 }
 
 impl Messages {
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     pub(super) fn feed(&mut self, mut bytes: &[u8], found: &mut dyn FnMut(Message)) {
         while !bytes.is_empty() && !self.is_lost {
             let size = self.size();
-            // Up to the size field byte by byte, then as much as belongs to the chunk.
+            // Byte by byte up to the size field, then as much as belongs to the chunk.
             let wanted = size.map_or_else(|| 8 - self.head.len() as u64, |size| size - self.seen);
             let (now, rest) = bytes.split_at(bytes.len().min(usize::try_from(wanted).unwrap_or(usize::MAX)));
             bytes = rest;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_found_however_the_stream_is_cut() {
+    fn messages_are_found_however_the_stream_is_split() {
         let policy = b"http://opcfoundation.org/UA/SecurityPolicy#None";
         let (hello, publish) = (("Hello", 32), ("PublishRequest", 208));
         let all = [hello, ("OpenSecureChannel", 363), ("PublishRequest", 416), publish];
@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_ones_have_no_name() {
+    fn encrypted_messages_have_no_name() {
         let policy = b"http://opcfoundation.org/UA/SecurityPolicy#Basic256Sha256";
         assert_eq!(names(policy, 50).last(), Some(&("MSG", 208)));
     }
 
     #[test]
-    fn what_is_no_opc_ua_is_left_alone() {
+    fn streams_that_are_not_opc_ua_are_ignored() {
         let mut messages = Messages::default();
         let mut bytes = b"GET ".to_vec();
         bytes.extend_from_slice(&[0; 50]);

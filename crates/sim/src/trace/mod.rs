@@ -1,10 +1,11 @@
-//! What happens in a world, written as it happens in the JSON trace event format that Perfetto and Chrome read.
+//! Writes what happens in a world in the JSON trace event format, which Perfetto and Chrome can read.
 //!
-//! Hosts and machines are processes. Their threads are processors, shards, threads of clients, and connections. Turns and the
-//! steps in them are slices; a message is a flow from the write that completes it to the read that does. Nothing is kept
-//! but what is under way, so that a trace is as long as the file system allows.
+//! Hosts and machines are shown as processes. Their threads are processors, shards, client threads, and connections.
+//! Turns and the steps in them are slices; a message is a flow from the write that completes it to the read that does.
+//! Events are written as they happen and only pending state is kept in memory, so a trace can be as long as the file
+//! system allows.
 //!
-//! Hosts without a machine take no time for their turns: only their connections are shown.
+//! Turns of hosts without a machine take no time, so only their connections are shown.
 
 mod events;
 mod messages;
@@ -21,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use taktwerk_types::Instant;
 
-/// What is shown as a process.
+/// Shown as a process in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Process {
     Machine(MachineId),
@@ -30,33 +31,33 @@ enum Process {
     Node(NodeId),
     /// The threads that clients share.
     ClientThreads,
-    /// What a scenario does.
+    /// Faults of a scenario.
     Scenario,
 }
 
-/// What is shown as a thread.
+/// Shown as a thread in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Track {
     /// A processor of a machine.
     Core(MachineId, u32),
     /// A shard of a server.
     Shard(ServerId, u32),
-    /// A thread of clients.
+    /// A client thread.
     Clients(u32),
     /// A publisher, subscriber or broker.
     Node(NodeId),
     /// One end of a connection.
     Connection(End),
-    /// What a publisher or subscriber sends or receives without a connection.
+    /// Datagrams that a publisher or subscriber sends or receives.
     Datagrams(NodeId),
     /// Faults and other marks.
     Marks,
 }
 
-/// Who has the ends of a connection: the one that opened it first.
+/// The hosts at the two ends of a connection: the one that opened it is first.
 pub(crate) type Hosts = [HostId; 2];
 
-/// Finds messages in what is sent.
+/// Finds messages in sent data.
 #[derive(Debug)]
 enum Parser {
     OpcUa(Box<Messages>),
@@ -72,7 +73,7 @@ impl Parser {
     }
 }
 
-/// Messages of one direction that have been sent and not been read.
+/// Messages of one direction that were sent and not yet read.
 #[derive(Debug)]
 struct Direction {
     messages: Parser,
@@ -94,7 +95,7 @@ impl Direction {
 
 #[derive(Debug)]
 struct UnderWay {
-    /// Offset in the stream behind its last byte.
+    /// Offset in the stream just after its last byte.
     end: u64,
     sent: Instant,
     name: &'static str,
@@ -120,7 +121,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace that is written to `out`. Give it a buffer: there is a write for each event.
+    /// Creates a trace that is written to `out`. Use a buffered writer: there is a write for each event.
     #[must_use]
     pub fn new(out: Box<dyn io::Write + Send>) -> Self {
         Self {
@@ -139,7 +140,7 @@ impl Trace {
         }
     }
 
-    /// Ends what is open and the file.
+    /// Ends all open slices and the file.
     ///
     /// # Errors
     /// The first write that failed.
@@ -166,7 +167,7 @@ impl Trace {
         self.nodes.insert(id, name.into());
     }
 
-    /// Something that is no part of any host: a fault, a broken promise.
+    /// Marks an event that belongs to no host: a fault or a broken promise.
     pub(crate) fn mark(&mut self, text: &str, now: Instant) {
         let thread = self.thread(Track::Marks, Process::Scenario);
         self.events.instant(thread, now, text);
@@ -174,14 +175,14 @@ impl Trace {
 
     // ---- turns
 
-    /// A slice begins, within the one that is open.
+    /// Begins a slice inside the open one.
     pub(crate) fn begin(&mut self, track: Track, name: &str, now: Instant) {
         let thread = self.thread_of(track);
         self.events.begin(thread, now, name);
         *self.open.entry(track).or_default() += 1;
     }
 
-    /// The innermost slice ends.
+    /// Ends the innermost slice.
     pub(crate) fn end(&mut self, track: Track, now: Instant) {
         let Some(depth) = self.open.get_mut(&track) else { return };
         *depth -= 1;
@@ -192,14 +193,14 @@ impl Trace {
         self.events.end(thread, now);
     }
 
-    /// Whatever is open ends: the process dies.
+    /// Ends all open slices of the track, because the process dies.
     pub(crate) fn end_all(&mut self, track: Track, now: Instant) {
         while self.open.contains_key(&track) {
             self.end(track, now);
         }
     }
 
-    /// A processor has worked.
+    /// Records the work of a processor.
     pub(crate) fn ran(&mut self, ran: &Ran) {
         let name = match ran.owner {
             Owner::Shard { server, shard, .. } => {
@@ -219,7 +220,7 @@ impl Trace {
 
     // ---- messages
 
-    /// An end has handed bytes to the network.
+    /// An end has passed bytes to the network.
     pub(crate) fn sent(&mut self, end: End, hosts: Hosts, bytes: &[u8], now: Instant) {
         let both = self.links.entry(end.link).or_insert_with(|| Direction::both(hosts));
         let direction = &mut both[end.side as usize];
@@ -253,13 +254,13 @@ impl Trace {
         }
     }
 
-    /// A publisher has put a datagram on its line.
+    /// A publisher has sent a datagram.
     pub(crate) fn datagram_sent(&mut self, from: NodeId, len: usize, now: Instant) {
         let thread = self.thread(Track::Datagrams(from), Process::Node(from));
         self.events.slice(thread, now, now, "send a NetworkMessage", Some(len));
     }
 
-    /// A subscriber's socket has got a datagram.
+    /// A subscriber's socket has received a datagram.
     pub(crate) fn datagram_arrived(
         &mut self,
         (from, sent): (NodeId, Instant),
@@ -274,7 +275,7 @@ impl Trace {
         self.events.flow(self.last_flow, "NetworkMessage", len as u64, (sender, sent), (receiver, now));
     }
 
-    /// A connection is no more. What was under way on it never arrives.
+    /// A connection has ended. Messages in transit on it never arrive.
     pub(crate) fn forget(&mut self, link: LinkId) {
         self.links.remove(&link);
         for side in [Side::Client, Side::Server] {
@@ -307,13 +308,13 @@ impl Trace {
             Track::Shard(server, _) => Process::Server(server),
             Track::Clients(_) => Process::ClientThreads,
             Track::Node(id) | Track::Datagrams(id) => Process::Node(id),
-            // Connections are known by the first message.
+            // Connections are identified by their first message.
             Track::Connection(_) | Track::Marks => Process::Scenario,
         };
         self.thread(track, process)
     }
 
-    /// The numbers of process and thread. Names are written when they are needed first.
+    /// The numbers of process and thread. Names are written when they are first needed.
     fn thread(&mut self, track: Track, process: Process) -> (u32, u32) {
         if let Some(known) = self.threads.get(&track) {
             return *known;
@@ -361,7 +362,7 @@ impl Trace {
     }
 }
 
-/// What a write or read was about.
+/// Describes the messages of a write or read.
 fn describe<'a>(verb: &str, mut complete: impl Iterator<Item = &'a UnderWay>, len: usize) -> String {
     match (complete.next(), complete.count()) {
         (None, _) => format!("{verb} {len} bytes of a message"),

@@ -1,4 +1,4 @@
-//! Finds MQTT packets in a stream (MQTT 3.1.1 §2), however the stream is cut.
+//! Finds MQTT packets in a stream (MQTT 3.1.1 §2), regardless of how the stream is split.
 
 use super::messages::Message;
 
@@ -25,18 +25,18 @@ const NAMES: [&str; 16] = [
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
-    /// The type, while the length is being read.
+    /// The packet type, while the length is being read.
     kind: Option<u8>,
     shift: u32,
     len: u64,
-    /// Bytes that the present packet still has.
+    /// Number of remaining bytes of the current packet.
     left: u64,
     header: u64,
     offset: u64,
 }
 
 impl Packets {
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     pub(super) fn feed(&mut self, mut bytes: &[u8], found: &mut dyn FnMut(Message)) {
         while let Some((first, rest)) = bytes.split_first() {
             if self.left > 0 {
@@ -54,7 +54,7 @@ impl Packets {
                 }
                 self.len |= u64::from(first & 0x7f) << self.shift;
                 self.shift += 7;
-                // Lengths have four bytes at most (§2.2.3).
+                // Lengths have at most four bytes (§2.2.3).
                 if first & 0x80 != 0 && self.shift < 28 {
                     continue;
                 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_found_however_the_stream_is_cut() {
+    fn packets_are_found_however_the_stream_is_split() {
         let mut stream = vec![0x10, 3, 1, 2, 3, 0xc0, 0, 0x30, 0x82, 0x01];
         stream.extend([7; 130]);
         stream.extend([0x40, 2, 0, 1]);

@@ -19,7 +19,7 @@ impl<A: Application> World<A> {
         NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX))
     }
 
-    /// Adds a process of PubSub.
+    /// Adds a PubSub process.
     pub(crate) fn add_node(&mut self, name: &str, node: Node, peer: Option<Peer>) -> NodeId {
         let id = self.next_node();
         if let Some(trace) = &mut self.fabric.trace {
@@ -30,7 +30,7 @@ impl<A: Application> World<A> {
         id
     }
 
-    /// Lets a node run on a machine, on a thread of its own.
+    /// Runs a node on a machine, with its own thread.
     pub(crate) fn place_node(&mut self, id: NodeId, machine: MachineId) {
         if let Some(node) = self.nodes.get_mut(id.0 as usize) {
             node.place(machine, &mut self.fabric);
@@ -38,7 +38,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// Where the datagrams of a publisher go.
+    /// Sets the destinations of a publisher's datagrams.
     pub(crate) fn set_ways(&mut self, id: NodeId, ways: Ways) {
         self.fabric.ways.insert(id, ways);
     }
@@ -47,7 +47,7 @@ impl<A: Application> World<A> {
 
     /// A publisher, subscriber or broker.
     ///
-    /// # Panics
+    /// If it does not belong to this world.
     /// If it is not of this world.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &NodeHost {
@@ -63,14 +63,14 @@ impl<A: Application> World<A> {
 
     // ---- faults
 
-    /// Breaks all connections of a node; both ends are told.
+    /// Breaks all connections of a node; both ends are notified.
     pub fn cut_node(&mut self, id: NodeId) {
         for link in self.node(id).links() {
             self.fabric.network.cut(link);
         }
     }
 
-    /// Lets nothing through to and from a publisher or subscriber, silently.
+    /// Blocks all traffic of a publisher or subscriber, without notifying anyone.
     pub fn partition_node(&mut self, id: NodeId) {
         self.fabric.partitioned.insert(id);
         for link in self.node(id).links() {
@@ -101,7 +101,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// A node reads no more from its sockets, or reads again.
+    /// Stops or resumes reading from the sockets of a node.
     pub fn set_node_reads(&mut self, id: NodeId, reads: bool) {
         if let Some(node) = self.nodes.get_mut(id.0 as usize) {
             node.set_reads(reads);
@@ -109,7 +109,7 @@ impl<A: Application> World<A> {
         }
     }
 
-    /// A node's wall clock jumps: it is this much ahead from now on.
+    /// Sets a node's wall clock ahead by this much from now on.
     pub fn set_node_clock(&mut self, id: NodeId, offset_nanos: i64) {
         if let Some(node) = self.nodes.get_mut(id.0 as usize) {
             node.set_clock_offset(offset_nanos);

@@ -1,4 +1,4 @@
-//! A client that changes its mind all the time.
+//! A client that changes its subscriptions all the time.
 
 use crate::common::{SERVER, secs};
 use crate::model::{Confirmed, Life, Seen};
@@ -40,7 +40,7 @@ fn params(entropy: &mut SeededEntropy) -> SubscriptionParams {
     }
 }
 
-/// Of an item that wants every write, or a sample now and then.
+/// Settings of an item that reports every write, or of one that only samples.
 fn settings(life: &Life, entropy: &mut SeededEntropy) -> MonitoringParameters {
     let is_polled = POLLED.contains(&life.variable);
     MonitoringParameters {
@@ -58,10 +58,10 @@ fn settings(life: &Life, entropy: &mut SeededEntropy) -> MonitoringParameters {
 
 pub(crate) struct Customer {
     pub(crate) id: ClientId,
-    /// All items that it ever had.
+    /// All items that it has ever had.
     pub(crate) lives: Vec<Life>,
     subscription: SubscriptionHandle,
-    /// Its numbers begin with this.
+    /// The first part of its numbers.
     writer: i64,
     written: i64,
     /// Writes that have not been answered.
@@ -97,7 +97,7 @@ impl Customer {
         (0..VARIABLES).for_each(|variable| self.watch(variable, world, entropy));
     }
 
-    /// Adds an item. Its handle is never used again, so that what is said of one is not taken for another's.
+    /// Adds an item. Its handle is never reused, so that notifications of one item are not attributed to another.
     fn watch(&mut self, variable: u32, world: &mut World<Subscriber>, entropy: &mut SeededEntropy) {
         let life = Life {
             handle: self.lives.len() as u32,
@@ -116,13 +116,13 @@ impl Customer {
             .unwrap();
     }
 
-    /// One of its items, if there is one that it still has.
+    /// One of its current items, if it has any.
     fn pick(&self, entropy: &mut SeededEntropy) -> Option<usize> {
         let at = entropy.below(self.lives.len() as u64) as usize;
         self.lives.get(at).filter(|life| life.is_live).map(|_| at)
     }
 
-    /// Does something or other.
+    /// Does something at random.
     pub(crate) fn act(
         &mut self,
         world: &mut World<Subscriber>,
@@ -165,14 +165,14 @@ impl Customer {
                     nodes_to_read,
                     ..ReadRequest::default()
                 };
-                // It may not be connected.
+                // The request fails if the client is not connected.
                 let _ = world.request(self.id, request);
             }
             _ => {}
         }
     }
 
-    /// Writes the next number to variables that others write, too.
+    /// Writes the next number to variables that others write too.
     fn write(&mut self, world: &mut World<Subscriber>, entropy: &mut SeededEntropy) {
         let count = 1 + entropy.below(4);
         let mut numbers = Vec::new();
@@ -194,7 +194,7 @@ impl Customer {
         }
     }
 
-    /// Changes an item by its id on the server; `false` if it has none at present.
+    /// Modifies an item by its id on the server; returns `false` if it currently has none.
     fn modify_item(&mut self, world: &mut World<Subscriber>, entropy: &mut SeededEntropy) -> bool {
         let Some(life) = self.pick(entropy).map(|at| &self.lives[at]) else { return false };
         let client = world.client(self.id).client();
@@ -212,7 +212,7 @@ impl Customer {
         world.request(self.id, request).is_ok()
     }
 
-    /// Deletes an item and adds another one for the same variable.
+    /// Replaces an item by a new one for the same variable.
     fn replace(&mut self, world: &mut World<Subscriber>, entropy: &mut SeededEntropy, seen: &mut Seen) {
         let Some(at) = self.pick(entropy) else { return };
         let (subscription, handle) = (self.subscription, self.lives[at].handle);
@@ -229,7 +229,7 @@ impl Customer {
         world.with_client(self.id, |client, _, now| set(client, now.instant)).unwrap();
     }
 
-    /// Of one item, or of all that it has.
+    /// Sets the mode of one item, or of all its items.
     pub(crate) fn set_mode(
         &mut self,
         at: Option<usize>,
@@ -247,7 +247,7 @@ impl Customer {
         world.with_client(self.id, |client, _, now| set(client, now.instant)).unwrap();
     }
 
-    /// Notes which writes were answered.
+    /// Records which writes were answered.
     pub(crate) fn confirm(&mut self, world: &mut World<Subscriber>, confirmed: &mut Confirmed) {
         let responses = core::mem::take(&mut world.client_mut(self.id).application.responses);
         for (_, handle, result) in responses {

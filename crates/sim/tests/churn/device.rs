@@ -1,4 +1,4 @@
-//! A device that counts up whenever it is asked, or hangs.
+//! A device that increments its value at each read, or hangs.
 
 use core::future::poll_fn;
 use core::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -1,7 +1,8 @@
-//! Random worlds in which everything changes at once. Servers have several shards, and clients come back on another one.
-//! Values come from the application, from several writing clients, from sources that are polled and hang, and in bursts that
-//! no ring holds. Meanwhile items and subscriptions are modified, deleted and made anew. `model` says what must hold.
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking, and says why
+//! Random worlds in which everything changes at the same time. Servers have several shards, and clients reconnect to
+//! other shards. Values come from the application, from several writing clients, from polled sources that may hang, and
+//! in bursts that overflow every ring. Meanwhile items and subscriptions are modified, deleted and created again.
+//! `model` defines what must hold.
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test fails by panicking and prints the reason
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -22,12 +23,12 @@ use taktwerk_sim::{EffectTime, Side, Subscriber, World};
 
 const CLIENTS: u64 = 3;
 
-/// Something goes wrong.
+/// Causes a random fault.
 fn fault(site: &mut Site, customers: &[Customer], entropy: &mut SeededEntropy) {
     let client = customers[entropy.below(CLIENTS) as usize].id;
     let soon = Duration::from_millis(entropy.below(8_000));
     match entropy.below(12) {
-        // All at once, so that they come back on other shards.
+        // All at once, so that they reconnect to other shards.
         0..4 => customers.iter().for_each(|customer| site.world.cut(customer.id)),
         4 | 5 => site.world.cut(client),
         6 => {
@@ -71,8 +72,8 @@ fn heal(site: &mut Site, customers: &mut [Customer]) {
     }
     let ids: Vec<_> = customers.iter().map(|customer| customer.id).collect();
     let all_up = |world: &World<Subscriber>| ids.iter().all(|client| world.client(*client).client().is_up());
-    assert!(site.world.run_while(secs(300), |world| !all_up(world)).unwrap(), "all clients come back");
-    // What was under way is over.
+    assert!(site.world.run_while(secs(300), |world| !all_up(world)).unwrap(), "all clients must reconnect");
+    // Waits until pending work has finished.
     site.world.run_for(secs(2)).unwrap();
     for customer in customers {
         customer.set_publishing(true, &mut site.world);
@@ -81,7 +82,7 @@ fn heal(site: &mut Site, customers: &mut [Customer]) {
     site.world.run_for(secs(2)).unwrap();
 }
 
-/// What was written last arrives at every item, and values of devices do again.
+/// The last written value arrives at every item, and values of devices arrive again.
 fn arrives(site: &mut Site, customers: &[Customer]) {
     WRITTEN.for_each(|variable| site.write(variable));
     let devices = [site.devices[0].count(), site.devices[1].count()];
@@ -155,7 +156,7 @@ fn run(seed: u64, seen: &mut Seen) -> u64 {
 }
 
 #[test]
-fn whatever_changes_nothing_is_lost_silently() {
+fn no_value_is_lost_silently_while_everything_changes() {
     let seen = RefCell::new(Seen::default());
     let worlds = core::cell::Cell::new(0);
     for_seeds(500, |seed| {
@@ -163,7 +164,7 @@ fn whatever_changes_nothing_is_lost_silently() {
         worlds.set(worlds.get() + 1);
     });
     let seen = seen.into_inner();
-    // Enough of everything, or the test looks away.
+    // The test is meaningful only if everything happened often enough.
     if worlds.get() >= 50 {
         let each = worlds.get();
         assert!(seen.values > 300 * each && seen.confirmed > 5 * each, "{seen:?}");
@@ -173,7 +174,7 @@ fn whatever_changes_nothing_is_lost_silently() {
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn equal_seeds_give_equal_runs() {
     let mut seen = Seen::default();
     assert_eq!(run(3, &mut seen), run(3, &mut seen));
 }

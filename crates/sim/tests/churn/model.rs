@@ -1,8 +1,9 @@
-//! What must hold for the notifications of one item, and among all items of one variable.
+//! What must hold for the notifications of one item, and across all items of one variable.
 //!
-//! - Values of one writer come in the order in which they were written; all items see the same order of all writers.
-//! - No value comes twice, but for those that the protocol repeats.
-//! - An item that wants every write gets every write, or it is said that something was lost.
+//! - Values of one writer arrive in the order in which they were written; all items see the values of all writers in
+//!   the same order.
+//! - No value arrives twice, except for values that the protocol repeats.
+//! - An item that reports every write gets every write, or a loss is reported.
 
 use crate::plant::{POLLED, WRITER};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,23 +11,23 @@ use taktwerk_client::{Event, SubscriptionEvent, SubscriptionHandle};
 use taktwerk_sim::Subscriber;
 use taktwerk_types::StatusCode;
 
-/// Infobits of a DataValue's status: it is one of a data value, and values before it were dropped (Part 4 §7.39.1).
+/// InfoBits: type DataValue with Overflow set (Part 4 §7.39.1).
 const OVERFLOW: u32 = 0x0480;
 
 /// A StatusCode without its InfoBits (Part 4 §7.39.1).
 const CODE: u32 = 0xffff_0000;
 
-/// An item from the time that it was asked for.
+/// An item, from the time when it was requested.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
     pub(crate) handle: u32,
     pub(crate) variable: u32,
     pub(crate) subscription: SubscriptionHandle,
-    /// It reports every write for as long as it lives.
+    /// It reports every write during its whole life.
     pub(crate) wants_all: bool,
-    /// Nobody has deleted it.
+    /// It has not been deleted.
     pub(crate) is_live: bool,
-    /// How often it was switched on again: it begins with the present value then.
+    /// How often it was switched on again: each time, it starts with the current value.
     pub(crate) switched: usize,
 }
 
@@ -36,9 +37,9 @@ enum Told {
         number: i64,
         overflow: bool,
     },
-    /// A polled value that is not good.
+    /// A polled value with a status that is not good.
     Doubtful(StatusCode),
-    /// Messages were lost, or the subscription was made anew.
+    /// Messages were lost, or the subscription was created again.
     Loss,
 }
 
@@ -69,7 +70,7 @@ fn told(app: &Subscriber, life: &Life) -> Vec<(u64, Told)> {
     all
 }
 
-/// What happened in many worlds: if it did not, the test is blind.
+/// Counts of what happened in many worlds. If something never happened, the test does not cover it.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) values: u64,
@@ -82,10 +83,10 @@ pub(crate) struct Seen {
     pub(crate) confirmed: u64,
 }
 
-/// By variable: the numbers that clients were told to be written.
+/// By variable: the numbers whose writes were confirmed to clients.
 pub(crate) type Confirmed = BTreeMap<u32, BTreeSet<i64>>;
 
-/// Holds an item to its promises.
+/// Checks an item against the rules.
 pub(crate) fn check(
     app: &Subscriber,
     life: &Life,
@@ -95,7 +96,7 @@ pub(crate) fn check(
     let told = told(app, life);
     let none = BTreeSet::new();
     let confirmed = confirmed.get(&life.variable).unwrap_or(&none);
-    // By writer: its last number, and whether numbers behind it may be missing.
+    // By writer: its last number, and whether the numbers after it may be missing.
     let mut writers: BTreeMap<i64, (i64, bool)> = BTreeMap::new();
     let mut last = None;
     let mut known = BTreeSet::new();
@@ -110,7 +111,7 @@ pub(crate) fn check(
             Told::Doubtful(status) => {
                 seen.doubtful += 1;
                 if !POLLED.contains(&life.variable) {
-                    return fail("a value that was written is good");
+                    return fail("a written value must be good");
                 }
                 let code = StatusCode(status.0 & CODE);
                 let hanging = [
@@ -119,7 +120,7 @@ pub(crate) fn check(
                     StatusCode::BAD_NO_COMMUNICATION,
                 ];
                 if !hanging.contains(&code) {
-                    return fail("no status of a device that hangs");
+                    return fail("not a status of a hanging device");
                 }
                 continue;
             }
@@ -137,7 +138,7 @@ pub(crate) fn check(
             continue;
         }
         if !known.insert(number) {
-            return fail("it comes again");
+            return fail("it arrives twice");
         }
         if overflow {
             writers.values_mut().for_each(|(_, may_miss)| *may_miss = true);
@@ -177,7 +178,7 @@ pub(crate) fn order(app: &Subscriber, life: &Life) -> Vec<i64> {
     numbers
 }
 
-/// Two items of a variable see its values in the same order.
+/// Checks that two items of a variable see its values in the same order.
 pub(crate) fn agree(one: &[i64], other: &[i64]) -> Result<(), String> {
     let places: BTreeMap<i64, usize> =
         one.iter().enumerate().map(|(place, number)| (*number, place)).collect();
@@ -195,7 +196,7 @@ pub(crate) fn agree(one: &[i64], other: &[i64]) -> Result<(), String> {
 }
 
 #[test]
-fn disorder_is_noticed() {
+fn different_orders_are_detected() {
     assert_eq!(agree(&[1, 2, 3, 5], &[1, 3, 4, 5]), Ok(()));
     assert!(agree(&[1, 2, 3], &[2, 1]).is_err());
 }

@@ -1,4 +1,4 @@
-//! The server: variables that are written and variables that are polled.
+//! The server: written variables and polled variables.
 
 use crate::common::{SERVER, millis};
 use crate::device::Device;
@@ -10,8 +10,8 @@ use taktwerk_sim::plant::{Plant, variable_id};
 use taktwerk_sim::{ServerId, Subscriber, World};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// The variables by number: those that the application writes, those that clients write as well, one with a source of its
-/// own, and those of a source that answers for all of them.
+/// The variables by number: those that the application writes, those that clients write too, one with a separate
+/// source, and those that share a source.
 pub(crate) const PLAIN: u32 = 2;
 pub(crate) const SHARED: core::ops::Range<u32> = PLAIN..PLAIN + 2;
 const SOURCE: u32 = SHARED.end;
@@ -20,7 +20,7 @@ pub(crate) const VARIABLES: u32 = GROUPED.end;
 pub(crate) const WRITTEN: core::ops::Range<u32> = 0..SHARED.end;
 pub(crate) const POLLED: core::ops::Range<u32> = SOURCE..VARIABLES;
 
-/// What a writer adds to the numbers that it counts; the application is writer 0.
+/// Offset of the numbers of a writer; the application is writer 0.
 pub(crate) const WRITER: i64 = 1_000_000_000;
 
 pub(crate) struct Site {
@@ -28,7 +28,7 @@ pub(crate) struct Site {
     pub(crate) server: ServerId,
     pub(crate) devices: [Device; 2],
     variables: Vec<VariableHandle>,
-    /// What the application wrote last.
+    /// The last number that the application wrote.
     written: Vec<i64>,
     shards: u64,
     queued_changes_max: usize,
@@ -49,7 +49,7 @@ impl Site {
         Self { world, server, devices, variables, written, shards, queued_changes_max, interval }
     }
 
-    /// The process dies and comes back. The application writes anew; devices go on counting.
+    /// The process dies and starts again. The application writes again; devices continue counting.
     pub(crate) fn restart(&mut self) {
         let plant = plant(&mut self.world, self.shards, self.queued_changes_max);
         poll(&plant, &self.devices, self.interval);
@@ -91,7 +91,7 @@ fn poll(plant: &Plant, devices: &[Device; 2], interval: Duration) {
             Ok(readings)
         })
     }));
-    // Nobody knows them yet.
+    // No value is known yet.
     let waiting = StatusCode::BAD_WAITING_FOR_INITIAL_DATA;
     for variable in &plant.variables[GROUPED.start as usize..] {
         variable.set_with(Variant::Empty, waiting, UtcTime::NULL, UtcTime::NULL);

@@ -1,5 +1,5 @@
 //! A server with some variables and its clients, ready to run.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::print_stderr)] // tests fail by panicking, and say why
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::print_stderr)] // tests fail by panicking and print the reason
 
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -42,7 +42,7 @@ impl Site {
         Self { world, server, variables: plant.variables, change }
     }
 
-    /// Adds a client that connects at once and keeps trying.
+    /// Adds a client that connects immediately and keeps retrying.
     pub fn client(&mut self, route: Route, subscriber: Subscriber) -> ClientId {
         self.client_with(route, subscriber, |_| {})
     }
@@ -65,7 +65,7 @@ impl Site {
         id
     }
 
-    /// The server's process dies and comes back at once, with nothing but its configuration.
+    /// The server's process dies and starts again immediately, with only its configuration.
     pub fn restart(&mut self) {
         let plant = plant(&mut self.world, self.variables.len() as u32, self.change);
         self.variables = plant.variables;
@@ -89,7 +89,7 @@ impl Site {
         self.until("the client is up", secs(300), |world| world.client(client).client().is_up());
     }
 
-    /// Runs until something holds.
+    /// Runs until a condition holds.
     pub fn until(&mut self, what: &str, span: Duration, holds: impl Fn(&World<Subscriber>) -> bool) {
         let start = self.world.now().instant;
         let came = self.world.run_while(span, |world| !holds(world)).unwrap();
@@ -108,7 +108,7 @@ pub fn subscription(publishing_ms: f64, items: Vec<MonitoredItemCreateRequest>) 
     Subscriber::new(params, items)
 }
 
-/// The same with a lifetime that outlasts every fault of the test.
+/// The same with a lifetime that is longer than every fault of the test.
 pub fn lasting_subscription(publishing_ms: f64, items: Vec<MonitoredItemCreateRequest>) -> Subscriber {
     let params = SubscriptionParams {
         publishing_interval_ms: publishing_ms,
@@ -118,14 +118,14 @@ pub fn lasting_subscription(publishing_ms: f64, items: Vec<MonitoredItemCreateRe
     Subscriber::new(params, items)
 }
 
-/// The numbers that an item was notified of.
+/// The numbers that were reported for an item.
 pub fn numbers(subscriber: &Subscriber, client_handle: u32) -> Vec<i64> {
     let values = subscriber.values_of(client_handle).iter();
     values.map(|received| i64::try_from(received.value.value.clone().unwrap()).unwrap()).collect()
 }
 
-/// Runs a test with many seeds and says which one failed. TAKTWERK_SIM_SEED replays one, TAKTWERK_SIM_SEEDS changes how
-/// many there are.
+/// Runs a test with many seeds and prints the seed that failed. TAKTWERK_SIM_SEED selects one seed, TAKTWERK_SIM_SEEDS
+/// sets the number of seeds.
 pub fn for_seeds(count: u64, test: impl Fn(u64)) {
     let seeds = match number("TAKTWERK_SIM_SEED") {
         Some(seed) => seed..seed + 1,
@@ -139,7 +139,7 @@ pub fn for_seeds(count: u64, test: impl Fn(u64)) {
     }
 }
 
-/// Tests may look at their environment; the simulator may not.
+/// Tests may read environment variables; the simulator may not.
 #[allow(clippy::disallowed_methods)]
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))

@@ -1,4 +1,4 @@
-//! What goes wrong, and what is promised nevertheless.
+//! Faults, and the promises that hold in spite of them.
 
 use super::plant::{mqtt, ms, secs, simulate, udp};
 use core::time::Duration;
@@ -41,10 +41,10 @@ fn with_quality_of_service_1_a_break_loses_nothing() {
     assert!(one.figures.lost > 0, "{one:?}");
 }
 
-/// Seed 1 000 641 of a campaign. Messages that waited for a broken connection got packet identifiers that were still in use, and all
-/// but one of them were lost without being counted.
+/// Seed 1 000 641 of a campaign. Messages that waited during a broken connection got packet identifiers that were still
+/// in use, so all but one of them were lost without being counted.
 #[test]
-fn what_was_never_sent_outlives_a_broken_connection() {
+fn unsent_messages_survive_a_broken_connection() {
     for (seed, lasts) in [(1, 1_900), (2, 2_500), (3, 4_000)] {
         let away = vec![fault(1_500, lasts, Role::Publisher, ALL, NodeFault::Partition)];
         let mut scenario = with(mqtt(Quality::AtLeastOnce), away);
@@ -58,8 +58,8 @@ fn what_was_never_sent_outlives_a_broken_connection() {
 }
 
 #[test]
-fn a_full_queue_drops_and_counts() {
-    // The connection breaks, and the subscriber cannot come back for three seconds.
+fn messages_dropped_from_a_full_queue_are_counted() {
+    // The connection breaks, and the subscriber cannot reconnect for three seconds.
     let away = [
         fault(2_000, 3_000, Role::Subscriber, FIRST, NodeFault::Partition),
         fault(2_001, 0, Role::Subscriber, FIRST, NodeFault::Cut),
@@ -68,7 +68,7 @@ fn a_full_queue_drops_and_counts() {
     scenario.pubsub.brokers[0].limits.queue = 30;
     let outcome = simulate(&scenario, 1);
     let (one, broker) = (&outcome.pubsub.subscribers[0].figures, &outcome.pubsub.brokers[0].figures);
-    // 40 messages a second: 30 are kept.
+    // 40 messages per second, of which 30 are kept.
     assert!((60..120).contains(&broker.dropped), "{broker:?}");
     assert!(one.lost <= broker.dropped && one.lost > 0, "{one:?}");
     assert_eq!(broker.dropped_of.keys().collect::<Vec<_>>(), ["subscriber-1"]);
@@ -76,7 +76,7 @@ fn a_full_queue_drops_and_counts() {
 }
 
 #[test]
-fn a_reader_that_stops_holds_back_its_own_messages_only() {
+fn a_stopped_reader_delays_only_its_own_messages() {
     let mut scenario = with(
         mqtt(Quality::AtLeastOnce),
         vec![fault(2_000, 5_000, Role::Subscriber, FIRST, NodeFault::SlowReader)],
@@ -84,10 +84,13 @@ fn a_reader_that_stops_holds_back_its_own_messages_only() {
     scenario.pubsub.brokers[0].limits.queue = 10;
     let outcome = simulate(&scenario, 1);
     let (one, broker) = (&outcome.pubsub.subscribers[0], &outcome.pubsub.brokers[0].figures);
-    // 20 in flight and 10 that wait, of 200.
+    // 20 in flight and 10 waiting, out of 200.
     assert!((150..200).contains(&broker.dropped), "{broker:?}");
-    assert!(one.figures.arrived >= one.due / 2 + one.due / 4, "the other one has got everything: {one:?}");
-    // Datagrams wait in the socket's buffer, which has room for this.
+    assert!(
+        one.figures.arrived >= one.due / 2 + one.due / 4,
+        "the other subscriber must have received everything: {one:?}"
+    );
+    // Datagrams wait in the socket's buffer, which is large enough.
     let slow = vec![fault(2_000, 5_000, Role::Subscriber, FIRST, NodeFault::SlowReader)];
     let outcome = simulate(&with(udp(), slow), 1);
     let one = &outcome.pubsub.subscribers[0];
@@ -96,13 +99,14 @@ fn a_reader_that_stops_holds_back_its_own_messages_only() {
 }
 
 #[test]
-fn readers_notice_that_a_publisher_is_silent() {
+fn readers_detect_a_silent_publisher() {
     let mut scenario = with(udp(), vec![fault(2_000, 4_000, Role::Publisher, FIRST, NodeFault::Partition)]);
     let outcome = simulate(&scenario, 1);
     let one = &outcome.pubsub.subscribers[0].figures;
-    // 50 ms, ten of them for a keep-alive, three of these: 1.5 s. One reader in each subscriber.
+    // The keep-alive interval is ten times 50 ms, and the timeout three times that: 1.5 s. One reader in each
+    // subscriber.
     assert_eq!((one.timeouts, one.recoveries), (2, 2));
-    // Sequence numbers begin anew for the reader, so nothing was missing for it.
+    // Sequence numbers restart for the reader, so nothing counts as missing.
     assert!(one.lost == 0 && one.arrived < outcome.pubsub.subscribers[0].due, "{one:?}");
     scenario.pubsub.subscribers[0].timeout = Some(secs(5));
     let one = simulate(&scenario, 1).pubsub.subscribers[0].figures.clone();
@@ -110,11 +114,11 @@ fn readers_notice_that_a_publisher_is_silent() {
 }
 
 #[test]
-fn a_publisher_that_was_started_again_is_heard_after_the_timeout() {
+fn a_restarted_publisher_is_received_after_the_timeout() {
     let scenario = with(udp(), vec![fault(3_000, 0, Role::Publisher, ALL, NodeFault::Restart)]);
     let outcome = simulate(&scenario, 1);
     let one = &outcome.pubsub.subscribers[0].figures;
-    // Its numbers begin at 1: old for readers, until they have waited for long enough.
+    // Its numbers restart at 1: readers treat them as old until the timeout has elapsed.
     assert_eq!((one.timeouts, one.recoveries), (4, 4), "{one:?}");
     assert!(one.old + one.out_of_sequence > 50, "{one:?}");
     assert_eq!(outcome.pubsub.publishers[0].figures.lives, 4);
@@ -141,7 +145,7 @@ fn nonces_are_not_used_twice_after_a_crash() {
     }
 }
 
-/// One of each kind.
+/// One fault of each kind.
 fn all_faults(has_broker: bool) -> Vec<Fault> {
     let mut faults = vec![
         fault(1_000, 1_000, Role::Publisher, FIRST, NodeFault::Crash),
@@ -184,10 +188,10 @@ fn promises_hold_through_all_faults() {
 }
 
 #[test]
-fn a_subscriber_that_cannot_come_back_breaks_a_promise() {
+fn a_subscriber_that_cannot_reconnect_breaks_a_promise() {
     let kind = FaultKind::Node(Role::Subscriber, Which { group: 0, number: Some(1) }, NodeFault::Partition);
     let mut scenario = with(udp(), vec![Fault { at: ms(9_900), lasts: secs(5), kind }]);
-    // Nothing comes through until its time is over, and the next message comes too late.
+    // Nothing gets through until the end of the settling time, and the next message is too late.
     scenario.pubsub.publishers[0].publishing_interval = secs(2);
     scenario.settle = ms(1);
     match run(&scenario, 1, &mut |_| true) {

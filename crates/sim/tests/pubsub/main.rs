@@ -1,4 +1,4 @@
-//! Publishers, subscribers and brokers in plants as users describe them.
+//! Publishers, subscribers and brokers in plants as described by users.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod faults;
@@ -20,13 +20,13 @@ fn every_value_arrives_within_a_cycle_and_the_delay() {
     // Two publishers with ten signals that change every 100 ms, two subscribers, ten seconds.
     assert_eq!((one.due, one.figures.arrived), (2 * 2 * 10 * 100, 2 * 2 * 10 * 100));
     let mean = one.figures.times.mean() / 1e6;
-    // Two lines of 5 ms each, and half a cycle of 50 ms on average at most.
+    // Two lines of 5 ms each, and on average at most half a cycle of 50 ms.
     assert!((10.0..60.0).contains(&mean), "{mean}");
     assert!(one.figures.times.max() < 62_000_000, "{}", one.figures.times.max());
     assert_eq!((one.figures.lost, one.figures.timeouts, one.figures.malformed), (0, 0, 0));
     let publisher = &outcome.pubsub.publishers[0].figures;
     assert_eq!((publisher.messages, publisher.missed_cycles, publisher.too_large), (2 * 200, 0, 0));
-    assert_eq!(simulate(&udp(), 1), outcome, "a seed is a run");
+    assert_eq!(simulate(&udp(), 1), outcome, "equal seeds must give equal outcomes");
     assert_ne!(simulate(&udp(), 2).pubsub.subscribers[0].figures.times, one.figures.times);
 }
 
@@ -41,12 +41,12 @@ fn a_line_carries_a_multicast_message_once() {
         (line.up_bits_s.round(), line.down_bits_s.round())
     };
     let (up, down) = bits(Transport::Multicast, Lines::One, 2);
-    assert_eq!((up, down), (down, up), "once up, once down");
+    assert_eq!((up, down), (down, up), "each message must be carried once up and once down");
     assert_eq!(bits(Transport::Multicast, Lines::One, 4), (up, down));
     assert_eq!(bits(Transport::Unicast, Lines::One, 4), (4.0 * up, 4.0 * down));
-    // Lines of their own: each publisher sends half of it.
+    // Separate lines: each publisher sends half of the messages.
     assert_eq!(bits(Transport::Multicast, Lines::PerClient, 4), (up / 2.0, down));
-    // On one medium, everybody hears it when it is sent.
+    // On a shared medium, all receivers get a message while it is sent.
     let mut bus = udp();
     bus.links[0].is_half_duplex = true;
     let outcome = simulate(&bus, 1);
@@ -64,7 +64,7 @@ fn lost_datagrams_are_counted_and_not_repeated() {
     let share = one.figures.lost as f64 / (messages + one.figures.lost as f64);
     assert!((0.06..0.14).contains(&share), "{share}");
     assert!(one.figures.arrived <= one.due && one.figures.arrived * 10 > one.due * 9, "{one:?}");
-    // Delta frames that are lost are not repeated until the next key frame.
+    // The content of lost delta frames is not repeated until the next key frame.
     scenario.pubsub.publishers[0].key_frame_count = 20;
     let deltas = simulate(&scenario, 1).pubsub.subscribers[0].clone();
     assert!(
@@ -81,7 +81,7 @@ fn values_that_change_more_often_than_they_are_sampled_are_replaced() {
     scenario.pubsub.publishers[0].signals = vec![signals(5, 10, 8)];
     let one = simulate(&scenario, 1).pubsub.subscribers[0].clone();
     let share = one.figures.arrived as f64 / one.due as f64;
-    assert!((0.19..0.21).contains(&share), "a cycle of 50 ms has the last of five: {share}");
+    assert!((0.19..0.21).contains(&share), "a cycle of 50 ms sends only the last of five values: {share}");
     assert_eq!(one.figures.lost, 0);
 }
 
@@ -93,16 +93,16 @@ fn many_fields_become_several_data_sets_and_datagrams() {
     let split = simulate(&scenario, 1);
     let one = &split.pubsub.subscribers[0];
     assert_eq!((one.due, one.figures.arrived), (2 * 2 * 300 * 100, 2 * 2 * 300 * 100));
-    // 6 DataSets of 50 values with 20 bytes fill one datagram each; the last one has room in none of them.
+    // 6 DataSets of 50 values with 20 bytes fill one datagram each; the last one does not fit into any of them.
     assert!(split.pubsub.publishers[0].figures.messages >= 2 * 200 * 6);
-    // One DataSet that is larger than a datagram goes out in chunks.
+    // A DataSet that is larger than a datagram is sent in chunks.
     scenario.pubsub.publishers[0].fields = None;
     let chunked = simulate(&scenario, 1);
     assert_eq!(chunked.pubsub.subscribers[0].figures.arrived, one.figures.arrived);
 }
 
 #[test]
-fn over_a_broker_everything_arrives_too() {
+fn everything_arrives_over_a_broker() {
     for (encoding, quality) in [
         (Encoding::Uadp, Quality::AtMostOnce),
         (Encoding::Uadp, Quality::AtLeastOnce),
@@ -118,13 +118,13 @@ fn over_a_broker_everything_arrives_too() {
         assert!((395..=405).contains(&broker.received), "{broker:?}");
         assert!((790..=810).contains(&broker.sent), "{broker:?}");
         assert_eq!((broker.dropped, broker.repeated, broker.silent), (0, 0, 0));
-        // One connection each: two publishers, two subscribers.
+        // One connection for each of two publishers and two subscribers.
         assert_eq!((outcome.pubsub.publishers[0].figures.connections, one.figures.connections), (2, 2));
         assert!(
             outcome.lines[0].up_bits_s > 0.0 && outcome.lines[0].down_bits_s > outcome.lines[0].up_bits_s
         );
     }
-    // TCP repeats what the link loses.
+    // TCP retransmits what the link loses.
     let mut lossy = mqtt(Quality::AtMostOnce);
     lossy.links[0].profile = "rate=10mbit,delay=5ms,loss=3%".parse().unwrap();
     let outcome = simulate(&lossy, 1);
@@ -145,7 +145,7 @@ fn secured_messages_are_longer_and_keys_change() {
         outcome.pubsub.publishers[0].figures.bytes
     };
     let none = bits(SecurityMode::None, secs(3600));
-    // SecurityHeader of 14 bytes with its nonce, a signature of 32, and a flag in the header.
+    // A SecurityHeader of 14 bytes including the nonce, a signature of 32, and a flag in the header.
     let sign = bits(SecurityMode::Sign, secs(3600));
     assert_eq!((sign - none) % 400, 0);
     assert!((46..=48).contains(&((sign - none) / 400)), "{}", (sign - none) / 400);
@@ -153,7 +153,7 @@ fn secured_messages_are_longer_and_keys_change() {
 }
 
 #[test]
-fn processors_take_their_time() {
+fn processors_take_time() {
     let mut profile = HostProfile::free(1);
     profile.server.insert("items_walked".into(), 100_000.0);
     profile.server.insert("send".into(), 1_000_000.0);
@@ -168,19 +168,20 @@ fn processors_take_their_time() {
         simulate(&scenario, 1)
     };
     let (with, without) = (placed(udp()), simulate(&udp(), 1));
-    // Each publisher: twenty cycles a second with ten fields and one datagram. All subscribers: twice 40 messages of ten fields.
+    // Each publisher: twenty cycles per second with ten fields and one datagram. All subscribers: twice 40 messages of
+    // ten fields.
     let (publisher, one) = (with.pubsub.publishers[0].cpu.unwrap(), &with.pubsub.subscribers[0]);
     assert!((publisher / 0.04 - 1.0).abs() < 0.03, "{publisher}");
     assert!((one.cpu.unwrap() / 0.2 - 1.0).abs() < 0.03, "{:?}", one.cpu);
     assert_eq!(one.figures.arrived, 4_000);
-    // One millisecond for the values, one to send, two to receive; half of one for what is delivered.
+    // One millisecond for the values, one to send, two to receive; half a millisecond to deliver the values.
     let least = |figures: &SubscriberFigures| figures.times.buckets().next().unwrap().0;
     let (with_it, without_it) = (least(&one.figures), least(&without.pubsub.subscribers[0].figures));
     assert!(with_it >= 14_400_000 && without_it >= 10_000_000, "{with_it} {without_it}");
     assert_eq!(without.pubsub.publishers[0].cpu, None);
     let broker = placed(mqtt(Quality::AtLeastOnce));
     assert_eq!(broker.pubsub.subscribers[0].figures.arrived, 4_000);
-    // Each message that leaves takes a millisecond: 80 a second to subscribers, and acknowledgements.
+    // Each outgoing message takes a millisecond: 80 per second to subscribers, plus acknowledgements.
     assert!(
         (0.08..0.2).contains(&broker.pubsub.brokers[0].cpu.unwrap()),
         "{:?}",
@@ -196,7 +197,7 @@ fn a_subscriber_that_is_too_slow_loses_datagrams_at_its_socket() {
     scenario.hosts = vec![Host { name: "slow".into(), profile, competitors: vec![] }];
     scenario.pubsub.subscribers[0].host = Some(0);
     scenario.pubsub.subscribers[0].count = 1;
-    // It takes 1 000 messages a second, and 2 000 of 1 400 bytes come: 8 MiB are full after some seconds.
+    // It can handle 1 000 messages per second, but 2 000 of 1 400 bytes arrive: 8 MiB are full after some seconds.
     scenario.pubsub.publishers[0].count = 1;
     scenario.links[0].profile = "rate=1gbit,delay=1ms".parse().unwrap();
     scenario.pubsub.publishers[0].signals = vec![signals(1, 100, 1_400)];
@@ -204,7 +205,7 @@ fn a_subscriber_that_is_too_slow_loses_datagrams_at_its_socket() {
     let one = simulate(&scenario, 1).pubsub.subscribers[0].clone();
     let figures = &one.figures;
     assert!(figures.socket_dropped > 1_000 && figures.lost > 1_000, "{one:?}");
-    assert!(figures.times.max() > 4_000_000_000, "they wait in the buffer: {}", figures.times.max());
+    assert!(figures.times.max() > 4_000_000_000, "they must wait in the buffer: {}", figures.times.max());
 }
 
 #[test]

@@ -29,10 +29,10 @@ impl io::Write for File {
 
 fn recorded(scenario: &Scenario, instruments: Instruments) {
     let outcome = run_with(scenario, 1, instruments, &mut |_| true).unwrap();
-    assert_eq!(outcome, simulate(scenario, 1), "a record changes nothing");
+    assert_eq!(outcome, simulate(scenario, 1), "a record must not change the outcome");
 }
 
-/// Frames of a capture of the first link.
+/// The frames in a capture of the first link.
 fn frames(scenario: &Scenario) -> Vec<Vec<u8>> {
     let file = File::default();
     let captures = vec![(0, Capture::new(Box::new(file.clone())))];
@@ -47,7 +47,7 @@ fn frames(scenario: &Scenario) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Source, destination and payload of UDP packets, whose checksums are right.
+/// Source, destination and payload of UDP packets, whose checksums are verified.
 fn datagrams(scenario: &Scenario) -> Vec<(String, String, Vec<u8>)> {
     let mut all = Vec::new();
     for frame in frames(scenario) {
@@ -70,7 +70,7 @@ fn datagrams(scenario: &Scenario) -> Vec<(String, String, Vec<u8>)> {
 #[test]
 fn datagrams_are_network_messages_on_port_4840() {
     let all = datagrams(&udp());
-    // Twelve seconds at least, twenty a second of two publishers, up and down.
+    // At least twelve seconds with twenty datagrams per second from each of two publishers, up and down.
     assert!(all.len() > 12 * 20 * 2 * 2 * 8 / 10, "{}", all.len());
     let from: BTreeSet<&str> = all.iter().map(|(from, ..)| from.as_str()).collect();
     let to: BTreeSet<&str> = all.iter().map(|(_, to, _)| to.as_str()).collect();
@@ -104,7 +104,7 @@ fn brokers_are_on_port_1883() {
     }
     let names = ["10.160.0.1", "10.160.0.2", "10.32.0.1", "10.32.0.2"].map(str::to_owned);
     assert_eq!(clients, names.into());
-    // CONNECT and its answer, PUBLISH, PUBACK, SUBSCRIBE and its answer.
+    // CONNECT, PUBLISH, SUBSCRIBE and their acknowledgements.
     assert!(kinds.is_superset(&[1, 2, 3, 4, 8, 9].into()), "{kinds:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Contradictions in the PubSub parts.
+//! Contradictions in the PubSub parts are refused.
 
 use super::plant::{mqtt, ms, secs, signals, subscribers, udp};
 use core::time::Duration;
@@ -15,7 +15,7 @@ fn key(mut scenario: Scenario, change: impl FnOnce(&mut Scenario)) -> String {
 }
 
 #[test]
-fn contradictions_are_named() {
+fn contradictions_are_reported_by_key() {
     let of = |change: fn(&mut Scenario)| key(udp(), change);
     assert_eq!(of(|it| it.pubsub.subscribers.clear()), "server");
     assert_eq!(of(|it| it.pubsub.publishers[0].count = 0), "publisher.0.count");
@@ -73,7 +73,7 @@ fn contradictions_are_named() {
 }
 
 #[test]
-fn faults_that_make_no_sense_are_named() {
+fn faults_that_do_not_apply_are_reported() {
     let fault = |scenario: Scenario, role, number, what: NodeFault| {
         key(scenario, |it| {
             let kind = FaultKind::Node(role, Which { group: 0, number }, what);

@@ -1,5 +1,5 @@
-//! A client that reads one value again and again while others load the server, and what its reads took. The examples that
-//! measure share it.
+//! A client that reads one value repeatedly while others load the server, and the latency of its reads. Shared by the benchmark
+//! examples.
 
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use taktwerk::Client;
 
 type Result<T> = core::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The latency that this share of all stays below.
+/// The percentile `share` of the latencies.
 pub(crate) fn percentile(latencies: &mut [Duration], share: f64) -> Duration {
     latencies.sort_unstable();
     let at = (latencies.len() as f64 * share) as usize;
@@ -18,8 +18,8 @@ pub(crate) fn percentile(latencies: &mut [Duration], share: f64) -> Duration {
 /// The name of its thread.
 const NAME: &str = "canary";
 
-/// A client in a thread of its own that reads one value again and again, as a client on another machine would: the clients
-/// that take events would otherwise delay it, not the server.
+/// A client in its own thread that reads one value repeatedly, as from another machine: otherwise the event clients would delay
+/// it, and not the server.
 pub(crate) struct Canary {
     latencies: Arc<Mutex<Vec<Duration>>>,
 }
@@ -28,7 +28,7 @@ impl Canary {
     pub(crate) fn start(url: String) -> Self {
         let latencies = Arc::<Mutex<Vec<Duration>>>::default();
         let found = Arc::clone(&latencies);
-        // It has a name so that its waits for a CPU can be looked up. Without the thread nothing is found, which `take` tells.
+        // The name allows to look up the thread's CPU waits. If the thread fails, `take` reports that there are no reads.
         let thread = std::thread::Builder::new().name(NAME.to_owned());
         let _ = thread.spawn(move || {
             if let Err(error) = be_first() {
@@ -44,7 +44,7 @@ impl Canary {
                 }
             };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // Without it, its figures are missing and the next look at them fails.
+            // If it fails, the reads are missing and the next `take` fails.
             let _: Option<Result<()>> = runtime.ok().map(|runtime| runtime.block_on(read));
         });
         Self { latencies }
@@ -53,38 +53,38 @@ impl Canary {
     /// The latencies since the last call.
     pub(crate) fn take(&self) -> Result<Vec<Duration>> {
         let taken = core::mem::take(&mut *self.latencies.lock().map_err(|_| "poisoned")?);
-        if taken.is_empty() { Err("the canary reads nothing".into()) } else { Ok(taken) }
+        if taken.is_empty() { Err("the canary has no reads".into()) } else { Ok(taken) }
     }
 }
 
-/// Where the server runs, and where everybody else does.
+/// The CPU of the server, and that of all others.
 pub(crate) const CPUS: [usize; 2] = [0, 1];
-/// From now on this thread, and those that it starts, run on one CPU.
+/// Pins this thread, and threads that it starts, to one CPU.
 pub(crate) fn run_on(cpu: usize) -> Result<()> {
     let mut cpus = rustix::thread::CpuSet::new();
     cpus.set(cpu);
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
 
-/// This thread runs before all that are not real-time, as if it were alone on its machine (SCHED_FIFO).
+/// Gives this thread priority over all others that are not real-time (SCHED_FIFO).
 fn be_first() -> Result<()> {
     use thread_priority::{RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     let native = thread_priority::thread_native_id();
     Ok(thread_priority::set_thread_priority_and_policy(native, ThreadPriority::Min, policy)
-        .map_err(|error| format!("SCHED_FIFO is not to be had, run as root: {error}"))?)
+        .map_err(|error| format!("cannot set SCHED_FIFO; run as root: {error}"))?)
 }
 
-/// This thread, and those that it starts, run only while no other wants to.
+/// Lets this thread, and threads that it starts, run only when the CPU is idle.
 pub(crate) fn be_idle() -> Result<()> {
     use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let native = thread_priority::thread_native_id();
     Ok(thread_priority::set_thread_priority_and_policy(native, ThreadPriority::Min, policy)
-        .map_err(|error| format!("SCHED_IDLE is not to be had: {error}"))?)
+        .map_err(|error| format!("cannot set SCHED_IDLE: {error}"))?)
 }
 
-/// What the server's threads and the canary waited for a CPU, and what the host took from this machine.
+/// Times that the server's threads and the canary waited for a CPU, and that the host took from this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Waits {
     delay: Duration,
@@ -92,12 +92,12 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Of the canary, and of the threads that run on a CPU.
+    /// The waits of the canary, and of threads on a CPU.
     pub(crate) fn of(cpu: usize) -> Result<Self> {
         let mut delay = 0;
         for thread in std::fs::read_dir("/proc/self/task")? {
             let thread = thread?.path();
-            // It may have ended since.
+            // The thread may have ended.
             let read = |name: &str| std::fs::read_to_string(thread.join(name)).unwrap_or_default();
             let status = read("status");
             let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -112,7 +112,7 @@ impl Waits {
         Ok(Self { delay: Duration::from_nanos(delay), steal: Duration::from_millis(10 * ticks.unwrap_or(0)) })
     }
 
-    /// Prints what has come since the last call.
+    /// Prints the increase since the last call.
     pub(crate) fn print(&mut self, cpu: usize) -> Result<()> {
         let before = core::mem::replace(self, Self::of(cpu)?);
         println!(

@@ -1,4 +1,4 @@
-//! The whole address space through continuation points, and every attribute of every node.
+//! Browses the whole address space with continuation points, and reads every attribute of every node.
 
 use crate::nodes::TYPES;
 use crate::session::Fault;
@@ -12,19 +12,19 @@ use taktwerk::schema::{
 };
 use taktwerk::types::{ByteString, NodeId, StatusCode};
 
-/// More nodes than this are not visited: peers may serve load-test signals.
+/// Most nodes that are visited: peers may have load-test signals.
 const NODES_MAX: usize = 200_000;
 
-/// Nodes whose attributes are read.
+/// Most nodes whose attributes are read.
 const ATTRIBUTE_NODES_MAX: usize = 20_000;
 
 /// Nodes per Read request.
 const BATCH: usize = 20;
 
-/// References per answer: few, so that continuation points are needed all the time.
+/// References per answer: few, so that continuation points are always needed.
 const REFERENCES_MAX: u32 = 10;
 
-/// What was met on the way.
+/// What was found on the way.
 #[derive(Default)]
 struct Walk {
     references: usize,
@@ -64,7 +64,7 @@ impl Smoke {
         self.read_all_attributes(&order).await;
     }
 
-    /// Targets of all references of a node that are on this server.
+    /// Targets of all references of a node that are on the same server.
     async fn references(&self, node_id: &NodeId, max: u32, walk: &mut Walk) -> Vec<NodeId> {
         let mut targets = Vec::new();
         let mut result = self.browse(node_id, max).await;
@@ -117,7 +117,7 @@ impl Smoke {
         Ok(self.session.request(request).await?.results.pop().unwrap_or_default())
     }
 
-    /// Counts what is neither good nor a refusal that a server may rightly give.
+    /// Counts results that are neither good nor a permitted refusal.
     async fn read_all_attributes(&mut self, nodes: &[NodeId]) {
         const REFUSALS: [StatusCode; 7] = [
             StatusCode::BAD_ATTRIBUTE_ID_INVALID,
@@ -168,7 +168,7 @@ impl Smoke {
     }
 
     pub(crate) async fn browse_steps(&mut self) {
-        // The folder's type definition is one reference more.
+        // One more for the folder's type definition.
         let wanted = TYPES + 1;
         let folder = self.id("scalar");
         let first = self.browse(&folder, 3).await.unwrap_or_default();

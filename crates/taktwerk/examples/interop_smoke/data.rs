@@ -102,12 +102,12 @@ impl Smoke {
         self.write_and_restore("matrix/Double", nodes::matrix(-5.5), nodes::matrix(5.0)).await;
         self.write_and_restore("struct/Range", nodes::range(-20.0), nodes::range(0.0)).await;
         self.write_and_restore("struct/EUInformation", nodes::unit(42), nodes::unit(CELSIUS)).await;
-        // An array may change its length.
+        // The length of an array may change.
         let original = vec![i32::MIN, -1, 0, 1, i32::MAX];
         self.write_and_restore("array/Int32", original[..2].to_vec().into(), original.into()).await;
     }
 
-    /// Writes `changed`, reads it back, and puts `original` back the same way.
+    /// Writes `changed`, reads it back, and restores `original`.
     async fn write_and_restore(&mut self, id: &str, changed: Variant, original: Variant) {
         let name = format!("write {id}");
         for value in [&changed, &original] {
@@ -172,7 +172,7 @@ impl Smoke {
             let got = self.write(id, value, "").await;
             self.check_status(name, got, wanted);
         }
-        // A server that took one of these must not fail the next run as well.
+        // If a server accepted one of these, the next run must not fail because of it.
         self.write("scalar/Int32", (-123_456_789i32).into(), "").await;
 
         let both = TimestampsToReturn::BOTH;

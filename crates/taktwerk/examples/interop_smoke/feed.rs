@@ -1,5 +1,5 @@
-//! One session's stream of Publish responses, driven by hand: each Publish request, acknowledgement and sequence number
-//! is the check's to decide. The library's own subscriptions are checked elsewhere.
+//! One session's stream of Publish responses. The check decides on each Publish request, acknowledgement and sequence number. The
+//! library's own subscriptions are checked elsewhere.
 
 use crate::session::{Fault, Session};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use taktwerk::types::{DataValue, StatusCode};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// The client handles of the items, which are also their places in [`Feed::items`].
+/// The client handles of the items, which are also their indexes in [`Feed::items`].
 pub(crate) const COUNTER: usize = 0;
 pub(crate) const ABSOLUTE: usize = 1;
 pub(crate) const PERCENT: usize = 2;
@@ -21,10 +21,10 @@ pub(crate) const ANSWER: usize = 5;
 pub(crate) const UNKNOWN: usize = 6;
 pub(crate) const ITEMS: usize = 7;
 
-/// Publish requests that wait at the server.
+/// Publish requests queued at the server.
 const OUTSTANDING: usize = 3;
 
-/// What has come for an item.
+/// Notifications of an item.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) count: usize,
@@ -45,12 +45,12 @@ pub(crate) struct Feed {
     pub(crate) subscription: u32,
     publishes: JoinSet<Result<PublishResponse, Fault>>,
     pub(crate) acknowledgements: Vec<SubscriptionAcknowledgement>,
-    /// What comes is not acknowledged.
+    /// Do not acknowledge notifications.
     pub(crate) holds: bool,
     pub(crate) messages: usize,
     pub(crate) keep_alives: usize,
     pub(crate) last_sequence: u32,
-    /// The server said that the subscription belongs to another session now.
+    /// The server has reported that the subscription was transferred to another session.
     pub(crate) is_transferred: bool,
     pub(crate) error: Option<StatusCode>,
     pub(crate) items: [Watch; ITEMS],
@@ -99,7 +99,7 @@ impl Feed {
         self.publishes.len()
     }
 
-    /// Lets Publish requests wait at the server without taking answers.
+    /// Queues Publish requests at the server without processing answers.
     pub(crate) fn fill(&mut self) {
         while self.publishes.len() < OUTSTANDING {
             self.send_publish();
@@ -123,13 +123,13 @@ impl Feed {
         true
     }
 
-    /// Takes one answer, if one comes in time.
+    /// Processes one answer, if it arrives in time.
     pub(crate) async fn take_one(&mut self, deadline: Instant) -> bool {
         match timeout_at(deadline, self.publishes.join_next()).await {
             Ok(Some(Ok(Ok(response)))) => self.take(response),
             Ok(Some(Ok(Err(fault)))) => {
                 self.error = Some(fault.status);
-                // A server that refuses at once must not be flooded.
+                // Do not flood a server that refuses immediately.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Ok(Some(Err(_)) | None) | Err(_) => return false,
@@ -165,7 +165,7 @@ impl Feed {
         }
     }
 
-    /// What an item receives in `millis` once the cycle under way has passed.
+    /// Notifications of an item within `millis` after the end of the current cycle.
     pub(crate) async fn received_in(&mut self, item: usize, millis: u64) -> usize {
         self.pump(400).await;
         let before = self.items[item].count;

@@ -1,5 +1,5 @@
-//! What the library does by itself: endpoint selection, typed values, splitting over the server's limits, structures that
-//! only the server knows, subscriptions as streams, reconnection.
+//! Automatic functions of the library: endpoint selection, typed values, splitting of requests, structures that only the server
+//! defines, subscriptions as streams, reconnection.
 
 use crate::nodes::{CELSIUS, NAMESPACE_URI};
 use crate::proxy::Proxy;
@@ -16,13 +16,13 @@ use taktwerk::types::{DecodeLimits, ExtensionObject, NodeId, StatusCode, Variant
 use taktwerk::{Client, Struct};
 use tokio::time::timeout;
 
-/// More operations than servers usually take in one request.
+/// More operations than servers usually accept in one request.
 const MANY: usize = 25_000;
 
 /// Elements of an array whose message needs several chunks in both directions.
 const LONG: i32 = 150_000;
 
-/// Bytes at a time when they are passed on in pieces.
+/// Bytes per piece when a connection is split into pieces.
 const PIECE: usize = 5;
 
 impl Smoke {
@@ -58,7 +58,7 @@ impl Smoke {
         self.check_status("wrong password", status, &refused);
     }
 
-    /// The server has no endpoint with security, so asking for one must end before anything is sent to it.
+    /// The server has no endpoint with security, so a request for one must fail before anything is sent to it.
     async fn refused_security(&mut self) {
         let outcome = Client::builder(&self.url).security(Security::Best).connect().await;
         let ok =
@@ -78,7 +78,7 @@ impl Smoke {
 
     async fn typed_round_trip(&self) -> Result<bool, Fault> {
         let client = &self.session.client;
-        // The namespace by its URI, as programs should write it.
+        // The namespace by its URI, the recommended form.
         let analog = format!("nsu={NAMESPACE_URI};s=analog");
         client.write(&analog, 51.5).await?;
         let read: f64 = client.read_value(&analog).await?;
@@ -94,7 +94,7 @@ impl Smoke {
             && mismatched)
     }
 
-    /// The limits are read after connecting, and lists of any length are split over them.
+    /// The limits are read after connecting, and long lists are split accordingly.
     async fn operation_limits(&mut self) {
         let items = std::iter::repeat_n((self.id("the.answer"), Attribute::Value), MANY);
         let outcome = self.session.client.read_many(items).await;
@@ -109,7 +109,7 @@ impl Smoke {
         self.check("operation-limits", ok, detail);
     }
 
-    /// Requests and responses of several chunks.
+    /// Requests and responses with several chunks.
     async fn chunks(&mut self) {
         let long = Variant::from((0..LONG).collect::<Vec<i32>>());
         let status = self.write("array/Int32", long.clone(), "").await;
@@ -124,7 +124,7 @@ impl Smoke {
         self.write("array/Int32", vec![i32::MIN, -1, 0, 1, i32::MAX].into(), "").await;
     }
 
-    /// However the bytes of a connection are cut, the messages are the same.
+    /// Messages do not depend on how the bytes of a connection are split.
     async fn pieces(&mut self) {
         let outcome = self.in_pieces().await;
         let detail = outcome.as_ref().map_or_else(ToString::to_string, |count| format!("{count} references"));
@@ -145,8 +145,8 @@ impl Smoke {
         Ok(Proxy::start(&self.url, piece).map_err(fail).map_err(taktwerk::client::Error::from)?)
     }
 
-    /// A structure is taken apart with nothing but the definition that the server gives of it. The library knows this
-    /// one already, so it is registered under ids that the library cannot know.
+    /// Decodes a structure only from the server's definition. The library knows this type already, so it is registered under ids
+    /// that the library cannot know.
     async fn server_defined_structure(&mut self) {
         let outcome = self.decode_by_definition().await;
         let detail = outcome.as_ref().map_or_else(Clone::clone, |fields| format!("{fields:?}"));
@@ -186,7 +186,7 @@ impl Smoke {
             detail,
         );
 
-        // Nothing has this handle.
+        // No request has this handle.
         let request = CancelRequest { request_handle: u32::MAX, ..CancelRequest::default() };
         let outcome = self.session.request(request).await;
         let detail = outcome
@@ -196,7 +196,7 @@ impl Smoke {
 
         let outcome = self.session.request(QueryFirstRequest::default()).await;
         let status = outcome.err().map_or(StatusCode::GOOD, |fault| fault.status);
-        // Most stacks have no Query. Those that have it find nothing to do.
+        // Most stacks do not support Query. Those that do report an empty request.
         let wanted = [
             StatusCode::BAD_SERVICE_UNSUPPORTED,
             StatusCode::BAD_NOT_IMPLEMENTED,
@@ -222,13 +222,13 @@ impl Smoke {
                 values.extend(change.value::<u32>().ok());
             }
         };
-        // It never ends by itself.
+        // The stream never ends by itself.
         let _ = timeout(Duration::from_millis(1500), collect).await;
         Ok(values)
     }
 
-    /// The connection is cut for less than the session's timeout: the session and its subscription go on, and no value
-    /// is lost that fits into the item's queue.
+    /// The connection is cut for less than the session timeout: the session and its subscription continue, and no value that fits
+    /// into the item's queue is lost.
     async fn reconnection(&mut self) {
         let outcome = self.cut_and_mend().await;
         let Resumed { restored, states, values } = match outcome {
@@ -290,16 +290,16 @@ impl Smoke {
     }
 }
 
-/// What was seen around a cut.
+/// Observations around a cut.
 struct Resumed {
-    /// How the client says that it came back.
+    /// How the client reports the reconnection.
     restored: Option<String>,
     states: Vec<SubscriptionEvent>,
-    /// Before the connection was mended, and after.
+    /// Before the connection was restored, and after.
     values: (Vec<u32>, Vec<u32>),
 }
 
-/// How the client says that it came back.
+/// How the client reports the reconnection.
 async fn restored(events: &mut Option<ClientEvents>) -> Option<String> {
     let events = events.as_mut()?;
     let search = async {
@@ -313,7 +313,7 @@ async fn restored(events: &mut Option<ClientEvents>) -> Option<String> {
     timeout(Duration::from_millis(200), search).await.ok().flatten()
 }
 
-/// Whether each value is the one before plus one; a first value may be repeated after a reconnection.
+/// Whether each value is the previous one plus one; the first value after a reconnection may be repeated.
 fn is_gapless(values: &[u32]) -> bool {
     values.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1))
 }

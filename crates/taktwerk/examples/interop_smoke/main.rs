@@ -1,7 +1,7 @@
-//! The smoke client: every service once against a server that has the interop test nodes.
+//! The smoke client: calls every service once on a server with the interop test nodes.
 //!
-//! Usage: `interop_smoke URL`. One JSON document on stdout in the shape that the peers' smoke clients share, failed
-//! checks on stderr as they happen; exit code 0 when everything held, 1 when not, 2 for wrong usage.
+//! Usage: `interop_smoke URL`. Prints one JSON document on stdout in the common format of the smoke clients, and failed checks on
+//! stderr. Exit code 0 if all checks pass, 1 if not, 2 for wrong usage.
 
 mod browse;
 mod calls;

@@ -1,4 +1,4 @@
-//! The interop test node set as `interop/TESTNODES.md` lists it: what has to be read, and what is written instead.
+//! The interop test nodes of `interop/TESTNODES.md`: expected values, and values to write.
 
 use std::time::Duration;
 use taktwerk::schema::{EUInformation, Range};
@@ -10,7 +10,7 @@ use taktwerk::types::{
 /// The namespace of the test nodes.
 pub(crate) const NAMESPACE_URI: &str = "urn:taktwerk:interop";
 
-/// How many types there are.
+/// Number of types.
 pub(crate) const TYPES: usize = 22;
 
 /// A type with the values of its scalar and its array.
@@ -19,10 +19,10 @@ pub(crate) struct Row {
     /// The DataType's numeric id in namespace 0.
     pub(crate) data_type: u32,
     pub(crate) scalar: Variant,
-    /// What a write test writes to the scalar.
+    /// The value that tests write to the scalar.
     pub(crate) other: Variant,
     pub(crate) array: Variant,
-    /// The array from its last element to its first.
+    /// The array in reverse order.
     pub(crate) reversed: Variant,
 }
 
@@ -153,17 +153,17 @@ fn variants() -> [Variant; 5] {
     [true.into(), (-7i32).into(), 2.5f64.into(), "mixed".into(), 9u8.into()]
 }
 
-/// Rows (1, 2, 3) and (4, `middle`, 6); the node begins with 5 in the middle.
+/// Rows (1, 2, 3) and (4, `middle`, 6); initially `middle` is 5.
 pub(crate) fn matrix(middle: f64) -> Variant {
     Variant::matrix(vec![1.0, 2.0, 3.0, 4.0, middle, 6.0], vec![2, 3]).unwrap_or_default()
 }
 
-/// The node begins with a low of 0.
+/// Initially `low` is 0.
 pub(crate) fn range(low: f64) -> Variant {
     Variant::from_structure(&Range { low, high: 100.0 })
 }
 
-/// °C; the node begins with its UNECE code, 4 408 652.
+/// °C; initially with its UNECE code, 4 408 652.
 pub(crate) fn unit(unit_id: i32) -> Variant {
     Variant::from_structure(&EUInformation {
         namespace_uri: "http://www.opcfoundation.org/UA/units/un/cefact".into(),

@@ -1,4 +1,4 @@
-//! A TCP proxy that can cut connections, refuse new ones for a while, and pass bytes on in small pieces.
+//! A TCP proxy that can cut connections, refuse new ones for a while, and forward bytes in small pieces.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub(crate) struct Proxy {
 
 struct State {
     server: String,
-    /// Bytes that are passed on at a time.
+    /// Bytes per piece.
     piece: usize,
     refuses: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
@@ -35,19 +35,19 @@ impl Proxy {
                 if accepting.refuses.load(Ordering::Relaxed) {
                     continue;
                 }
-                // A server that is gone shows to the client as a closed connection.
+                // The client sees a closed connection if the server is down.
                 let _ = accepting.join(client);
             }
         });
         Ok(Self { url, state })
     }
 
-    /// Cuts all connections and takes no new ones until [`Self::mend`].
+    /// Cuts all connections and accepts no new ones until [`Self::mend`].
     pub(crate) fn cut(&self) {
         self.state.refuses.store(true, Ordering::Relaxed);
         let mut open = self.state.open.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in open.drain(..) {
-            // It may have ended by itself.
+            // The connection may have ended already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -60,7 +60,7 @@ impl Proxy {
 impl State {
     fn join(&self, client: TcpStream) -> io::Result<()> {
         let server = TcpStream::connect(&self.server)?;
-        // Without this the kernel would join the pieces again.
+        // Otherwise the kernel would join the pieces.
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What was checked, as text while it runs and as one JSON document at the end.
+//! The results of checks: as text while running, and as one JSON document at the end.
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
@@ -13,14 +13,14 @@ struct Check {
     detail: String,
 }
 
-/// The checks of a run in their order.
+/// The checks of a run, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     checks: Vec<Check>,
 }
 
 impl Report {
-    /// Notes the outcome of a check; a failed one is told on stderr at once.
+    /// Records the result of a check. A failure is printed on stderr immediately.
     pub(crate) fn check(&mut self, name: impl Into<String>, ok: bool, detail: impl Display) -> bool {
         let name = name.into();
         let detail: String = detail.to_string().chars().take(DETAIL_MAX).collect();
@@ -39,7 +39,7 @@ impl Report {
         self.checks.len() - self.passed()
     }
 
-    /// The document, in the shape that all smoke clients share.
+    /// The document in the common format of the smoke clients.
     pub(crate) fn to_json(&self, url: &str) -> String {
         let mut out = String::from("{\"tool\":\"taktwerk-client\",\"library\":");
         quote(&mut out, concat!("taktwerk ", env!("CARGO_PKG_VERSION")));

@@ -1,4 +1,4 @@
-//! A session, and what every check asks of it.
+//! A session, and functions used by all checks.
 
 use std::fmt::{self, Display};
 use taktwerk::Client;
@@ -6,7 +6,7 @@ use taktwerk::client::Error;
 use taktwerk::schema::service::Request;
 use taktwerk::types::StatusCode;
 
-/// Why there is no answer: the status that stands for it, and the library's words.
+/// Why there is no answer: the status code and the library's message.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) status: StatusCode,
@@ -35,13 +35,13 @@ impl Session {
     pub(crate) async fn connect(url: &str, user: Option<(&str, &str)>) -> Result<Self, Fault> {
         let mut builder = Client::builder(url).session_name("interop smoke");
         if let Some((name, password)) = user {
-            // The test users have no secrets.
+            // The test users have no real secrets.
             builder = builder.user(name, password).allow_plaintext_password();
         }
         Ok(Self { client: builder.connect().await? })
     }
 
-    /// One request of any service, as it is: not split, not retried.
+    /// Sends a single request of any service, without splitting or retries.
     pub(crate) async fn request<R>(&self, request: R) -> Result<R::Response, Fault>
     where
         R: Request + Send + 'static,

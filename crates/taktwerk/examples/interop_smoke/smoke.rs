@@ -1,4 +1,4 @@
-//! A run against one server: its session, its namespace index, and the operations that all checks share.
+//! A run against one server: its session, its namespace index, and operations common to all checks.
 
 use crate::report::Report;
 use crate::session::{Fault, Session};
@@ -6,7 +6,7 @@ use std::fmt::Display;
 use taktwerk::schema::{ReadRequest, ReadValueId, TimestampsToReturn, WriteRequest, WriteValue};
 use taktwerk::types::{DataValue, NodeId, StatusCode, Variant};
 
-/// The attributes that are named in requests, as numbers (Part 6 Annex A.1).
+/// The numbers of attributes used in requests (Part 6 Annex A.1).
 pub(crate) mod attribute {
     use taktwerk::client::Attribute;
 
@@ -33,7 +33,7 @@ impl Smoke {
         self.report.check(name, ok, detail)
     }
 
-    /// A status against the one that is wanted, or another that a server may give instead.
+    /// Compares a status with the permitted ones.
     pub(crate) fn check_status(&mut self, name: &str, got: StatusCode, wanted: &[StatusCode]) {
         let first = wanted.first().copied().unwrap_or_default();
         self.check(name, wanted.contains(&got), format!("{got}, want {first}"));
@@ -43,7 +43,7 @@ impl Smoke {
         NodeId::string(self.ns, text)
     }
 
-    /// One attribute; a refused service counts as its status.
+    /// Reads one attribute; if the service fails, its status is returned.
     pub(crate) async fn read_attribute(&self, node_id: NodeId, attribute_id: u32, range: &str) -> DataValue {
         let item = ReadValueId {
             node_id,
@@ -67,15 +67,14 @@ impl Smoke {
         Ok(self.session.request(request).await?.results)
     }
 
-    /// The value of a node of the interop namespace.
+    /// Reads the value of a node in the interop namespace.
     pub(crate) async fn read(&self, id: &str) -> DataValue {
         self.read_attribute(self.id(id), attribute::VALUE, "").await
     }
 
-    /// Writes the value of a node of the interop namespace.
+    /// Writes the value of a node in the interop namespace.
     ///
-    /// Without a status, because open62541 takes a first explicit Good for a change of status, which passes every
-    /// deadband.
+    /// Without a status, because open62541 treats the first explicit Good as a change of status, which passes every deadband.
     pub(crate) async fn write(&self, id: &str, value: Variant, range: &str) -> StatusCode {
         let item = WriteValue {
             node_id: self.id(id),
@@ -91,7 +90,7 @@ impl Smoke {
     }
 }
 
-/// A value as text for details.
+/// Formats a value for details.
 pub(crate) fn show(value: Option<&Variant>) -> String {
     value.map_or_else(|| "nothing".to_owned(), ToString::to_string)
 }

@@ -1,4 +1,4 @@
-//! Subscriptions over the plain services.
+//! Checks subscriptions with the plain services.
 
 use crate::feed::{ABSOLUTE, ANSWER, CLOCK, COUNTER, Feed, ITEMS, PERCENT, PLAIN, UNKNOWN};
 use crate::session::{Fault, Session};
@@ -15,7 +15,7 @@ use taktwerk::schema::{
 use taktwerk::types::{ExtensionObject, NodeId, StatusCode, Variant};
 use tokio::time::Instant;
 
-/// An id that no server has given out.
+/// An id that no server has assigned.
 const NOBODY: u32 = 4_000_000_000;
 
 fn item(node_id: NodeId, handle: usize, sampling_ms: f64, queue_size: u32) -> MonitoredItemCreateRequest {
@@ -43,7 +43,7 @@ fn filtered(
     item
 }
 
-/// The one result of a request with one operation.
+/// The single result of a request with one operation.
 fn single(result: Result<Vec<StatusCode>, Fault>) -> StatusCode {
     match result {
         Ok(results) => results.first().copied().unwrap_or(StatusCode::BAD_UNEXPECTED_ERROR),
@@ -305,7 +305,7 @@ impl Smoke {
         self.check("set-publishing-mode on", ok, format!("{status}, {} messages", feed.messages - messages));
     }
 
-    /// The number of the message that came again.
+    /// The sequence number of the republished message.
     async fn republish(&self, feed: &Feed, sequence_number: u32) -> Result<u32, StatusCode> {
         let request = RepublishRequest {
             subscription_id: feed.subscription,
@@ -331,7 +331,7 @@ impl Smoke {
             subscription_id: feed.subscription,
             sequence_number: wanted,
         });
-        // The acknowledgement travels with the first Publish sent after this.
+        // The acknowledgement is sent with the next Publish.
         feed.pump(1000).await;
         let got = self.republish(feed, wanted).await;
         self.check("republish acknowledged", got == gone, format!("{got:?}"));
@@ -361,15 +361,15 @@ impl Smoke {
         let mut outcome = self.transfer(None).await;
         let mut tried = String::new();
         if outcome.status.is_bad() {
-            // A server may refuse this to anonymous sessions: the user of the test node set then shows whether it can
-            // transfer at all.
+            // A server may refuse this for anonymous sessions. A user of the test nodes then shows whether it supports transfers
+            // at all.
             tried = format!("{} as anonymous, then as user1 ", outcome.status);
             outcome = self.transfer(Some(("user1", "password"))).await;
         }
         let detail = format!("{tried}{}, {} values after", outcome.status, outcome.values);
         self.check("transfer-subscriptions", outcome.status.is_good() && outcome.values >= 2, detail);
         let detail =
-            if outcome.is_told { "the old session was told" } else { "the old session heard nothing" };
+            if outcome.is_told { "the old session was told" } else { "the old session was not informed" };
         self.check("transfer status-change", outcome.is_told, detail);
     }
 
@@ -412,14 +412,14 @@ impl Smoke {
             while !from.is_transferred && from.take_one(deadline).await {}
             transfer.is_told = from.is_transferred;
         }
-        // The subscription goes with whichever session has it now.
+        // The subscription is deleted with the session that owns it.
         from.session.close().await;
         to.session.close().await;
         Ok(())
     }
 
-    /// A queue of three that is written six times within one publishing interval keeps three values, in order, and says
-    /// that others were lost (Part 4 §5.13.1.5).
+    /// A queue of three values that is written six times within one publishing interval keeps three values, in order, and reports
+    /// lost values (Part 4 §5.13.1.5).
     async fn queues(&mut self) {
         for (name, discard_oldest, kept, marked) in [
             ("queue discards oldest", true, [4.0, 5.0, 6.0], 0),
@@ -440,7 +440,7 @@ impl Smoke {
         self.set_double("scalar/Double", std::f64::consts::E).await;
     }
 
-    /// Values and Overflow bits that arrive for 1 … 6.
+    /// Values and Overflow bits that arrive for writes of 1 … 6.
     async fn overflow(&self, discard_oldest: bool) -> Result<Vec<(f64, bool)>, Fault> {
         let mut feed = Feed::new(Session::connect(&self.url, None).await?);
         let subscription = feed.create(1000.0).await?.subscription_id;
@@ -453,7 +453,7 @@ impl Smoke {
             ..CreateMonitoredItemsRequest::default()
         };
         let sampling = feed.session.request(request).await?.results;
-        // A server that samples needs that long between writes to see each of them.
+        // A server that samples needs this time between writes to see each value.
         let pause =
             sampling.first().map_or(0.0, |result| result.revised_sampling_interval).clamp(0.0, 120.0) * 1.2;
         feed.pump_until(3000, |feed| feed.items[PLAIN].count > 0).await;
@@ -495,7 +495,7 @@ impl Smoke {
         let ok = results.as_deref().is_ok_and(|results| results == wanted);
         self.check("delete-subscriptions", ok, format!("{results:?}"));
 
-        // What was queued must come back, and a new Publish must not be accepted.
+        // Queued requests must be answered, and a new Publish must be rejected.
         feed.acknowledgements.clear();
         feed.error = None;
         let deadline = Instant::now() + Duration::from_secs(1);
@@ -510,7 +510,7 @@ impl Smoke {
     }
 }
 
-/// What became of a transfer.
+/// The result of a transfer.
 struct Transfer {
     status: StatusCode,
     values: usize,

@@ -82,7 +82,7 @@ impl Client {
         Ok(self.read_data(node, attribute).await?.0)
     }
 
-    /// Reads many attributes, in the order of the list. Requests are split as the server's limits want.
+    /// Reads many attributes, in the order of the list. Requests are split to respect the server's limits.
     ///
     /// # Errors
     /// There is no answer.
@@ -93,7 +93,7 @@ impl Client {
         Ok(self.operate(read_request(what)).await?.results)
     }
 
-    /// Reads an attribute; gives the node's id, too.
+    /// Reads an attribute; returns the node's id, too.
     async fn read_data(
         &self,
         node: impl ToNodeId,
@@ -122,7 +122,7 @@ impl Client {
         if status.is_good() { Ok(()) } else { Err(Error::status_of(format!("write {id}"), status)) }
     }
 
-    /// Writes the values of many variables; says what became of each. Requests are split as the server's limits want.
+    /// Writes the values of many variables and returns a status for each. Requests are split to respect the server's limits.
     ///
     /// # Errors
     /// There is no answer.

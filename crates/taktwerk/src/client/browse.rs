@@ -11,7 +11,7 @@ use taktwerk_types::{ByteString, NodeId, QualifiedName, StatusCode};
 /// Every field of a ReferenceDescription.
 const RESULT_ALL: u32 = 0x3f;
 
-/// Which references are wanted.
+/// Selects references.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BrowseOptions {
     /// From the node, to it, or both. Default: from it.
@@ -20,7 +20,7 @@ pub struct BrowseOptions {
     pub reference_type: NodeId,
     /// Whether subtypes of the ReferenceType count. Default: true.
     pub include_subtypes: bool,
-    /// Bits of the NodeClasses wanted; 0, the default, is all.
+    /// NodeClass bits to include; 0, the default, includes all.
     pub node_class_mask: u32,
 }
 
@@ -35,20 +35,20 @@ impl Default for BrowseOptions {
     }
 }
 
-/// Some of a node's references.
+/// A part of a node's references.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BrowsePage {
     /// The references.
     pub references: Vec<ReferenceDescription>,
-    /// For [`Client::browse_next`], if there are more. The server keeps few of these for a session.
+    /// For [`Client::browse_next`], if there are more. Servers limit the number of these per session.
     pub next: Option<ByteString>,
 }
 
 impl Client {
-    /// The first references of a node, at most `max` (or fewer, as the server wants).
+    /// The first references of a node, at most `max`; the server may return fewer.
     ///
     /// # Errors
-    /// The server refuses (there is no such node), or there is no answer.
+    /// The server refuses (the node does not exist, for example), or there is no answer.
     pub async fn browse_page(
         &self,
         node: impl ToNodeId,
@@ -64,11 +64,11 @@ impl Client {
         page(response.results.pop(), || format!("browse {id}"))
     }
 
-    /// The references behind those of a page, as many as the first request wanted. With `release`, the server forgets them
-    /// instead.
+    /// The references after those of a page, at most as many as the first request asked for. With `release`, the server discards
+    /// them instead.
     ///
     /// # Errors
-    /// Bad_ContinuationPointInvalid: the server has forgotten them. There is no answer.
+    /// Bad_ContinuationPointInvalid if the server has discarded them, or there is no answer.
     pub async fn browse_next(&self, next: ByteString, release: bool) -> Result<BrowsePage, Error> {
         let request = BrowseNextRequest {
             release_continuation_points: release,
@@ -79,10 +79,10 @@ impl Client {
         page(response.results.pop(), || "browse further".to_owned())
     }
 
-    /// The children of a node: what its hierarchical references lead to.
+    /// The children of a node: the targets of its hierarchical references.
     ///
     /// # Errors
-    /// The server refuses (there is no such node), or there is no answer.
+    /// The server refuses (the node does not exist, for example), or there is no answer.
     pub async fn browse(&self, node: impl ToNodeId) -> Result<Vec<ReferenceDescription>, Error> {
         self.browse_with(node, &BrowseOptions::default()).await
     }
@@ -90,7 +90,7 @@ impl Client {
     /// The references of a node.
     ///
     /// # Errors
-    /// The server refuses (there is no such node), or there is no answer.
+    /// The server refuses (the node does not exist, for example), or there is no answer.
     pub async fn browse_with(
         &self,
         node: impl ToNodeId,
@@ -109,8 +109,8 @@ impl Client {
             .map_err(|status| Error::status_of(format!("browse {id}"), status))
     }
 
-    /// The references of many nodes, in the order of the list, or the status of those that have none to give. Requests
-    /// are split as the server's limits want, and all continuation points are followed.
+    /// The references of many nodes, in the order of the list, or a bad status. Requests are split to respect the server's
+    /// limits, and all continuation points are followed.
     ///
     /// # Errors
     /// There is no answer.
@@ -124,7 +124,7 @@ impl Client {
         self.whole(&request, results).await
     }
 
-    /// The results of a request with all that waits behind continuation points.
+    /// The results of a request, with all continuation points followed.
     async fn whole(
         &self,
         request: &BrowseRequest,
@@ -138,7 +138,7 @@ impl Client {
         Ok(results.into_iter().map(open).collect())
     }
 
-    /// Browses again, once the others have given theirs back, what got no continuation point.
+    /// Browses nodes again that got no continuation point, after the other continuation points were released.
     async fn retry_crowded_out(
         &self,
         request: &BrowseRequest,
@@ -163,7 +163,7 @@ impl Client {
         Ok(())
     }
 
-    /// Fetches what waits behind continuation points.
+    /// Follows the continuation points.
     async fn follow(&self, results: &mut [BrowseResult]) -> Result<(), Error> {
         loop {
             let open = |result: &&mut BrowseResult| !result.continuation_point.as_bytes().is_empty();
@@ -185,11 +185,11 @@ impl Client {
         }
     }
 
-    /// The node that a path of BrowseNames leads to: `find("i=85", "2:Plant/2:Boiler 1/2:Temperature")`. Names without
-    /// a number are of namespace 0.
+    /// The node at a path of BrowseNames: `find("i=85", "2:Plant/2:Boiler 1/2:Temperature")`. Names without a number are in
+    /// namespace 0.
     ///
     /// # Errors
-    /// The path leads nowhere, or there is no answer.
+    /// The path leads to no node, or there is no answer.
     pub async fn find(&self, start: impl ToNodeId, path: &str) -> Result<NodeId, Error> {
         let translate = |namespaces: &Namespaces| {
             let starting_node = start.to_node_id(namespaces)?;

@@ -1,4 +1,4 @@
-//! How to connect.
+//! Configures and opens a connection.
 
 use super::{Client, Error};
 use crate::pki::Pki;
@@ -9,7 +9,7 @@ use taktwerk_client::{ClientConfig, ClientError, Identity, ReconnectPolicy, Secr
 use taktwerk_crypto::{MessageSecurityMode, Provider, SecurityPolicy};
 use taktwerk_net::client::AsyncClient;
 
-/// A client to be. Whatever is not set has the default that is named with it.
+/// Settings of a client. Each has a default.
 #[derive(Debug)]
 #[must_use = "nothing happens before connect()"]
 pub struct ClientBuilder {
@@ -39,26 +39,26 @@ impl ClientBuilder {
         }
     }
 
-    /// Our name for people. Default: `Taktwerk client`.
+    /// The client's name for display. Default: `Taktwerk client`.
     pub fn application_name(mut self, name: &str) -> Self {
         self.config.application_name = name.into();
         self
     }
 
-    /// Our globally unique URI; it must be the one in our certificate. Default: `urn:taktwerk:client`.
+    /// The client's globally unique URI; it must equal the one in its certificate. Default: `urn:taktwerk:client`.
     pub fn application_uri(mut self, uri: &str) -> Self {
         self.config.application_uri = uri.into();
         self
     }
 
-    /// The cryptographic library with our certificate and trust lists: needed for every policy but None.
+    /// The cryptographic library with the client's certificate and trust lists: needed for every policy but None.
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// Takes our certificate, and with it our ApplicationUri, and trust lists from a folder: needed for every policy but
-    /// None. When a trust list changes while a connection is up and the server is not trusted any more, it ends.
+    /// Takes certificate, ApplicationUri and trust lists from a directory: needed for every policy but None. If a changed trust
+    /// list no longer trusts the server, the connection is closed.
     pub fn pki(mut self, pki: &Pki) -> Self {
         if let Some(uri) = pki.application_uri() {
             self.config.application_uri = uri.into();
@@ -66,20 +66,20 @@ impl ClientBuilder {
         match pki.watch() {
             Ok(changes) => self.config.trust_list_changes = changes,
             Err(error) => {
-                tracing::warn!(%error, "changes of the trust list are noticed when keys are renewed, not before");
+                tracing::warn!(%error, "cannot watch the trust list: changes take effect only when keys are renewed");
             }
         }
         self.provider(pki.provider())
     }
 
-    /// Which security the endpoint must have. Default: with a [`provider`](Self::provider) or [`pki`](Self::pki) the best
-    /// that both sides have and never none, without them none.
+    /// The required security of the endpoint. Default: with a [`provider`](Self::provider) or [`pki`](Self::pki) the best that
+    /// both sides support, never None; without them None.
     pub fn security(mut self, security: Security) -> Self {
         self.security = security;
         self
     }
 
-    /// Connects without security and without asking for endpoints: the fewest round trips.
+    /// Connects without security and without GetEndpoints, which saves round trips.
     pub fn unsecured(mut self) -> Self {
         self.security = Security::Exactly(SecurityPolicy::None, MessageSecurityMode::None);
         self.is_direct = true;
@@ -92,7 +92,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Logs on with a certificate whose key `provider` holds as its own.
+    /// Logs on with a certificate whose private key is in `provider`.
     pub fn user_certificate(mut self, provider: Arc<dyn Provider>) -> Self {
         self.identity = Identity::X509 { provider };
         self
@@ -110,25 +110,25 @@ impl ClientBuilder {
         self
     }
 
-    /// Lets the password travel in the clear where the connection has no security. Default: it does not.
+    /// Allows sending the password unencrypted over a connection without security. Default: not allowed.
     pub fn allow_plaintext_password(mut self) -> Self {
         self.allow_plaintext_password = true;
         self
     }
 
-    /// What the session is called in the server's diagnostics.
+    /// The session's name in the server's diagnostics.
     pub fn session_name(mut self, name: &str) -> Self {
         self.session_name = Some(name.to_owned());
         self
     }
 
-    /// Languages for texts, the best first.
+    /// Preferred languages for texts, the best first.
     pub fn locales<const N: usize>(mut self, ids: [&str; N]) -> Self {
         self.locale_ids = ids.map(Into::into).into();
         self
     }
 
-    /// How long the server shall keep the session after the connection was lost. Default: 60 s.
+    /// How long the server keeps the session after the connection is lost. Default: 60 s.
     pub fn session_timeout(mut self, span: Duration) -> Self {
         self.config.session_timeout_ms = span.as_secs_f64() * 1000.0;
         self
@@ -140,7 +140,7 @@ impl ClientBuilder {
         self
     }
 
-    /// What to do when the connection is lost. Default: try again for ever, with growing delays.
+    /// What to do when the connection is lost. Default: retry forever with growing delays.
     pub fn reconnect(mut self, policy: ReconnectPolicy) -> Self {
         self.config.reconnect = policy;
         self
@@ -152,10 +152,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects; returns when the session is up.
+    /// Connects. Returns when the session is active.
     ///
     /// # Errors
-    /// Why it was not possible.
+    /// Why the connection failed.
     pub async fn connect(self) -> Result<Client, Error> {
         let Self { url, mut config, provider, .. } = self;
         if let Some(provider) = provider {

@@ -18,7 +18,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The method failed or refuses its arguments, its results are of other types, or there is no answer.
+    /// The method failed or rejected its arguments, its results have other types, or there is no answer.
     pub async fn call<I: Arguments, O: Arguments>(
         &self,
         object: impl ToNodeId,
@@ -43,10 +43,10 @@ impl Client {
             .map_err(|(at, source)| Error::WrongType { what: format!("{what}: result {}", at + 1), source })
     }
 
-    /// Calls a method with arguments and results as they are.
+    /// Calls a method with arguments and results as Variants.
     ///
     /// # Errors
-    /// The method failed or refuses its arguments, or there is no answer.
+    /// The method failed or rejected its arguments, or there is no answer.
     pub async fn call_variants(
         &self,
         object_id: NodeId,

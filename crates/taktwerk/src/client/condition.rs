@@ -1,4 +1,4 @@
-//! Conditions of a server: lists that are kept up to date, and what operators do.
+//! Conditions of a server: lists that stay up to date, and operators' actions.
 
 use super::{Client, Error, Item, Subscription, SubscriptionEvent, Update};
 use core::time::Duration;
@@ -7,13 +7,13 @@ use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{CallMethodRequest, CallRequest};
 use taktwerk_types::{NodeId, StatusCode};
 
-/// What clients do with conditions; from [`Client::conditions`].
+/// Operators' actions on conditions; from [`Client::conditions`].
 #[derive(Debug, Clone)]
 pub struct Conditions {
     client: Client,
 }
 
-/// The conditions that operators should see, kept up to date.
+/// A list of the conditions that operators should see. It stays up to date.
 #[derive(Debug)]
 pub struct ConditionList {
     conditions: Conditions,
@@ -23,7 +23,7 @@ pub struct ConditionList {
 }
 
 impl Client {
-    /// What can be done with the conditions and alarms of the server.
+    /// Access to the conditions and alarms of the server.
     ///
     /// ```no_run
     /// # async fn example(client: taktwerk::Client) -> Result<(), taktwerk::client::Error> {
@@ -44,7 +44,7 @@ impl Client {
 }
 
 impl Conditions {
-    /// The conditions that operators should see now, the most urgent first.
+    /// The conditions that operators should see (Retain), the most urgent first.
     ///
     /// # Errors
     /// The server refuses the subscription or ConditionRefresh, or does not answer.
@@ -53,7 +53,7 @@ impl Conditions {
         Ok(list.sorted().into_iter().cloned().collect())
     }
 
-    /// The conditions that operators should see, from now on. Waits until the list is complete.
+    /// A list of the conditions that operators should see, updated from now on. Returns when the list is complete.
     ///
     /// # Errors
     /// The server refuses the subscription or ConditionRefresh, or does not answer.
@@ -80,7 +80,7 @@ impl Conditions {
         }
     }
 
-    /// Acknowledges what an event told of.
+    /// Acknowledges the state that an event reported.
     ///
     /// # Errors
     /// The server's answer, such as Bad_ConditionBranchAlreadyAcked or Bad_EventIdUnknown.
@@ -88,7 +88,7 @@ impl Conditions {
         self.call("acknowledge", calls::acknowledge(&event.condition_id, &event.event_id, comment)).await
     }
 
-    /// Confirms what an event told of.
+    /// Confirms the state that an event reported.
     ///
     /// # Errors
     /// The server's answer.
@@ -104,7 +104,7 @@ impl Conditions {
         self.call("comment", calls::add_comment(&event.condition_id, &event.event_id, comment)).await
     }
 
-    /// Shelves an alarm for a time, or without one until it is no longer active.
+    /// Shelves an alarm for a time, or, without `time`, until it becomes inactive.
     ///
     /// # Errors
     /// The server's answer.
@@ -116,7 +116,7 @@ impl Conditions {
         self.call("shelve", call).await
     }
 
-    /// Takes it back.
+    /// Ends the shelving.
     ///
     /// # Errors
     /// The server's answer.
@@ -146,21 +146,21 @@ impl Conditions {
 }
 
 impl ConditionList {
-    /// The conditions, the most urgent first, of these the newest.
+    /// The conditions, the most urgent first; equally urgent ones the newest first.
     #[must_use]
     pub fn sorted(&self) -> Vec<&ConditionEvent> {
         self.table.sorted()
     }
 
-    /// Waits for the next change; `None` when the client has ended. If events were lost, or the subscription had to be made
-    /// anew, the list is asked for again.
+    /// Waits for the next change; `None` when the client has ended. If events were lost or the subscription was recreated, the
+    /// list is refreshed.
     pub async fn next(&mut self) -> Option<TableChange> {
         loop {
             match self.subscription.next().await? {
                 Update::Event(item, fields) if item == self.item => {
                     let change = self.table.take(ConditionEvent::read(&fields));
                     if change == TableChange::RefreshRequired {
-                        // It is asked for again with the next event if it fails.
+                        // If this fails, the next event triggers it again.
                         let _ = self.refresh().await;
                     }
                     if change != TableChange::Nothing {
@@ -177,11 +177,11 @@ impl ConditionList {
     }
 
     async fn refresh(&self) -> Result<(), Error> {
-        // While the subscription is made anew there is nothing to refresh: it is asked for again when it exists.
+        // While the subscription is being recreated there is nothing to refresh. The list is refreshed when it exists.
         let Some(id) = self.subscription.handle().server_id().await? else { return Ok(()) };
         let refreshed = self.conditions.call("refresh", calls::condition_refresh(id)).await;
         match refreshed {
-            // It will end soon.
+            // Another refresh is running and will end soon.
             Err(error) if error.status() == StatusCode::BAD_REFRESH_IN_PROGRESS => Ok(()),
             other => other,
         }

@@ -1,4 +1,4 @@
-//! Structures that only the server knows: their definitions are read from it when they are met first.
+//! Structures whose types only the server defines. Their definitions are read from the server when first needed.
 
 use super::{Client, Error};
 use taktwerk_client::TypeReader;
@@ -7,8 +7,8 @@ use taktwerk_types::{DecodeLimits, ExtensionObject, Variant};
 use tokio::sync::MutexGuard;
 
 impl Client {
-    /// The types, once what `want` asks for is known or cannot be known. Somebody else may be learning the same ones, so
-    /// that the reader is held meanwhile.
+    /// The known types, after reading those that `want` asks for. The lock is held while reading, so that
+    /// no type is read twice.
     async fn types(&self, want: impl FnOnce(&mut TypeReader)) -> Result<MutexGuard<'_, TypeReader>, Error> {
         let mut types = self.types.lock().await;
         want(&mut types);
@@ -16,17 +16,17 @@ impl Client {
         Ok(types)
     }
 
-    /// Takes a structure of any type apart, with the definition that the server gives of it.
+    /// Decodes a structure of any type, using the server's definition of it.
     ///
     /// # Errors
-    /// The server does not define the type, or the structure is no encoding of it.
+    /// The server does not define the type, or the content does not match it.
     pub async fn decode(&self, object: &ExtensionObject) -> Result<DynamicStructure, Error> {
         let fail = |source| Error::Dynamic { what: object.type_id.clone(), source };
         let types = self.types(|types| _ = types.want(object)).await?;
         types.registry().decode(object, DecodeLimits::DEFAULT).map_err(fail)
     }
 
-    /// Encodes a structure of a type that the server defines, to be written or given to a method.
+    /// Encodes a structure of a type that the server defines, for writing or as a method argument.
     ///
     /// # Errors
     /// The server does not define the type, or a field does not fit it.
@@ -36,10 +36,10 @@ impl Client {
         types.registry().encode(structure).map_err(fail)
     }
 
-    /// A value for people: structures are taken apart, enumerations are not named.
+    /// Formats a value for display: structures with their fields, enumerations as numbers.
     ///
     /// # Errors
-    /// There is no answer. Structures that the server does not define are printed as they are.
+    /// There is no answer. Structures that the server does not define are formatted undecoded.
     pub async fn print(&self, value: &Variant) -> Result<String, Error> {
         let types = self.types(|types| types.want_all(value)).await?;
         Ok(types.registry().print(value).to_string())

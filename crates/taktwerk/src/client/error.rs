@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors of clients, with advice.
 
 use crate::value::WrongType;
 use taktwerk_client::ClientError;
@@ -9,42 +9,42 @@ use taktwerk_types::{NodeId, ParseNodeIdError, StatusCode};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request got no answer, or a bad one.
+    /// The request failed or got no answer.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The server refused one operation.
     #[error("{what}: {status}{}", description(.status))]
     Status {
-        /// What was asked for: `write ns=2;s=Setpoint`, for example.
+        /// The operation, for example `write ns=2;s=Setpoint`.
         what: String,
         /// The server's answer.
         status: StatusCode,
     },
-    /// A value is of another type than the program expects.
+    /// A value has another type than the program expects.
     #[error("{what}: {source}")]
     WrongType {
-        /// What was asked for.
+        /// The operation.
         what: String,
-        /// What is there instead.
+        /// The type that was found.
         source: WrongType,
     },
-    /// A text names no node.
-    #[error("{text:?} is no NodeId ({source}): write i=85, ns=2;s=Boiler or nsu=urn:plant;s=Boiler")]
+    /// The text is not a NodeId.
+    #[error("{text:?} is not a NodeId ({source}): write i=85, ns=2;s=Boiler or nsu=urn:plant;s=Boiler")]
     NodeId {
         /// The text.
         text: String,
         /// What is wrong with it.
         source: ParseNodeIdError,
     },
-    /// The server has no namespace of that URI.
+    /// The server has no namespace with that URI.
     #[error("the server has no namespace {uri:?}; it has {}", known.join(", "))]
     Namespace {
         /// The URI.
         uri: String,
-        /// Those it has.
+        /// The server's namespaces.
         known: Vec<String>,
     },
-    /// The server does not say how a structure is encoded, or the structure does not fit.
+    /// The server does not define the structure, or the structure does not match its definition.
     #[error("{what}: {source}")]
     Dynamic {
         /// The type.
@@ -63,7 +63,7 @@ impl Error {
         Self::Status { what: what.into(), status }
     }
 
-    /// The one status that stands for this error.
+    /// The status code that corresponds to this error.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {

@@ -1,17 +1,18 @@
-//! History: what values were, and which events there were (Part 4 §5.11.3, §5.11.5; Part 11 §6).
+//! History of values and events (Part 4 §5.11.3, §5.11.5; Part 11 §6).
 
 use super::{Client, Error, Namespaces, ToNodeId};
-use taktwerk_client::history::{HistoryError, HistoryReader};
+use taktwerk_client::history::{HistoryError, HistoryReader, annotation_value};
 use taktwerk_schema::{
-    DeleteAtTimeDetails, DeleteEventDetails, DeleteRawModifiedDetails, EventFilter, HistoryEventFieldList,
-    HistoryUpdateRequest, HistoryUpdateResult, PerformUpdateType, UpdateDataDetails, UpdateEventDetails,
+    Annotation, DeleteAtTimeDetails, DeleteEventDetails, DeleteRawModifiedDetails, EventFilter,
+    HistoryEventFieldList, HistoryUpdateRequest, HistoryUpdateResult, PerformUpdateType, UpdateDataDetails,
+    UpdateEventDetails, UpdateStructureDataDetails,
 };
 use taktwerk_types::{ByteString, DataValue, ExtensionObject, NodeId, StatusCode, UtcTime, Variant};
 
 pub use taktwerk_client::history::{HistoryPage, HistoryQuery, HistoryRange};
 
 impl Client {
-    /// Reads the history of a node, all pages of it.
+    /// Reads the history of a node, following all continuation points.
     ///
     /// ```no_run
     /// # async fn example(client: taktwerk::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -37,7 +38,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server keeps no history of the node or refuses, or there is no answer.
+    /// The server has no history of the node or refuses, or there is no answer.
     pub async fn history(&self, node: impl ToNodeId, query: HistoryQuery) -> Result<HistoryPage, Error> {
         let mut pages = self.history_pages(node, &query)?;
         let mut all = HistoryPage::default();
@@ -47,10 +48,10 @@ impl Client {
         Ok(all)
     }
 
-    /// Reads the history of a node page after page: for histories that do not fit into memory.
+    /// Reads the history of a node in pages, for histories that do not fit into memory.
     ///
     /// # Errors
-    /// The text names no node.
+    /// The text is not a NodeId.
     pub fn history_pages(&self, node: impl ToNodeId, query: &HistoryQuery) -> Result<HistoryPages, Error> {
         let node = self.resolve(&node)?;
         let reader = HistoryReader::new(node.clone(), query);
@@ -62,7 +63,7 @@ impl Client {
         node.to_node_id(&namespaces)
     }
 
-    /// Inserts, replaces or updates values; says what became of each. Each value needs a source time.
+    /// Inserts, replaces or updates values, and returns a status for each. Each value needs a source timestamp.
     ///
     /// # Errors
     /// The server refuses all of them, or there is no answer.
@@ -78,8 +79,8 @@ impl Client {
         Ok(self.change(what, ExtensionObject::new(&details)).await?.operation_results)
     }
 
-    /// Deletes the values from a time up to another one; `modified` deletes what is known of modified values instead.
-    /// Good_NoData if there are none.
+    /// Deletes the values between two times; with `modified`, deletes the record of modified values instead. Good_NoData if there
+    /// are none.
     ///
     /// # Errors
     /// The server refuses, or there is no answer.
@@ -101,7 +102,7 @@ impl Client {
         Ok(self.change(what, ExtensionObject::new(&details)).await?.status_code)
     }
 
-    /// Deletes the values at some times; says what became of each.
+    /// Deletes the values at some times, and returns a status for each.
     ///
     /// # Errors
     /// The server refuses, or there is no answer.
@@ -116,7 +117,7 @@ impl Client {
         Ok(self.change(what, ExtensionObject::new(&details)).await?.operation_results)
     }
 
-    /// Inserts, replaces or updates events; the filter names the fields of each list. Says what became of each.
+    /// Inserts, replaces or updates events, and returns a status for each. The filter names the fields of each list.
     ///
     /// # Errors
     /// The server refuses all of them, or there is no answer.
@@ -139,7 +140,7 @@ impl Client {
         Ok(self.change(what, ExtensionObject::new(&details)).await?.operation_results)
     }
 
-    /// Deletes events by their EventIds; says what became of each.
+    /// Deletes events by their EventIds, and returns a status for each.
     ///
     /// # Errors
     /// The server refuses, or there is no answer.
@@ -151,6 +152,57 @@ impl Client {
         let node_id = self.resolve(&node)?;
         let what = format!("delete events of {node_id}");
         let details = DeleteEventDetails { node_id, event_ids };
+        Ok(self.change(what, ExtensionObject::new(&details)).await?.operation_results)
+    }
+
+    /// Reads the annotations of a Variable's history with their annotated times.
+    ///
+    /// ```no_run
+    /// # async fn example(client: taktwerk::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use taktwerk::client::HistoryRange;
+    /// use taktwerk::types::UtcTime;
+    /// let now = UtcTime::parse("2026-03-04T12:00:00Z").unwrap();
+    /// for (time, annotation) in client.annotations("ns=2;s=Boiler", HistoryRange::before(now, 10)).await? {
+    ///     println!("{time} {}: {}", annotation.user_name, annotation.message);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The Variable has no Annotations Property (Bad_NoMatch), the server refuses, or there is no answer.
+    pub async fn annotations(
+        &self,
+        node: impl ToNodeId,
+        range: HistoryRange,
+    ) -> Result<Vec<(UtcTime, Annotation)>, Error> {
+        let property = self.find(node, "Annotations").await?;
+        let what = format!("read the history of {property}");
+        let page = self.history(property, HistoryQuery::raw(range)).await?;
+        page.annotations().map_err(|_| Error::status_of(what, StatusCode::BAD_DECODING_ERROR))
+    }
+
+    /// Inserts, replaces, updates or removes annotations, each with its annotated time, and returns a status for each.
+    ///
+    /// Annotated time, user and annotation time identify an annotation. For a new annotation, the server fills in the
+    /// user of the session and the present time if they are missing.
+    ///
+    /// # Errors
+    /// The Variable has no Annotations Property (Bad_NoMatch), the server refuses all of them, or there is no answer.
+    pub async fn annotate(
+        &self,
+        node: impl ToNodeId,
+        perform: PerformUpdateType,
+        annotations: Vec<(UtcTime, Annotation)>,
+    ) -> Result<Vec<StatusCode>, Error> {
+        let node_id = self.find(node, "Annotations").await?;
+        let what = format!("annotate the history with {node_id}");
+        let values = annotations.iter().map(|(time, annotation)| annotation_value(*time, annotation));
+        let details = UpdateStructureDataDetails {
+            node_id,
+            perform_insert_replace: perform,
+            update_values: values.collect(),
+        };
         Ok(self.change(what, ExtensionObject::new(&details)).await?.operation_results)
     }
 
@@ -175,7 +227,7 @@ pub struct HistoryPages {
 }
 
 impl HistoryPages {
-    /// The next page; `None` behind the last one.
+    /// The next page; `None` after the last one.
     ///
     /// # Errors
     /// The server refuses, or there is no answer.
@@ -188,7 +240,7 @@ impl HistoryPages {
         self.reader.accept(response).map(Some).map_err(failed)
     }
 
-    /// Ends early: the server forgets where it was.
+    /// Ends reading early: releases the continuation point.
     ///
     /// # Errors
     /// There is no answer.

@@ -1,4 +1,4 @@
-//! What can be monitored (Part 4 §5.13.2, §7.22.2).
+//! Monitored items (Part 4 §5.13.2, §7.22.2).
 
 use super::Attribute;
 use super::browse::browse_path;
@@ -11,12 +11,12 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{ExtensionObject, NodeId};
 
-/// Deadband as a number of the value's unit (Part 4 §7.22.2).
+/// Deadband in the value's unit (Part 4 §7.22.2).
 const DEADBAND_ABSOLUTE: u32 = 1;
-/// Deadband as a share of the EURange (Part 8 §7.2).
+/// Deadband in percent of the EURange (Part 8 §7.2).
 const DEADBAND_PERCENT: u32 = 2;
 
-/// What is to be monitored, and how closely.
+/// What to monitor, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     node: NodeId,
@@ -30,7 +30,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// The value of a node: sampled once per publishing interval, the newest value only.
+    /// The value of a node: sampled once per publishing interval, with a queue of one value.
     #[must_use]
     pub fn new(node: NodeId) -> Self {
         Self {
@@ -45,16 +45,16 @@ impl Item {
         }
     }
 
-    /// The value of the node that a path of BrowseNames leads to, as [`Client::find`](super::Client::find) has them. The
-    /// server is asked for it when the item is created, and again if it has to be created anew: the NodeId may be another
-    /// one after a restart.
+    /// The value of the node at a path of BrowseNames, in the syntax of [`Client::find`](super::Client::find). The path is
+    /// resolved when the item is created, and again whenever it is recreated, because the NodeId may change when the server
+    /// restarts.
     #[must_use]
     pub fn at_path(start: NodeId, path: &str) -> Self {
         Self { browse_path: Some(browse_path(start, path)), ..Self::new(NodeId::NULL) }
     }
 
-    /// The events of a node with an EventNotifier, such as the Server Object: of those that the query lets pass, the
-    /// fields that it selects come as [`Update::Event`](super::Update::Event).
+    /// The events of a node with an EventNotifier, such as the Server Object. The selected fields of events that pass the filter
+    /// arrive as [`Update::Event`](super::Update::Event).
     #[must_use]
     pub fn events(node: NodeId, query: EventQuery) -> Self {
         Self {
@@ -66,43 +66,43 @@ impl Item {
         }
     }
 
-    /// Another attribute than Value.
+    /// An attribute other than Value.
     #[must_use]
     pub fn attribute(mut self, attribute: Attribute) -> Self {
         self.attribute = attribute;
         self
     }
 
-    /// How often the server looks at the value; zero asks for every single change.
+    /// How often the server samples the value; zero asks for every change.
     #[must_use]
     pub fn sampling(mut self, interval: Duration) -> Self {
         self.sampling_interval = interval.as_secs_f64() * 1000.0;
         self
     }
 
-    /// How many values the server keeps between two publishes; beyond, the oldest are dropped and the next one has
-    /// the Overflow bit.
+    /// How many values the server queues between two publishes. Beyond, the oldest are dropped and the next one has the Overflow
+    /// bit.
     #[must_use]
     pub fn queue(mut self, size: u32) -> Self {
         self.queue_size = size;
         self
     }
 
-    /// Reports a value also when only its source timestamp is new.
+    /// Reports a value also if only its source timestamp has changed.
     #[must_use]
     pub fn every_timestamp(mut self) -> Self {
         self.trigger = DataChangeTrigger::STATUS_VALUE_TIMESTAMP;
         self
     }
 
-    /// Reports a number only when it has changed by more than this.
+    /// Reports a number only if it has changed by more than this.
     #[must_use]
     pub fn deadband(mut self, distance: f64) -> Self {
         self.deadband = Some((DEADBAND_ABSOLUTE, distance));
         self
     }
 
-    /// Reports a number only when it has changed by more than this share of its EURange, in percent.
+    /// Reports a number only if it has changed by more than this share of its EURange, in percent.
     #[must_use]
     pub fn percent_deadband(mut self, percent: f64) -> Self {
         self.deadband = Some((DEADBAND_PERCENT, percent));

@@ -1,10 +1,10 @@
 //! Clients: connecting, reading, writing, browsing, calling, subscribing.
 //!
-//! - [`builder`]: how to connect; [`error`]: what can go wrong; [`node_id`]: what can stand for a node;
+//! - [`builder`]: settings of a connection; [`error`]: errors; [`node_id`]: ways to name a node;
 //! - [`attribute`], [`browse`], [`call`], [`history`], [`node_management`]: the services;
-//! - [`subscription`]: what is monitored, and changes of values as a stream; [`item`]: what can be monitored;
+//! - [`subscription`]: subscriptions, with changes as a stream; [`item`]: monitored items;
 //! - [`condition`]: conditions and alarms;
-//! - [`dynamic`]: structures that only the server knows.
+//! - [`dynamic`]: structures whose types only the server defines.
 
 pub mod attribute;
 pub mod browse;
@@ -47,20 +47,18 @@ use taktwerk_schema::{EndpointDescription, GetEndpointsRequest};
 #[cfg(doc)]
 use taktwerk_types::NodeId;
 
-/// A connected client. Cheap to clone; all clones share one session. When the last one and all its subscriptions are
-/// gone, the session is closed.
+/// A connected client. Cheap to clone; all clones share one session. The session is closed when the last clone and all its
+/// subscriptions are dropped.
 ///
-/// The connection is kept: after it was lost, the client connects again, takes its session up or makes a new one, and
-/// its subscriptions go on. Requests that were under way fail, because only the application knows whether they may be
-/// sent twice. Every call ends: with the server's answer, or with an error when the
-/// [request timeout](ClientBuilder::request_timeout) is over.
+/// The client maintains the connection: after a loss it reconnects, reactivates its session or creates a new one, and continues
+/// its subscriptions. Requests in progress fail, because only the application knows whether they may be sent twice. Every call
+/// ends with the server's answer, or with an error after the [request timeout](ClientBuilder::request_timeout).
 ///
 /// # Namespaces
-/// A server can have another NamespaceArray after a restart. Write `nsu=urn:plant;s=Boiler` instead of `ns=2;s=Boiler`:
-/// the URI is looked up in the array as it is when the request is sent. Monitored items follow the URIs of their
-/// namespaces, however they were named. A [`NodeId`] that the application keeps, for example from [`Client::find`], does
-/// not: [`Note::NamespacesChanged`](taktwerk_client::Note::NamespacesChanged) among the [`Client::events`] says that it has
-/// to be looked up again.
+/// A server may have another NamespaceArray after a restart. Prefer `nsu=urn:plant;s=Boiler` to `ns=2;s=Boiler`: the URI is
+/// resolved in the current array when the request is sent. Monitored items follow the URIs of their namespaces in any case. A
+/// [`NodeId`] kept by the application, for example from [`Client::find`], does not: look it up again after
+/// [`Note::NamespacesChanged`](taktwerk_client::Note::NamespacesChanged) among the [`Client::events`].
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: AsyncClient,
@@ -69,11 +67,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to a server, with the best security that both have, anonymously. Must be called within a tokio runtime
+    /// Connects to a server anonymously, with the best security that both sides support. Must be called within a tokio runtime
     /// with I/O and time enabled.
     ///
     /// # Errors
-    /// Why it was not possible.
+    /// Why the connection failed.
     pub async fn connect(url: &str) -> Result<Self, Error> {
         Self::builder(url).connect().await
     }
@@ -86,7 +84,7 @@ impl Client {
     /// Asks a server for its endpoints, without a session.
     ///
     /// # Errors
-    /// Why it was not possible.
+    /// Why the request failed.
     pub async fn endpoints(url: &str) -> Result<Vec<EndpointDescription>, Error> {
         let mut target = Target::direct(url).map_err(ClientError::from)?;
         target.session = false;
@@ -103,13 +101,13 @@ impl Client {
         Self { inner, events: Arc::new(Mutex::new(Some(events))), types: Arc::default() }
     }
 
-    /// What is known of the session, as of the last time that the connection was made.
+    /// Information about the session, as of the last connection.
     #[must_use]
     pub fn session_info(&self) -> Arc<SessionInfo> {
         self.inner.session_info()
     }
 
-    /// The server's NamespaceArray, as of the last time that the connection was made.
+    /// The server's NamespaceArray, as of the last connection.
     #[must_use]
     pub fn namespaces(&self) -> Namespaces {
         self.inner.session_info().namespaces.clone()
@@ -121,20 +119,19 @@ impl Client {
         self.namespaces().index(uri)
     }
 
-    /// State changes: connection lost, restored, ended. They can be taken once; without anybody listening they are
-    /// dropped.
+    /// State changes: connection lost, restored, ended. The receiver can be taken once; until then changes are dropped.
     #[must_use]
     pub fn events(&self) -> Option<ClientEvents> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether the client has ended for good: it was disconnected, or an error came that is not retried.
+    /// Whether the client has ended permanently: it was disconnected, or an error occurred that is not retried.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.inner.has_ended()
     }
 
-    /// Sends a request of any service: for what has no method of its own here.
+    /// Sends a request of any service, for services without a method here.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -146,7 +143,7 @@ impl Client {
         Ok(self.inner.request(request, timeout).await?)
     }
 
-    /// Sends a list of operations, in as many requests as the server's limits want.
+    /// Sends a list of operations, split into requests to respect the server's limits.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -154,13 +151,13 @@ impl Client {
         Ok(self.inner.operate(request).await?)
     }
 
-    /// Closes session and connection and waits until that is done.
+    /// Closes session and connection, and returns when that is done.
     pub async fn disconnect(&self) {
         self.inner.disconnect().await;
     }
 
-    /// Sends a list of operations that is made with the NamespaceArray. If the server comes back with another one before
-    /// it is sent, it is made again.
+    /// Sends operations that are built from the NamespaceArray. They are built again if the NamespaceArray changes before they
+    /// are sent.
     async fn operate_with<R: Splittable, T>(
         &self,
         make: impl Fn(&Namespaces) -> Result<(R, T), Error>,

@@ -1,14 +1,14 @@
-//! What can stand for a node in a client's calls.
+//! Ways to name a node in a client's calls.
 
 use super::Error;
 use taktwerk_types::{ExpandedNodeId, NodeId, UaString};
 
-/// A node: a [`NodeId`], or its text form. `nsu=urn:plant;s=Boiler` is looked up in the server's NamespaceArray.
+/// A node: a [`NodeId`], or its text form. The URI in `nsu=urn:plant;s=Boiler` is resolved in the server's NamespaceArray.
 pub trait ToNodeId {
     /// The id on this server.
     ///
     /// # Errors
-    /// The text names no node, or the server has no such namespace.
+    /// The text is not a NodeId, or the server has no such namespace.
     fn to_node_id(&self, namespaces: &[UaString]) -> Result<NodeId, Error>;
 }
 

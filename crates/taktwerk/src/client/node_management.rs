@@ -10,8 +10,8 @@ use taktwerk_types::{NodeId, StatusCode};
 pub use taktwerk_client::NewNode;
 
 impl Client {
-    /// Adds nodes: [`NewNode`]s or whole items. Requests are split as the server's limits want. Each result is the id of
-    /// the new node, or why there is none.
+    /// Adds nodes: [`NewNode`]s or whole items. Requests are split to respect the server's limits. Each result is the id of the
+    /// new node, or a bad status.
     ///
     /// ```no_run
     /// # use taktwerk::{NodeId, client::NewNode};
@@ -25,7 +25,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server does not have the service, or there is no answer.
+    /// The server does not support the service, or there is no answer.
     pub async fn add_nodes(
         &self,
         nodes: impl IntoIterator<Item = impl Into<AddNodesItem>>,
@@ -36,10 +36,10 @@ impl Client {
         Ok(response.results.into_iter().map(|one| result(one.status_code, one.added_node_id)).collect())
     }
 
-    /// Deletes nodes and all references to them, and says what became of each.
+    /// Deletes nodes and all references to them, and returns a status for each.
     ///
     /// # Errors
-    /// The server does not have the service, or there is no answer.
+    /// The server does not support the service, or there is no answer.
     pub async fn delete_nodes(
         &self,
         nodes: impl IntoIterator<Item = NodeId>,
@@ -50,19 +50,19 @@ impl Client {
         Ok(self.operate(request).await?.results)
     }
 
-    /// Adds references and says what became of each.
+    /// Adds references, and returns a status for each.
     ///
     /// # Errors
-    /// The server does not have the service, or there is no answer.
+    /// The server does not support the service, or there is no answer.
     pub async fn add_references(&self, references: Vec<AddReferencesItem>) -> Result<Vec<StatusCode>, Error> {
         let request = AddReferencesRequest { references_to_add: references, ..Default::default() };
         Ok(self.operate(request).await?.results)
     }
 
-    /// Deletes references and says what became of each.
+    /// Deletes references, and returns a status for each.
     ///
     /// # Errors
-    /// The server does not have the service, or there is no answer.
+    /// The server does not support the service, or there is no answer.
     pub async fn delete_references(
         &self,
         references: Vec<DeleteReferencesItem>,

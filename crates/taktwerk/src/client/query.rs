@@ -1,4 +1,4 @@
-//! Queries (Part 4 Annex B.2): nodes by their type, filtered by what they have and are related to.
+//! Queries (Part 4 Annex B.2): find nodes by type, filtered by their attributes and relations.
 
 use super::{Client, Error};
 use taktwerk_schema::{
@@ -10,7 +10,7 @@ use taktwerk_types::{ExpandedNodeId, NodeId, QualifiedName, UaString};
 /// The Value attribute.
 const VALUE: u32 = 13;
 
-/// What is asked for: instances of types, what of them is returned, and a filter.
+/// A query: instances of types, the data to return for them, and a filter.
 ///
 /// ```no_run
 /// # use taktwerk::{NodeId, client::NodeQuery, types::QualifiedName};
@@ -42,21 +42,20 @@ impl NodeQuery {
         Self { types: vec![description(kind.into(), false)], filter: ContentFilter::default() }
     }
 
-    /// Instances of another type too. What is named behind this is returned of these.
+    /// Adds instances of another type. Data requested after this call are returned for that type.
     #[must_use]
     pub fn or_of_type(mut self, kind: impl Into<NodeId>) -> Self {
         self.types.push(description(kind.into(), true));
         self
     }
 
-    /// Returns the value of what hierarchical references lead to under these names.
+    /// Returns the value of the node at a path of BrowseNames from the instance.
     #[must_use]
     pub fn value(self, path: impl IntoIterator<Item = QualifiedName>) -> Self {
         self.attribute(path, VALUE)
     }
 
-    /// Returns an attribute of what hierarchical references lead to under these names; without names of the instance
-    /// itself.
+    /// Returns an attribute of the node at a path of BrowseNames from the instance; an empty path means the instance itself.
     #[must_use]
     pub fn attribute(self, path: impl IntoIterator<Item = QualifiedName>, attribute_id: u32) -> Self {
         let step = |target_name| RelativePathElement {
@@ -69,7 +68,7 @@ impl NodeQuery {
         self.data(QueryDataDescription { relative_path, attribute_id, index_range: UaString::NULL })
     }
 
-    /// Returns anything that the specification can say.
+    /// Returns data described in any way that the specification allows.
     #[must_use]
     pub fn data(mut self, data: QueryDataDescription) -> Self {
         if let Some(kind) = self.types.last_mut() {
@@ -78,7 +77,7 @@ impl NodeQuery {
         self
     }
 
-    /// Only instances for which the filter is true.
+    /// Restricts the result to instances that match the filter.
     #[must_use]
     pub fn filter(mut self, filter: ContentFilter) -> Self {
         self.filter = filter;
@@ -98,7 +97,7 @@ impl Client {
     /// Finds nodes, and follows all continuation points.
     ///
     /// # Errors
-    /// The server refuses the query or does not have the service, or there is no answer.
+    /// The server refuses the query or does not support the service, or there is no answer.
     pub async fn query(&self, query: &NodeQuery) -> Result<Vec<QueryDataSet>, Error> {
         let request = QueryFirstRequest {
             node_types: query.types.clone(),

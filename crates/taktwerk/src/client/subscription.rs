@@ -1,4 +1,4 @@
-//! Subscriptions (Part 4 §5.13, §5.14): a handle that says what is monitored, and a stream of what comes of it.
+//! Subscriptions (Part 4 §5.13, §5.14): a handle to change what is monitored, and a stream of updates.
 
 use super::{Client, Error, Item, SubscriptionEvent, ToNodeId};
 use crate::value::{Value, typed};
@@ -17,7 +17,7 @@ use taktwerk_schema::MonitoringMode;
 use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
-/// How a subscription publishes.
+/// Publishing settings of a subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionOptions {
     pub(super) params: SubscriptionParams,
@@ -30,7 +30,7 @@ impl Default for SubscriptionOptions {
     }
 }
 
-/// The interval alone.
+/// Only the interval; the rest is default.
 impl From<Duration> for SubscriptionOptions {
     fn from(interval: Duration) -> Self {
         Self::every(interval)
@@ -38,8 +38,8 @@ impl From<Duration> for SubscriptionOptions {
 }
 
 impl SubscriptionOptions {
-    /// Publishes changes once per interval. The server says that it is alive every ten seconds or ten intervals,
-    /// whichever is longer, and keeps the subscription at least one minute without hearing from the client.
+    /// Publishes changes once per interval. The server sends keep-alives every ten seconds or ten intervals, whichever is longer.
+    /// It keeps the subscription for at least one minute without hearing from the client.
     #[must_use]
     pub fn every(interval: Duration) -> Self {
         let publishing_interval_ms = interval.as_secs_f64() * 1000.0;
@@ -57,7 +57,7 @@ impl SubscriptionOptions {
         }
     }
 
-    /// After how many intervals without a change the server says that it is alive.
+    /// Number of intervals without changes after which the server sends a keep-alive.
     #[must_use]
     pub fn keep_alive_count(mut self, count: u32) -> Self {
         self.params.keep_alive_count = count;
@@ -65,14 +65,14 @@ impl SubscriptionOptions {
         self
     }
 
-    /// How many intervals the server keeps the subscription without hearing from the client.
+    /// Number of intervals for which the server keeps the subscription without hearing from the client.
     #[must_use]
     pub fn lifetime_count(mut self, count: u32) -> Self {
         self.params.lifetime_count = count;
         self
     }
 
-    /// Relative to the session's other subscriptions; higher goes first.
+    /// Priority relative to the session's other subscriptions; higher goes first.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
         self.params.priority = priority;
@@ -103,21 +103,21 @@ impl Change {
     }
 }
 
-/// What comes from a subscription.
+/// An update from a subscription.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Update {
     /// A value changed.
     Change(Change),
-    /// An event happened: the item's number and the fields that its filter selected.
+    /// An event: the item's number and the fields that its filter selected.
     Event(u32, Vec<Variant>),
-    /// The subscription's state changed: lost and made again, values lost for good, ended.
+    /// The subscription's state changed: lost and recreated, values lost, ended.
     State(SubscriptionEvent),
-    /// The application was too slow: this many changes were dropped.
+    /// The application reads too slowly: this many changes were dropped.
     Lagged(usize),
 }
 
-/// What the handles and the stream of a subscription share.
+/// The state shared by the handles and the stream of a subscription.
 #[derive(Debug)]
 struct Shared {
     client: Client,
@@ -134,7 +134,7 @@ impl Shared {
     }
 }
 
-/// Numbers of items that are being created. Their changes may come before the call has ended.
+/// Numbers of items being created. Their first changes may arrive before the call ends.
 struct Numbers<'a> {
     shared: &'a Shared,
     numbers: Vec<u32>,
@@ -156,7 +156,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// The call failed, or was given up.
+/// The call failed or was cancelled.
 impl Drop for Numbers<'_> {
     fn drop(&mut self) {
         let mut nodes = self.shared.nodes();
@@ -166,26 +166,25 @@ impl Drop for Numbers<'_> {
     }
 }
 
-/// Changes a subscription while its stream is read elsewhere. Cheap to clone.
+/// Changes a subscription while another task reads its stream. Cheap to clone.
 ///
-/// Dropping handles changes nothing. When the stream is dropped, the subscription is deleted, and calls of its handles
-/// fail.
+/// Dropping handles has no effect. Dropping the stream deletes the subscription; calls of its handles then fail.
 #[derive(Debug, Clone)]
 pub struct SubscriptionHandle(Arc<Shared>);
 
-/// What comes from a subscription, as a stream of [`Update`]s. Dropping it deletes the subscription on the server.
+/// The stream of [`Update`]s of a subscription. Dropping it deletes the subscription on the server.
 #[derive(Debug)]
 pub struct Updates {
     shared: Arc<Shared>,
     messages: SubscriptionMessages,
-    /// Updates of the message that was taken apart last.
+    /// Updates from the last message that are not yet delivered.
     updates: VecDeque<Update>,
 }
 
 /// A subscription: a stream of [`Update`]s, with its handle. Dropping it deletes it on the server.
 ///
-/// It survives lost connections and restarts of the server; [`Update::State`] tells when values may be missing. To monitor
-/// more while another task reads, [split](Self::split) it or take a [handle](Self::handle).
+/// It survives lost connections and restarts of the server; [`Update::State`] reports when values may be missing. To monitor more
+/// items while another task reads, [split](Self::split) it or take a [handle](Self::handle).
 #[derive(Debug)]
 pub struct Subscription {
     handle: SubscriptionHandle,
@@ -227,7 +226,7 @@ impl Client {
 }
 
 impl SubscriptionHandle {
-    /// Monitors the value of a node; returns the item's number, which its changes carry.
+    /// Monitors the value of a node. Returns the item's number, which its changes carry.
     ///
     /// # Errors
     /// The server refuses or does not answer, the subscription is deleted, or the client has ended. The node is not
@@ -246,7 +245,7 @@ impl SubscriptionHandle {
         }
     }
 
-    /// Monitors something more closely described.
+    /// Monitors an item with its own settings.
     ///
     /// # Errors
     /// As [`Self::monitor`].
@@ -258,9 +257,8 @@ impl SubscriptionHandle {
         self.only(what, &results, numbers).await
     }
 
-    /// Monitors many items; returns the number and status of each, in the order of the list. Requests are split as the
-    /// server's limits want. Items that the server refuses are tried again if it loses the subscription;
-    /// [`Self::unmonitor`] forgets them.
+    /// Monitors many items. Returns number and status of each, in the order of the list. Requests are split to respect the
+    /// server's limits. Refused items are tried again when the subscription is recreated; [`Self::unmonitor`] removes them.
     ///
     /// # Errors
     /// The server does not answer, the subscription is deleted, or the client has ended. None of the items is monitored
@@ -276,7 +274,7 @@ impl SubscriptionHandle {
         Ok(results.into_iter().map(|result| (result.client_handle, result.status)).collect())
     }
 
-    /// The number of the only item of a call, if the server has taken it.
+    /// The number of the only item of a call, if the server accepted it.
     async fn only(&self, what: String, results: &[ItemResult], numbers: Numbers<'_>) -> Result<u32, Error> {
         let Some(ItemResult { client_handle, status, .. }) = results.first() else {
             return Err(Error::status_of(what, StatusCode::BAD_UNEXPECTED_ERROR));
@@ -308,7 +306,7 @@ impl SubscriptionHandle {
         Ok(self.inner().remove_items(self.0.id, items).await?)
     }
 
-    /// Switches items off, on, or to sampling without reporting.
+    /// Disables items, enables them, or sets them to sampling without reporting.
     ///
     /// # Errors
     /// The subscription is deleted, or the client has ended.
@@ -321,8 +319,8 @@ impl SubscriptionHandle {
         Ok(self.inner().set_monitoring_mode(self.0.id, items, mode).await?)
     }
 
-    /// Changes how it publishes, and waits until the server has agreed. While there is no connection, it counts from the
-    /// next one on.
+    /// Changes the publishing settings, and returns when the server has agreed. Without a connection, they apply from the next
+    /// connection on.
     ///
     /// # Errors
     /// The server refuses or does not answer, the subscription is deleted, or the client has ended.
@@ -332,7 +330,8 @@ impl SubscriptionHandle {
         Ok(self.inner().modify_subscription(self.0.id, params).await?)
     }
 
-    /// Switches publishing on or off: the server goes on sampling, and keeps as many values as the items' queues take.
+    /// Enables or disables publishing. While disabled, the server keeps sampling and queues as many values as the items' queues
+    /// hold.
     ///
     /// # Errors
     /// As [`Self::modify`].
@@ -342,16 +341,16 @@ impl SubscriptionHandle {
         Ok(())
     }
 
-    /// Makes the subscription durable: the server keeps it and what it has not delivered for so many hours without this
-    /// client, also when the server is restarted meanwhile (Part 4 §6.8). 0 asks for as long as the server allows. To be
-    /// called before anything is monitored. Returns the hours that the server grants.
+    /// Makes the subscription durable (Part 4 §6.8): the server keeps it and its undelivered notifications for so many hours
+    /// without this client, also across restarts of the server. 0 asks for the server's maximum. Call this before monitoring
+    /// anything. Returns the hours that the server grants.
     ///
-    /// If the server loses the subscription all the same, it is made again, and is not durable then: an
-    /// [`Update::State`] says so.
+    /// If the server loses the subscription all the same, it is recreated and is no longer durable. An [`Update::State`] reports
+    /// this.
     ///
     /// # Errors
-    /// The server has no durable subscriptions (Bad_NotExecutable, Bad_NotImplemented or the like), or something is monitored
-    /// already (Bad_InvalidState), or there is no answer.
+    /// The server does not support durable subscriptions (Bad_NotExecutable, Bad_NotImplemented or similar), something is
+    /// monitored already (Bad_InvalidState), or there is no answer.
     pub async fn make_durable(&self, hours: u32) -> Result<u32, Error> {
         let gone =
             || Error::status_of("make a subscription durable", StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
@@ -362,11 +361,11 @@ impl SubscriptionHandle {
         Ok(revised)
     }
 
-    /// Deletes the subscription and waits until the server has. Its stream ends.
+    /// Deletes the subscription, and returns when the server has deleted it. Its stream ends.
     ///
     /// # Errors
-    /// The server does not answer, the subscription is deleted already, or the client has ended. It is not wanted any
-    /// more in any case.
+    /// The server does not answer, the subscription is deleted already, or the client has ended. In any case the client stops
+    /// using it.
     pub async fn delete(&self) -> Result<(), Error> {
         Ok(self.inner().end_subscription(self.0.id).await?)
     }
@@ -391,7 +390,7 @@ impl SubscriptionHandle {
 }
 
 impl Subscription {
-    /// A handle for other tasks, which can monitor more and change the subscription.
+    /// A handle for other tasks, to monitor more items and change the subscription.
     #[must_use]
     pub fn handle(&self) -> SubscriptionHandle {
         self.handle.clone()
@@ -481,13 +480,13 @@ impl Updates {
         core::future::poll_fn(|context| self.poll_update(context)).await
     }
 
-    /// The next changed value, everything else passed over; `None` when the subscription or the client has ended.
+    /// The next changed value, skipping other updates; `None` when the subscription or the client has ended.
     pub async fn next_change(&mut self) -> Option<Change> {
         loop {
             match self.next().await? {
                 Update::Change(change) => return Some(change),
                 Update::Lagged(count) => {
-                    tracing::warn!(count, "changes were dropped: they are taken too slowly")
+                    tracing::warn!(count, "changes were dropped: the application reads too slowly")
                 }
                 Update::Event(..) | Update::State(_) => {}
             }
@@ -512,7 +511,7 @@ impl Updates {
             SubscriptionMessage::DataChanges { publish_time, values, .. } => {
                 let nodes = self.shared.nodes();
                 for (item, value) in values {
-                    // Of an item that is not monitored any more nothing is told.
+                    // Changes of removed items are ignored.
                     if let Some(node) = nodes.get(&item) {
                         let change = Change { item, node: node.clone(), value, publish_time };
                         self.updates.push_back(Update::Change(change));
@@ -526,7 +525,7 @@ impl Updates {
                 if let SubscriptionEvent::Items(results) = &event {
                     let mut nodes = self.shared.nodes();
                     for ItemResult { client_handle, node_id, .. } in results {
-                        // Found by a path, or with another index after a restart of the server.
+                        // The item was resolved from a path, or the namespace index changed when the server restarted.
                         if let Some(node) = nodes.get_mut(client_handle) {
                             node.clone_from(node_id);
                         }

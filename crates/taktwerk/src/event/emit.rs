@@ -6,8 +6,8 @@ use taktwerk_server::space::EventTypeError;
 use taktwerk_server::{FieldName, NewEvent};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UaString, Variant};
 
-/// Why a typed event cannot be raised. The event is not raised, and would not be with other values either: the server's types
-/// are others than those that the struct was made for.
+/// Why a typed event cannot be raised. No values can make it succeed: the server's types differ from those that the struct was
+/// declared for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
@@ -17,19 +17,21 @@ pub enum EmitError {
         /// The URI.
         uri: String,
     },
-    /// The id of the struct is none.
-    #[error("the event type's id {text:?} is no NodeId without a namespace: write i=1001 or s=PumpStopped")]
+    /// The struct's id is invalid.
+    #[error(
+        "the event type's id {text:?} is not a NodeId without a namespace: write i=1001 or s=PumpStopped"
+    )]
     Id {
         /// The id.
         text: String,
     },
-    /// The type or a field.
+    /// The server does not have the type or a field.
     #[error(transparent)]
     Type(#[from] EventTypeError),
 }
 
 impl EmitError {
-    /// The matching status.
+    /// The corresponding status code.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -39,7 +41,7 @@ impl EmitError {
     }
 }
 
-/// The id of a type with the index of a server.
+/// The id of a type with the server's namespace index.
 pub(super) fn type_id<E: EventType>(index: &impl Fn(&str) -> Option<u16>) -> Result<NodeId, EmitError> {
     let (uri, text) = E::TYPE;
     let namespace = index(uri).ok_or_else(|| EmitError::Namespace { uri: uri.to_owned() })?;
@@ -50,13 +52,13 @@ pub(super) fn type_id<E: EventType>(index: &impl Fn(&str) -> Option<u16>) -> Res
 }
 
 impl Node {
-    /// Raises a typed event of this node, as [`Node::event`] does. Returns its EventId if a client may want it.
+    /// Raises a typed event of this node, as [`Node::event`] does. Returns its EventId if a client may need it.
     ///
-    /// The server must have the type, with the fields that the event has values for. This is checked on each call, whether or
-    /// not a client monitors events.
+    /// The server must have the type, and the fields that have values. This is checked on each call, even if no client monitors
+    /// events.
     ///
     /// # Errors
-    /// The server does not have the type or a field, or it is a ConditionType: [alarms](Node::alarm) raise their events
+    /// The server does not have the type or a field. Or it is a ConditionType: [alarms](Node::alarm) raise their events
     /// themselves.
     pub fn emit<E: EventType>(&self, event: E) -> Result<Option<ByteString>, EmitError> {
         let index = |uri: &str| self.space.namespace_index(uri);

@@ -16,28 +16,28 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field with values of a type, at a path of BrowseNames with their namespace URIs. An empty path is the ConditionId.
+    /// A field with values of type `T` at a path of BrowseNames with namespace URIs. An empty path is the ConditionId.
     #[must_use]
     pub const fn new<T: FieldValue>(path: &'static [(&'static str, &'static str)]) -> Self {
         Self { path, is_optional: T::IS_OPTIONAL }
     }
 
-    /// The BrowseNames that lead to it from the type, with their namespace URIs.
+    /// The BrowseNames from the type to the field, with their namespace URIs.
     #[must_use]
     pub const fn path(&self) -> &'static [(&'static str, &'static str)] {
         self.path
     }
 
-    /// Whether events may lack it.
+    /// Whether events may lack the field.
     #[must_use]
     pub const fn is_optional(&self) -> bool {
         self.is_optional
     }
 
-    /// The path with the indexes of a server.
+    /// The path with the server's namespace indexes.
     ///
     /// # Errors
-    /// The URI that the server does not have.
+    /// The namespace URI that the server does not have.
     pub(super) fn resolve(
         &self,
         index: &impl Fn(&str) -> Option<u16>,
@@ -62,9 +62,9 @@ impl fmt::Display for Field {
     }
 }
 
-/// What a field of a typed event can be: a [`Value`], or an `Option` of one.
+/// A type for fields of typed events: a [`Value`], or an `Option` of one.
 pub trait FieldValue: Sized {
-    /// Whether events may lack it.
+    /// Whether events may lack the field.
     const IS_OPTIONAL: bool;
 
     /// The value; Empty if there is none.
@@ -73,7 +73,7 @@ pub trait FieldValue: Sized {
     /// Reads a value.
     ///
     /// # Errors
-    /// It has another type, or is Empty and not optional.
+    /// The value has another type, or is Empty and not optional.
     fn from_field(value: Variant) -> Result<Self, WrongType>;
 }
 
@@ -103,7 +103,7 @@ impl<T: Value> FieldValue for Option<T> {
     fn from_field(value: Variant) -> Result<Self, WrongType> {
         match value {
             Variant::Empty => Ok(None),
-            // "There is no such field" in place of a value (Part 4 §7.22.3).
+            // A status in place of a value means that there is no such field (Part 4 §7.22.3).
             Variant::StatusCode(status) if status.is_bad() && T::DATA_TYPE != data_type_ids::STATUS_CODE => {
                 Ok(None)
             }
@@ -112,7 +112,7 @@ impl<T: Value> FieldValue for Option<T> {
     }
 }
 
-/// The null value of a data type, as far as it has one.
+/// The null value of a data type, if it has one.
 fn null(data_type: u32) -> Variant {
     match data_type {
         data_type_ids::STRING => UaString::default().into(),
@@ -125,7 +125,7 @@ fn null(data_type: u32) -> Variant {
     }
 }
 
-/// The values of an event that was received, taken one by one.
+/// The values of a received event, taken in order.
 #[derive(Debug)]
 pub struct FieldValues {
     fields: core::slice::Iter<'static, Field>,
@@ -140,7 +140,7 @@ impl FieldValues {
     /// The value of the next field.
     ///
     /// # Errors
-    /// It has another type, or is missing and not optional.
+    /// The value has another type, or is missing and not optional.
     pub fn take<T: FieldValue>(&mut self) -> Result<T, ReadEventError> {
         next(&mut self.fields, &mut self.values)
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_do_not_fit_are_named() {
+    fn values_of_the_wrong_type_are_named() {
         assert_eq!(read::<f64>(1.5), Ok(1.5));
         assert_eq!(read::<Option<f64>>(1.5), Ok(Some(1.5)));
         assert_eq!(read::<Option<f64>>(Variant::Empty), Ok(None));

@@ -1,8 +1,8 @@
-//! Typed events: Rust structs for event types, to raise at a server and to receive at a client.
+//! Typed events: Rust structs for event types, raised by servers and received by clients.
 //!
-//! [`event_type!`](crate::event_type) declares one. `taktwerk_nodeset::event_types` writes such declarations from NodeSet
-//! files, for a `build.rs`; [`standard`] has those of namespace 0. A type and its fields are named by namespace URIs. The
-//! indexes are looked up in the server that raises the event, or in the one that the client is connected to.
+//! [`event_type!`](crate::event_type) declares one. `taktwerk_nodeset::event_types` generates such declarations from NodeSet
+//! files in a `build.rs`; [`standard`] contains those of namespace 0. Types and fields are named by namespace URIs. The indexes
+//! are looked up in the server that raises the event, or in the connected server.
 //!
 //! ```
 //! use taktwerk::event::BaseEvent;
@@ -51,36 +51,36 @@ pub trait EventType: Sized + Send + 'static {
     /// The fields of BaseEventType, and the values of the others in the order of [`Self::FIELDS`].
     fn into_parts(self) -> (BaseEvent, Vec<Variant>);
 
-    /// Puts an event together.
+    /// Assembles an event.
     ///
     /// # Errors
-    /// A field that is not optional has no value, or a value has another type.
+    /// A required field has no value, or a value has another type.
     fn from_parts(base: BaseEvent, fields: FieldValues) -> Result<Self, ReadEventError>;
 }
 
 /// The fields of BaseEventType (OPC 10000-5 §6.4.2), which every event has.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BaseEvent {
-    /// Identifies the event. Null in an event that is to be raised: the server makes one.
+    /// Identifies the event. Null in an event to be raised: the server generates it.
     pub event_id: ByteString,
-    /// The type, which may be a subtype of what was asked for. Set by the server.
+    /// The type, which may be a subtype of the requested one. Set by the server.
     pub event_type: NodeId,
     /// The node that the event is about. Set by the server.
     pub source_node: NodeId,
-    /// The name of the source. Empty in an event that is to be raised: the server takes its DisplayName.
+    /// The name of the source. Empty in an event to be raised: the server uses the DisplayName.
     pub source_name: String,
-    /// When it happened. Null in an event that is to be raised: now.
+    /// When it happened. Null in an event to be raised: the current time.
     pub time: UtcTime,
-    /// When the server heard of it. Set by the server.
+    /// When the server received it. Set by the server.
     pub receive_time: UtcTime,
-    /// What happened, for people.
+    /// A readable description.
     pub message: LocalizedText,
-    /// How urgent it is, from 1 to 1000.
+    /// The severity, from 1 to 1000.
     pub severity: u16,
 }
 
 impl BaseEvent {
-    /// What an event that is to be raised needs at least; the server sets the rest.
+    /// The minimum for raising an event; the server sets the other fields.
     #[must_use]
     pub fn new(severity: u16, message: impl Into<LocalizedText>) -> Self {
         Self { severity, message: message.into(), ..Self::default() }
@@ -121,10 +121,10 @@ impl EventType for BaseEvent {
 
 /// Declares structs of event types: see [`event`](crate::event).
 ///
-/// `is` is followed by the namespace URI of the type and its id without a namespace. Each field has a Rust type (a
-/// [`Value`](crate::Value), or an `Option` of one if events may lack the field) and the path of BrowseNames that leads to
-/// it from the type, each with its namespace URI. An empty path is the ConditionId. Every struct gets a field `base` of
-/// type [`BaseEvent`](crate::event::BaseEvent).
+/// `is` is followed by the namespace URI of the type and its id without a namespace. Each field has a Rust type and a path. The
+/// type is a [`Value`](crate::Value), or an `Option` of one if events may lack the field. The path consists of BrowseNames from
+/// the type to the field, each with its namespace URI; an empty path is the ConditionId. Every struct gets a field `base` of type
+/// [`BaseEvent`](crate::event::BaseEvent).
 #[macro_export]
 macro_rules! event_type {
     ($(
@@ -139,7 +139,7 @@ macro_rules! event_type {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
         $vis struct $name {
-            /// What every event has.
+            /// The fields of BaseEventType.
             pub base: $crate::event::BaseEvent,
             $($(#[$field_meta])* $field_vis $field: $type,)*
         }
@@ -154,7 +154,7 @@ macro_rules! event_type {
                 (self.base, ::std::vec![$($crate::event::FieldValue::into_field(self.$field)),*])
             }
 
-            #[allow(unused_mut, unused_variables)] // of types without fields
+            #[allow(unused_mut, unused_variables)] // for types without fields
             fn from_parts(
                 base: $crate::event::BaseEvent,
                 mut fields: $crate::event::FieldValues,

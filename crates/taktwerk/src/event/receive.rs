@@ -8,21 +8,21 @@ use core::marker::PhantomData;
 use taktwerk_schema::ids::object_type_ids;
 use taktwerk_types::{NodeId, QualifiedName, StatusCode, Variant};
 
-/// Why an event that was received cannot be read.
+/// Why a received event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadEventError {
-    /// It is no event of the type: it says that events before it were lost.
+    /// Not an event of the type, but a notice that earlier events were lost.
     #[error("events were lost because the queue of the monitored item was full: ask for a longer queue")]
     Lost,
-    /// A field that every event of the type has has no value.
-    #[error("the event has no value for {field}: declare the field as optional if events may lack it")]
+    /// A required field has no value.
+    #[error("the event has no value for {field}: declare the field as `Option` if events may lack it")]
     Missing {
         /// The field.
         field: String,
     },
     /// The server sent a status instead of a value.
-    #[error("the server does not give the field {field}: {status}")]
+    #[error("the server does not return the field {field}: {status}")]
     Refused {
         /// The field.
         field: String,
@@ -34,7 +34,7 @@ pub enum ReadEventError {
     WrongType {
         /// The field.
         field: String,
-        /// What is there instead.
+        /// The type that was found.
         source: WrongType,
     },
     /// There are fewer values than were selected.
@@ -42,7 +42,7 @@ pub enum ReadEventError {
     Count,
 }
 
-/// A monitored item whose events are read as a type.
+/// A monitored item whose events are read as type `E`.
 #[derive(Debug, Clone)]
 pub struct TypedEvents<E> {
     item: u32,
@@ -56,8 +56,8 @@ impl<E: EventType> TypedEvents<E> {
         self.item
     }
 
-    /// The event, if an update is one of this item. The events around a ConditionRefresh, which servers send to every item
-    /// whatever its filter (Part 9 §5.5.7), are passed over unless the type is one of theirs.
+    /// The event, if the update belongs to this item. Servers send the events that frame a ConditionRefresh to every item,
+    /// whatever its filter (Part 9 §5.5.7). They are skipped unless `E` is one of their types.
     ///
     /// # Errors
     /// The event cannot be read, or events were lost before it.
@@ -70,7 +70,7 @@ impl<E: EventType> TypedEvents<E> {
 }
 
 fn read<E: EventType>(fields: Vec<Variant>) -> Result<Option<E>, ReadEventError> {
-    // Looked at first: other servers leave out fields of this event.
+    // Check this first: some servers leave out the fields of this event.
     let lost = NodeId::numeric(0, object_type_ids::EVENT_QUEUE_OVERFLOW_EVENT_TYPE);
     let event_type = BaseEvent::NAMES.iter().position(|name| *name == "EventType");
     if event_type.and_then(|at| fields.get(at)).is_some_and(|value| *value == Variant::from(lost)) {
@@ -84,7 +84,7 @@ fn read<E: EventType>(fields: Vec<Variant>) -> Result<Option<E>, ReadEventError>
     E::from_parts(base, FieldValues::new(E::FIELDS, values)).map(Some)
 }
 
-/// Whether it is one of the events that frame a refresh. They have no fields of their own.
+/// Whether this is one of the two events that frame a refresh. They have no fields of their own.
 fn is_around_refresh(event_type: &NodeId) -> bool {
     matches!(
         event_type.ns0(),
@@ -96,7 +96,7 @@ fn is_around_refresh(event_type: &NodeId) -> bool {
     )
 }
 
-/// What is selected of an event type, and a condition besides the type.
+/// The selected fields of an event type, and a condition in addition to the type.
 fn query<E: EventType>(index: &impl Fn(&str) -> Option<u16>, condition: &str) -> Result<EventQuery, Error> {
     let unknown = |uri: &str| Error::Namespace { uri: uri.to_owned(), known: Vec::new() };
     let id = type_id::<E>(index).map_err(|error| match error {
@@ -115,8 +115,8 @@ fn query<E: EventType>(index: &impl Fn(&str) -> Option<u16>, condition: &str) ->
 
 impl SubscriptionHandle {
     /// Monitors events of a type and its subtypes at a node with an EventNotifier, such as the Server Object `i=2253`. They
-    /// come as updates that the result [reads](TypedEvents::read). An empty condition is always true; others are as
-    /// [`EventQuery::filter`] takes them.
+    /// arrive as updates, which the result [reads](TypedEvents::read). An empty condition is always true; for the syntax see
+    /// [`EventQuery::filter`].
     ///
     /// ```no_run
     /// # async fn example(client: taktwerk::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -136,8 +136,8 @@ impl SubscriptionHandle {
     /// ```
     ///
     /// # Errors
-    /// The server does not have the namespace of the type or of a field, it refuses or does not answer, or the condition
-    /// cannot be read.
+    /// The server does not have the namespace of the type or of a field, refuses the item or does not answer, or the condition is
+    /// invalid.
     pub async fn monitor_events<E: EventType>(
         &self,
         node: impl ToNodeId,
@@ -146,7 +146,7 @@ impl SubscriptionHandle {
         self.monitor_events_queued(node, condition, 0).await
     }
 
-    /// The same with a queue of this many events at the server; 0 lets the server decide.
+    /// The same with a queue of this many events at the server; with 0 the server decides.
     ///
     /// # Errors
     /// As [`Self::monitor_events`].
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overflow_event_without_other_fields_says_that_events_were_lost() {
+    fn an_overflow_event_without_other_fields_reports_lost_events() {
         let of = |event_type: u32| {
             let all = BaseEvent::NAMES.into_iter().map(|name| match name {
                 "EventType" => Variant::from(NodeId::numeric(0, event_type)),

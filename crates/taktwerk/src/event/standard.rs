@@ -5,7 +5,7 @@
 taktwerk::event_type! {
     /// Events of the type `AcknowledgeableConditionType`.
     pub struct AcknowledgeableCondition is ("http://opcfoundation.org/UA/", "i=2881") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -63,7 +63,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `AlarmConditionType`.
     pub struct AlarmCondition is ("http://opcfoundation.org/UA/", "i=2915") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -1433,7 +1433,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `CertificateExpirationAlarmType`.
     pub struct CertificateExpirationAlarm is ("http://opcfoundation.org/UA/", "i=13225") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -1623,7 +1623,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `ConditionType`.
     pub struct Condition is ("http://opcfoundation.org/UA/", "i=2782") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -1697,7 +1697,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `DialogConditionType`.
     pub struct DialogCondition is ("http://opcfoundation.org/UA/", "i=2830") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -1761,7 +1761,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `DiscrepancyAlarmType`.
     pub struct DiscrepancyAlarm is ("http://opcfoundation.org/UA/", "i=17080") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -1897,7 +1897,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `ExclusiveDeviationAlarmType`.
     pub struct ExclusiveDeviationAlarm is ("http://opcfoundation.org/UA/", "i=9764") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -2067,7 +2067,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `ExclusiveLevelAlarmType`.
     pub struct ExclusiveLevelAlarm is ("http://opcfoundation.org/UA/", "i=9482") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -2233,7 +2233,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `ExclusiveLimitAlarmType`.
     pub struct ExclusiveLimitAlarm is ("http://opcfoundation.org/UA/", "i=9341") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -2399,7 +2399,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `ExclusiveRateOfChangeAlarmType`.
     pub struct ExclusiveRateOfChangeAlarm is ("http://opcfoundation.org/UA/", "i=9623") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -2659,7 +2659,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `LimitAlarmType`.
     pub struct LimitAlarm is ("http://opcfoundation.org/UA/", "i=2955") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -2821,7 +2821,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `NonExclusiveDeviationAlarmType`.
     pub struct NonExclusiveDeviationAlarm is ("http://opcfoundation.org/UA/", "i=10368") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -3005,7 +3005,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `NonExclusiveLevelAlarmType`.
     pub struct NonExclusiveLevelAlarm is ("http://opcfoundation.org/UA/", "i=10060") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -3185,7 +3185,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `NonExclusiveLimitAlarmType`.
     pub struct NonExclusiveLimitAlarm is ("http://opcfoundation.org/UA/", "i=9906") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -3365,7 +3365,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `NonExclusiveRateOfChangeAlarmType`.
     pub struct NonExclusiveRateOfChangeAlarm is ("http://opcfoundation.org/UA/", "i=10214") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],
@@ -3547,7 +3547,7 @@ taktwerk::event_type! {
 taktwerk::event_type! {
     /// Events of the type `OffNormalAlarmType`.
     pub struct OffNormalAlarm is ("http://opcfoundation.org/UA/", "i=10637") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `ConditionClassId`.
         pub condition_class_id: taktwerk::NodeId = [("http://opcfoundation.org/UA/", "ConditionClassId")],

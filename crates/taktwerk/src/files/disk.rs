@@ -1,5 +1,5 @@
-//! A folder on disk that nothing leads out of: every path is walked name by name from the folder itself, and symbolic links
-//! are not followed.
+//! Access to a directory on disk from which no path can escape: every path is walked name by name from the directory itself, and
+//! symbolic links are not followed.
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use std::ffi::{CStr, CString};
@@ -11,17 +11,17 @@ use std::time::SystemTime;
 
 /// Longest name, in bytes.
 const NAME_LEN_MAX: usize = 255;
-/// How deep folders nest.
+/// Deepest nesting of directories.
 pub(super) const DEPTH_MAX: usize = 16;
-/// Names of a directory that is deleted that are kept at a time.
+/// Names read at a time while a directory is deleted.
 const NAMES_AT_A_TIME: usize = 1_000;
 
-/// The way from the folder to a file or directory in it; names that were checked.
+/// The path of a file or directory within the shared directory; its names have been checked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Route(Vec<String>);
 
 impl Route {
-    /// The route to something in the directory of this route; `None` if it cannot be called that.
+    /// The route of an entry in this directory; `None` if the name is invalid.
     pub(super) fn join(&self, name: &str) -> Option<Self> {
         let is_name = !name.is_empty()
             && name.len() <= NAME_LEN_MAX
@@ -36,26 +36,26 @@ impl Route {
         Some(Self(names))
     }
 
-    /// The directory that it is in, and its name there; `None` for the folder itself.
+    /// The route of the parent directory, and the name in it; `None` for the shared directory itself.
     pub(super) fn split(&self) -> Option<(Self, &str)> {
         let (name, directory) = self.0.split_last()?;
         Some((Self(directory.to_vec()), name))
     }
 
-    /// The same way from another beginning; `None` if it does not begin so, or would be too deep.
+    /// Replaces the prefix `from` by `to`; `None` if the route does not begin with it, or would be too deep.
     pub(super) fn rebased(&self, from: &Self, to: &Self) -> Option<Self> {
         let rest = self.0.strip_prefix(from.0.as_slice())?;
         let names: Vec<String> = to.0.iter().chain(rest).cloned().collect();
         (names.len() <= DEPTH_MAX).then_some(Self(names))
     }
 
-    /// Whether it is the other one, or leads through it.
+    /// Whether the route equals `other` or is below it.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 }
 
-/// What is in a directory.
+/// An entry of a directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) route: Route,
@@ -64,18 +64,18 @@ pub(super) struct Entry {
     pub(super) size: u64,
 }
 
-/// What is known of a file.
+/// Metadata of a file.
 pub(super) struct Stat {
     pub(super) size: u64,
     pub(super) modified: SystemTime,
 }
 
-/// The folder.
+/// The shared directory.
 #[derive(Debug)]
 pub(super) struct Folder(OwnedFd);
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// A named pipe would make opening wait.
+/// Without NONBLOCK, opening a named pipe would block.
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 fn not_found() -> io::Error {
@@ -84,7 +84,7 @@ fn not_found() -> io::Error {
 
 impl Folder {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        // The folder itself may be reached through links: it is the administrator who names it.
+        // Links to the directory itself are followed, because the administrator chose the path.
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
@@ -97,7 +97,7 @@ impl Folder {
         Ok(here)
     }
 
-    /// The directory of a route, and the name in it.
+    /// Opens the parent directory of a route; returns it with the name.
     fn parent<'a>(&self, route: &'a Route) -> io::Result<(OwnedFd, &'a str)> {
         let (name, directory) = route.0.split_last().ok_or_else(not_found)?;
         Ok((self.directory(&Route(directory.to_vec()))?, name))
@@ -126,14 +126,13 @@ impl Folder {
         Ok(rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o750))?)
     }
 
-    /// Deletes a file, or a directory with all that is in it. `freed` grows by the bytes of the files, also if it fails on
-    /// the way.
+    /// Deletes a file, or a directory with its content. `freed` is increased by the size of deleted files, even on failure.
     pub(super) fn delete(&self, route: &Route, freed: &mut u64) -> io::Result<()> {
         let (directory, name) = self.parent(route)?;
         delete_at(&directory, &CString::new(name)?, 0, freed)
     }
 
-    /// Gives something another name or directory. Nothing is overwritten.
+    /// Renames or moves an entry. Existing entries are not overwritten.
     pub(super) fn rename(&self, from: &Route, to: &Route) -> io::Result<()> {
         let (old, old_name) = self.parent(from)?;
         let (new, new_name) = self.parent(to)?;
@@ -147,7 +146,7 @@ impl Folder {
         self.create_file(to)?;
         let copied = self.file(to, true).and_then(|mut target| io::copy(&mut source, &mut target));
         if copied.is_err() {
-            // Half a copy is of no use; that it cannot be deleted either says nothing new.
+            // Best effort: the first error is the one to report.
             let _ = self.delete(to, &mut 0);
         }
         copied.map(drop)
@@ -158,14 +157,14 @@ impl Folder {
         Ok(Stat { size: metadata.len(), modified: metadata.modified()? })
     }
 
-    /// Files and directories at and below a directory, up to a number. What is neither, such as a link, is left out.
+    /// Files and directories at and below a directory, up to a number. Anything else, such as a link, is skipped.
     pub(super) fn list(&self, below: &Route, max: usize) -> io::Result<Vec<Entry>> {
         let mut found: Vec<Entry> = Vec::new();
         let mut next = vec![below.clone()];
         while let Some(route) = next.pop() {
             let directory = match self.directory(&route) {
                 Ok(directory) => directory,
-                // It was deleted or is not for us: what is in it is not shown.
+                // It was deleted, or may not be read: skip its content.
                 Err(_) if route != *below => continue,
                 Err(error) => return Err(error),
             };
@@ -212,7 +211,7 @@ fn delete_at(directory: impl AsFd, name: &CStr, depth: usize, freed: &mut u64) -
     }
     if depth < DEPTH_MAX {
         let inside = rustix::fs::openat(&directory, name, DIRECTORY, Mode::empty())?;
-        // A directory may have any number of entries: only so many names are kept at a time.
+        // A directory may have any number of entries, so names are read in portions.
         loop {
             let mut names: Vec<CString> = Vec::new();
             for entry in Dir::read_from(&inside)? {
@@ -245,7 +244,7 @@ mod tests {
         names.iter().fold(Route::default(), |route, name| route.join(name).unwrap())
     }
 
-    /// A folder beside a secret.
+    /// A shared directory next to a secret.
     fn folder(name: &str) -> (std::path::PathBuf, Folder) {
         let base = std::env::temp_dir().join(format!("taktwerk-files-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&base);
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_no_names() {
+    fn names_that_lead_elsewhere_are_rejected() {
         let root = Route::default();
         for name in ["", ".", "..", "/", "a/b", "../secret", "a\\b", "a\0b", "a\nb", &"x".repeat(256)] {
             assert_eq!(root.join(name), None, "{name:?}");
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_nowhere() {
+    fn links_are_not_followed() {
         let (base, folder) = folder("links");
         symlink(base.join("secret"), base.join("shared/link")).unwrap();
         symlink(&base, base.join("shared/up")).unwrap();
@@ -290,13 +289,13 @@ mod tests {
         assert!(folder.create_directory(&route(&["sideways", "new"])).is_err());
         assert!(folder.rename(&route(&["a.txt"]), &route(&["up", "a.txt"])).is_err());
         assert!(folder.copy(&route(&["link"]), &route(&["copy"])).is_err());
-        // A link is deleted itself, and not what it leads to.
+        // Deleting a link deletes only the link.
         folder.delete(&route(&["up"]), &mut 0).unwrap();
         assert!(base.join("secret").exists() && base.join("shared/a.txt").exists());
         let entries = folder.list(&Route::default(), 100).unwrap();
         let routes: Vec<_> = entries.iter().map(|entry| entry.route.0.join("/")).collect();
         assert_eq!(routes, ["a.txt", "inner", "inner/b.txt"], "no links");
-        // Neither does a directory that is deleted take along what its links lead to.
+        // Deleting a directory does not delete the targets of links in it.
         symlink(&base, base.join("shared/inner/up")).unwrap();
         folder.delete(&route(&["inner"]), &mut 0).unwrap();
         assert!(base.join("secret").exists() && !base.join("shared/inner").exists());
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_opened() {
+    fn special_files_are_not_opened() {
         let (base, folder) = folder("kinds");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -314,7 +313,7 @@ mod tests {
             0,
         )
         .unwrap();
-        // It would wait for the other end for ever.
+        // A blocking open would wait forever for the other end.
         assert!(folder.file(&route(&["pipe"]), false).is_err());
         assert!(folder.file(&route(&["inner"]), false).is_err());
         assert_eq!(folder.list(&Route::default(), 2).unwrap().len(), 2);
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_made_moved_copied_and_deleted() {
+    fn files_are_created_moved_copied_and_deleted() {
         let (base, folder) = folder("changes");
         let (new, copy, moved) = (route(&["new"]), route(&["inner", "copy"]), route(&["inner", "moved"]));
         folder.create_file(&new).unwrap();
@@ -336,7 +335,7 @@ mod tests {
         assert_eq!(folder.rename(&new, &moved).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         folder.create_directory(&route(&["inner", "deeper"])).unwrap();
         assert_eq!(folder.file(&moved, true).unwrap().metadata().unwrap().len(), 3);
-        // More entries than are looked at at a time, one of them with a name that is not UTF-8.
+        // More entries than are read at a time, one of them with a name that is not UTF-8.
         for number in 0..=NAMES_AT_A_TIME {
             std::fs::write(base.join(format!("shared/inner/deeper/{number}")), "12").unwrap();
         }

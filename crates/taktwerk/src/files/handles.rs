@@ -1,4 +1,4 @@
-//! Files that clients have open (Part 20 §4.2).
+//! Files opened by clients (Part 20 §4.2).
 
 use super::disk::Route;
 use core::fmt;
@@ -10,13 +10,13 @@ use taktwerk_server::account::Charge;
 use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_types::{NodeId, StatusCode};
 
-/// Files that one session has open.
+/// Most files that one session may have open.
 const PER_SESSION_MAX: usize = 16;
-/// Files that all sessions have open.
+/// Most files that all sessions together may have open.
 const OPEN_MAX: usize = 256;
-/// What an open file is charged with: what is kept of it here and in the system.
+/// Bytes charged for an open file: its state here and in the operating system.
 const HANDLE_BYTES: usize = 1024;
-/// Bytes of one Read.
+/// Longest Read in bytes.
 const READ_MAX: usize = 1 << 20;
 
 /// The bits of Open's mode (Part 20 §4.2.2).
@@ -30,7 +30,7 @@ pub(super) struct OpenMode {
 
 impl OpenMode {
     /// # Errors
-    /// Bad_InvalidArgument for bits that make no mode.
+    /// Bad_InvalidArgument for an invalid combination of bits.
     pub(super) fn new(bits: u8) -> Result<Self, StatusCode> {
         let has = |bit: u8| bits & bit != 0;
         let mode = Self { read: has(1), write: has(2), erase: has(4), append: has(8) };
@@ -47,7 +47,7 @@ pub(super) struct Open {
     file: File,
     mode: OpenMode,
     position: u64,
-    /// Largest size that the file may get.
+    /// Maximum size of the file.
     size_max: u64,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for Open {
     }
 }
 
-/// What the system says, as a client is told.
+/// The status code for an error of the operating system.
 pub(super) fn status_of(error: &std::io::Error) -> StatusCode {
     use std::io::ErrorKind as E;
     match error.kind() {
@@ -80,13 +80,13 @@ impl Open {
         Ok(Self { file, mode, position, size_max })
     }
 
-    /// Up to `len` bytes from the position on; fewer at the end of the file.
+    /// Up to `len` bytes from the position; fewer at the end of the file.
     pub(super) fn read(&mut self, len: i32) -> Result<Vec<u8>, StatusCode> {
         let len = usize::try_from(len).map_err(|_| StatusCode::BAD_INVALID_ARGUMENT)?;
         if !self.mode.read {
             return Err(StatusCode::BAD_INVALID_STATE);
         }
-        // No more memory than there are bytes: the length is the client's word.
+        // Allocate no more than the file has: the client chooses the length.
         let size = self.file.metadata().map_err(|error| status_of(&error))?.len();
         let left = usize::try_from(size.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.min(left).min(READ_MAX)];
@@ -104,7 +104,7 @@ impl Open {
         Ok(bytes)
     }
 
-    /// Writes at the position. `grow` is asked whether the folder may get so many bytes more.
+    /// Writes at the position. `grow` checks whether the directory may grow by that many bytes.
     pub(super) fn write(
         &mut self,
         data: &[u8],
@@ -124,7 +124,7 @@ impl Open {
         Ok(())
     }
 
-    /// Empties the file. Gives the bytes that it had.
+    /// Truncates the file. Returns its previous size.
     pub(super) fn erase(&mut self) -> Result<u64, StatusCode> {
         let size = self.file.metadata().map_err(|error| status_of(&error))?.len();
         self.file.set_len(0).map_err(|error| status_of(&error))?;
@@ -135,7 +135,7 @@ impl Open {
         self.position
     }
 
-    /// Beyond the end it is the end (Part 20 §4.2.8).
+    /// A position beyond the end is set to the end (Part 20 §4.2.8).
     pub(super) fn seek(&mut self, position: u64) -> Result<(), StatusCode> {
         let size = self.file.metadata().map_err(|error| status_of(&error))?.len();
         self.position = position.min(size);
@@ -153,7 +153,7 @@ struct Handle {
     _charge: Option<Charge>,
 }
 
-/// All of them.
+/// All open files.
 #[derive(Default)]
 pub(super) struct Handles {
     next: u32,
@@ -161,7 +161,7 @@ pub(super) struct Handles {
 }
 
 impl Handles {
-    /// Closes what sessions have left open that have ended.
+    /// Closes files of ended sessions.
     fn tidy(&mut self) {
         self.open.retain(|_, handle| !handle.life.is_over());
     }
@@ -170,19 +170,19 @@ impl Handles {
         self.open.values().filter(move |handle| handle.folder == folder && handle.route == *route)
     }
 
-    /// How often a file is open.
+    /// How many times a file is open.
     pub(super) fn count(&mut self, folder: usize, route: &Route) -> u16 {
         self.tidy();
         u16::try_from(self.of(folder, route).count()).unwrap_or(u16::MAX)
     }
 
-    /// Whether something at or below a route is open.
+    /// Whether a file at or below a route is open.
     pub(super) fn is_used(&mut self, folder: usize, route: &Route) -> bool {
         self.tidy();
         self.open.values().any(|handle| handle.folder == folder && handle.route.is_within(route))
     }
 
-    /// Opens a file for a session: many may read, and one that writes is alone (Part 20 §4.2.2).
+    /// Opens a file for a session: any number of readers, or one writer (Part 20 §4.2.2).
     pub(super) fn open(
         &mut self,
         caller: &CallContext,
@@ -222,7 +222,7 @@ impl Handles {
         Ok((number, open))
     }
 
-    /// A handle is good for the session that has it, and for the file that it was opened with.
+    /// A handle is valid only for its session and its file.
     pub(super) fn get(
         &self,
         caller: &CallContext,
@@ -266,7 +266,7 @@ mod tests {
         ));
         let mut file =
             File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        // It goes when it is closed.
+        // The file is deleted when it is closed.
         std::fs::remove_file(path).unwrap();
         file.write_all(content).unwrap();
         file
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_and_written_where_the_position_is() {
+    fn bytes_are_read_and_written_at_the_position() {
         let mut file = open(b"0123456789", 1);
         assert_eq!(file.read(4).unwrap(), b"0123");
         assert_eq!(file.read(i32::MAX).unwrap(), b"456789");
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_does_not_take_all_handles() {
+    fn a_session_cannot_use_up_all_handles() {
         let mut all = Handles::default();
         let reading = OpenMode::new(1).unwrap();
         let route = |number: usize| Route::default().join(&number.to_string()).unwrap();

@@ -1,5 +1,5 @@
-//! The Methods of FileType (Part 20 §4.2), FileDirectoryType (§4.3) and TemporaryFileTransferType (§4.4). They are those of the types: each object refers to them,
-//! and the object that is passed says which file or directory is meant.
+//! The Methods of FileType (Part 20 §4.2), FileDirectoryType (§4.3) and TemporaryFileTransferType (§4.4). The types own them:
+//! each object refers to its type's Methods, and the ObjectId of the call identifies the file or directory.
 
 use super::disk::Route;
 use super::handles::{Open, OpenMode, status_of};
@@ -17,7 +17,7 @@ use taktwerk_types::{ByteString, NodeId, StatusCode, UaString, Variant};
 pub(super) type Outcome = Result<Vec<Variant>, StatusCode>;
 type Run = fn(&Arc<Inner>, &CallContext, Inputs) -> Outcome;
 
-/// What each Method does.
+/// The implementation of each Method.
 const METHODS: [(u32, Run); 14] = [
     (method_ids::FILE_TYPE_OPEN, open),
     (method_ids::FILE_TYPE_CLOSE, close),
@@ -35,7 +35,7 @@ const METHODS: [(u32, Run); 14] = [
     (method_ids::FILE_TRANSFER_STATE_MACHINE_TYPE_RESET, preparing::reset),
 ];
 
-/// The arguments of a call; their number and types were checked.
+/// The arguments of a call. Number and types have been checked.
 pub(super) struct Inputs(std::vec::IntoIter<Variant>);
 
 impl Inputs {
@@ -87,13 +87,13 @@ fn open_file(
     } else {
         shared.options.check_read(caller)?;
     }
-    // Nothing that may wait for a disk happens while the handles are locked: a shard asks for their number.
+    // Never wait for a disk while the handles are locked: a shard reads their count.
     let file = shared.folder.file(&target.route, mode.write).map_err(|error| status_of(&error))?;
     let open = Open::new(file, mode, shared.options.file_bytes_max).map_err(|error| status_of(&error))?;
     let at = (target.folder, &target.route);
     let (number, open) = lock(&inner.handles).open(caller, at, mode, open)?;
     if mode.erase {
-        // Now nobody else has it open.
+        // The session now has it exclusively.
         shared.shrink(lock(&open).erase()?);
     }
     Ok(number)
@@ -101,7 +101,7 @@ fn open_file(
 
 fn open(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     if lock(&inner.transfers).is_file(&caller.object_id) {
-        // It is open for the one who has its handle, and for nobody else.
+        // Only the session with the handle has it open.
         return Err(StatusCode::BAD_INVALID_STATE);
     }
     let (target, shared) = inner.target(&caller.object_id, false)?;
@@ -109,7 +109,7 @@ fn open(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome
     Ok(vec![open_file(inner, caller, (&target, &shared), mode)?.into()])
 }
 
-/// The content of a call on a temporary file; `None` if it is another file.
+/// The content for a call on a temporary file; `None` if it is another file.
 fn temporary(
     inner: &Inner,
     caller: &CallContext,
@@ -123,7 +123,7 @@ fn temporary(
     transfers.get(caller, inputs.take()?, Instant::now()).map(Some)
 }
 
-/// The open file of a call, and the folder that it is in.
+/// The open file of a call, and its directory.
 fn opened(
     inner: &Inner,
     caller: &CallContext,
@@ -154,7 +154,7 @@ fn read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome
         return Ok(vec![ByteString::from(bytes).into()]);
     }
     let (open, shared) = opened(inner, caller, &mut inputs)?;
-    // Roles may have changed since it was opened.
+    // Roles may have changed since the file was opened.
     shared.options.check_read(caller)?;
     let bytes = lock(&open).read(inputs.take()?)?;
     Ok(vec![ByteString::from(bytes).into()])
@@ -192,7 +192,7 @@ fn set_position(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) ->
     Ok(Vec::new())
 }
 
-/// The directory that a method is called on, if the caller may change it.
+/// The directory on which a method is called, if the caller may change it.
 fn writable(inner: &Inner, caller: &CallContext) -> Result<(Target, Arc<Shared>), StatusCode> {
     let (target, shared) = inner.target(&caller.object_id, true)?;
     shared.options.check_write(caller)?;
@@ -224,7 +224,7 @@ fn create_file(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> 
     let file = Target { route, is_directory: false, ..target };
     let node = nodes::show(inner, file.clone()).ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
     let handle = if opens {
-        // Part 20 §4.3.4: it is opened for reading and writing.
+        // Part 20 §4.3.4: the file is opened for reading and writing.
         open_file(inner, caller, (&file, &shared), OpenMode::new(3)?)?
     } else {
         0
@@ -232,7 +232,7 @@ fn create_file(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> 
     Ok(vec![node.into(), handle.into()])
 }
 
-/// Something in the directory that a method is called on.
+/// An entry of the directory on which a method is called.
 fn member(inner: &Inner, directory: &Target, node: &NodeId) -> Result<Target, StatusCode> {
     let target = lock(&inner.nodes).target(node).cloned().ok_or(StatusCode::BAD_NOT_FOUND)?;
     let is_member = target.folder == directory.folder
@@ -240,7 +240,7 @@ fn member(inner: &Inner, directory: &Target, node: &NodeId) -> Result<Target, St
     if is_member { Ok(target) } else { Err(StatusCode::BAD_NOT_FOUND) }
 }
 
-/// Delete (Part 20 §4.3.5): a directory with all that is in it.
+/// Delete (Part 20 §4.3.5). A directory is deleted with its content.
 fn delete(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let (directory, shared) = writable(inner, caller)?;
     let target = member(inner, &directory, &inputs.take()?)?;
@@ -251,7 +251,7 @@ fn delete(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outco
     let deleted = shared.folder.delete(&target.route, &mut freed);
     shared.shrink(freed);
     if let Err(error) = deleted {
-        // What could be deleted of a directory that could not be deleted as a whole is no longer shown.
+        // If a directory could only be deleted in part, remove the nodes of the deleted part.
         nodes::refresh(inner, target.folder).map_err(|error| status_of(&error))?;
         return Err(status_of(&error));
     }
@@ -259,7 +259,7 @@ fn delete(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outco
     Ok(Vec::new())
 }
 
-/// MoveOrCopy (Part 20 §4.3.6), within one shared folder. Directories are moved and not copied.
+/// MoveOrCopy (Part 20 §4.3.6), within one shared directory. Directories can be moved but not copied.
 fn move_or_copy(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let (directory, shared) = writable(inner, caller)?;
     let (object, to): (NodeId, NodeId) = (inputs.take()?, inputs.take()?);
@@ -300,7 +300,7 @@ fn move_or_copy(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) ->
     }
 }
 
-/// The transfer object that a method is called on.
+/// The transfer object on which a method is called.
 fn transfer_object(inner: &Inner, caller: &CallContext) -> Result<Arc<Transfer>, StatusCode> {
     inner.tidy_transfers();
     lock(&inner.transfers).object(&caller.object_id)
@@ -318,11 +318,11 @@ fn begin(
     if let Err(error) = nodes::add_temporary(inner, transfer, &begun.0) {
         let mut of_file = caller.clone();
         of_file.object_id = begun.0.clone();
-        // There is no node that could be deleted.
+        // Adding the node failed, so there is none to delete.
         let _ = lock(&inner.transfers).close(&of_file, begun.1);
         return Err(error.status());
     }
-    // The session may have ended meanwhile, and the file with it: then nobody would delete the node.
+    // The session and with it the file may have ended in the meantime; then delete the node here.
     if !lock(&inner.transfers).has(&begun.0) {
         let _ = inner.space.delete_node(&begun.0);
         return Err(StatusCode::BAD_SESSION_CLOSED);
@@ -330,13 +330,13 @@ fn begin(
     Ok(begun)
 }
 
-/// GenerateFileForRead (Part 20 §4.4.3). If the content is complete when it returns, there is no state machine to wait for.
+/// GenerateFileForRead (Part 20 §4.4.3). If the content is complete on return, no state machine is created.
 fn generate_for_read(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let transfer = transfer_object(inner, caller)?;
-    // Before the application works for it.
+    // Check before the application generates content.
     lock(&inner.transfers).has_room(caller)?;
     let options = inputs.0.next().unwrap_or_default();
-    // Readers have no more use for the options when there is content.
+    // The options are no longer needed once the content exists.
     let purpose = (false, Variant::Empty);
     if transfer.is_asynchronous {
         let content = (transfer::unmade(&transfer, caller)?, Phase::Preparing);
@@ -368,7 +368,7 @@ fn generate_for_write(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inpu
     Ok(vec![file.into(), handle.into()])
 }
 
-/// CloseAndCommit (Part 20 §4.4.5). What was written is taken over when it returns. The file goes in any case.
+/// CloseAndCommit (Part 20 §4.4.5). On return the application has processed the content. The file is deleted in any case.
 fn close_and_commit(inner: &Arc<Inner>, caller: &CallContext, mut inputs: Inputs) -> Outcome {
     let transfer = transfer_object(inner, caller)?;
     let (gone, content) = lock(&inner.transfers).take(caller, inputs.take()?)?;

@@ -1,4 +1,4 @@
-//! Files on disk as clients see them: FileType and FileDirectoryType (Part 20 §4.2, §4.3).
+//! Directories on disk as FileType and FileDirectoryType objects (Part 20 §4.2, §4.3).
 //!
 //! ```no_run
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,13 +12,14 @@
 //! # }
 //! ```
 //!
-//! Nothing leads out of a shared folder: names are checked, and symbolic links are neither shown nor followed. Methods run on
+//! No path leads out of a shared directory: names are checked, and symbolic links are neither shown nor followed. Methods run on
 //! worker threads. Open files belong to the session that opened them and are charged to it.
 //!
-//! Temporary files (Part 20 §4.4) are made and taken by the application: see [`FileSystem::transfer`].
+//! The application generates and processes temporary files (Part 20 §4.4): see [`FileSystem::transfer`].
 //!
-//! - `transfer`: temporary files; `preparing`: those whose content is made later; `disk`: the folder; `handles`: what is open; `methods`: what clients call; `nodes`: what they see; `shown`: which node
-//!   is which file.
+//! - `transfer`: temporary files; `preparing`: asynchronously generated content; `disk`: access to the directory; `handles`: open
+//!   files;
+//! - `methods`: the Methods; `nodes`: the objects of files; `shown`: the mapping between nodes and files.
 
 mod disk;
 mod handles;
@@ -44,19 +45,19 @@ use taktwerk_server::callback::CallContext;
 use taktwerk_types::{NodeId, StatusCode};
 use transfer::Transfers;
 
-/// Who may do what with a shared folder, and how much fits into it.
+/// Permissions and limits of a shared directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FolderOptions {
-    /// Roles that may read. Empty, the default: all who may call methods.
+    /// Roles that may read. Empty (the default): all that may call methods.
     pub read: Vec<NodeId>,
-    /// Roles that may write, create, move and delete, and read. Empty, the default: nobody may.
+    /// Roles that may write, create, move, delete, and read. Empty (the default): none.
     pub write: Vec<NodeId>,
-    /// Largest file that clients write, in bytes. Default: 64 MiB.
+    /// Largest file that clients can write, in bytes. Default: 64 MiB.
     pub file_bytes_max: u64,
-    /// Bytes of all files beyond which clients cannot write more. Default: 1 GiB.
+    /// Maximum size of all files together, in bytes; clients cannot write more. Default: 1 GiB.
     pub bytes_max: u64,
-    /// Files and directories that are shown. Default: 10 000.
+    /// Most files and directories that are shown. Default: 10 000.
     pub entries_max: usize,
 }
 
@@ -73,21 +74,21 @@ impl Default for FolderOptions {
 }
 
 impl FolderOptions {
-    /// For roles that may read.
+    /// Sets the roles that may read.
     #[must_use]
     pub fn read(mut self, roles: impl Into<Vec<NodeId>>) -> Self {
         self.read = roles.into();
         self
     }
 
-    /// For roles that may write.
+    /// Sets the roles that may write.
     #[must_use]
     pub fn write(mut self, roles: impl Into<Vec<NodeId>>) -> Self {
         self.write = roles.into();
         self
     }
 
-    /// With room for so many bytes of all files.
+    /// Sets the maximum size of all files together, in bytes.
     #[must_use]
     pub fn bytes_max(mut self, bytes: u64) -> Self {
         self.bytes_max = bytes;
@@ -108,25 +109,25 @@ impl FolderOptions {
     }
 }
 
-/// A folder that is shared.
+/// A shared directory.
 #[derive(Debug)]
 struct Shared {
     folder: Folder,
     options: FolderOptions,
     namespace: u16,
-    /// Bytes of all files, as far as they are known: counted when the folder is looked at, and what is written since.
+    /// Size of all files as far as known: measured when the directory was last read, plus what was written since.
     used: AtomicU64,
 }
 
 impl Shared {
-    /// Notes that a file has become shorter.
+    /// Records that a file has become shorter.
     fn shrink(&self, bytes: u64) {
-        // The number is set anew at any time, so it may be less than what is taken from it.
+        // A concurrent refresh resets the number, so it may be smaller than `bytes`.
         let less = |used: u64| Some(used.saturating_sub(bytes));
         let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Notes that a file grows.
+    /// Records that a file grows.
     fn grow(&self, bytes: u64) -> Result<(), StatusCode> {
         if bytes == 0 {
             return Ok(());
@@ -139,10 +140,10 @@ impl Shared {
     }
 }
 
-/// What a node stands for.
+/// The file or directory of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Target {
-    /// The number of the shared folder.
+    /// The index of the shared directory.
     folder: usize,
     route: Route,
     is_directory: bool,
@@ -154,7 +155,7 @@ struct Inner {
     nodes: Mutex<Shown>,
     handles: Mutex<Handles>,
     transfers: Mutex<Transfers>,
-    /// One change of what is shown at a time.
+    /// Serializes changes of the nodes.
     changing: Mutex<()>,
 }
 
@@ -163,13 +164,13 @@ impl Inner {
         lock(&self.folders).get(number).cloned().ok_or(StatusCode::BAD_NOT_FOUND)
     }
 
-    /// Temporary files that nobody uses any more go.
+    /// Deletes temporary files that are no longer used.
     fn tidy_transfers(&self) {
         let gone = lock(&self.transfers).tidy(std::time::Instant::now());
         gone.forget(&self.space);
     }
 
-    /// What the object is that a method is called on.
+    /// The file or directory of the object on which a method is called.
     fn target(&self, node: &NodeId, is_directory: bool) -> Result<(Target, Arc<Shared>), StatusCode> {
         let target =
             lock(&self.nodes).target(node).cloned().filter(|target| target.is_directory == is_directory);
@@ -179,7 +180,7 @@ impl Inner {
     }
 }
 
-/// The files of a server. One for each server; it may share many folders.
+/// The files of a server. Create one per server; it can share many directories.
 #[derive(Clone)]
 pub struct FileSystem(Arc<Inner>);
 
@@ -193,7 +194,7 @@ impl FileSystem {
     /// Implements the Methods of FileType and FileDirectoryType.
     ///
     /// # Errors
-    /// Never, as long as namespace 0 has these types.
+    /// The standard types are missing from namespace 0, which does not happen.
     pub fn new(server: &Server) -> Result<Self, BuildError> {
         let inner = Arc::new(Inner {
             space: Arc::clone(server.space()),
@@ -207,10 +208,10 @@ impl FileSystem {
         Ok(Self(inner))
     }
 
-    /// Shows a folder on disk below a node.
+    /// Shows a directory on disk below a node.
     ///
     /// # Errors
-    /// The folder cannot be read, or the node has such a child already.
+    /// The directory cannot be read, or the node has a child with that name.
     pub fn share(
         &self,
         parent: &Node,
@@ -236,7 +237,8 @@ impl FileSystem {
         Ok(Node { space: Arc::clone(&parent.space), id, namespace: parent.namespace })
     }
 
-    /// Shows an Object of TemporaryFileTransferType below a node: clients get files that `transfer` makes, and give it files.
+    /// Shows an Object of TemporaryFileTransferType below a node: clients download files that `transfer` generates, and upload
+    /// files to it.
     ///
     /// ```no_run
     /// # fn example(files: taktwerk::files::FileSystem, machine: taktwerk::Node) -> Result<(), Box<dyn std::error::Error>> {
@@ -250,7 +252,7 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// The node has such a child already.
+    /// The node has a child with that name.
     pub fn transfer(&self, parent: &Node, name: &str, transfer: Transfer) -> Result<Node, BuildError> {
         let id = parent.child_id(name);
         nodes::add_transfer(&self.0, &transfer, &id, parent.child_name(name), &parent.id)?;
@@ -258,11 +260,11 @@ impl FileSystem {
         Ok(Node { space: Arc::clone(&parent.space), id, namespace: parent.namespace })
     }
 
-    /// Looks at the folders again: what others have added or deleted there is shown then. It reads all directories, so it
-    /// belongs on a thread that may wait. Temporary files whose clients are silent or gone go then, at the latest.
+    /// Reads the directories again, to show what other programs have added or deleted. It reads all directories and may block. It
+    /// also deletes temporary files of ended sessions and silent clients.
     ///
     /// # Errors
-    /// The first folder that cannot be read; the others are shown.
+    /// The first directory that cannot be read; the others are updated.
     pub fn refresh(&self) -> std::io::Result<()> {
         self.0.tidy_transfers();
         let count = lock(&self.0.folders).len();

@@ -1,4 +1,4 @@
-//! The objects of files and directories, kept equal to what is on disk.
+//! The objects of files and directories, kept in step with the disk.
 
 use super::disk::{Entry, Route};
 use super::{FolderOptions, Inner, Shared, Target, Transfer};
@@ -39,7 +39,7 @@ const OF_TRANSFERS: [u32; 3] = [
 ];
 const PROPERTIES: [&str; 5] = ["Size", "Writable", "UserWritable", "OpenCount", "LastModifiedTime"];
 
-/// Who may see and use the nodes of a folder. Without roles that is left to the namespace.
+/// Permissions for the nodes of a directory. Without roles, those of the namespace apply.
 fn access(options: &FolderOptions) -> Access {
     if options.read.is_empty() {
         return Access::default();
@@ -119,7 +119,7 @@ pub(super) fn add_temporary(inner: &Inner, transfer: &Transfer, id: &NodeId) -> 
     inner.space.add_unreferenced(spec, &ns0(object_type_ids::FILE_TYPE), now())
 }
 
-/// Adds the state machine of a temporary file as a component of its transfer object. Gives all its nodes, itself first.
+/// Adds the state machine of a temporary file as a component of its transfer object. Returns all its nodes, itself first.
 pub(super) fn add_machine(
     inner: &Inner,
     transfer: &Transfer,
@@ -146,7 +146,7 @@ pub(super) fn add_machine(
 /// DataType, value and source of a property.
 type Shown = (u32, Option<Variant>, Option<Arc<dyn ValueSource>>);
 
-/// What a property of a file shows: it is looked up on a worker thread when somebody reads it.
+/// A property of a file. A worker thread looks up its value when it is read.
 struct Property {
     inner: Weak<Inner>,
     shared: Weak<Shared>,
@@ -224,14 +224,14 @@ fn remove(inner: &Inner, id: &NodeId, target: &Target) {
     lock(&inner.nodes).remove(id);
     if !target.is_directory {
         for name in PROPERTIES {
-            // It was added with the file; somebody else may have deleted it since.
+            // It was added with the file, and may have been deleted since.
             let _ = inner.space.delete_node(&child_id(id, name));
         }
     }
     let _ = inner.space.delete_node(id);
 }
 
-/// Shows what is in a folder now.
+/// Updates the nodes of a shared directory from the disk.
 pub(super) fn refresh(inner: &Arc<Inner>, number: usize) -> std::io::Result<()> {
     let _changing = lock(&inner.changing);
     let Ok(shared) = inner.folder(number) else { return Ok(()) };
@@ -252,7 +252,7 @@ pub(super) fn refresh(inner: &Arc<Inner>, number: usize) -> std::io::Result<()> 
         kept.into_iter().map(|(id, target)| (target.route, id)).collect();
     let root = find(inner, number, &Route::default());
     by_route.extend(root.map(|id| (Route::default(), id)));
-    // Directories come before what is in them only if their routes are in order.
+    // In order of routes, directories come before their content.
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by(|one, other| one.route.cmp(&other.route));
     for entry in entries {
@@ -273,7 +273,7 @@ pub(super) fn refresh(inner: &Arc<Inner>, number: usize) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Adds the node of something that is on disk; `None` if that is not possible.
+/// Adds the node of a file or directory; `None` if that is not possible.
 fn add(inner: &Arc<Inner>, shared: &Arc<Shared>, target: Target, parent: &NodeId) -> Option<NodeId> {
     let (_, name) = target.route.split()?;
     let id = child_id(parent, name);
@@ -289,16 +289,16 @@ fn add(inner: &Arc<Inner>, shared: &Arc<Shared>, target: Target, parent: &NodeId
             Some(id)
         }
         Err(error) => {
-            tracing::warn!(name, error, "a file is not shown");
+            tracing::warn!(name, error, "cannot add the node of a file; it is not shown");
             None
         }
     }
 }
 
-/// Shows something new, without looking at the whole folder: a client may add very many files. Gives its node.
+/// Adds the node of a new entry without reading the whole directory, because clients may add very many files. Returns the node.
 pub(super) fn show(inner: &Arc<Inner>, target: Target) -> Option<NodeId> {
     let _changing = lock(&inner.changing);
-    // Somebody may have looked at the folder meanwhile.
+    // A concurrent refresh may have added it already.
     if let Some(id) = find(inner, target.folder, &target.route) {
         return Some(id);
     }
@@ -310,14 +310,14 @@ pub(super) fn show(inner: &Arc<Inner>, target: Target) -> Option<NodeId> {
     Some(id)
 }
 
-/// No longer shows what was at and below a route, without looking at the disk.
+/// Removes the nodes at and below a route, without reading the disk.
 pub(super) fn hide(inner: &Inner, folder: usize, route: &Route) {
     let _changing = lock(&inner.changing);
     hide_all(inner, folder, route);
     inner.space.raise_model_changes(now());
 }
 
-/// Gives what it was, a directory before what is in it.
+/// Returns what was removed, directories before their content.
 fn hide_all(inner: &Inner, folder: usize, route: &Route) -> Vec<Target> {
     let gone = lock(&inner.nodes).within(folder, route);
     for (id, target) in gone.iter().rev() {
@@ -326,12 +326,12 @@ fn hide_all(inner: &Inner, folder: usize, route: &Route) -> Vec<Target> {
     gone.into_iter().map(|(_, target)| target).collect()
 }
 
-/// Shows what was at and below a route elsewhere, without looking at the disk. Gives the node of the new route.
+/// Moves the nodes at and below a route, without reading the disk. Returns the node of the new route.
 pub(super) fn relocate(inner: &Arc<Inner>, folder: usize, from: &Route, to: &Route) -> Option<NodeId> {
     let _changing = lock(&inner.changing);
     let shared = inner.folder(folder).ok()?;
     for target in hide_all(inner, folder, from) {
-        // What would be too deep is not shown.
+        // Skip what would be too deep.
         let Some(route) = target.route.rebased(from, to) else { continue };
         if find(inner, folder, &route).is_some() {
             continue;

@@ -1,5 +1,4 @@
-//! Content of temporary files that the application makes while the client does something else
-//! (FileTransferStateMachineType, Part 20 §4.4.6).
+//! Temporary files whose content the application generates asynchronously (FileTransferStateMachineType, Part 20 §4.4.6).
 
 use super::methods::{Inputs, Outcome};
 use super::transfer::{self, Content, Transfer};
@@ -12,7 +11,7 @@ use taktwerk_schema::ids::{object_ids as o, object_type_ids};
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// The transitions of readers' files, with the states before and behind them.
+/// The transitions of a reader's file, with their states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transition {
     IdleToReadPrepare,
@@ -73,7 +72,7 @@ fn shown(inner: &Inner, machine: &NodeId) -> Shown {
     Shown::at(space, id, "TransferState")
 }
 
-/// Content that is being made. It does not keep the server.
+/// Content being generated. It does not keep the server alive.
 struct Preparing {
     inner: Weak<Inner>,
     file: NodeId,
@@ -93,13 +92,13 @@ impl Preparing {
         };
         let Some(inner) = self.inner.upgrade() else { return };
         lock(&inner.transfers).prepared(&self.file, &self.session, Instant::now());
-        // If the file is gone, so are these nodes.
+        // If the file was deleted, so were these nodes.
         show(&self.shown, transition);
     }
 }
 
 impl Drop for Preparing {
-    /// The application has panicked, or there was no thread for it.
+    /// The application panicked, or the thread could not be started.
     fn drop(&mut self) {
         if !self.is_done {
             self.end(Err(StatusCode::BAD_INTERNAL_ERROR));
@@ -107,7 +106,7 @@ impl Drop for Preparing {
     }
 }
 
-/// Lets the application make the content of a file on a thread of its own. Gives the state machine.
+/// Lets the application generate the content of a file on a separate thread. Returns the state machine.
 pub(super) fn start(
     inner: &Arc<Inner>,
     caller: &CallContext,
@@ -137,7 +136,7 @@ pub(super) fn start(
         let made = transfer::generate(&transfer, &caller, &options);
         preparing.end(made);
     };
-    // As many threads as there are files at the most. The worker threads are for what ends soon.
+    // At most one thread per file. Worker threads are reserved for short work.
     let thread = std::thread::Builder::new().name("file transfer".to_owned()).spawn(make);
     thread.map_err(|_| StatusCode::BAD_RESOURCE_UNAVAILABLE)?;
     Ok(machine)

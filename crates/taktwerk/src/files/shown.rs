@@ -1,4 +1,4 @@
-//! Which nodes stand for which files, found from both sides.
+//! The mapping between nodes and files, in both directions.
 
 use super::Target;
 use super::disk::Route;
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use taktwerk_types::NodeId;
 
-/// The nodes of all folders.
+/// The nodes of all shared directories.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     by_node: BTreeMap<NodeId, Target>,
-    /// By the number of the folder.
+    /// By the index of the shared directory.
     by_route: BTreeMap<usize, BTreeMap<Route, NodeId>>,
 }
 
@@ -40,14 +40,14 @@ impl Shown {
         self.by_route.get(&folder)?.get(route)
     }
 
-    /// How many nodes a folder has, itself included.
+    /// The number of nodes of a shared directory, including its own.
     pub(super) fn count(&self, folder: usize) -> usize {
         self.by_route.get(&folder).map_or(0, BTreeMap::len)
     }
 
-    /// The nodes of a folder at and below a route, a directory before what is in it.
+    /// The nodes of a shared directory at and below a route, directories before their content.
     pub(super) fn within(&self, folder: usize, route: &Route) -> Vec<(NodeId, Target)> {
-        // Routes with the same beginning stand together.
+        // Routes with a common prefix are adjacent.
         let range = (Bound::Included(route), Bound::Unbounded);
         let routes = self.by_route.get(&folder).into_iter().flat_map(|routes| routes.range(range));
         let within = routes.take_while(|(known, _)| known.is_within(route));
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!((removed.folder, removed.route), (1, route("a/b")));
         assert_eq!((shown.count(0), shown.count(1), shown.count(2)), (7, 6, 0));
         assert_eq!(shown.node(1, &route("a/b")), None);
-        // Another node for a route takes the place of the one that was there.
+        // A new node for a route replaces the previous one.
         shown.insert(NodeId::numeric(1, 99), Target { folder: 1, route: route("b"), is_directory: false });
         assert_eq!(shown.count(1), 6);
         assert_eq!(shown.target(&NodeId::numeric(1, 61)), None);

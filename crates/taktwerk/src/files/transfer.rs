@@ -1,8 +1,8 @@
-//! Temporary files (TemporaryFileTransferType, Part 20 §4.4): content that the application makes when a client asks for it, or
-//! takes when a client commits it.
+//! Temporary files (TemporaryFileTransferType, Part 20 §4.4): the application generates content for a client, or processes
+//! content that a client commits.
 //!
-//! A file belongs to the session that asked for it, lies in memory and is charged to the session. It goes when it is closed,
-//! when the session ends, and when its client is silent for too long.
+//! A file is held in memory, belongs to the session that requested it, and is charged to that session. It is deleted when it is
+//! closed, when the session ends, and when its client is silent for too long.
 
 use super::FolderOptions;
 use crate::lock::lock;
@@ -16,23 +16,23 @@ use taktwerk_server::account::{Charge, HeapSize};
 use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// Files of one session.
+/// Most files of one session.
 const PER_SESSION_MAX: usize = 4;
-/// Files of all sessions.
+/// Most files of all sessions together.
 const FILES_MAX: usize = 64;
-/// What a file is charged with beside its content: its node and what is kept of it here.
+/// Bytes charged for a file in addition to its content: its node and state.
 const FILE_BYTES: usize = 2048;
-/// Bytes of one Read.
+/// Longest Read in bytes.
 const READ_MAX: usize = 1 << 20;
-/// Content grows by at least so much, so that small writes do not copy it each time.
+/// Content grows by at least this many bytes, so that small writes do not copy it each time.
 const GROWTH: usize = 64 << 10;
 
-/// Makes the content of a file from the client's generateOptions.
+/// Generates the content of a file from the client's generateOptions.
 type Generate = dyn Fn(&CallContext, &Variant) -> Result<Vec<u8>, StatusCode> + Send + Sync;
-/// Takes the content that a client has written, with the generateOptions that it began with.
+/// Processes the content that a client has written, with the generateOptions of the transfer.
 type Commit = dyn Fn(&CallContext, &Variant, Vec<u8>) -> Result<(), StatusCode> + Send + Sync;
 
-/// What the application does when clients transfer files. Its functions run on worker threads and may wait.
+/// The application's side of file transfers. Its functions run on worker threads and may block.
 #[derive(Clone)]
 pub struct Transfer {
     pub(super) options: FolderOptions,
@@ -50,8 +50,8 @@ impl fmt::Debug for Transfer {
 }
 
 impl Transfer {
-    /// Nothing can be transferred yet. Of the options, `read` says who may read, `write` who may write, and
-    /// `file_bytes_max` how large a file may be. A client that is silent for a minute loses its file.
+    /// A transfer without functions yet. Of the options, `read` and `write` restrict roles, and `file_bytes_max` limits the size
+    /// of a file. A client that is silent for a minute loses its file.
     #[must_use]
     pub fn new(options: FolderOptions) -> Self {
         Self {
@@ -63,22 +63,22 @@ impl Transfer {
         }
     }
 
-    /// Makes content that takes longer than clients wait for an answer: GenerateFileForRead answers at once with a state
-    /// machine (FileTransferStateMachineType, Part 20 §4.4.6), and the content can be read when that is in ReadTransfer.
+    /// For content that takes longer to generate than clients wait for an answer. GenerateFileForRead then returns at once with a
+    /// state machine (FileTransferStateMachineType, Part 20 §4.4.6). The content can be read in the state ReadTransfer.
     #[must_use]
     pub fn asynchronous(mut self) -> Self {
         self.is_asynchronous = true;
         self
     }
 
-    /// How long a client may be silent (ClientProcessingTimeout).
+    /// How long a client may be silent before its file is deleted (ClientProcessingTimeout).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// GenerateFileForRead: makes the content.
+    /// GenerateFileForRead: generates the content.
     #[must_use]
     pub fn on_read(
         mut self,
@@ -88,7 +88,7 @@ impl Transfer {
         self
     }
 
-    /// GenerateFileForWrite and CloseAndCommit: takes the content. An error is what the client gets.
+    /// GenerateFileForWrite and CloseAndCommit: processes the content. The client receives the returned error.
     #[must_use]
     pub fn on_commit(
         mut self,
@@ -109,24 +109,24 @@ struct TemporaryFile {
     used: Instant,
     timeout: Duration,
     content: Arc<Mutex<Content>>,
-    /// The nodes of its state machine, itself first, if it has one.
+    /// The nodes of its state machine, itself first; empty without one.
     machine: Vec<NodeId>,
 }
 
-/// How far the content is.
+/// The state of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The application makes it.
+    /// The application is generating it.
     Preparing,
-    /// It is complete, or the client writes it.
+    /// It is complete, or the client is writing it.
     Ready,
-    /// The application could not make it.
+    /// The application failed to generate it.
     Failed(StatusCode),
-    /// The client has reset the failure. There is nothing to be read.
+    /// The client has reset the failure. There is nothing to read.
     Reset,
 }
 
-/// What is in it, and what it was generated with.
+/// The content of a file and its generateOptions.
 pub(super) struct Content {
     pub(super) phase: Phase,
     bytes: Vec<u8>,
@@ -139,7 +139,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Up to `len` bytes from the position on; fewer at the end.
+    /// Up to `len` bytes from the position; fewer at the end.
     pub(super) fn read(&mut self, len: i32) -> Result<Vec<u8>, StatusCode> {
         let len = usize::try_from(len).map_err(|_| StatusCode::BAD_INVALID_ARGUMENT)?;
         match self.phase {
@@ -153,7 +153,7 @@ impl Content {
         Ok(part)
     }
 
-    /// Takes what the application has made, or why it has not. Says whether that is complete now.
+    /// Takes the result of the application. Returns whether the content is complete now.
     pub(super) fn complete(&mut self, made: Result<Made, StatusCode>) -> bool {
         match made {
             Ok((bytes, charge)) => {
@@ -167,7 +167,7 @@ impl Content {
         }
     }
 
-    /// Writes at the position. The session pays for what is there before it is kept.
+    /// Writes at the position. The session is charged before the data are stored.
     pub(super) fn write(&mut self, data: &[u8], caller: &CallContext) -> Result<(), StatusCode> {
         if !self.is_for_write {
             return Err(StatusCode::BAD_INVALID_STATE);
@@ -178,7 +178,7 @@ impl Content {
         }
         if end > self.bytes.capacity() {
             let capacity = end.max(2 * self.bytes.capacity()).max(GROWTH).min(self.size_max.max(end));
-            // The old content is there until it is copied.
+            // Charge old and new content, because both exist while copying.
             let charge = caller.session_account.charge(FILE_BYTES + self.options.heap_size() + capacity)?;
             self.bytes.reserve_exact(capacity - self.bytes.len());
             self.charge = charge;
@@ -195,7 +195,7 @@ impl Content {
         self.position as u64
     }
 
-    /// Beyond the end it is the end (Part 20 §4.2.8).
+    /// A position beyond the end is set to the end (Part 20 §4.2.8).
     pub(super) fn seek(&mut self, position: u64) {
         self.position = usize::try_from(position).unwrap_or(usize::MAX).min(self.bytes.len());
     }
@@ -206,22 +206,22 @@ impl Content {
 pub(super) struct Transfers {
     objects: BTreeMap<NodeId, Arc<Transfer>>,
     files: BTreeMap<NodeId, TemporaryFile>,
-    /// The sessions for which the application makes content now, whether they still want it or not.
+    /// The sessions for which the application is generating content, even if they no longer need it.
     making: Vec<NodeId>,
     next: u32,
 }
 
-/// Content with what the session pays for it.
+/// Content with its charge to the session.
 pub(super) type Made = (Vec<u8>, Option<Charge>);
 
-/// A file that is gone: its node is to be deleted.
+/// A removed file whose nodes must still be deleted.
 #[must_use]
 pub(super) struct Gone(Vec<NodeId>);
 
 impl Gone {
     pub(super) fn forget(self, space: &Space) {
         for id in self.0 {
-            // Somebody else may have deleted it.
+            // The node may already be deleted.
             let _ = space.delete_node(&id);
         }
     }
@@ -236,7 +236,7 @@ impl Transfers {
         self.objects.get(id).cloned().ok_or(StatusCode::BAD_NOT_SUPPORTED)
     }
 
-    /// Whether the node is a temporary file, of whichever session.
+    /// Whether the node is a temporary file of any session.
     pub(super) fn is_file(&self, id: &NodeId) -> bool {
         self.files.contains_key(id)
     }
@@ -244,7 +244,7 @@ impl Transfers {
     /// Removes files whose session has ended or whose client has been silent for too long.
     pub(super) fn tidy(&mut self, now: Instant) -> Gone {
         let is_over = |file: &TemporaryFile| {
-            // Who waits for the application has nothing to say.
+            // A client that waits for the application is not silent.
             let is_waiting = || lock(&file.content).phase == Phase::Preparing;
             file.life.is_over() || now.saturating_duration_since(file.used) > file.timeout && !is_waiting()
         };
@@ -260,7 +260,7 @@ impl Transfers {
         Some((Gone(file.machine), file.content))
     }
 
-    /// Adds a file for a session. Gives its id, whose node is to be added, and its handle.
+    /// Adds a file for a session. Returns its id, for which the caller adds the node, and its handle.
     pub(super) fn begin(
         &mut self,
         caller: &CallContext,
@@ -288,7 +288,7 @@ impl Transfers {
         Ok((id, self.next))
     }
 
-    /// Whether the caller may have one more file.
+    /// Whether the caller may have another file.
     pub(super) fn has_room(&self, caller: &CallContext) -> Result<(), StatusCode> {
         let own = self.files.values().filter(|file| file.session == caller.session_id).count();
         let making = self.making.iter().filter(|session| **session == caller.session_id).count();
@@ -298,13 +298,13 @@ impl Transfers {
         Ok(())
     }
 
-    /// The application begins to make content for the file's session. Its state machine has these nodes.
+    /// Records that the application begins to generate content for a session. `machine` are the nodes of the state machine.
     pub(super) fn prepare(
         &mut self,
         id: &NodeId,
         machine: Vec<NodeId>,
     ) -> Result<Arc<Mutex<Content>>, (Gone, StatusCode)> {
-        // The session may have ended meanwhile, and the file with it.
+        // The session and with it the file may have ended in the meantime.
         let Some(file) = self.files.get_mut(id) else {
             return Err((Gone(machine), StatusCode::BAD_SESSION_CLOSED));
         };
@@ -313,8 +313,8 @@ impl Transfers {
         Ok(Arc::clone(&file.content))
     }
 
-    /// The application has made content for a session, or given up. If there is still such a file, its client has time from
-    /// now on.
+    /// Records that the application has generated content for a session, or failed. The client's timeout begins now, if the file
+    /// still exists.
     pub(super) fn prepared(&mut self, id: &NodeId, session: &NodeId, now: Instant) {
         if let Some(at) = self.making.iter().position(|making| making == session) {
             self.making.swap_remove(at);
@@ -338,12 +338,12 @@ impl Transfers {
         Ok(())
     }
 
-    /// Whether there is such a file.
+    /// Whether a file exists.
     pub(super) fn has(&self, id: &NodeId) -> bool {
         self.files.contains_key(id)
     }
 
-    /// The file of a call, which counts as a sign of life.
+    /// The file of a call. Resets the client's timeout.
     pub(super) fn get(
         &mut self,
         caller: &CallContext,
@@ -356,7 +356,7 @@ impl Transfers {
         Ok(Arc::clone(&file.content))
     }
 
-    /// Close (Part 20 §4.2.3): the file goes, and what was written with it.
+    /// Close (Part 20 §4.2.3): deletes the file with its content.
     pub(super) fn close(&mut self, caller: &CallContext, handle: u32) -> Result<Gone, StatusCode> {
         let file = self.files.get(&caller.object_id).filter(|file| is_own(file, caller, handle));
         file.ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
@@ -364,7 +364,7 @@ impl Transfers {
         Ok(gone.0)
     }
 
-    /// CloseAndCommit (Part 20 §4.4.5), called on the transfer object: takes a file that was written out.
+    /// CloseAndCommit (Part 20 §4.4.5), called on the transfer object: removes a written file and returns it.
     pub(super) fn take(
         &mut self,
         caller: &CallContext,
@@ -377,12 +377,12 @@ impl Transfers {
     }
 }
 
-/// A handle is good for the session that has it.
+/// A handle is valid only for its session.
 fn is_own(file: &TemporaryFile, caller: &CallContext, handle: u32) -> bool {
     file.handle == handle && file.session == caller.session_id
 }
 
-/// Makes the content for a reader, and charges it.
+/// Generates the content for a reader, and charges it.
 pub(super) fn generate(
     transfer: &Transfer,
     caller: &CallContext,
@@ -398,7 +398,7 @@ pub(super) fn generate(
     Ok((bytes, charge))
 }
 
-/// An empty file for a reader whose content is made later.
+/// An empty file for a reader whose content is generated asynchronously.
 pub(super) fn unmade(transfer: &Transfer, caller: &CallContext) -> Result<Made, StatusCode> {
     transfer.options.check_read(caller)?;
     if transfer.generate.is_none() {
@@ -417,11 +417,11 @@ pub(super) fn empty(
     if transfer.commit.is_none() {
         return Err(StatusCode::BAD_NOT_SUPPORTED);
     }
-    // The options are kept until the file is committed.
+    // The options are stored until the file is committed.
     Ok((Vec::new(), caller.session_account.charge(FILE_BYTES + options.heap_size())?))
 }
 
-/// Gives what a client has written to the application. Of a file that was read, nothing is left to do.
+/// Passes the written content to the application. A file for reading needs no commit.
 pub(super) fn commit(
     transfer: &Transfer,
     caller: &CallContext,
@@ -430,7 +430,7 @@ pub(super) fn commit(
     if !content.is_for_write {
         return Ok(());
     }
-    // Roles may have changed since it was begun.
+    // Roles may have changed since the transfer began.
     transfer.options.check_write(caller)?;
     let commit = transfer.commit.as_ref().ok_or(StatusCode::BAD_NOT_SUPPORTED)?;
     commit(caller, &core::mem::take(&mut content.options), core::mem::take(&mut content.bytes))
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn files_belong_to_a_session_and_go_with_time() {
+    fn files_belong_to_a_session_and_expire() {
         let object = NodeId::string(1, "Export");
         let options = FolderOptions::default().write([NodeId::numeric(0, 1)]);
         let transfer = Transfer::new(options).timeout(Duration::from_secs(10)).on_commit(|_, _, _| Ok(()));
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(lock(&content).position(), 4);
         assert_eq!(lock(&content).bytes, b"axyz");
         assert_eq!(lock(&content).read(1), Err(StatusCode::BAD_INVALID_STATE));
-        // Each use is a sign of life.
+        // Each use resets the timeout.
         assert!(all.tidy(start + Duration::from_secs(19)).0.is_empty());
         assert_eq!(all.tidy(start + Duration::from_secs(20)).0, [id]);
         for _ in 0..PER_SESSION_MAX {

@@ -1,9 +1,9 @@
 //! The priority of the thread that records history.
 //!
-//! As long as it keeps up, it runs only while no other thread wants to (SCHED_IDLE). With any other priority it would keep the
-//! processor for a time slice of one to three milliseconds, however low the priority is, when a thread that answers clients
-//! wakes up beside it. On a processor that is always busy, SCHED_IDLE leaves it next to nothing. So a guard looks whether the
-//! thread is late, and gives it a share of the processor for a while ([`NICE`]).
+//! Normally the thread runs only when no other thread needs the processor (SCHED_IDLE). With any other priority, however low, it
+//! would block a waking thread that answers clients for a time slice of one to three milliseconds. But under constant load,
+//! SCHED_IDLE gets almost no processor time. So a guard thread checks whether the recorder is late, and raises its priority for a
+//! while ([`NICE`]).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -17,25 +17,24 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
 };
 
-/// The nice value of a thread that is not allowed to be late: a quarter of a processor that is always busy. (Linux has this
-/// value per thread.)
+/// The nice value of a late recorder: it gets about a quarter of a busy processor. (On Linux this is per thread.)
 const NICE: i32 = 5;
-/// The same as the crate `thread-priority` counts.
+/// The same value in the units of the crate `thread-priority`.
 const NICE_AS_VALUE: u8 = 35;
-/// How often the guard looks.
+/// Interval of the guard's checks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// From then on the thread is late.
+/// The thread is late after working for this long without a pause.
 const LATE: Duration = Duration::from_millis(250);
-/// How long it keeps its share, at first and at most.
+/// How long the raised priority lasts at first, and at most.
 const SHARE_MIN: Duration = Duration::from_secs(10);
 const SHARE_MAX: Duration = Duration::from_secs(600);
 
-/// What the thread and its guard tell each other: times of the monotonic clock in nanoseconds, 0 for never.
+/// State shared by the thread and its guard: monotonic times in nanoseconds, 0 for never.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Since when the thread works without a pause.
+    /// Start of the current work without a pause.
     works_since: AtomicU64,
-    /// Until when it has a share.
+    /// End of the raised priority.
     share_until: AtomicU64,
 }
 
@@ -44,7 +43,7 @@ impl Shared {
         now.as_nanos() < self.share_until.load(Ordering::Acquire)
     }
 
-    /// Whether the thread is late and has no share.
+    /// Whether the thread is late and its priority not raised.
     fn is_late(&self, now: Instant) -> bool {
         let since = self.works_since.load(Ordering::Acquire);
         since > 0 && now.since(Instant::from_nanos(since)) >= LATE && !self.has_share(now)
@@ -59,12 +58,12 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Priority {
     shared: Arc<Shared>,
-    /// `None`: it may not come back from SCHED_IDLE, and has [`NICE`] for good.
+    /// `None`: the process may not leave SCHED_IDLE, so the thread permanently has [`NICE`].
     is_idle: Option<bool>,
     _guard: Option<Guard>,
 }
 
-/// The thread that looks. It ends when this is dropped.
+/// The guard thread. It ends when this value is dropped.
 #[derive(Debug)]
 struct Guard {
     end: Option<Sender<()>>,
@@ -72,7 +71,7 @@ struct Guard {
 }
 
 impl Priority {
-    /// Of the calling thread.
+    /// The priority of the calling thread.
     pub(super) fn new() -> Self {
         if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
             tracing::debug!(%error, "the thread that records history has the priority of all others");
@@ -87,7 +86,7 @@ impl Priority {
         Self { shared, is_idle: guard.as_ref().map(|_| false), _guard: guard }
     }
 
-    /// The thread begins to work.
+    /// Marks the begin of work.
     pub(super) fn begin(&mut self) {
         let now = monotonic();
         self.shared.works_since.store(now.as_nanos(), Ordering::Release);
@@ -102,7 +101,7 @@ impl Priority {
         }
     }
 
-    /// It has nothing to do.
+    /// Marks the end of work.
     pub(super) fn end(&self) {
         self.shared.works_since.store(0, Ordering::Release);
     }
@@ -123,7 +122,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was told already.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
         }
     }
@@ -134,33 +133,33 @@ fn guard(native: ThreadId, shared: &Shared, ended: &Receiver<()>) {
     while matches!(ended.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout)) {
         let now = monotonic();
         if shared.is_late(now) {
-            // Before it has the share: it goes back when that is over.
+            // Record this before raising the priority: the thread lowers it again when the time is over.
             shared.share(now, span);
             get_share(native);
-            tracing::debug!(?span, "recording history is late, and gets a share of the processor");
+            tracing::debug!(?span, "recording history is late; its priority is raised for a while");
             span = (span * 2).min(SHARE_MAX);
         }
     }
 }
 
-/// Whether a thread of this process may come back from SCHED_IDLE: as root, with CAP_SYS_NICE, or if RLIMIT_NICE allows
-/// [`NICE`]. A thread finds out that ends then.
+/// Whether a thread of this process may leave SCHED_IDLE: as root, with CAP_SYS_NICE, or if RLIMIT_NICE allows [`NICE`]. A
+/// short-lived thread tries it.
 fn may_change() -> bool {
     let try_it = || be_idle() && get_share(thread_native_id());
     let thread = thread::Builder::new().name("taktwerk-probe".to_owned()).stack_size(64 << 10).spawn(try_it);
     thread.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
-/// The calling thread runs only while no other wants to.
+/// Sets the calling thread to SCHED_IDLE.
 fn be_idle() -> bool {
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-    // It asks for a nice value of 0 as well. That need not be permitted, and is not wanted.
+    // The crate also asks for a nice value of 0. That may fail, and does not matter.
     let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
     thread_schedule_policy().is_ok_and(|now| now == policy)
 }
 
-/// A thread gets a share of the processor again. The calling thread has [`NICE`] from then on.
+/// Raises the priority of a thread. The calling thread has [`NICE`] from then on.
 fn get_share(native: ThreadId) -> bool {
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
     ThreadPriorityValue::try_from(NICE_AS_VALUE).is_ok_and(|value| {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_late_only_while_it_works_without_a_share() {
+    fn a_thread_is_late_only_while_it_works_with_low_priority() {
         let (shared, start) = (Shared::default(), Instant::from_nanos(1_000_000_000_000));
         assert!(!shared.is_late(start), "it does not work");
         shared.works_since.store(start.as_nanos(), Ordering::Release);
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_works_for_too_long_gets_a_share_from_its_guard() {
+    fn the_guard_raises_the_priority_of_a_late_thread() {
         if !may_change() {
             let priority = Priority::new();
             assert!(

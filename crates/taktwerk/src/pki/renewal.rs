@@ -1,4 +1,4 @@
-//! Our certificates, read again while a server runs: when their files change, and when a client has sent new ones.
+//! Reloads own certificates while a server runs: when their files change, and when a client has uploaded new ones.
 
 use super::{PkiError, identities};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use taktwerk_crypto::CryptoError;
 use taktwerk_crypto::aws_lc::AwsLcProvider;
 use taktwerk_pki::{Problem, Store};
 
-/// What the files were like when they were looked at.
+/// A snapshot of the files' state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stamp {
     Folder(u64),
@@ -18,20 +18,20 @@ enum Stamp {
 
 #[derive(Debug)]
 struct Seen {
-    /// When the certificates in use were read, or could not be used.
+    /// When the certificates in use were read, or rejected.
     read: Stamp,
-    /// At the last look: files that are still being written are left alone.
+    /// At the last check. Files that are still changing are not read.
     last: Stamp,
 }
 
-/// Reads our certificates again and replaces those of the provider.
+/// Reloads own certificates and replaces those of the provider.
 #[derive(Debug)]
 pub(crate) struct Renewal {
     store: Store,
-    /// The certificate and its key, if they are not those of the store.
+    /// Certificate and key, if they are not in the store.
     files: Option<(PathBuf, PathBuf)>,
     application_uri: Option<String>,
-    /// Not kept alive: it is kept by those who use it.
+    /// Weak: its users keep it alive.
     provider: Weak<AwsLcProvider>,
     seen: Mutex<Seen>,
     /// How often the certificates were replaced.
@@ -51,18 +51,18 @@ impl Renewal {
         Self { store, files, application_uri, provider, seen, count: Arc::default() }
     }
 
-    /// Counts how often the certificates were replaced: a server closes the channels of the old ones when it moves.
+    /// The counter of replacements. A server closes the channels of old certificates when it increases.
     pub(crate) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.count)
     }
 
-    /// Whether the certificates can be replaced once more without a restart.
+    /// Whether the certificates can be replaced again without a restart.
     pub(crate) fn is_possible(&self) -> bool {
         self.provider.upgrade().is_some_and(|provider| provider.renewals_left() > 0)
     }
 
-    /// Looks at the files, and uses what they have if they have changed and were the same at the last look. Returns whether
-    /// there are new certificates. What cannot be used is logged once.
+    /// Checks the files, and uses them if they have changed since they were read but not since the last check. Returns whether
+    /// there are new certificates. An unusable certificate is logged once.
     pub(crate) fn look(&self) -> bool {
         let now = stamp(&self.store, self.files.as_ref());
         {
@@ -74,7 +74,7 @@ impl Renewal {
             }
         }
         self.renew().unwrap_or_else(|error| {
-            tracing::error!(%error, "the new certificates are not used; the server goes on with the old ones");
+            tracing::error!(%error, "the new certificates cannot be used; the server keeps the old ones");
             false
         })
     }
@@ -82,11 +82,11 @@ impl Renewal {
     /// Reads the files now. Returns whether there are new certificates.
     ///
     /// # Errors
-    /// They cannot be used: the old ones stay.
+    /// The certificates cannot be used; the old ones stay.
     pub(crate) fn renew(&self) -> Result<bool, PkiError> {
         let Some(provider) = self.provider.upgrade() else { return Ok(false) };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        // The stamp first: a change while we read is noticed the next time.
+        // Take the snapshot first: a change during reading is then detected next time.
         seen.read = stamp(&self.store, self.files.as_ref());
         let refused = |reason: String| PkiError::File { path: self.store.root().join("own/certs"), reason };
         let mut problems: Vec<Problem> = Vec::new();

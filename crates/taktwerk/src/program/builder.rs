@@ -1,4 +1,4 @@
-//! Adding a Program.
+//! Adds Programs.
 
 use super::diagnostics::Diagnostics;
 use super::{Act, Call, Command, Delete, Inner, Now, Program, Run, State, Transition};
@@ -11,7 +11,7 @@ use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_server::space::NodeSpec;
 use taktwerk_types::{NodeId, QualifiedName, StatusCode, Variant};
 
-/// The names of arguments, and their DataTypes and ValueRanks.
+/// Names, DataTypes and ValueRanks of arguments.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Typed {
     names: Vec<String>,
@@ -23,15 +23,15 @@ impl Typed {
         Self { names: names.into_iter().map(str::to_owned).collect(), types: A::types() }
     }
 
-    /// As the Properties of a Method show them.
+    /// The value of the InputArguments or OutputArguments Property.
     pub(super) fn described(&self) -> Vec<Argument> {
-        // Checked when the Program was added.
+        // Has been checked when the Program was added.
         let described = arguments("", "arguments", &self.names, &self.types).unwrap_or_default();
         described.into_iter().map(|argument| argument.0).collect()
     }
 }
 
-/// The arguments of a Method.
+/// The arguments and results of a Method.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MethodArguments {
     pub(super) inputs: Typed,
@@ -59,7 +59,7 @@ impl Declared {
     }
 }
 
-/// What is said of a Program, or of those of a type.
+/// Settings of a Program, or of the Programs of a type.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) kind: NodeId,
@@ -68,7 +68,7 @@ pub(super) struct Settings {
     deletable: bool,
 }
 
-/// A Program to be; [`ProgramBuilder::add`] adds it.
+/// Settings of a Program; [`ProgramBuilder::add`] adds it.
 #[derive(Debug)]
 #[must_use = "nothing is added before add()"]
 pub struct ProgramBuilder {
@@ -78,11 +78,11 @@ pub struct ProgramBuilder {
 }
 
 impl Node {
-    /// Adds a Program, which is Ready. `act` is called before each transition, on a worker thread if a client has asked for
-    /// it; if it returns an error, the client gets that, and the state stays.
+    /// Adds a Program in the state Ready. `act` is called before each transition, on a worker thread if a client caused it. If it
+    /// returns an error, the client receives the error, and the state does not change.
     ///
     /// # Errors
-    /// The node has such a child already.
+    /// The node has a child with that name.
     pub fn program(
         &self,
         name: &str,
@@ -91,7 +91,7 @@ impl Node {
         self.new_program(name).add(act)
     }
 
-    /// Begins a Program whose methods have arguments, or that deletes itself.
+    /// Begins a Program whose Methods have arguments, or that deletes itself.
     pub fn new_program(&self, name: &str) -> ProgramBuilder {
         let settings = Settings {
             kind: ns0(object_type_ids::PROGRAM_STATE_MACHINE_TYPE),
@@ -104,7 +104,7 @@ impl Node {
 }
 
 impl ProgramBuilder {
-    /// The arguments of a method: [`Program::inputs`] has them.
+    /// The arguments of a Method: [`Program::inputs`] returns them.
     pub fn inputs<I: Arguments>(
         mut self,
         command: Command,
@@ -114,7 +114,7 @@ impl ProgramBuilder {
         self
     }
 
-    /// What a method returns: [`Program::set_outputs`] gives it.
+    /// The results of a Method: [`Program::set_outputs`] sets them.
     pub fn outputs<O: Arguments>(
         mut self,
         command: Command,
@@ -124,25 +124,25 @@ impl ProgramBuilder {
         self
     }
 
-    /// It deletes itself when its execution has ended: when it is Halted, or Ready again (AutoDelete, Part 10 §5.2.2).
+    /// The Program deletes itself when its execution has ended, in the state Halted or Ready (AutoDelete, Part 10 §5.2.2).
     pub fn auto_delete(mut self) -> Self {
         self.settings.auto_delete = true;
         self
     }
 
-    /// Clients that have the permission DeleteNode delete it with DeleteNodes while it is Halted (Deletable, Part 10 §4.2.10,
+    /// Lets clients with the permission DeleteNode delete it with DeleteNodes while it is Halted (Deletable, Part 10 §4.2.10,
     /// §5.2.2).
     pub fn deletable(mut self) -> Self {
         self.settings.deletable = true;
         self
     }
 
-    /// Adds it, in the state Ready. `act` is called before each transition, on a worker thread if a client has asked for it; if
-    /// it returns an error, the client gets that, and the state stays.
+    /// Adds the Program in the state Ready. `act` is called before each transition, on a worker thread if a client caused it. If
+    /// it returns an error, the client receives the error, and the state does not change.
     ///
     /// # Errors
-    /// The node has such a child already, or a method has not as many names as arguments.
-    #[allow(clippy::should_implement_trait)] // nothing is summed up
+    /// The node has a child with that name, or the number of names of a Method's arguments is wrong.
+    #[allow(clippy::should_implement_trait)] // not an arithmetic sum
     pub fn add(
         self,
         act: impl Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync + 'static,
@@ -153,7 +153,7 @@ impl ProgramBuilder {
 }
 
 impl Settings {
-    /// Whether there are as many names as arguments.
+    /// Checks the number of argument names.
     pub(super) fn check(&self) -> Result<(), BuildError> {
         for command in Command::ALL {
             let MethodArguments { inputs, outputs } = self.declared.of(command);
@@ -193,7 +193,7 @@ impl Settings {
             auto_delete: self.auto_delete,
         }));
         if let Err(error) = self.add_methods(&program, &node) {
-            // Clients can have nodes with the ids of its methods. Nothing is left of it then.
+            // Adding fails if a node of a client has the id of a Method. Delete the partial Program then.
             node.space.delete_tree(&node.id, now());
             return Err(error);
         }
@@ -209,7 +209,7 @@ impl Settings {
 
     fn add_methods(&self, program: &Program, node: &Node) -> Result<(), BuildError> {
         for command in Command::ALL {
-            // The type has them with the rule OptionalPlaceholder: an instance gets its own.
+            // The type declares them with the rule OptionalPlaceholder, so an instance gets its own.
             let handler = Arc::new(Run { program: Arc::clone(&program.0), command });
             let name = QualifiedName::new(0, command.name());
             let id = node.child_id(command.name());

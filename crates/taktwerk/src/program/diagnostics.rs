@@ -1,4 +1,4 @@
-//! ProgramDiagnostic: who made a Program and what was called last (Part 10 §5.2.8).
+//! ProgramDiagnostic: the creator of a Program and its last call (Part 10 §5.2.8).
 
 use super::Command;
 use super::builder::MethodArguments;
@@ -7,16 +7,16 @@ use taktwerk_schema::ProgramDiagnostic2DataType;
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{Encode, ExtensionObject, StatusCode, UaString, UtcTime, Variant};
 
-/// Longest values of one call that are kept, in bytes. Others are null: clients choose them.
+/// Longest stored values of a call, in bytes. Longer ones become null, because clients choose them.
 const VALUES_LEN_MAX: usize = 16 << 10;
-/// Longest name of a client that is kept, in characters.
+/// Longest stored name of a client, in characters.
 const CLIENT_NAME_LEN_MAX: usize = 256;
 
-/// What is shown.
+/// The shown structure.
 #[derive(Debug, Clone)]
 pub(super) struct Diagnostics(ProgramDiagnostic2DataType);
 
-/// Values, if they are not too long.
+/// The values, or null for long ones.
 fn kept(values: &[Variant]) -> Vec<Variant> {
     let mut bytes = Vec::new();
     for value in values {
@@ -29,7 +29,7 @@ fn kept(values: &[Variant]) -> Vec<Variant> {
 }
 
 impl Diagnostics {
-    /// Those of a new Program, and who has made it; `None`: the application.
+    /// The diagnostics of a new Program. A `creator` of `None` is the application.
     pub(super) fn created(creator: Option<&CallContext>, now: UtcTime) -> Self {
         let name = creator.and_then(CallContext::client_name).unwrap_or_default();
         let name: String = name.chars().take(CLIENT_NAME_LEN_MAX).collect();
@@ -41,12 +41,12 @@ impl Diagnostics {
         })
     }
 
-    /// There was a transition.
+    /// Records a transition.
     pub(super) fn made(&mut self, now: UtcTime) {
         self.0.last_transition_time = now;
     }
 
-    /// A client has called a method.
+    /// Records a client's call of a Method.
     pub(super) fn called(
         &mut self,
         command: Command,
@@ -66,7 +66,7 @@ impl Diagnostics {
         last.last_method_return_status = result.as_ref().err().copied().unwrap_or(StatusCode::GOOD);
     }
 
-    /// Shows the structure and its parts.
+    /// Shows the structure and its fields.
     pub(super) fn show(&self, shown: &Shown) {
         let last = &self.0;
         let parts: [(&str, Variant); 12] = [

@@ -1,4 +1,4 @@
-//! Types of Programs that clients make instances of (Creatable, Part 10 §4.2.10, §5.2.2).
+//! Types of Programs whose instances clients create (Creatable, Part 10 §4.2.10, §5.2.2).
 
 use super::builder::{ProgramBuilder, Settings};
 use super::diagnostics::Diagnostics;
@@ -14,24 +14,24 @@ use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_server::space::NodeSpec;
 use taktwerk_types::{NodeId, QualifiedName, StatusCode, UaString, Variant};
 
-/// Longest name of a Program that a client makes, in bytes.
+/// Longest name of a Program that a client creates, in bytes.
 const NAME_LEN_MAX: usize = 128;
 
 struct Kind {
     /// The ObjectType.
     shown: Shown,
-    /// Where the instances are.
+    /// The parent of the instances.
     folder: Shown,
     settings: Settings,
     act: Arc<Act>,
     instances_max: usize,
-    /// Those that there are, and perhaps some that were deleted.
+    /// The existing instances, and possibly deleted ones.
     instances: Mutex<Vec<Weak<Inner>>>,
-    /// InstanceCount has to be shown anew.
+    /// InstanceCount must be updated.
     is_uncounted: AtomicBool,
 }
 
-/// A type of Programs whose instances clients make with its Method Create. Clones are the same one.
+/// A type of Programs whose instances clients create with its Method Create. Clones refer to the same type.
 #[derive(Clone)]
 pub struct ProgramType(Arc<Kind>);
 
@@ -42,12 +42,12 @@ impl core::fmt::Debug for ProgramType {
 }
 
 impl ProgramBuilder {
-    /// Adds a type of Programs instead of one Program: a subtype of ProgramStateMachineType with the name of the builder.
-    /// Clients that may call its Method Create (Part 3 §4.7.5) make instances below the node of the builder, at most
-    /// `instances_max` at a time. `act` is called before each transition of each instance.
+    /// Adds a type of Programs instead of one Program: a subtype of ProgramStateMachineType named like the builder. Clients that
+    /// may call its Method Create (Part 3 §4.7.5) create instances below the node of the builder, at most `instances_max` at a
+    /// time. `act` is called before each transition of each instance.
     ///
     /// # Errors
-    /// There is a type of this name, or a method has not as many names as arguments.
+    /// A type with this name exists, or the number of names of a Method's arguments is wrong.
     pub fn add_type(
         self,
         instances_max: u32,
@@ -98,7 +98,7 @@ impl ProgramType {
         &self.0.shown.id
     }
 
-    /// The instances that there are.
+    /// The existing instances.
     #[must_use]
     pub fn programs(&self) -> Vec<Program> {
         let programs = {
@@ -111,7 +111,7 @@ impl ProgramType {
     }
 }
 
-/// Forgets instances that were deleted.
+/// Removes deleted instances from the list.
 fn retain(instances: &mut Vec<Weak<Inner>>) {
     instances.retain(|instance| instance.upgrade().is_some_and(|inner| inner.shown.is_there()));
 }
@@ -147,7 +147,7 @@ impl Kind {
             return Err(StatusCode::BAD_BROWSE_NAME_INVALID);
         }
         let folder = self.folder.node().ok_or(StatusCode::BAD_SHUTDOWN)?;
-        // One at a time, so that there are not more than allowed.
+        // One call at a time, so that the limit holds.
         let mut instances = lock(&self.instances);
         retain(&mut instances);
         if instances.len() >= self.instances_max {
@@ -169,14 +169,14 @@ impl Kind {
         Ok(program)
     }
 
-    /// Shows how many instances there are (InstanceCount).
+    /// Updates InstanceCount.
     fn count(&self) {
         self.is_uncounted.store(true, Ordering::SeqCst);
         self.count_if_necessary();
     }
 
-    /// Does not wait, because clients delete programs on a thread that serves others too: who has the instances counts them
-    /// afterwards.
+    /// Updates InstanceCount without waiting: clients delete Programs on a thread that also serves others. If the list is locked,
+    /// the thread that holds it updates the count afterwards.
     fn count_if_necessary(&self) {
         while self.is_uncounted.load(Ordering::SeqCst) {
             let mut instances = match self.instances.try_lock() {
@@ -216,7 +216,7 @@ mod tests {
         node.space.variable(&id).unwrap().get().value.unwrap().try_into().unwrap()
     }
 
-    /// Deleting does not wait for a client that creates: it would deadlock here.
+    /// Deleting must not wait for a client that creates an instance: that would deadlock.
     #[test]
     fn programs_are_deleted_while_others_are_created() {
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
@@ -230,9 +230,9 @@ mod tests {
         assert_eq!(shown_count(&kind), 1, "who had the instances has counted them");
     }
 
-    /// The program keeps what it has of a deleted one, and clients make another one with its name.
+    /// The application keeps a handle to a deleted Program, and a client creates another one with the same name.
     #[test]
-    fn a_program_of_the_same_name_is_another_one() {
+    fn a_new_program_with_the_same_name_is_independent() {
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let (kind, hall) = kind(&server);
         let mut kept = Vec::new();

@@ -5,13 +5,13 @@ use taktwerk_schema::ids::object_ids;
 /// A state of a Program (Part 10 §5.2.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It can be started.
+    /// The Program can be started.
     Ready,
-    /// It runs.
+    /// The Program runs.
     Running,
-    /// It was suspended and can go on.
+    /// The Program was suspended and can be resumed.
     Suspended,
-    /// It has ended or failed and has to be reset.
+    /// The Program has ended or failed, and must be reset.
     Halted,
 }
 
@@ -30,7 +30,7 @@ pub enum Transition {
     ReadyToHalted,
 }
 
-/// What a client asks for (Part 10 §5.2.3.4).
+/// A command of a client (Part 10 §5.2.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are the specification's
 pub enum Command {
@@ -42,7 +42,7 @@ pub enum Command {
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Ready, Self::Running, Self::Suspended, Self::Halted];
 
     /// The name of the state's object.
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// What a command does in this state; `None` if it cannot be given.
+    /// The transition caused by a command in this state; `None` if the command is not allowed.
     #[must_use]
     pub const fn on(self, command: Command) -> Option<Transition> {
         match (self, command) {
@@ -101,7 +101,7 @@ impl State {
 }
 
 impl Transition {
-    /// All of them, in the order of their numbers.
+    /// All transitions, in the order of their numbers.
     pub const ALL: [Self; 9] = [
         Self::HaltedToReady,
         Self::ReadyToRunning,
@@ -154,7 +154,7 @@ impl Transition {
         }
     }
 
-    /// The state before it.
+    /// The state before the transition.
     #[must_use]
     pub const fn from(self) -> State {
         match self {
@@ -165,7 +165,7 @@ impl Transition {
         }
     }
 
-    /// Whether the execution has ended behind it.
+    /// Whether the execution has ended after it.
     #[must_use]
     pub const fn ends_execution(self) -> bool {
         matches!(
@@ -178,7 +178,7 @@ impl Transition {
         )
     }
 
-    /// The state behind it.
+    /// The state after the transition.
     #[must_use]
     pub const fn to(self) -> State {
         match self {
@@ -191,7 +191,7 @@ impl Transition {
 }
 
 impl Command {
-    /// All of them.
+    /// All commands.
     pub const ALL: [Self; 5] = [Self::Start, Self::Suspend, Self::Resume, Self::Halt, Self::Reset];
 
     /// The name of the Method.

@@ -1,4 +1,4 @@
-//! Programs: what clients start, suspend, resume, halt and reset (Part 10).
+//! Programs, which clients start, suspend, resume, halt and reset (Part 10).
 //!
 //! ```no_run
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! - `machine`: states, transitions and commands; `builder`: adding one; `kind`: types that clients make instances of;
-//! - `diagnostics`: what ProgramDiagnostic shows.
+//! - `machine`: states, transitions and commands; `builder`: adds a Program; `kind`: types of Programs;
+//! - `diagnostics`: ProgramDiagnostic.
 
 mod builder;
 mod diagnostics;
@@ -40,7 +40,7 @@ use taktwerk_schema::ids::object_type_ids;
 use taktwerk_server::callback::{CallContext, DeleteHandler, MethodCall, MethodHandler};
 use taktwerk_types::{StatusCode, Variant};
 
-/// Decides on transitions and acts on them: it is asked before each one.
+/// Called before each transition: decides on it and acts.
 type Act = dyn Fn(&Program, Transition) -> Result<(), StatusCode> + Send + Sync;
 
 struct Inner {
@@ -50,26 +50,26 @@ struct Inner {
     /// The arguments of its Methods.
     declared: Declared,
     diagnostics: Mutex<Diagnostics>,
-    /// It deletes itself when its execution has ended (AutoDelete).
+    /// The Program deletes itself when its execution has ended (AutoDelete).
     auto_delete: bool,
 }
 
 struct Now {
     state: State,
-    /// A transition is under way: no other one can begin.
+    /// A transition is in progress, so no other one can begin.
     is_moving: bool,
-    /// How the work has ended during that transition.
+    /// How the work ended during that transition.
     ended: Option<End>,
     recycled: i32,
-    /// The Method that has caused the transition.
+    /// The Method that caused the transition.
     call: Call,
-    /// IntermediateResult of the events to come.
+    /// IntermediateResult of future events.
     intermediate: Variant,
-    /// It has ended and is about to be deleted.
+    /// The Program has ended and is about to be deleted.
     is_over: bool,
 }
 
-/// The arguments of a Method while it causes a transition.
+/// Arguments and results of a Method during the transition that it causes.
 #[derive(Default)]
 struct Call {
     command: Option<Command>,
@@ -93,7 +93,7 @@ impl End {
     }
 }
 
-/// A Program. Clones are the same one.
+/// A Program. Clones refer to the same Program.
 #[derive(Clone)]
 pub struct Program(Arc<Inner>);
 
@@ -103,7 +103,7 @@ impl core::fmt::Debug for Program {
     }
 }
 
-/// A method of a program, which lives as long as the address space has it.
+/// A Method of a Program. It lives as long as its node.
 struct Run {
     program: Arc<Inner>,
     command: Command,
@@ -121,7 +121,7 @@ impl MethodHandler for Run {
     }
 }
 
-/// Deletes a program for clients.
+/// Deletes a Program on a client's request.
 struct Delete(Weak<Inner>);
 
 impl DeleteHandler for Delete {
@@ -133,7 +133,7 @@ impl DeleteHandler for Delete {
             if now.is_moving || now.state != State::Halted {
                 return Err(StatusCode::BAD_INVALID_STATE);
             }
-            // No transition begins any more.
+            // Prevents further transitions.
             now.is_moving = true;
         }
         program.shown.delete();
@@ -142,13 +142,13 @@ impl DeleteHandler for Delete {
 }
 
 impl Program {
-    /// The object; `None` if the server is gone.
+    /// The object; `None` if the server has stopped.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         self.0.shown.node()
     }
 
-    /// Whether it is still there: it may have deleted itself, or a client may have deleted it.
+    /// Whether the object still exists: it may have deleted itself, or a client may have deleted it.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.0.shown.is_there()
@@ -160,15 +160,15 @@ impl Program {
         lock(&self.0.state).state
     }
 
-    /// Does what a client's method does.
+    /// Performs a command, as if a client had called its Method.
     ///
     /// # Errors
-    /// Bad_InvalidState if the command cannot be given in this state, or what the application says.
+    /// Bad_InvalidState if the command is not allowed in this state, or the error of the application.
     pub fn command(&self, command: Command) -> Result<(), StatusCode> {
         self.go(Call { command: Some(command), ..Call::default() }, |state| state.on(command)).map(drop)
     }
 
-    /// Does what a client's method does, and notes it.
+    /// Performs a command and records it in the diagnostics.
     fn called(
         &self,
         command: Command,
@@ -184,10 +184,10 @@ impl Program {
         result
     }
 
-    /// The arguments of the Method that causes the transition under way: for the function that is called before it.
+    /// The arguments of the Method that causes the current transition, for use in `act`.
     ///
     /// # Errors
-    /// Bad_InvalidArgument if they are others, as for a transition that the application makes.
+    /// Bad_InvalidArgument if the types differ, or the application makes the transition.
     pub fn inputs<I: Arguments>(&self) -> Result<I, StatusCode> {
         let inputs = lock(&self.0.state).call.inputs.clone();
         let invalid = StatusCode::BAD_INVALID_ARGUMENT;
@@ -197,10 +197,10 @@ impl Program {
         I::from_variants(inputs).map_err(|_| invalid)
     }
 
-    /// What the Method returns that causes the transition under way. Outputs that are not set are null.
+    /// Sets the results of the Method that causes the current transition. Results that are not set are null.
     ///
     /// # Errors
-    /// Bad_TypeMismatch if others are declared; Bad_InvalidState if no Method causes a transition.
+    /// Bad_TypeMismatch if other types are declared; Bad_InvalidState if no Method causes the current transition.
     pub fn set_outputs<O: Arguments>(&self, outputs: O) -> Result<(), StatusCode> {
         let mut now = lock(&self.0.state);
         let command = now.call.command.filter(|_| now.is_moving).ok_or(StatusCode::BAD_INVALID_STATE)?;
@@ -211,33 +211,33 @@ impl Program {
         Ok(())
     }
 
-    /// IntermediateResult of the transition events from now on (Part 10 §5.2.5.2). To be set before the transition, such as by
-    /// the function that is called before it.
+    /// Sets IntermediateResult for future transition events (Part 10 §5.2.5.2). Call it before the transition, for example in
+    /// `act`.
     pub fn set_intermediate_result(&self, value: impl Into<Variant>) {
         lock(&self.0.state).intermediate = value.into();
     }
 
-    /// FinalResultData, the Object whose Variables are the results (Part 10 §4.2.9): it is added when it is asked for first.
+    /// FinalResultData, the Object whose Variables are the results (Part 10 §4.2.9). It is added at the first call.
     ///
     /// # Errors
-    /// The server or the Program is gone.
+    /// The server has stopped, or the Program was deleted.
     pub fn final_results(&self) -> Result<Node, BuildError> {
         self.0.shown.final_results()
     }
 
-    /// The work is done: from Running or Suspended to Ready. If a transition is under way, the Program becomes Ready right
-    /// behind it; if that is not possible then, nothing happens.
+    /// Ends the work: from Running or Suspended to Ready. During a transition, the Program becomes Ready after it; if that is
+    /// impossible then, the call has no effect.
     ///
     /// # Errors
-    /// Bad_InvalidState if it is in another state.
+    /// Bad_InvalidState in other states.
     pub fn finish(&self) -> Result<(), StatusCode> {
         self.end(End::Finished)
     }
 
-    /// The work has failed: to Halted. If a transition is under way, the Program is halted right behind it.
+    /// Reports that the work has failed: to Halted. During a transition, the Program is halted after it.
     ///
     /// # Errors
-    /// Bad_InvalidState if it is there already.
+    /// Bad_InvalidState if it is halted already.
     pub fn fail(&self) -> Result<(), StatusCode> {
         self.end(End::Failed)
     }
@@ -261,12 +261,12 @@ impl Program {
         Ok(outputs)
     }
 
-    /// The work has ended: makes the transition, now or behind the one that is under way.
+    /// Ends the work: makes the transition now, or after the current one.
     fn end(&self, end: End) -> Result<(), StatusCode> {
         let transition = {
             let mut now = lock(&self.0.state);
             if now.is_moving {
-                // A failure is what counts.
+                // A failure takes precedence.
                 if now.ended != Some(End::Failed) {
                     now.ended = Some(end);
                 }
@@ -279,7 +279,7 @@ impl Program {
         self.make(transition).map(drop)
     }
 
-    /// Makes a transition that has begun, and what has become necessary meanwhile. Gives what its Method returns.
+    /// Completes a transition that has begun, and those that became necessary during it. Returns the results of the Method.
     fn make(&self, transition: Transition) -> Result<Vec<Variant>, StatusCode> {
         let moving = Moving(self);
         let result = self.pass(transition);
@@ -289,7 +289,7 @@ impl Program {
             match self.pass(transition) {
                 Ok(()) => made = Some(transition),
                 Err(status) => {
-                    tracing::warn!(program = %self.0.shown.name, ?transition, %status, "the program does not end its work");
+                    tracing::warn!(program = %self.0.shown.name, ?transition, %status, "the program cannot make the transition that ends its work");
                 }
             }
         }
@@ -304,7 +304,7 @@ impl Program {
 
     /// Makes one transition.
     fn pass(&self, transition: Transition) -> Result<(), StatusCode> {
-        // Without the lock: it may ask for the state, and take its time.
+        // Without the lock: `act` may ask for the state, and may take long.
         (self.0.act)(self, transition)?;
         let recycled = {
             let mut now = lock(&self.0.state);
@@ -319,12 +319,12 @@ impl Program {
         Ok(())
     }
 
-    /// How the work has ended while a transition was under way. If it has not, the next transition can begin; `made` is the
-    /// last one that was made.
+    /// The transition that became necessary during the current one. Otherwise the next transition can begin. `made` is the last
+    /// completed transition.
     fn next_move(&self, made: Option<Transition>) -> Option<Transition> {
         let mut now = lock(&self.0.state);
         let next = now.ended.take().and_then(|end| end.transition(now.state));
-        // Part 10 §5.2.2: no other transition begins before it is deleted.
+        // Part 10 §5.2.2: no further transition before the deletion.
         now.is_over = next.is_none() && self.0.auto_delete && made.is_some_and(Transition::ends_execution);
         now.is_moving = next.is_some() || now.is_over;
         next
@@ -366,7 +366,7 @@ impl Transition {
     }
 }
 
-/// A transition under way, which ends when the application panics.
+/// The current transition. Dropping it ends the transition, also if the application panics.
 struct Moving<'a>(&'a Program);
 
 impl Drop for Moving<'_> {

@@ -1,4 +1,4 @@
-//! Actions (Part 14 §5.4.3): something is asked for over PubSub, done once, and its results come back.
+//! Actions (Part 14 §5.4.3): request-response over PubSub. A requestor invokes an Action of a responder and receives its results.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -50,13 +50,13 @@ use taktwerk_schema::{ActionTargetDataType, DataSetFieldContentMask, DataSetMeta
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// Does what an Action is for; called on a worker thread, one call after the other.
+/// Executes an Action; called on a worker thread, one call at a time.
 type Handler = Box<dyn FnMut(Vec<Variant>) -> Result<Vec<Variant>, StatusCode> + Send>;
 
-/// What both builders are given.
+/// Settings common to both builders.
 struct Common {
     connection: Connection,
-    /// Where responses come, if not where requests go.
+    /// The address of responses, if different from that of requests.
     response: Option<String>,
     security: GroupSecurity,
     allow_unsecured: bool,
@@ -110,7 +110,7 @@ macro_rules! common_setters {
         transport_setters! { options: common.options, mqtt: common.mqtt, provider: common.provider }
         datagram_setters! { common.options }
 
-        /// Where keys of the security group come from, if not said with `security()`.
+        /// The source of the security group's keys, if not set with `security()`.
         pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
             self.common.options.keys = Some(Box::new(keys));
             self
@@ -127,14 +127,14 @@ macro_rules! common_setters {
             self
         }
 
-        /// Works without message security: whoever reaches the address may ask and answer. Default: no. JSON has no
-        /// message security, and needs this: what protects it is the broker, with TLS and rights for each topic.
+        /// Works without message security: anyone who can reach the address may invoke and answer. Default: no. Required for
+        /// JSON, which has no message security; there the broker must protect it with TLS and permissions per topic.
         pub fn allow_unsecured(mut self) -> Self {
             self.common.allow_unsecured = true;
             self
         }
 
-        /// Between repetitions of requests or responses. Default: 100 ms.
+        /// Interval between repetitions of requests or responses. Default: 100 ms.
         pub fn interval(mut self, interval: Duration) -> Self {
             self.common.interval = interval;
             self
@@ -148,7 +148,7 @@ mod responders;
 pub use requestor::{ActionRequestor, ActionRequestorBuilder};
 pub use responders::{ActionResponders, ActionRespondersBuilder, FailedResponder};
 
-/// A responder to be. Whatever is not set has the default that is named with it.
+/// Settings of a responder. Each has a default.
 #[must_use = "nothing happens before start()"]
 pub struct ActionResponderBuilder {
     common: Common,
@@ -157,7 +157,7 @@ pub struct ActionResponderBuilder {
     descriptions: Vec<ActionDescription>,
     methods: Vec<(ActionTarget, MethodAction)>,
     raw_data: bool,
-    /// Of the responder that answered before in its place.
+    /// State handed over by the previous responder.
     legacy: Option<Legacy>,
 }
 
@@ -172,7 +172,7 @@ impl fmt::Debug for ActionResponderBuilder {
 impl ActionResponderBuilder {
     common_setters!();
 
-    /// What is done for an Action: called on a worker thread, one call after the other, so it may wait.
+    /// Sets the function that executes an Action. It is called on a worker thread, one call at a time, and may block.
     pub fn action(
         mut self,
         data_set_writer_id: u16,
@@ -184,32 +184,31 @@ impl ActionResponderBuilder {
         self
     }
 
-    /// Keeps in a file what was received of secured messages, so that no recorded request is executed again after a restart
-    /// (but what came in the last second before a crash). Each responder needs a file of its own. Default: nothing is kept.
+    /// Stores in a file which secured messages were received, so that recorded requests are not executed again after a restart.
+    /// Messages of the last second before a crash are not covered. Each responder needs its own file. Default: nothing is stored.
     pub fn replay_floor(mut self, path: impl Into<PathBuf>) -> Self {
         self.common.options.replay_floor = Some(path.into());
         self
     }
 
-    /// Describes Actions to requestors: their names, and the fields of requests and responses. What is not described is
-    /// announced with its ids only.
+    /// Describes Actions to requestors: their names, and the fields of requests and responses. Actions without description are
+    /// announced by their ids only.
     pub fn describe(mut self, description: ActionDescription) -> Self {
         self.descriptions.retain(|one| one.data_set_writer_id != description.data_set_writer_id);
         self.descriptions.push(description);
         self
     }
 
-    /// Fields are sent as RawData: without types, as the descriptions have them, which all Actions need then. Default: as
+    /// Sends fields as RawData, that is without types, as in the descriptions, which are then required for all Actions. Default:
     /// Variants.
     pub fn raw_data(mut self) -> Self {
         self.raw_data = true;
         self
     }
 
-    /// Methods of a server as Actions, one for each target of the description (PublishedActionMethodDataType, Part 14
-    /// §6.2.3.10.6). They are called with the rights of `roles`, as if over a channel that is secured like the requests;
-    /// for more than Anonymous may, there has to be a role here that may it. Whoever has the keys of the security group
-    /// can ask for them.
+    /// Offers Methods of a server as Actions, one for each target of the description (PublishedActionMethodDataType, Part 14
+    /// §6.2.3.10.6). They are called with the permissions of `roles`, as over a channel with the security of the requests. For
+    /// Methods that Anonymous may not call, add a role that may. Every holder of the security group's keys can invoke them.
     pub fn methods(
         mut self,
         space: &Arc<AddressSpace>,
@@ -229,14 +228,14 @@ impl ActionResponderBuilder {
         self.describe(description)
     }
 
-    /// Answers as a WriterGroup does.
+    /// Takes over the settings of a WriterGroup.
     fn follow(&mut self, group: &WriterGroup) {
         let millis = group.publishing_interval.clamp(1.0, 60_000.0);
         self.common.interval = Duration::from_secs_f64(millis / 1e3);
         self.common.security = group.security.clone();
     }
 
-    /// The WriterGroup that answers, with the DataSetWriters of all Actions.
+    /// Completes the answering WriterGroup with the DataSetWriters of all Actions.
     fn complete(&mut self) {
         let ids: BTreeSet<u16> = self.handlers.keys().map(|target| target.data_set_writer_id).collect();
         for id in ids {
@@ -283,11 +282,11 @@ impl ActionResponderBuilder {
         }
     }
 
-    /// Starts answering.
+    /// Starts the responder.
     ///
     /// # Errors
-    /// What is wrong with the address, or what the kernel did not give; there is no message security; fields are to be
-    /// DataValues, or RawData that they cannot be.
+    /// The address or the settings are wrong, or the kernel refused a resource. There is no message security. Fields are
+    /// configured as DataValues, or as RawData without descriptions.
     pub fn start(mut self) -> Result<ActionResponder, PubSubStartError> {
         for (target, mut action) in core::mem::take(&mut self.methods) {
             action.secured_like(self.common.security.mode);
@@ -310,14 +309,14 @@ impl ActionResponderBuilder {
         let entropy = Box::new(OsEntropy);
         let engine = Responder::new(options, targets, Arc::clone(&common.provider), entropy);
         let mut engine = engine.map_err(refused)?;
-        // Nothing is announced before the driver says so.
+        // The driver decides when to announce.
         engine.describe(common.connection.clone(), descriptions, Now::default()).map_err(refused)?;
         let results = legacy.as_ref().map_or_else(Arc::default, |legacy| Arc::clone(&legacy.results));
         if let Some(legacy) = legacy {
             engine.succeed(legacy.memory);
         }
         let (to_do, work) = mpsc::channel::<Work>();
-        #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' ends are added
+        #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // broker connections are added
         let mut driver = common.options;
         #[cfg(feature = "mqtt")]
         if common.connection.url.starts_with("mqtt") {
@@ -333,12 +332,12 @@ impl ActionResponderBuilder {
         let user = Answering { engine, to_do };
         let running = RunningActions::start(user, &common.connection, &common.connection, driver)?;
         let their_results = Arc::clone(&results);
-        // It ends when the engine is gone, after what it is doing.
+        // The thread ends when the engine is dropped, after the current execution.
         let worker = std::thread::Builder::new().name("pubsub-execute".to_owned());
         let worker = worker.spawn(move || {
             while let Ok(Work { execution, until }) = work.recv() {
                 let outcome = match handlers.get_mut(&execution.target) {
-                    // Whoever asked has given up while others were served.
+                    // The requestor has timed out while other requests were executed.
                     _ if until.is_some_and(|until| until <= std::time::Instant::now()) => {
                         Err(StatusCode::BAD_TIMEOUT)
                     }
@@ -354,19 +353,18 @@ impl ActionResponderBuilder {
     }
 }
 
-/// What came of an execution.
+/// The result of an execution.
 type Finished = (ExecutionId, Result<Vec<Variant>, StatusCode>);
 
-/// Where the results of executions go.
+/// The receiver of execution results.
 enum Target {
-    /// To the responder that runs.
+    /// The running responder.
     Responder(Commander<Answering>),
-    /// They wait for it.
+    /// None at present: results are queued.
     Nobody(Vec<Finished>),
 }
 
-/// Brings the results of executions to the responder that runs when they are there: it may be another one than that which
-/// took the request.
+/// Delivers the results of executions to the running responder, which may be another one than the one that took the request.
 struct Results(Mutex<Target>);
 
 impl Default for Results {
@@ -389,7 +387,7 @@ impl Results {
         }
     }
 
-    /// From now on they go to this responder, and those that wait.
+    /// Delivers results to this responder from now on, including queued ones.
     fn go_to(&self, commander: Commander<Answering>) {
         let mut target = lock(&self.0);
         if let Target::Nobody(waiting) = &mut *target {
@@ -400,7 +398,7 @@ impl Results {
         *target = Target::Responder(commander);
     }
 
-    /// From now on they wait.
+    /// Queues results from now on.
     fn wait(&self) {
         *lock(&self.0) = Target::Nobody(Vec::new());
     }
@@ -416,17 +414,17 @@ fn tell(commander: &Commander<Answering>, id: ExecutionId, outcome: Result<Vec<V
     });
 }
 
-/// What a responder leaves to the one that answers in its place.
+/// State that a responder hands over to its successor.
 #[derive(Debug, Clone)]
 struct Legacy {
     memory: ResponderMemory,
     results: Arc<Results>,
 }
 
-/// Something for the worker.
+/// A task for the worker.
 struct Work {
     execution: Execution,
-    /// When nobody waits for it any more.
+    /// When the requestor times out.
     until: Option<std::time::Instant>,
 }
 
@@ -447,9 +445,9 @@ impl ActionUser for Answering {
             Ok(executions) => {
                 for execution in executions {
                     let span = execution.deadline.map(|deadline| deadline.since(now.instant));
-                    // What is too long to be said never ends.
+                    // A span that overflows means no timeout.
                     let until = span.and_then(|span| std::time::Instant::now().checked_add(span));
-                    // The worker ends after this.
+                    // Fails only if the worker has ended.
                     drop(self.to_do.send(Work { execution, until }));
                 }
             }
@@ -460,7 +458,7 @@ impl ActionUser for Answering {
     fn turn(&mut self, _: Now) {}
 }
 
-/// Executes Actions for requestors. It stops when it is dropped.
+/// Executes Actions for requestors. It stops on drop.
 #[derive(Debug)]
 pub struct ActionResponder {
     running: RunningActions<Answering>,
@@ -468,10 +466,10 @@ pub struct ActionResponder {
 }
 
 impl ActionResponder {
-    /// Ends, and leaves what it knows to the one that follows: requests that come again are not executed again, and what
-    /// executes is answered.
+    /// Stops, and hands its state over to the successor: repeated requests are not executed again, and running executions are
+    /// answered.
     fn hand_over(self) -> Legacy {
-        // What comes before it has retired is in its queue in front of that.
+        // Messages sent before it has stopped are in front of this in its queue.
         self.results.wait();
         let (tell, told) = mpsc::channel();
         self.running.run(move |user, _| {
@@ -479,29 +477,29 @@ impl ActionResponder {
         });
         let memory = told.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| {
             tracing::error!(
-                "a responder of Actions did not say what it knows: requests may be executed again"
+                "a responder of Actions did not hand over its state: requests may be executed again"
             );
             ResponderMemory::default()
         });
         Legacy { memory, results: Arc::clone(&self.results) }
     }
 
-    /// The keys of a security group are known to be others now: they are asked for at once.
+    /// Requests new keys of a security group immediately, because they are known to have changed.
     pub fn refresh_keys(&self, security_group_id: &str) {
         let group = security_group_id.to_owned();
         self.running.run(move |user, now| user.engine.refresh_keys(&group, now));
     }
 
-    /// Keys that a key service pushes, if the security group is this responder's.
+    /// Sets keys that a key service has pushed, if the responder uses the security group.
     pub fn set_keys(&self, security_group_id: &str, keys: SecurityKeys) {
         let group = security_group_id.to_owned();
         self.running.run(move |user, now| {
-            // A group that it does not use is none of its business.
+            // Ignore groups that it does not use.
             let _ = user.engine.set_keys(&group, Ok(&keys), now);
         });
     }
 
-    /// A responder at an address: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and `mqtts+json://…`.
+    /// Begins a responder at an address: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and `mqtts+json://…`.
     pub fn builder(url: &str, publisher_id: impl Into<PublisherId>) -> ActionResponderBuilder {
         let publisher_id = publisher_id.into();
         let common = Common::new(url, Some(publisher_id.clone()));
@@ -516,9 +514,9 @@ impl ActionResponder {
         }
     }
 
-    /// Responders for the Methods that a configuration publishes as Actions: one for each WriterGroup with DataSetWriters
-    /// of PublishedActionMethods. Methods are called with the rights of `roles`; keys of groups with message security
-    /// have to be given with `keys()`. [`ActionResponders`] are those of a configuration that changes.
+    /// Creates responders for the Methods that a configuration publishes as Actions: one for each WriterGroup with DataSetWriters
+    /// of PublishedActionMethods. Methods are called with the permissions of `roles`; keys of groups with message security must
+    /// be set with `keys()`. Use [`ActionResponders`] for a configuration that changes.
     pub fn of(
         configuration: &Configuration,
         space: &Arc<AddressSpace>,

@@ -10,16 +10,16 @@ use taktwerk_server::callback::{CallContext, MethodCall};
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{ArrayValues, BuiltInType, ExtensionObject, NodeId, QualifiedName, StatusCode, Variant};
 
-/// Says in a configuration what requests and responses of Actions have to say where it leaves that to their Methods: data sets
-/// of PublishedActionMethods without any fields get those of the InputArguments and OutputArguments of their first Method.
-/// What is no argument of a built-in type is left to the configuration.
+/// Completes a configuration with the fields of requests and responses. Data sets of PublishedActionMethods without fields get
+/// those of the InputArguments and OutputArguments of their first Method. Arguments without a built-in type are left to the
+/// configuration.
 pub fn describe_methods(configuration: &mut Configuration, space: &AddressSpace) {
     for set in &mut configuration.data_sets {
         let DataSetSource::ActionMethods(actions) = &mut set.source else { continue };
         for (target, method) in actions.action_targets.iter().zip(&actions.action_methods) {
             if let Some(absent) = absent(space, method) {
                 let (data_set, action) = (&set.name, target.action_target_id);
-                tracing::warn!(data_set, action, %absent, "there is no such Object or Method: the Action answers with a Bad status");
+                tracing::warn!(data_set, action, %absent, "the Object or Method does not exist: the Action answers with a Bad status");
             }
         }
         let request = &mut actions.request_data_set_meta_data;
@@ -32,19 +32,19 @@ pub fn describe_methods(configuration: &mut Configuration, space: &AddressSpace)
             (Some(inputs), Some(outputs)) => (request.fields, set.meta_data.fields) = (inputs, outputs),
             _ => {
                 let (data_set, method) = (&set.name, &method.method_id);
-                tracing::warn!(data_set, %method, "say what requests and responses of its Actions are: the Method does not");
+                tracing::warn!(data_set, %method, "the Method does not describe its arguments: configure the fields of the Action's requests and responses");
             }
         }
     }
 }
 
-/// What of an Action's Object and Method the address space does not have (yet).
+/// The Object or Method of an Action that does not exist (yet).
 fn absent(space: &AddressSpace, method: &ActionMethodDataType) -> Option<NodeId> {
     let is_there = |id: &NodeId| space.node_class(id).is_some();
     [&method.object_id, &method.method_id].into_iter().find(|id| !is_there(id)).cloned()
 }
 
-/// The fields that a Property of a Method describes; none if there is no such Property.
+/// The fields described by a Property of a Method; `None` if there is no such Property.
 fn arguments(space: &AddressSpace, method: &NodeId, name: &str) -> Option<Vec<FieldMetaData>> {
     let Some(property) = space.child(method, &QualifiedName::new(0, name)) else { return Some(Vec::new()) };
     let value = space.variable(&property).ok()?.get().value?;
@@ -64,7 +64,7 @@ fn arguments(space: &AddressSpace, method: &NodeId, name: &str) -> Option<Vec<Fi
     objects.iter().map(read).collect()
 }
 
-/// The mode of a channel that protects as much.
+/// The channel security mode that corresponds to message security.
 pub(crate) fn channel_mode(mode: SecurityMode) -> MessageSecurityMode {
     match mode {
         SecurityMode::None => MessageSecurityMode::None,
@@ -73,7 +73,7 @@ pub(crate) fn channel_mode(mode: SecurityMode) -> MessageSecurityMode {
     }
 }
 
-/// A Method that is called when its Action is asked for.
+/// A Method that is called when its Action is invoked.
 pub(super) struct MethodAction {
     space: Arc<AddressSpace>,
     object_id: NodeId,
@@ -93,12 +93,12 @@ impl MethodAction {
         }
     }
 
-    /// How requests come.
+    /// Sets how requests are secured.
     pub(super) fn secured_like(&mut self, mode: SecurityMode) {
         self.mode = channel_mode(mode);
     }
 
-    /// Calls it and waits for its results.
+    /// Calls the Method and waits for its results.
     pub(super) fn call(&self, inputs: Vec<Variant>) -> Result<Vec<Variant>, StatusCode> {
         let encrypted = self.mode == MessageSecurityMode::SignAndEncrypt;
         let caller = CallContext::in_process(self.object_id.clone(), &self.roles, encrypted);
@@ -109,7 +109,7 @@ impl MethodAction {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 runtime.map_err(|_| StatusCode::BAD_RESOURCE_UNAVAILABLE)?.block_on(future)
             }
-            // Kinds that came later.
+            // Future variants.
             _ => Err(StatusCode::BAD_NOT_SUPPORTED),
         }
     }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_found() {
+    fn missing_objects_and_methods_are_found() {
         let server = crate::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let method = |object: &str, method: &str| ActionMethodDataType {
             object_id: object.parse().unwrap(),

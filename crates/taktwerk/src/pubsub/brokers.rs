@@ -1,31 +1,31 @@
-//! The ends at brokers of a publisher or subscriber, while its configuration changes.
+//! Broker connections of a publisher or subscriber, while its configuration changes.
 
 use super::PubSubStartError;
 use std::sync::Mutex;
 use taktwerk_net::pubsub::mqtt::{BrokerStatus, MqttOptions};
 use taktwerk_pubsub::config::{Configuration, Connection};
 
-/// By the names of their connections.
+/// By the name of the connection.
 pub(super) type Statuses = Vec<(String, BrokerStatus)>;
 
-/// How the connections to brokers stand.
+/// The states of the broker connections.
 #[derive(Debug)]
 pub(super) struct Brokers {
     options: MqttOptions,
     known: Mutex<Statuses>,
 }
 
-/// Whether a connection leads to a broker.
+/// Whether a connection uses a broker.
 fn is_broker(connection: &Connection) -> bool {
     connection.url.starts_with("mqtt")
 }
 
-/// Makes the end at a broker of one connection.
+/// Creates the broker end of a connection.
 type Make<E> = fn(&Connection, &MqttOptions) -> Result<(E, BrokerStatus), taktwerk_net::pubsub::PubSubError>;
 
 impl Brokers {
-    /// The brokers of a configuration, and the ends at them by the positions of their connections. `is_used` says
-    /// which connections need one, and have none of the application's own.
+    /// Creates the broker ends of a configuration, by position of the connection. `is_used` selects the connections that need one
+    /// and have none supplied by the application.
     pub(super) fn new<E>(
         options: MqttOptions,
         configuration: &Configuration,
@@ -39,8 +39,8 @@ impl Brokers {
         Ok((brokers, ends))
     }
 
-    /// The same for a configuration that follows on another: new ends only. What `is_kept` of the connection that it
-    /// was, keeps its end; so does one with an end of the application's own.
+    /// Creates the broker ends for a following configuration: only new ones. A connection for which `is_kept` holds keeps its
+    /// end; so does one whose end the application supplied.
     pub(super) fn change<E>(
         &self,
         old: &Configuration,
@@ -67,7 +67,7 @@ impl Brokers {
         Ok((statuses, ends))
     }
 
-    /// The change has happened.
+    /// Completes the change.
     pub(super) fn commit(&self, statuses: Statuses) {
         *crate::lock::lock(&self.known) = statuses;
     }

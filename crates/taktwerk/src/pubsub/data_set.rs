@@ -1,4 +1,4 @@
-//! What is published: fields, and where their values come from.
+//! Published data sets: fields, and the source of their values.
 
 use super::PubSubStartError;
 use crate::space::Variable;
@@ -11,29 +11,29 @@ use taktwerk_schema::{FieldMetaData, PublishedVariableDataType};
 use taktwerk_server::space::{AddressSpace, VariableHandle};
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
-/// The attribute that is published.
+/// The published attribute.
 const VALUE: u32 = 13;
 
-/// Fills in the fields of a data set; false: nothing to send in this cycle.
+/// Fills in the fields of a data set; false if there is nothing to send in this cycle.
 pub(super) type Fill = Box<dyn FnMut(&mut [DataValue]) -> bool + Send>;
 
-/// Writes the fields of a data set into its message; false: nothing to send in this cycle.
+/// Writes the fields of a data set into its message; false if there is nothing to send in this cycle.
 pub(super) type Write = Box<dyn FnMut(&mut FieldWriter<'_>) -> bool + Send>;
 
-/// Where the values of one data set come from.
+/// The source of a data set's values.
 pub(super) enum Source {
-    /// Variables of a server: a snapshot of their slots, without locks and without allocation.
+    /// Variables of a server: a snapshot of their values, without locks and without allocation.
     Variables(Vec<Published>),
     Application(Fill),
     Writer(Write),
-    /// None: a heartbeat, or events and actions that are not sampled.
+    /// No source: a heartbeat, or events and Actions, which are not sampled.
     Nothing,
 }
 
 /// A published Variable.
 pub(super) struct Published {
     handle: VariableHandle,
-    /// Sent instead of a bad value (Part 14 §6.2.3.7).
+    /// Sent in place of a bad value (Part 14 §6.2.3.7).
     substitute: Variant,
 }
 
@@ -52,7 +52,7 @@ impl Published {
     }
 }
 
-/// The values of all data sets of a configuration, in its order.
+/// The sources of all data sets of a configuration, in its order.
 pub(super) struct Sources(Vec<(String, Source)>);
 
 impl Values for Sources {
@@ -89,15 +89,15 @@ impl Values for Sources {
     }
 }
 
-/// Where a data set of a new configuration gets its values from.
+/// The source of a data set in a new configuration.
 pub(super) enum Planned {
     New(Source),
-    /// From where the data set of the same name got them before.
+    /// The same source as the data set of that name had before.
     Kept,
 }
 
 impl Sources {
-    /// Takes the sources of another configuration.
+    /// Switches to the sources of another configuration.
     pub(super) fn change(&mut self, plan: Vec<(String, Planned)>) {
         let mut old = core::mem::take(&mut self.0);
         self.0 = plan
@@ -116,8 +116,7 @@ impl Sources {
     }
 }
 
-/// Finds the sources of the data sets of a configuration that follows on another. `given` are those whose values come
-/// from the application.
+/// Determines the sources of a following configuration. `given` names the data sets whose values the application supplies.
 pub(super) fn plan(
     old: &Configuration,
     new: &Configuration,
@@ -143,13 +142,13 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// A data set to be published.
+/// Settings of a published data set.
 #[must_use = "nothing is published before it is given to a publisher"]
 pub struct DataSet {
     pub(super) name: String,
     pub(super) fields: Vec<FieldMetaData>,
     variables: Vec<VariableHandle>,
-    /// Of the application; without it, the Variables are published.
+    /// Supplied by the application; without it, the Variables are published.
     given: Option<Source>,
 }
 
@@ -165,8 +164,8 @@ impl DataSet {
         Self { name: name.to_owned(), fields: Vec::new(), variables: Vec::new(), given: None }
     }
 
-    /// A data set whose fields the application fills in, each cycle anew: `fill` is called on the timer thread, so it
-    /// must not wait. It finds in the slice what was sent the last time.
+    /// A data set whose fields the application fills in for each cycle. `fill` is called on the timer thread and must not block.
+    /// The slice initially contains the values of the last cycle.
     pub fn from_fn(
         name: &str,
         fields: impl IntoIterator<Item = FieldMetaData>,
@@ -180,9 +179,9 @@ impl DataSet {
         Self { fields: fields.into_iter().collect(), given, ..Self::new(name) }
     }
 
-    /// A data set whose fields the application writes right into the message, all of them and in their order, each cycle
-    /// anew: the cheapest way for thousands of numbers ([`FieldWriter::numbers`]). `write` is called on the timer thread,
-    /// so it must not wait; now and then it is called twice in a cycle.
+    /// A data set whose fields the application writes directly into the message in each cycle, all of them and in order. This is
+    /// the most efficient way for thousands of numbers ([`FieldWriter::numbers`]). `write` is called on the timer thread and must
+    /// not block; occasionally it is called twice per cycle.
     pub fn from_writer(
         name: &str,
         fields: impl IntoIterator<Item = FieldMetaData>,
@@ -218,7 +217,7 @@ impl DataSet {
     }
 }
 
-/// Finds the sources of the data sets of a configuration that were not given as such.
+/// Determines the sources of data sets that the application does not supply.
 pub(super) fn resolve(
     configuration: &Configuration,
     mut given: Vec<(String, Source)>,

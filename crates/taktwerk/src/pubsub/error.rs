@@ -1,18 +1,18 @@
-//! Why a publisher or subscriber does not start.
+//! Errors of starting a publisher or subscriber.
 
 use taktwerk_net::pubsub::PubSubError;
 use taktwerk_pubsub::action::ActionError;
 use taktwerk_server::space::NodeError;
 use taktwerk_types::StatusCode;
 
-/// A publisher or subscriber could not be started.
+/// Why a publisher or subscriber could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PubSubStartError {
-    /// The configuration, an address, a socket or a thread.
+    /// The configuration, an address, a socket or a thread is the problem.
     #[error(transparent)]
     PubSub(#[from] PubSubError),
-    /// A published or target Variable is not there.
+    /// A published or target Variable does not exist.
     #[error("field {field:?} of {data_set:?}: {source}")]
     Variable {
         /// The data set.
@@ -22,7 +22,7 @@ pub enum PubSubStartError {
         /// What is wrong with the node.
         source: NodeError,
     },
-    /// A data set names Variables, but no server was given that has them.
+    /// A data set refers to Variables, but no address space was set.
     #[error(
         "{data_set:?} names Variables of a server: give the builder the address space they are in (space())"
     )]
@@ -30,32 +30,32 @@ pub enum PubSubStartError {
         /// The data set or reader.
         data_set: String,
     },
-    /// A data set gets its values from the application, but the application gives none.
+    /// The application must supply the values of a data set, but did not.
     #[error("the data set {data_set:?} has no source of values: call values() with its name")]
     NoValues {
         /// The data set.
         data_set: String,
     },
-    /// Actions do something in the world, so they want message security.
+    /// Actions require message security, because they have effects.
     #[error("Actions without message security: call security(), or allow_unsecured() if that is on purpose")]
     UnsecuredActions,
-    /// Actions that are to be answered in a form that there is not, or in JSON without saying that this is on purpose.
+    /// Actions in an unsupported encoding, or in JSON without permission to be unsecured.
     #[error("Actions: {0}")]
     Actions(ActionError),
-    /// Something the configuration asks for is not supported here.
+    /// The configuration requests something that is not supported.
     #[error("field {field:?} of {data_set:?}: {what} is not supported")]
     Unsupported {
         /// The data set or reader.
         data_set: String,
         /// The field.
         field: String,
-        /// What was asked for.
+        /// The unsupported feature.
         what: &'static str,
     },
 }
 
 impl PubSubStartError {
-    /// The matching status.
+    /// The corresponding status code.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {

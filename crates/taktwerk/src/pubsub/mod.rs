@@ -42,12 +42,12 @@
 //! # }
 //! ```
 //!
-//! Anything more goes through a [`config::Configuration`], in code, from TOML or from the standard binary file:
-//! [`Publisher::of`], [`Subscriber::of`].
+//! For anything more use a [`config::Configuration`], from code, TOML or the standard binary file: [`Publisher::of`],
+//! [`Subscriber::of`].
 //!
-//! - [`data_set`]: what is published; [`publisher`], [`subscriber`]: the builders;
-//! - [`action`]: something is asked for, done and answered;
-//! - [`target`]: received values into Variables of a server; [`error`]: what can go wrong.
+//! - [`data_set`]: published data sets; [`publisher`], [`subscriber`]: the builders;
+//! - [`action`]: request-response with Actions;
+//! - [`target`]: writes received values into Variables of a server; [`error`]: errors.
 
 pub mod action;
 mod action_methods;
@@ -86,7 +86,7 @@ pub use taktwerk_pubsub::{
 
 use taktwerk_types::DataValue;
 
-/// The fields of a message with their names; a field that the metadata does not name is called by its number.
+/// The fields of a message with their names. A field without a name in the metadata is named by its number.
 pub fn named<'a>(
     message: &'a DataSetMessage<'_>,
 ) -> impl Iterator<Item = (std::borrow::Cow<'a, str>, &'a DataValue)> {

@@ -22,26 +22,26 @@ use taktwerk_schema::DataSetFieldContentMask;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::DataValue;
 
-/// How messages are laid out (Part 14 Annex A).
+/// The message layout (Part 14 Annex A).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Layout {
-    /// Messages say what they hold: subscribers need no configuration.
+    /// Messages describe themselves: subscribers need no configuration.
     #[default]
     Dynamic,
-    /// Every field has a fixed position: the shortest messages, and the cheapest to make and to read.
+    /// Every field has a fixed position: the shortest messages, with the lowest cost for sender and receiver.
     PeriodicFixed,
     /// JSON, for brokers.
     Json,
 }
 
-/// A publisher to be. Whatever is not set has the default that is named with it.
+/// Settings of a publisher. Each has a default.
 #[must_use = "nothing happens before start()"]
 pub struct PublisherBuilder {
     configuration: Configuration,
-    /// Of the one connection and group that the short form makes.
+    /// The connection and group of the short form.
     short: Option<Short>,
-    /// Message security that all WriterGroups have at least.
+    /// Minimum message security of all WriterGroups.
     least: Option<(SecurityMode, String)>,
     sources: Vec<(String, Source)>,
     space: Option<Arc<AddressSpace>>,
@@ -104,38 +104,38 @@ impl PublisherBuilder {
     datagram_setters! { options }
     engine_setters! {}
 
-    /// Who publishes: a number of 16 bits. Default: 1.
+    /// The PublisherId as a 16-bit number. Default: 1.
     pub fn publisher_id(self, id: u16) -> Self {
         self.publisher(PublisherId::UInt16(id))
     }
 
-    /// Who publishes, as any kind of id.
+    /// The PublisherId, of any type.
     pub fn publisher(self, id: PublisherId) -> Self {
         self.short(|short| short.connection.publisher_id = Some(id))
     }
 
-    /// From cycle to cycle. Default: 100 ms.
+    /// The publishing interval. Default: 100 ms.
     pub fn interval(self, interval: Duration) -> Self {
         self.short(|short| short.interval = interval)
     }
 
-    /// How messages are laid out. Default: [`Layout::Dynamic`]; JSON with a URL such as `mqtt+json://…`.
+    /// The message layout. Default: [`Layout::Dynamic`]; for URLs such as `mqtt+json://…` JSON.
     pub fn layout(self, layout: Layout) -> Self {
         self.short(|short| short.layout = layout)
     }
 
-    /// Largest NetworkMessage in bytes. Default: what fits a frame; more lets IP fragment it.
+    /// Largest NetworkMessage in bytes. Default: the size that fits into a frame. IP fragments larger ones.
     pub fn message_size(self, bytes: u32) -> Self {
         self.short(|short| short.message_size = bytes)
     }
 
-    /// What is sent of each field besides its value, such as its status. Default: nothing, only bad values say why.
-    /// [`Layout::PeriodicFixed`] has no room for more.
+    /// Additional content of each field, such as its status. Default: none; only bad values carry a status. Not available with
+    /// [`Layout::PeriodicFixed`].
     pub fn field_content(self, mask: DataSetFieldContentMask) -> Self {
         self.short(|short| short.field_content = mask)
     }
 
-    /// Adds a data set, with a DataSetWriter of its own: 1 for the first, 2 for the second.
+    /// Adds a data set with its own DataSetWriter: 1 for the first, 2 for the second.
     pub fn data_set(mut self, data_set: DataSet) -> Self {
         let (published, source) = data_set.into_parts();
         self.sources.push((published.name.clone(), source));
@@ -143,8 +143,8 @@ impl PublisherBuilder {
         self
     }
 
-    /// Gives the values of a data set of the configuration. `fill` is called on the timer thread, so it must not wait;
-    /// false: nothing to send in this cycle (for data sets that are not cyclic).
+    /// Supplies the values of a data set of the configuration. `fill` is called on the timer thread and must not block. It
+    /// returns false if there is nothing to send in this cycle (only for acyclic data sets).
     pub fn values(
         mut self,
         data_set: &str,
@@ -154,8 +154,8 @@ impl PublisherBuilder {
         self
     }
 
-    /// Writes the fields of a data set of the configuration right into the message: see [`DataSet::from_writer`]. False:
-    /// nothing to send in this cycle (for data sets that are not cyclic).
+    /// Writes the fields of a data set of the configuration directly into the message: see [`DataSet::from_writer`]. It returns
+    /// false if there is nothing to send in this cycle (only for acyclic data sets).
     pub fn fields(
         mut self,
         data_set: &str,
@@ -165,13 +165,13 @@ impl PublisherBuilder {
         self
     }
 
-    /// How much earlier than due the messages of a cycle are made. Default: [`Prepare::Automatic`].
+    /// How long before the send time messages are prepared. Default: [`Prepare::Automatic`].
     pub fn prepare(mut self, prepare: Prepare) -> Self {
         self.options.prepare = prepare;
         self
     }
 
-    /// Cycles that leave later than this are counted as late, with the reason. Default: 1 ms.
+    /// Cycles that are sent later than this are counted as late, with the reason. Default: 1 ms.
     pub fn late_after(mut self, span: Duration) -> Self {
         self.options.late_after = span;
         self
@@ -183,21 +183,20 @@ impl PublisherBuilder {
         self
     }
 
-    /// Is told what happens to the groups, on the timer thread: it must not wait.
+    /// Called on the timer thread with events of the groups. It must not block.
     pub fn on_event(mut self, handler: impl FnMut(&PublisherEvent) + Send + 'static) -> Self {
         let handler: EventHandler = Box::new(handler);
         self.options.events = Some(handler);
         self
     }
 
-    /// A transport of the application's own for a connection, by its position.
+    /// Uses a transport supplied by the application for the connection at a position.
     pub fn link(mut self, connection: usize, link: Box<dyn Link>) -> Self {
         self.options.links.push((connection, link));
         self
     }
 
-    /// The configuration as it stands: what a subscriber on the other side needs
-    /// ([`Configuration::subscriber_of`]).
+    /// The configuration, from which a subscriber's can be derived ([`Configuration::subscriber_of`]).
     #[must_use]
     pub fn configuration(&self) -> Configuration {
         let mut configuration = self.configuration.clone();
@@ -232,7 +231,7 @@ impl PublisherBuilder {
     /// Starts publishing.
     ///
     /// # Errors
-    /// What is wrong with the configuration, its addresses, the Variables it names, or what was asked of the kernel.
+    /// The configuration, an address or a Variable is wrong, or the kernel refused a request.
     #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' links are added
     pub fn start(mut self) -> Result<Publisher, PubSubStartError> {
         let configuration = self.configuration();
@@ -261,13 +260,13 @@ impl PublisherBuilder {
     }
 }
 
-/// A running publisher. It stops when it is dropped.
+/// A running publisher. It stops on drop.
 #[derive(Debug)]
 pub struct Publisher {
     running: RunningPublisher,
-    /// Data sets whose values come from the application.
+    /// Data sets whose values the application supplies.
     given: Vec<String>,
-    /// Message security that all WriterGroups have at least.
+    /// Minimum message security of all WriterGroups.
     least: Option<(SecurityMode, String)>,
     space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
@@ -295,38 +294,38 @@ impl Publisher {
         PublisherBuilder::new(configuration, None)
     }
 
-    /// How late its cycles were, and why.
+    /// The lateness of its cycles, with reasons.
     #[must_use]
     pub fn lateness(&self) -> LatenessSnapshot {
         self.running.lateness()
     }
 
-    /// What has left.
+    /// Totals of sent messages.
     #[must_use]
     pub fn sent(&self) -> SentTotals {
         self.running.sent()
     }
 
-    /// How the connections to brokers stand.
+    /// The states of the connections to brokers.
     #[cfg(feature = "mqtt")]
     #[must_use]
     pub fn brokers(&self) -> Vec<taktwerk_net::pubsub::mqtt::BrokerStatus> {
         self.brokers.statuses()
     }
 
-    /// Takes another configuration while it runs: what is not touched by it goes on without a gap, what has kept its
-    /// name goes on with its sequence numbers. Data sets that the application gives the values of keep them, and what
-    /// [`security`](PublisherBuilder::security) demands is demanded of this one too.
+    /// Switches to another configuration while running. Unchanged parts continue without a gap; elements with the same name
+    /// continue their sequence numbers. Values that the application supplies stay connected. The minimum of
+    /// [`security`](PublisherBuilder::security) applies to the new configuration too.
     ///
     /// # Errors
-    /// What is wrong with the configuration, its addresses or the Variables it names; nothing has changed then.
+    /// The configuration, an address or a Variable is wrong; nothing has changed then.
     pub fn reconfigure(&self, configuration: Configuration) -> Result<(), PubSubStartError> {
         let prepared = self.prepare(configuration)?;
         self.running.commit(prepared);
         Ok(())
     }
 
-    /// The part of [`Self::reconfigure`] that can fail; the [`driver`](Self::driver) commits it.
+    /// The part of [`Self::reconfigure`] that can fail. The [`driver`](Self::driver) commits the result.
     ///
     /// # Errors
     /// As there.
@@ -339,7 +338,7 @@ impl Publisher {
         let mut change = PublisherChange::new(configuration);
         change.values = Some(Box::new(move |values| {
             let sources = values.as_any_mut().and_then(|values| values.downcast_mut::<Sources>());
-            // They were made by us.
+            // Always succeeds: the sources were created here.
             if let Some(sources) = sources {
                 sources.change(plan);
             }

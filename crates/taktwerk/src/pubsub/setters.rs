@@ -1,18 +1,17 @@
-//! What the builders of publishers, subscribers and Actions have in common: setters of the transport, and the links to
-//! brokers.
+//! Setters common to the builders of publishers, subscribers and Actions: transport and broker connections.
 
-/// Setters that all builders have. Told where the driver's options, the brokers' and the cryptographic library are;
-/// the builder has `connection` and `secured`, which change what is secured and where it goes.
+/// Setters of all builders. The parameters name the fields of the driver's options, of the broker options and of the
+/// cryptographic library. The builder must have `connection` and `secured`, which change the security settings and the address.
 macro_rules! transport_setters {
     (options: $($options:ident).+, mqtt: $($mqtt:ident).+, provider: $($provider:ident).+) => {
-        /// The network interface by name or address. Default: what the kernel's routes choose.
+        /// The network interface, by name or address. Default: determined by the kernel's routes.
         pub fn interface(self, interface: &str) -> Self {
             self.connection(|connection| connection.network_interface = interface.to_owned())
         }
 
-        /// Message security with the keys of a security group, which come from `keys`: what is sent is secured like
-        /// this, and what is received has to be. Where there is a whole configuration, this is the least for all its
-        /// groups: what is stronger stays, and so do security groups that it names.
+        /// Message security with the keys of a security group from `keys`: applied to sent messages, and required for received
+        /// ones. With a whole configuration, this is the minimum for all groups: stronger modes and configured security groups
+        /// stay.
         pub fn security(
             mut self,
             mode: SecurityMode,
@@ -23,14 +22,14 @@ macro_rules! transport_setters {
             self.secured(mode, security_group_id)
         }
 
-        /// How to talk to brokers.
+        /// Settings of broker connections.
         #[cfg(feature = "mqtt")]
         pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
             self.$($mqtt).+ = options;
             self
         }
 
-        /// Another cryptographic library. Default: aws-lc.
+        /// The cryptographic library. Default: aws-lc.
         pub fn provider(mut self, provider: Arc<dyn PubSubProvider>) -> Self {
             self.$($provider).+ = provider;
             self
@@ -38,29 +37,28 @@ macro_rules! transport_setters {
     };
 }
 
-/// Setters of those that run a whole configuration.
+/// Setters of builders that run a whole configuration.
 macro_rules! engine_setters {
     () => {
-        /// Where keys of security groups come from.
+        /// The source of security group keys.
         pub fn keys(mut self, keys: impl KeySource + 'static) -> Self {
             self.options.keys = Some(Box::new(keys));
             self
         }
 
-        /// How keys are asked for, and how long those that the key service has invalidated go on being used.
+        /// How keys are requested, and how long invalidated keys are still used.
         pub fn key_store(mut self, options: super::KeyStoreOptions) -> Self {
             self.options.engine.key_store = options;
             self
         }
 
-        /// Where the Variables are that the configuration names: those of its PublishedDataItems and
-        /// TargetVariables.
+        /// The address space of the Variables in the configuration: its PublishedDataItems and TargetVariables.
         pub fn space(mut self, space: &Arc<AddressSpace>) -> Self {
             self.space = Some(Arc::clone(space));
             self
         }
 
-        /// What the kernel is asked to do for being on time. Default: nothing that needs a right.
+        /// Real-time settings of the kernel. Default: only those that need no privileges.
         pub fn real_time(mut self, real_time: RealTime) -> Self {
             self.options.real_time = real_time;
             self
@@ -68,10 +66,10 @@ macro_rules! engine_setters {
     };
 }
 
-/// Setters of those that send datagrams.
+/// Setters of builders that send datagrams.
 macro_rules! datagram_setters {
     ($($options:ident).+) => {
-        /// How datagrams travel.
+        /// UDP settings.
         pub fn udp(mut self, options: UdpOptions) -> Self {
             self.$($options).+.udp = options;
             self

@@ -44,13 +44,13 @@ impl Sink for Callbacks {
     }
 }
 
-/// A subscriber to be. Whatever is not set has the default that is named with it.
+/// Settings of a subscriber. Each has a default.
 #[must_use = "nothing happens before start()"]
 pub struct SubscriberBuilder {
     configuration: Configuration,
-    /// The one reader of the short form.
+    /// Whether the single reader of the short form is used.
     is_short: bool,
-    /// Message security that all readers demand at least.
+    /// Minimum message security of all readers.
     least: Option<(SecurityMode, String)>,
     callbacks: Callbacks,
     space: Option<Arc<AddressSpace>>,
@@ -111,28 +111,28 @@ impl SubscriberBuilder {
         })
     }
 
-    /// Only what this publisher sends. Default: anybody.
+    /// Receives only from this publisher. Default: from all.
     pub fn publisher_id(self, id: u16) -> Self {
         self.publisher(PublisherId::UInt16(id))
     }
 
-    /// Only what this publisher sends, as any kind of id.
+    /// Receives only from this publisher, with an id of any type.
     pub fn publisher(self, id: PublisherId) -> Self {
         self.reader(|reader| reader.publisher_id = Some(id))
     }
 
-    /// Only this WriterGroup. Default: all.
+    /// Receives only this WriterGroup. Default: all.
     pub fn writer_group(self, id: u16) -> Self {
         self.reader(|reader| reader.writer_group_id = id)
     }
 
-    /// Only this DataSetWriter. Default: all.
+    /// Receives only this DataSetWriter. Default: all.
     pub fn writer(self, id: u16) -> Self {
         self.reader(|reader| reader.data_set_writer_id = id)
     }
 
-    /// Messages are sent so often (UADP): they are waited for awake if they come in time ([`Self::only_sleep`]). Default: not
-    /// known.
+    /// The publishing interval (UADP). If messages arrive regularly, the subscriber busy-polls shortly before each
+    /// ([`Self::only_sleep`]). Default: unknown.
     pub fn interval(self, interval: Duration) -> Self {
         self.reader(|reader| {
             if let DataSetReaderMessage::Uadp(uadp) = &mut reader.message {
@@ -141,60 +141,60 @@ impl SubscriberBuilder {
         })
     }
 
-    /// What the fields are. Default: what the publisher answers when it is asked, if publisher and writer are named;
-    /// a subscriber to everybody knows fields by their numbers.
+    /// The metadata of the fields. Default: the publisher's answer to a discovery request, if publisher and writer are set.
+    /// Otherwise fields are identified by number.
     pub fn meta_data(self, meta_data: DataSetMetaDataType) -> Self {
         self.reader(|reader| reader.meta_data = meta_data)
     }
 
-    /// Is given each DataSetMessage, on the receiving thread: it must not wait.
+    /// Called with each DataSetMessage on the receiving thread. It must not block.
     pub fn on_message(mut self, on_message: impl FnMut(&DataSetMessage<'_>) + Send + 'static) -> Self {
         self.callbacks.on_message = Some(Box::new(on_message));
         self
     }
 
-    /// Is told of everything else, on the receiving thread: it must not wait.
+    /// Called with all other events on the receiving thread. It must not block.
     pub fn on_event(mut self, on_event: impl FnMut(SubscriberEvent) + Send + 'static) -> Self {
         self.callbacks.on_event = Some(Box::new(on_event));
         self
     }
 
-    /// Never sleep: spends a CPU on taking messages at once. Default: no.
+    /// Always busy-polls: uses a whole CPU for the lowest latency. Default: no.
     pub fn busy_poll(mut self, busy: bool) -> Self {
         self.options.busy_poll = busy;
         self
     }
 
-    /// Sleeps until a message is there. Otherwise messages that come in steady intervals, and whose reader knows their
-    /// PublishingInterval, are waited for awake, up to 375 µs in a cycle: they are delivered in about half of the time.
+    /// Always sleeps until a message arrives. Otherwise, the subscriber busy-polls for up to 375 µs per cycle before messages
+    /// that arrive at regular intervals and whose reader has a PublishingInterval. That halves their delivery time.
     pub fn only_sleep(mut self, only: bool) -> Self {
         self.options.only_sleep = only;
         self
     }
 
-    /// Drops secured messages whose timestamp is further from now, and those without one: for how long at most what was
-    /// recorded can be played to a subscriber that is started. Needs clocks that agree so far. Default: any age.
+    /// Rejects secured messages whose timestamp differs more from the current time, and those without a timestamp. This limits
+    /// replay of recorded messages to a restarted subscriber. Requires synchronized clocks. Default: any age.
     pub fn message_age_max(mut self, span: Duration) -> Self {
         let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         self.options.engine.message_age_max_nanos = Some(nanos);
         self
     }
 
-    /// Keeps in a file what was received of secured messages, so that nothing is taken again after a restart (but what came
-    /// in the last second before a crash). Each subscriber needs a file of its own. Default: nothing is kept.
+    /// Stores in a file which secured messages were received, so that none is accepted again after a restart. Messages of the
+    /// last second before a crash are not covered. Each subscriber needs its own file. Default: nothing is stored.
     pub fn replay_floor(mut self, path: impl Into<PathBuf>) -> Self {
         self.options.replay_floor = Some(path.into());
         self
     }
 
-    /// A transport of the application's own for a connection, by its position.
+    /// Uses a transport supplied by the application for the connection at a position.
     pub fn inlet(mut self, connection: usize, inlet: InletMaker, link: Option<Box<dyn Link>>) -> Self {
         self.options.inlets.push((connection, inlet));
         self.options.links.extend(link.map(|link| (connection, link)));
         self
     }
 
-    /// The configuration as it stands.
+    /// The configuration.
     #[must_use]
     pub fn configuration(&self) -> &Configuration {
         &self.configuration
@@ -203,7 +203,7 @@ impl SubscriberBuilder {
     /// Starts receiving.
     ///
     /// # Errors
-    /// What is wrong with the configuration, its addresses, the Variables it names, or what was asked of the kernel.
+    /// The configuration, an address or a Variable is wrong, or the kernel refused a request.
     #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' inlets are added
     pub fn start(mut self) -> Result<Subscriber, PubSubStartError> {
         #[cfg(feature = "mqtt")]
@@ -229,11 +229,11 @@ impl SubscriberBuilder {
     }
 }
 
-/// A running subscriber. It stops when it is dropped.
+/// A running subscriber. It stops on drop.
 #[derive(Debug)]
 pub struct Subscriber {
     running: RunningSubscriber,
-    /// Message security that all readers demand at least.
+    /// Minimum message security of all readers.
     least: Option<(SecurityMode, String)>,
     space: Option<Arc<AddressSpace>>,
     #[cfg(feature = "mqtt")]
@@ -241,7 +241,7 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// A subscriber to everything that comes to an address; the builder narrows it.
+    /// Begins a subscriber to all messages that arrive at an address; the builder restricts it.
     pub fn builder(url: &str) -> SubscriberBuilder {
         let mut connection = Connection::new("connection", None, url);
         let is_json = connection.transport_profile_uri == TRANSPORT_MQTT_JSON;
@@ -258,23 +258,22 @@ impl Subscriber {
         SubscriberBuilder::new(configuration, true)
     }
 
-    /// A subscriber of a whole configuration; [`Configuration::subscriber_of`] makes it of a publisher's.
+    /// Begins a subscriber with a whole configuration; [`Configuration::subscriber_of`] derives it from a publisher's.
     pub fn of(configuration: Configuration) -> SubscriberBuilder {
         SubscriberBuilder::new(configuration, false)
     }
 
-    /// How the connections to brokers stand.
+    /// The states of the connections to brokers.
     #[cfg(feature = "mqtt")]
     #[must_use]
     pub fn brokers(&self) -> Vec<taktwerk_net::pubsub::mqtt::BrokerStatus> {
         self.brokers.statuses()
     }
 
-    /// Takes another configuration while it runs: readers that are not touched by it go on, others wait for their
-    /// first message.
+    /// Switches to another configuration while running. Unchanged readers continue; others wait for their first message.
     ///
     /// # Errors
-    /// What is wrong with the configuration, its addresses or the Variables it names; nothing has changed then.
+    /// The configuration, an address or a Variable is wrong; nothing has changed then.
     pub fn reconfigure(&self, mut configuration: Configuration) -> Result<(), PubSubStartError> {
         if let Some((mode, group)) = &self.least {
             configuration.strengthen_readers(*mode, group);
@@ -283,7 +282,7 @@ impl Subscriber {
         let mut change = SubscriberChange::new(configuration);
         change.sink = Some(Box::new(move |sink| {
             let sink = sink.as_any_mut().and_then(|sink| sink.downcast_mut::<Targets<Callbacks>>());
-            // It was made by us.
+            // Always succeeds: the sink was created here.
             if let Some(sink) = sink {
                 sink.change(targets);
             }
@@ -306,7 +305,7 @@ impl Subscriber {
         Ok(())
     }
 
-    /// What was received so far.
+    /// Totals of received messages.
     #[must_use]
     pub fn counters(&self) -> SubscriberCounters {
         self.running.counters()

@@ -1,4 +1,4 @@
-//! Received values into Variables of a server (Part 14 §6.2.10.2).
+//! Writes received values into Variables of a server (Part 14 §6.2.10.2).
 
 use super::PubSubStartError;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use taktwerk_schema::{FieldTargetDataType, OverrideValueHandling, SubscribedData
 use taktwerk_server::space::{AddressSpace, VariableHandle};
 use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
-/// The attribute that is written.
+/// The written attribute.
 const VALUE: u32 = 13;
 
 struct Target {
@@ -37,7 +37,7 @@ impl Target {
         }
     }
 
-    /// There is no usable value: Part 14 Table 80 says what to write instead.
+    /// Handles an unusable value: Part 14 Table 80 defines what to write instead.
     fn unusable(&mut self, value: Variant, status: StatusCode, source: UtcTime, now: UtcTime) {
         match self.handling {
             OverrideValueHandling::OVERRIDE_VALUE => {
@@ -57,13 +57,13 @@ impl Target {
     }
 }
 
-/// The target Variables of one reader: one for each field, or none for it.
+/// The target Variables of one reader; `None` for fields without a target.
 pub(super) struct ReaderTargets {
     reader: ReaderIndex,
     targets: Vec<Option<Target>>,
 }
 
-/// Writes what is received into the TargetVariables of a configuration, then hands it to another sink.
+/// Writes received values into the TargetVariables of a configuration, then passes the message to another sink.
 pub struct Targets<S> {
     readers: Vec<ReaderTargets>,
     next: S,
@@ -76,10 +76,10 @@ impl<S> core::fmt::Debug for Targets<S> {
 }
 
 impl<S: Sink> Targets<S> {
-    /// Finds the Variables that a configuration names.
+    /// Resolves the Variables of a configuration.
     ///
     /// # Errors
-    /// A Variable is not there, there is no address space though one is needed, or something is not supported.
+    /// A Variable does not exist, a required address space is missing, or something is not supported.
     pub fn resolve(
         configuration: &Configuration,
         space: Option<&Arc<AddressSpace>>,
@@ -88,13 +88,13 @@ impl<S: Sink> Targets<S> {
         Ok(Self { readers: find_targets(configuration, space)?, next })
     }
 
-    /// Takes the targets of another configuration.
+    /// Switches to the targets of another configuration.
     pub(super) fn change(&mut self, readers: Vec<ReaderTargets>) {
         self.readers = readers;
     }
 }
 
-/// The Variable that mirrors a field of a reader (Part 14 §9.1.9.3).
+/// The NodeId of the Variable that mirrors a field of a reader (Part 14 §9.1.9.3).
 pub(crate) fn mirror_id(
     connection: &str,
     group: &str,
@@ -151,7 +151,7 @@ pub(super) fn find_targets(
     Ok(readers)
 }
 
-/// The position of a target's field: by the field's id, or by the target's position where fields have none.
+/// The position of a target's field: by the field's id, or by the target's position if fields have no ids.
 fn position_of(reader: &DataSetReader, number: usize, target: &FieldTargetDataType) -> usize {
     let at = reader.meta_data.fields.iter().position(|field| {
         target.data_set_field_id != Default::default() && field.data_set_field_id == target.data_set_field_id
@@ -231,7 +231,7 @@ impl<S: Sink + 'static> Sink for Targets<S> {
 
     fn event(&mut self, event: SubscriberEvent) {
         if let SubscriberEvent::State { reader, state } = &event {
-            // Messages stay out, or the reader was switched off: what was received is not current any more.
+            // No more messages arrive, or the reader was disabled: the last values are outdated.
             let status = match *state {
                 PubSubState::ERROR => Some(StatusCode::BAD_NO_COMMUNICATION),
                 PubSubState::DISABLED | PubSubState::PAUSED => Some(StatusCode::BAD_OUT_OF_SERVICE),

@@ -1,13 +1,12 @@
-//! Who may configure what: PubSub reads, writes and calls on behalf of whoever has configured it.
+//! Permissions for configuring PubSub, which reads, writes and calls on behalf of the caller that configured it.
 //!
-//! What a change of the configuration newly names is checked with the permissions of the caller: Read for Variables that
-//! are published, Write for those that are written, Call for Methods of Actions. Where it goes to or comes from counts as
-//! well: a WriterGroup without security is as a channel without security for AccessRestrictions. Nodes that the caller
-//! must not know of are answered for as nodes that do not exist.
+//! A change is checked with the caller's permissions for all nodes that it newly uses: Read for published Variables, Write for
+//! target Variables, Call for Methods of Actions. The destination or origin of messages matters too: for AccessRestrictions, a
+//! WriterGroup without security counts as a channel without security. Nodes that the caller may not see are treated as nodes that
+//! do not exist.
 //!
-//! What has not changed is not checked again, and what the application or the operator's own file configures is not
-//! checked at all. A configuration that clients have changed and that is read at the next start is looked at with
-//! [`not_permitted`].
+//! Unchanged parts are not checked again. Configurations of the application and of the operator's own file are not checked at
+//! all. A configuration that clients have changed is checked at the next start with [`not_permitted`].
 
 use super::nodes::extension_field_of;
 use crate::pubsub::channel_mode;
@@ -25,10 +24,10 @@ use taktwerk_schema::{PermissionType, StandaloneSubscribedDataSetDataType, Targe
 use taktwerk_server::space::{AddressSpace, Rights};
 use taktwerk_types::{ExtensionObject, NodeId, StatusCode};
 
-/// Nodes and what has to be permitted with each.
+/// Nodes with the required permissions.
 type Needs<'a> = Vec<(&'a NodeId, PermissionType)>;
 
-/// What somebody may do, by how messages are secured.
+/// A caller's permissions, by message security.
 pub(super) struct Caller<'a> {
     space: &'a AddressSpace,
     by_mode: [Rights; 3],
@@ -50,7 +49,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Whether something may be done with a node through messages that are secured like this.
+    /// Checks a permission for a node, given the security of the messages.
     pub(super) fn check(
         &self,
         mode: SecurityMode,
@@ -60,7 +59,7 @@ impl<'a> Caller<'a> {
         self.space.check_rights(self.rights(mode), node, permission)
     }
 
-    /// Checks what is needed now and was not needed before. Nodes that the change itself makes are `made`.
+    /// Checks what is needed now and was not needed before. `made` are nodes that the change itself creates.
     fn check_new(
         &self,
         mode: SecurityMode,
@@ -76,12 +75,12 @@ impl<'a> Caller<'a> {
         })
     }
 
-    /// Checks what a change of the configuration newly names, or sends elsewhere, or takes from elsewhere.
+    /// Checks nodes that a change newly uses, or whose values it sends to or takes from somewhere else.
     ///
     /// # Errors
-    /// What the first node that is refused is refused with.
+    /// The status of the first refused node.
     pub(super) fn check_change(&self, old: &Configuration, new: &Configuration) -> Result<(), StatusCode> {
-        // The channel of the call was looked at by the server; messages come below.
+        // The server has checked the channel of the call; the security of messages is checked below.
         let strongest = SecurityMode::SignAndEncrypt;
         let made = made_by(new);
         for set in &new.data_sets {
@@ -137,7 +136,7 @@ impl<'a> Caller<'a> {
         Ok(())
     }
 
-    /// The weakest security that the fields of a data set are sent with.
+    /// The weakest security with which the fields of a data set are sent.
     pub(super) fn weakest_mode(configuration: &Configuration, data_set: &str) -> SecurityMode {
         let groups = configuration.connections.iter().flat_map(|connection| &connection.writer_groups);
         let sending =
@@ -145,7 +144,7 @@ impl<'a> Caller<'a> {
         sending.map(|group| group.security.mode).min().unwrap_or(SecurityMode::SignAndEncrypt)
     }
 
-    /// A configuration as the caller may see it: nodes that the caller must not know of are not named.
+    /// Removes nodes that the caller may not see.
     pub(super) fn redact(&self, configuration: &mut Configuration) {
         let rights = self.rights(SecurityMode::SignAndEncrypt);
         let hide = |node: &mut NodeId| {
@@ -187,7 +186,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The Variables that a configuration makes, which it may name as well: extension fields and mirrors.
+/// The Variables that a configuration creates and may use itself: extension fields and mirrors.
 fn made_by(configuration: &Configuration) -> BTreeSet<NodeId> {
     let mut made = BTreeSet::new();
     for set in &configuration.data_sets {
@@ -208,7 +207,7 @@ fn made_by(configuration: &Configuration) -> BTreeSet<NodeId> {
     made
 }
 
-/// The nodes that a data set names.
+/// The nodes that a data set uses.
 fn needs_of_set(set: &PublishedDataSet) -> Needs<'_> {
     match &set.source {
         DataSetSource::Items(items) => {
@@ -225,7 +224,7 @@ fn needs_of_set(set: &PublishedDataSet) -> Needs<'_> {
     }
 }
 
-/// The Variables that received values are written to. Where there is none, nothing is written.
+/// The Variables to which received values are written; empty if there are none.
 fn targets_of(subscribed: &SubscribedDataSet) -> Vec<&NodeId> {
     match subscribed {
         SubscribedDataSet::TargetVariables(targets) => targets
@@ -244,14 +243,14 @@ fn targets_of_standalone(set: &StandaloneSubscribedDataSetDataType) -> Vec<NodeI
     targets.filter(|target| !target.is_null()).collect()
 }
 
-/// How received messages are secured.
+/// The security of received messages.
 fn mode_of(group: &ReaderGroup, reader: &DataSetReader) -> SecurityMode {
     reader.security.as_ref().unwrap_or(&group.security).mode
 }
 
 type Sending<'a> = (&'a Connection, &'a WriterGroup, &'a DataSetWriter);
 
-/// Whether a DataSetWriter sends to the same place in the same way.
+/// Whether two DataSetWriters send to the same destination in the same way.
 fn sends_alike(old: Sending<'_>, new: Sending<'_>) -> bool {
     let ((old_connection, old_group, old_writer), (new_connection, new_group, new_writer)) = (old, new);
     goes_alike(old_connection, new_connection)
@@ -270,7 +269,7 @@ fn goes_alike(old: &Connection, new: &Connection) -> bool {
 
 type Receiving<'a> = (&'a Connection, &'a ReaderGroup, &'a DataSetReader);
 
-/// Whether a DataSetReader takes the same from the same place. Only that it is enabled may differ.
+/// Whether two DataSetReaders receive the same from the same origin. Only `enabled` may differ.
 fn receives_alike(old: Receiving<'_>, new: Receiving<'_>) -> bool {
     let ((old_connection, old_group, old_reader), (new_connection, new_group, new_reader)) = (old, new);
     let as_enabled = |reader: &DataSetReader| DataSetReader { enabled: true, ..reader.clone() };
@@ -280,19 +279,20 @@ fn receives_alike(old: Receiving<'_>, new: Receiving<'_>) -> bool {
         && as_enabled(old_reader) == as_enabled(new_reader)
 }
 
-/// What of a configuration nobody may have configured.
+/// Parts of a configuration that no administrator is permitted to configure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotPermitted {
-    /// PublishedDataSets, the first node of each that is refused, and why.
+    /// PublishedDataSets, the first refused node of each, and the status.
     pub data_sets: Vec<(String, NodeId, StatusCode)>,
     /// DataSetReaders, likewise.
     pub readers: Vec<(ReaderIndex, NodeId, StatusCode)>,
 }
 
-/// What of a configuration that clients have changed may not be run: permissions can have changed since. Who has configured
-/// what is not kept, so it is asked what ConfigureAdmin and SecurityAdmin may, the roles that can change it. What `trusted`
-/// says likewise, the operator's own file, may be run in any case. Nodes that do not exist are not spoken of.
+/// Finds the parts of a configuration changed by clients that must not run, because permissions may have changed since. The
+/// author of a part is not stored. So the permissions of the roles that can change the configuration are checked: ConfigureAdmin
+/// and SecurityAdmin. Parts that `trusted`, the operator's own file, contains may run in any case. Nodes that do not exist are
+/// not reported.
 #[must_use]
 pub fn not_permitted(
     configuration: &Configuration,

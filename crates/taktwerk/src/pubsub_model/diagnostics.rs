@@ -1,8 +1,8 @@
-//! The Diagnostics objects (Part 14 §9.1.11): counters of states for everything, of messages for what engines run, and
-//! live values.
+//! The Diagnostics objects (Part 14 §9.1.11): counters of states for all elements, counters of messages for elements that engines
+//! run, and live values.
 //!
-//! States are counted where they change. What engines have counted is asked for when somebody reads, and not more often
-//! than every [`FRESH`]: publishing and receiving cost nothing more.
+//! States are counted where they change. Counters of engines are fetched when a client reads them, at most every [`FRESH`], so
+//! that publishing and receiving have no additional cost.
 
 use super::live::Live;
 use super::states::States;
@@ -22,10 +22,10 @@ use taktwerk_schema::{DiagnosticsLevel, PubSubDiagnosticsCounterClassification};
 use taktwerk_server::callback::{CallContext, SourceRead, ValueSource};
 use taktwerk_types::{DataValue, Instant, NodeId, StatusCode, Variant};
 
-/// How old counters of engines may be when they are read.
+/// Maximum age of engine counters when they are read.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// A counter of states: its name, and whether it counts faults.
+/// A counter of states: its name, and whether it counts errors.
 type StateCounter = (&'static str, bool, fn(&StateCounters) -> u32);
 
 const STATES: [StateCounter; 6] = [
@@ -37,7 +37,7 @@ const STATES: [StateCounter; 6] = [
     ("StateDisabledByMethod", false, |counters| counters.disabled_by_method),
 ];
 
-/// The same of PublishSubscribe, in the same order.
+/// The same for PublishSubscribe, in the same order.
 const ROOT: [u32; 6] = [
     variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_ERROR,
     variable_ids::PUBLISH_SUBSCRIBE_DIAGNOSTICS_COUNTERS_STATE_OPERATIONAL_BY_METHOD,
@@ -52,7 +52,7 @@ fn total(counters: &StateCounters, of_faults: bool) -> u32 {
     counted.map(|(_, _, count)| count(counters)).fold(0, u32::saturating_add)
 }
 
-/// What an engine has counted of one element.
+/// The engine counters of one element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Counted {
     Group(GroupCounters),
@@ -61,10 +61,10 @@ pub(super) enum Counted {
     Reader(ReaderCounters),
 }
 
-/// A counter of an engine's: its name, whether it counts faults.
+/// An engine counter: its name, and whether it counts errors.
 type EngineCounter = (&'static str, bool, fn(&Counted) -> u64);
 
-/// A counter of one kind of element.
+/// Defines a counter for one kind of element.
 macro_rules! counter {
     ($name:literal, $is_fault:literal, $kind:ident, $count:expr) => {
         ($name, $is_fault, |counted| match counted {
@@ -131,11 +131,11 @@ pub(super) fn optional(element: &Element) -> &'static [&'static str] {
     }
 }
 
-/// Asks the engines, and remembers.
+/// Fetches engine counters and caches them.
 #[derive(Default)]
 pub(super) struct Engines {
     last: Mutex<Option<Snapshot>>,
-    /// What was counted when Reset was called.
+    /// The counters at the last call of Reset.
     bases: Mutex<BTreeMap<Element, Counted>>,
 }
 
@@ -188,7 +188,7 @@ impl Engines {
         counted.get(&component).copied()
     }
 
-    /// What a counter has counted since the last Reset.
+    /// A counter since the last Reset.
     fn count(&self, states: &States, element: &Element, counter: fn(&Counted) -> u64) -> u32 {
         let now = self.counted(states, element).map_or(0, |counted| counter(&counted));
         let base = lock(&self.bases).get(element).map_or(0, counter);
@@ -202,7 +202,7 @@ impl Engines {
         };
     }
 
-    /// The element is gone.
+    /// Forgets a removed element.
     pub(super) fn forget(&self, element: &Element) {
         lock(&self.bases).remove(element);
     }
@@ -218,7 +218,7 @@ impl<F: Fn() -> DataValue + Send + Sync + 'static> ValueSource for Asked<F> {
     }
 }
 
-/// Shows the Diagnostics of PublishSubscribe itself.
+/// Adds the Diagnostics of PublishSubscribe.
 pub(super) fn add_root(space: &Space, states: &Arc<States>) -> Result<(), BuildError> {
     for ((_, _, count), id) in STATES.iter().zip(ROOT) {
         let (states, count) = (Arc::clone(states), *count);
@@ -243,7 +243,7 @@ pub(super) fn add_root(space: &Space, states: &Arc<States>) -> Result<(), BuildE
     Ok(space.set_method(&id, Arc::new(reset))?)
 }
 
-/// Shows the Diagnostics of an element whose members were just added.
+/// Adds the Diagnostics of an element whose members were just added.
 pub(super) fn add(
     space: &Space,
     live: &Arc<Live>,
@@ -252,7 +252,7 @@ pub(super) fn add(
 ) -> Result<(), BuildError> {
     for (path, id) in members {
         let Some(path) = path.strip_prefix("Diagnostics/") else { continue };
-        // What the types leave open. Counters say themselves what they are.
+        // Values that the types leave open. Counters describe themselves.
         match path {
             _ if path.ends_with("/Active") => {
                 super::set(space, id, true)?;
@@ -302,7 +302,7 @@ enum Shown {
     Asked(AskedFor),
 }
 
-/// Where the value of a member comes from; `None` for those that do not change.
+/// The source of a member's value; `None` for constant members.
 fn source(live: &Arc<Live>, element: &Element, path: &str) -> Option<Shown> {
     let (shared, of) = (Arc::clone(live), element.clone());
     let now = |value: Now| Some(Shown::Now(value));
@@ -357,7 +357,7 @@ fn source(live: &Arc<Live>, element: &Element, path: &str) -> Option<Shown> {
                 _ => None,
             };
             match number {
-                // UADP has 16 bits of it.
+                // UADP transmits 16 bits of it.
                 Some(number) => DataValue::new((number & 0xffff) as u16),
                 None => DataValue {
                     status: Some(StatusCode::BAD_WAITING_FOR_INITIAL_DATA),
@@ -369,7 +369,7 @@ fn source(live: &Arc<Live>, element: &Element, path: &str) -> Option<Shown> {
     }
 }
 
-/// A counter that the types demand and nobody here counts says so.
+/// The source of a mandatory counter that is not supported: a bad status.
 fn not_counted() -> Shown {
     Shown::Asked(Box::new(|| DataValue {
         status: Some(StatusCode::BAD_NOT_SUPPORTED),

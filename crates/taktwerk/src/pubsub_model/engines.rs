@@ -1,4 +1,4 @@
-//! The engines behind a model.
+//! The engines that run the configuration of a model.
 
 use crate::pubsub::PubSubStartError;
 use crate::pubsub::action::FailedResponder;
@@ -9,15 +9,15 @@ use taktwerk_net::pubsub::{
 use taktwerk_pubsub::config::Configuration;
 use taktwerk_pubsub::security::SecurityKeys;
 
-/// What runs a publisher's engine: the driver, or [`crate::pubsub::Publisher`] around it.
+/// Runs a publisher's engine: the driver, or [`crate::pubsub::Publisher`] around it.
 pub trait RunsPublisher: Send + Sync + 'static {
     /// The driver.
     fn publisher(&self) -> &RunningPublisher;
 
-    /// Prepares another configuration for it; it is committed at the driver.
+    /// Prepares a switch to another configuration, which is then committed at the driver.
     ///
     /// # Errors
-    /// Why the configuration cannot run here.
+    /// Why the configuration cannot run.
     fn prepare(&self, configuration: Configuration) -> Result<PreparedChange, PubSubStartError> {
         Ok(self.publisher().prepare(PublisherChange::new(configuration))?)
     }
@@ -39,15 +39,15 @@ impl RunsPublisher for crate::pubsub::Publisher {
     }
 }
 
-/// What runs a subscriber's engine: the driver, or [`crate::pubsub::Subscriber`] around it.
+/// Runs a subscriber's engine: the driver, or [`crate::pubsub::Subscriber`] around it.
 pub trait RunsSubscriber: Send + Sync + 'static {
     /// The driver.
     fn subscriber(&self) -> &RunningSubscriber;
 
-    /// Gives it another configuration.
+    /// Switches to another configuration.
     ///
     /// # Errors
-    /// Why the configuration cannot run here; nothing has changed then.
+    /// Why the configuration cannot run; nothing has changed then.
     fn reconfigure(&self, configuration: Configuration) -> Result<(), PubSubStartError> {
         Ok(self.subscriber().reconfigure(SubscriberChange::new(configuration))?)
     }
@@ -69,24 +69,23 @@ impl RunsSubscriber for crate::pubsub::Subscriber {
     }
 }
 
-/// What answers a configuration's Actions: [`crate::pubsub::ActionResponders`], or something around it.
+/// Runs the responders of a configuration's Actions: [`crate::pubsub::ActionResponders`], or a wrapper of it.
 pub trait RunsResponders: Send + Sync + 'static {
-    /// Gives it another configuration.
+    /// Switches to another configuration.
     ///
     /// # Errors
-    /// Why the configuration cannot run here; nothing has changed then.
+    /// Why the configuration cannot run; nothing has changed then.
     fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError>;
 
-    /// The same where something was switched on or off, which has happened already: those that can start do. Gives the
-    /// others.
+    /// The same after something was enabled or disabled: responders that can start do so. Returns the others.
     fn switch(&self, configuration: &Configuration) -> Vec<FailedResponder>;
 
-    /// The keys of a security group are known to be others now.
+    /// The keys of a security group are known to have changed.
     fn refresh_keys(&self, security_group_id: &str) {
         let _ = security_group_id;
     }
 
-    /// A key service has pushed the keys of a security group.
+    /// A key service has pushed keys of a security group.
     fn set_keys(&self, security_group_id: &str, keys: &SecurityKeys) {
         let _ = (security_group_id, keys);
     }
@@ -110,7 +109,7 @@ impl RunsResponders for crate::pubsub::ActionResponders {
     }
 }
 
-/// Weak, because the engines' events lead back to the model.
+/// Weak, because the engines' events refer to the model.
 #[derive(Default)]
 pub(super) struct Engines {
     pub(super) publisher: Option<Weak<dyn RunsPublisher>>,

@@ -1,4 +1,4 @@
-//! The configuration as a file (Part 14 §9.1.3.7, Part 20 §4.2): it is read, or a part of it is written and applied.
+//! The configuration as a file (Part 14 §9.1.3.7, Part 20 §4.2), which can be read, or written and applied in part.
 
 use super::authorized::Caller;
 use super::live::Live;
@@ -17,19 +17,19 @@ use taktwerk_schema::ids::{method_ids, object_ids, variable_ids};
 use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_types::{ByteString, Instant, NodeId, StatusCode, Variant};
 
-/// Most handles that are open at the same time: the oldest goes for a new one.
+/// Most open handles; a new one replaces the oldest.
 const OPEN_MAX: usize = 64;
-/// Largest file that is written, in bytes.
+/// Longest file that clients can write, in bytes.
 const WRITTEN_MAX: usize = 16 << 20;
-/// Who writes and does nothing for so long makes way for others.
+/// A writer that is idle for this time loses its lock.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Open's mode for reading.
+/// Mode of Open for reading.
 const READ: u8 = 1;
-/// And for writing another content.
+/// Mode of Open for writing new content.
 const WRITE: u8 = 2 | 4;
 
 enum Content {
-    /// The configuration as it was when the file was opened.
+    /// The configuration at the time of opening.
     Read(Arc<[u8]>),
     Written(Vec<u8>),
 }
@@ -51,7 +51,7 @@ struct Handle {
     used: Instant,
 }
 
-/// Who reads and writes.
+/// The open handles.
 #[derive(Default)]
 struct File {
     next: u32,
@@ -71,7 +71,7 @@ impl File {
             READ => Content::Read(bytes().into()),
             WRITE => {
                 let writes = |handle: &Handle| matches!(handle.content, Content::Written(_));
-                // Part 20 §4.2.2: one at a time.
+                // Part 20 §4.2.2: one writer at a time.
                 self.open.retain(|_, handle| !writes(handle) || now.since(handle.used) < PATIENCE);
                 if self.open.values().any(writes) {
                     return Err(StatusCode::BAD_NOT_WRITABLE);
@@ -90,12 +90,12 @@ impl File {
         Ok(handle)
     }
 
-    /// Closes what sessions have left open that have ended.
+    /// Closes handles of ended sessions.
     fn tidy(&mut self) {
         self.open.retain(|_, handle| !handle.life.is_over());
     }
 
-    /// A handle belongs to the session that opened it.
+    /// A handle is valid only for the session that opened it.
     fn handle(&mut self, caller: &CallContext, handle: u32, now: Instant) -> Result<&mut Handle, StatusCode> {
         let found = self.open.get_mut(&handle).filter(|handle| handle.session == caller.session_id);
         let found = found.ok_or(StatusCode::BAD_INVALID_ARGUMENT)?;
@@ -135,14 +135,14 @@ impl Handle {
     }
 
     fn seek(&mut self, position: u64) {
-        // Beyond the end it is the end (Part 20 §4.2.8).
+        // A position beyond the end is set to the end (Part 20 §4.2.8).
         self.position = usize::try_from(position).unwrap_or(usize::MAX).min(self.content.bytes().len());
     }
 }
 
 type Run = fn(&Arc<Live>, &Mutex<File>, &CallContext, &mut Inputs) -> Outcome;
 
-/// What each Method does.
+/// The implementation of each Method.
 const METHODS: [(u32, Run); 8] = [
     (method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN, |live, file, caller, inputs| {
         let space = live.space()?;
@@ -229,7 +229,7 @@ fn close_and_update(
         tracing::info!(%error, "a written PubSub configuration cannot be read");
         StatusCode::BAD_TYPE_MISMATCH
     })?;
-    // Part 14 §8.5.2: who decides about keys does so over encrypting channels.
+    // Part 14 §8.5.2: changes concerning keys require an encrypted channel.
     let key_admins =
         [object_ids::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_ADMIN, object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN];
     let permits_security = caller.encrypted && has_role(caller, &key_admins);
@@ -247,7 +247,7 @@ fn close_and_update(
     let done = live.change_for(caller, |configuration, inner| Ok(apply(configuration, &inner.reservations)));
     match done {
         Ok(update) => Ok(results(live, &update)),
-        // It reads well, but cannot run here: addresses, Variables, names.
+        // The content is valid, but cannot run: addresses, Variables, names.
         Err(status) => {
             let update = Update {
                 configuration: Configuration::default(),
@@ -275,7 +275,7 @@ fn results(live: &Live, update: &Update) -> Vec<Variant> {
     ]
 }
 
-/// Adds it.
+/// Adds the file object.
 pub(super) fn add(space: &Space, live: &Arc<Live>) -> Result<(), BuildError> {
     let file = Arc::new(Mutex::new(File::default()));
     for (id, run) in METHODS {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_in_pieces_by_who_opened_it() {
+    fn only_the_session_that_opened_the_file_can_read_it() {
         let mut file = File::default();
         let (one, two) = (caller(1), caller(2));
         for mode in [0, 2, 3, 8, 255] {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_writes_and_makes_way_when_he_sleeps() {
+    fn one_writer_at_a_time_and_an_idle_one_loses_its_lock() {
         let mut file = File::default();
         let (one, two) = (caller(1), caller(2));
         let handle = file.open(&one, WRITE, at(0), content).unwrap();

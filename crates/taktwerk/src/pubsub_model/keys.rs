@@ -1,4 +1,4 @@
-//! The key service in a server's address space (Part 14 §8), and keys that one pushes to us (§9.1.3.3).
+//! The key service in a server's address space (Part 14 §8), and keys that a key service pushes to this server (§9.1.3.3).
 
 use super::live::Live;
 use super::states::States;
@@ -18,13 +18,13 @@ use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::Under;
 use taktwerk_types::{ByteString, LocalizedText, NodeId, QualifiedName, StatusCode, UaString, Variant};
 
-/// SecurityGroups that administrators may add.
+/// Most SecurityGroups that administrators may add.
 const ADDED_MAX: usize = 1_024;
 
 type Service = Arc<Mutex<KeyService>>;
 type Outcome = Result<Vec<Variant>, StatusCode>;
 
-/// A SecurityGroup's object and what it was made of.
+/// A SecurityGroup's object and its settings.
 #[derive(Debug, Clone)]
 struct Group {
     id: String,
@@ -32,14 +32,14 @@ struct Group {
     settings: SecurityGroupDataType,
 }
 
-/// What the Methods share.
+/// State shared by the Methods.
 pub(super) struct Server {
     live: Weak<Live>,
     service: Service,
     groups: Mutex<Vec<Group>>,
 }
 
-/// One argument of a call; number and types were checked.
+/// An argument of a call. Number and types have been checked.
 fn argument<T: TryFrom<Variant>>(inputs: &[Variant], at: usize) -> Result<T, StatusCode> {
     let value = inputs.get(at).cloned().unwrap_or_default();
     T::try_from(value).map_err(|_| StatusCode::BAD_INVALID_ARGUMENT)
@@ -49,20 +49,20 @@ fn text(inputs: &[Variant], at: usize) -> Result<String, StatusCode> {
     argument::<UaString>(inputs, at).map(|text| text.as_str().to_owned())
 }
 
-/// Keys, and what decides about them, are for encrypting channels only.
+/// Keys, and changes concerning them, require an encrypted channel.
 fn encrypts(caller: &CallContext) -> Result<(), StatusCode> {
     if caller.encrypted { Ok(()) } else { Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT) }
 }
 
-/// Lets those in who administer the key service.
+/// Allows only administrators of the key service.
 fn administers(caller: &CallContext) -> Result<(), StatusCode> {
     encrypts(caller)?;
     let roles = [object_ids::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_ADMIN];
     if has_role(caller, &roles) { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
 }
 
-/// Whether a caller gets the keys of a group: one of its roles may Call the group's object; if the group names no
-/// roles, SecurityKeyServerAccess.
+/// Whether a caller may get the keys of a group: one of its roles may Call the group's object. If the group sets no roles,
+/// SecurityKeyServerAccess is required.
 fn gets_keys(caller: &CallContext, permissions: &[RolePermissionType]) -> bool {
     if permissions.is_empty() {
         return has_role(caller, &[object_ids::WELL_KNOWN_ROLE_SECURITY_KEY_SERVER_ACCESS]);
@@ -77,7 +77,7 @@ impl Server {
         lock(&self.groups).iter().find(|group| group.id == id).cloned()
     }
 
-    /// GetSecurityKeys (Part 14 §8.3.2). A caller who may have no keys at all does not learn which groups there are.
+    /// GetSecurityKeys (Part 14 §8.3.2). A caller without access to any keys does not learn which groups exist.
     fn get_keys(&self, caller: &CallContext, inputs: &[Variant]) -> Outcome {
         let id = text(inputs, 0)?;
         let (start, count): (u32, u32) = (argument(inputs, 1)?, argument(inputs, 2)?);
@@ -113,7 +113,7 @@ impl Server {
         Ok(vec![group.node.into()])
     }
 
-    /// AddSecurityGroup (Part 14 §8.5.2): its name is its id.
+    /// AddSecurityGroup (Part 14 §8.5.2): the name is also the id.
     fn add(self: &Arc<Self>, caller: &CallContext, inputs: &[Variant]) -> Outcome {
         administers(caller)?;
         let name = text(inputs, 0)?;
@@ -148,7 +148,7 @@ impl Server {
         let node: NodeId = argument(inputs, 0)?;
         let group = lock(&self.groups).iter().find(|group| group.node == node).map(|group| group.id.clone());
         let id = group.ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
-        // The group itself goes when the configuration no longer has it.
+        // The group itself is removed when the configuration no longer contains it.
         self.live()?.change(|configuration, _| {
             configuration.security_groups.retain(|group| group.security_group_id.as_str() != id);
             Ok(())
@@ -160,7 +160,7 @@ impl Server {
         self.live.upgrade().ok_or(StatusCode::BAD_SHUTDOWN)
     }
 
-    /// Makes the groups those of a configuration. Groups whose settings are others get other keys.
+    /// Applies the groups of a configuration. Groups whose settings changed get new keys.
     pub(super) fn sync(self: &Arc<Self>, space: &Space, configuration: &Configuration) {
         let wanted = &configuration.security_groups;
         let known = lock(&self.groups).clone();
@@ -177,7 +177,7 @@ impl Server {
             }
             let id = group.security_group_id.as_str();
             match self.add_group(space, group) {
-                // One that had other settings has other keys now (Part 14 §6.2.12.2).
+                // A group with changed settings gets new keys (Part 14 §6.2.12.2).
                 Ok(_) => {
                     if let Some(live) = self.live.upgrade() {
                         live.states.refresh_keys(id);
@@ -202,7 +202,7 @@ impl Server {
         space.delete_node(&group.node).map_err(|error| error.status())
     }
 
-    /// Makes a group's keys and its object.
+    /// Creates a group's keys and its object.
     fn add_group(
         self: &Arc<Self>,
         space: &Space,
@@ -211,7 +211,7 @@ impl Server {
         let id = group.security_group_id.as_str().to_owned();
         lock(&self.service).add_group(group, &mut OsEntropy, clock::monotonic())?;
         let node = self.add_node(space, &id, group).map_err(|error| {
-            // Without its object nobody could remove it.
+            // Without its object, the group could not be removed.
             let _ = lock(&self.service).remove_group(&id);
             error.status()
         })?;
@@ -258,13 +258,13 @@ impl Server {
             let handler = move |caller: &CallContext, _: super::methods::Inputs| {
                 administers(caller)?;
                 act(&mut lock(&server.service), &id, &mut OsEntropy, clock::monotonic())?;
-                // What uses the group here need not wait for half of a key's life.
+                // Engines that use the group must not wait for half of a key's lifetime.
                 if let Ok(live) = server.live() {
                     live.states.refresh_keys(&id);
                 }
                 Ok(Vec::new())
             };
-            // Responders that are being changed have to be waited for, which a shard must not do.
+            // Responders that are being changed would block, which a shard must not do.
             if let Some(member) = find(name) {
                 space.set_method(member, super::methods::blocking(handler))?;
             }
@@ -276,10 +276,10 @@ impl Server {
 /// The Properties of a SecurityGroup.
 const MEMBERS: [&str; 5] =
     ["SecurityGroupId", "KeyLifetime", "SecurityPolicyUri", "MaxFutureKeyCount", "MaxPastKeyCount"];
-/// And its Methods.
+/// The Methods of a SecurityGroup.
 const METHODS: [&str; 2] = ["InvalidateKeys", "ForceKeyRotation"];
 
-/// Offers the key service.
+/// Adds the key service.
 pub(super) fn serve(space: &Space, service: &Service, live: &Arc<Live>) -> Result<(), BuildError> {
     let server = Arc::new(Server {
         live: Arc::downgrade(live),
@@ -315,7 +315,7 @@ pub(super) fn serve(space: &Space, service: &Service, live: &Arc<Live>) -> Resul
     computed(space, variable_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CAPABLITIES_SUPPORT_SECURITY_KEY_SERVER, || true)
 }
 
-/// Takes pushed keys.
+/// Accepts pushed keys.
 pub(super) fn accept(space: &Space, states: &Arc<States>) -> Result<(), BuildError> {
     let states = Arc::clone(states);
     let handler =

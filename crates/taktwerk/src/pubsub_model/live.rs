@@ -1,5 +1,4 @@
-//! The configuration while it is in use: one change after the other, all or nothing, in the address space, in the engines
-//! and in the file.
+//! The running configuration. Changes are serialized and atomic: in the address space, in the engines, and in the file.
 
 use super::authorized::Caller;
 use super::keys;
@@ -10,9 +9,9 @@ use crate::lock::lock;
 use crate::pubsub::action::FailedResponder;
 use crate::space::{Space, now};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use taktwerk_files::{PRIVATE, Staged};
 use taktwerk_net::pubsub::Address;
 use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::component::Component;
@@ -24,24 +23,24 @@ use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode};
 
-/// Elements of each kind that methods may add up to.
+/// Most elements of each kind that clients may add.
 const ELEMENTS_MAX: usize = 10_000;
 
-/// What changes one at a time.
+/// State that changes one at a time.
 #[derive(Default)]
 pub(super) struct Inner {
     pub(super) nodes: Nodes,
     /// Folders of data sets that were added and may be empty.
     pub(super) folders: BTreeSet<Vec<String>>,
     pub(super) reservations: Reservations,
-    /// Who has reserved something.
+    /// Sessions with reservations.
     pub(super) reserving: Vec<(NodeId, SessionLife)>,
     file: Option<PathBuf>,
     pub(super) key_server: Option<Arc<keys::Server>>,
 }
 
 impl Inner {
-    /// Gives back what sessions have reserved that have ended.
+    /// Releases reservations of ended sessions.
     fn tidy(&mut self) {
         let reservations = &mut self.reservations;
         self.reserving.retain(|(session, life)| {
@@ -54,9 +53,9 @@ impl Inner {
     }
 }
 
-/// Shared by all methods.
+/// State shared by all Methods.
 pub(super) struct Live {
-    /// Weak, because the space has the methods.
+    /// Weak, because the address space owns the Methods.
     space: Weak<AddressSpace>,
     pub(super) states: Arc<States>,
     pub(super) counted: super::diagnostics::Engines,
@@ -99,7 +98,7 @@ impl Live {
         inner
     }
 
-    /// The element that a node stands for.
+    /// The element of a node.
     pub(super) fn element(&self, node: &NodeId) -> Option<Element> {
         match lock(&self.inner).nodes.object(node) {
             Some(Object::Element(element)) => Some(element.clone()),
@@ -107,12 +106,12 @@ impl Live {
         }
     }
 
-    /// The element that an object belongs to which lies below it, such as its ExtensionFields.
+    /// The element to which an object below it belongs, such as its ExtensionFields.
     pub(super) fn owner(&self, node: &NodeId) -> Option<Element> {
         lock(&self.inner).nodes.owner(node).cloned()
     }
 
-    /// The folder of data sets that a node stands for.
+    /// The folder of data sets of a node.
     pub(super) fn folder(&self, node: &NodeId) -> Option<Vec<String>> {
         if *node == super::nodes::folder_id(&[]) {
             return Some(Vec::new());
@@ -128,19 +127,18 @@ impl Live {
         lock(&self.inner).nodes.node(element).unwrap_or_default()
     }
 
-    /// Writes every change to a file from now on.
+    /// Saves every change to a file from now on.
     pub(super) fn save_to(&self, path: &Path) -> std::io::Result<()> {
         let mut inner = lock(&self.inner);
-        stage(path, &self.states.configuration())?.take_effect()?;
+        stage(path, &self.states.configuration())?.commit()?;
         inner.file = Some(path.to_owned());
         Ok(())
     }
 
-    /// The PublisherId of connections that name none: the same after every start of the same application (Part 14
-    /// §6.2.7.1).
+    /// The default PublisherId of connections without one: stable across restarts of the same application (Part 14 §6.2.7.1).
     pub(super) fn default_publisher_id(&self, transport_profile: &str) -> PublisherId {
         let uri = self.space.upgrade().and_then(|space| space.namespaces().into_iter().nth(1));
-        // FNV-1a: ids have to differ between applications and need no secrets.
+        // FNV-1a: ids must differ between applications but need not be secret.
         let id = uri.unwrap_or_default().bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -156,8 +154,8 @@ impl Live {
         self.set_enabled(self.states.component(element)?, enabled)
     }
 
-    /// Enables or disables a component. Where Actions of what is enabled cannot be answered, it says why: it is enabled all
-    /// the same, and those are in Error (Part 14 §6.2.1).
+    /// Enables or disables a component. If Actions of the enabled component cannot be answered, it returns the reason: the
+    /// component is enabled all the same, and their DataSetWriters are in Error (Part 14 §6.2.1).
     pub(super) fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
         let inner = self.inner();
         self.states.set_enabled(component, enabled)?;
@@ -166,8 +164,8 @@ impl Live {
         why.map_or(Ok(()), |one| Err(one.status))
     }
 
-    /// Something was enabled or disabled: those who answer Actions follow, and the file. DataSetWriters whose Actions cannot be
-    /// answered are in Error; gives them.
+    /// Updates responders and file after a component was enabled or disabled. DataSetWriters whose Actions cannot be answered are
+    /// in Error; returns them.
     fn switched(&self, inner: &Inner) -> Vec<Unanswered> {
         let mut unanswered = Vec::new();
         if let Some(responders) = self.states.responders() {
@@ -188,19 +186,19 @@ impl Live {
         unanswered
     }
 
-    /// Saves what has happened already.
+    /// Saves a change that was already made.
     pub(super) fn save(&self, inner: &Inner) {
         let Some(path) = &inner.file else { return };
-        let saved = stage(path, &self.states.configuration()).and_then(Staged::take_effect);
+        let saved = stage(path, &self.states.configuration()).and_then(Staged::commit);
         if let Err(error) = saved {
             tracing::error!(path = %path.display(), %error, "the PubSub configuration was not saved");
         }
     }
 
-    /// Changes the configuration for a caller, who needs permissions for what it newly names.
+    /// Changes the configuration for a caller, who needs permissions for nodes that it newly uses.
     ///
     /// # Errors
-    /// As [`Self::change`]; what the caller may not configure.
+    /// As [`Self::change`], or the caller lacks a permission.
     pub(super) fn change_for<T>(
         self: &Arc<Self>,
         caller: &CallContext,
@@ -215,11 +213,11 @@ impl Live {
         })
     }
 
-    /// Changes the configuration. Gives what `edit` gives.
+    /// Changes the configuration. Returns the result of `edit`.
     ///
     /// # Errors
-    /// What `edit` says; Bad_InvalidArgument if the configuration has a problem afterwards that it did not have, or
-    /// why it cannot run. Nothing has changed then.
+    /// The error of `edit`; Bad_InvalidArgument if the change introduces a problem; or why the configuration cannot run. Nothing
+    /// has changed then.
     pub(super) fn change<T>(
         self: &Arc<Self>,
         edit: impl FnOnce(&mut Configuration, &mut Inner) -> Result<T, StatusCode>,
@@ -271,7 +269,7 @@ impl Live {
         Ok(given)
     }
 
-    /// Puts a configuration into effect, or leaves everything as it was.
+    /// Applies a configuration, or leaves everything as it was.
     fn apply(
         self: &Arc<Self>,
         inner: &mut Inner,
@@ -282,7 +280,7 @@ impl Live {
         let space = self.space()?;
         let staged = match &inner.file {
             Some(path) => Some(stage(path, &new).map_err(|error| {
-                tracing::error!(path = %path.display(), %error, "the PubSub configuration cannot be saved");
+                tracing::error!(path = %path.display(), %error, "cannot save the PubSub configuration");
                 StatusCode::BAD_RESOURCE_UNAVAILABLE
             })?),
             None => None,
@@ -292,7 +290,7 @@ impl Live {
         let outcome = outcome.and_then(|()| self.apply_to_engines(old, &new));
         if let Err(status) = outcome {
             if let Err(error) = inner.nodes.sync(self, &space, old, old_folders) {
-                tracing::error!(%error, "the objects of the PubSub configuration could not be put back");
+                tracing::error!(%error, "cannot restore the objects of the PubSub configuration");
             }
             return Err(status);
         }
@@ -300,7 +298,7 @@ impl Live {
             server.sync(&space, &new);
         }
         if let Some(staged) = staged
-            && let Err(error) = staged.take_effect()
+            && let Err(error) = staged.commit()
         {
             tracing::error!(%error, "the PubSub configuration was not saved");
         }
@@ -316,7 +314,7 @@ impl Live {
         let publisher = self.states.publisher();
         let prepared = publisher.as_ref().map(|publisher| publisher.prepare((**new).clone()));
         let prepared = prepared.transpose().map_err(refused)?;
-        // Before the engines, which tell at once what becomes of what is new.
+        // Before the engines, because they report the states of new elements immediately.
         self.states.reconfigure(Arc::clone(new));
         let subscriber = self.states.subscriber();
         if let Some(subscriber) = &subscriber
@@ -330,7 +328,7 @@ impl Live {
         {
             self.states.reconfigure(Arc::clone(old));
             if let Some(Err(error)) = subscriber.map(|subscriber| subscriber.reconfigure((**old).clone())) {
-                tracing::error!(%error, "the subscriber's configuration could not be put back");
+                tracing::error!(%error, "cannot restore the subscriber's configuration");
             }
             return Err(refused(error));
         }
@@ -341,14 +339,14 @@ impl Live {
     }
 }
 
-/// What is asked for and does nothing here.
+/// Configured parts that have no effect.
 fn unused(configuration: &Configuration) -> Vec<Problem> {
     let mut all = unused_by_publishers(configuration);
     all.extend(unused_by_subscribers(configuration));
     all
 }
 
-/// Whether nobody has added without end.
+/// Whether the number of elements is within the limits.
 fn is_bounded(configuration: &Configuration) -> bool {
     let connections = &configuration.connections;
     let writers = connections.iter().flat_map(|one| &one.writer_groups).map(|group| 1 + group.writers.len());
@@ -361,35 +359,7 @@ fn is_bounded(configuration: &Configuration) -> bool {
         && readers.sum::<usize>() <= ELEMENTS_MAX
 }
 
-/// A file that was written beside the one it is going to replace.
-struct Staged {
-    beside: PathBuf,
-    path: PathBuf,
-}
-
+/// Writes the configuration beside the file that it will replace. It contains passwords of brokers.
 fn stage(path: &Path, configuration: &Configuration) -> std::io::Result<Staged> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let staged = Staged { beside: path.with_file_name(name), path: path.to_owned() };
-    // One that was left there may be readable by others.
-    match std::fs::remove_file(&staged.beside) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    // Passwords of brokers are in it.
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&staged.beside)?;
-    file.write_all(&binary_file::write(configuration))?;
-    // Before it replaces the old one: after a power failure one of both is whole.
-    file.sync_all()?;
-    Ok(staged)
-}
-
-impl Staged {
-    fn take_effect(self) -> std::io::Result<()> {
-        std::fs::rename(&self.beside, &self.path)
-    }
+    Staged::write(path, &binary_file::write(configuration), PRIVATE)
 }

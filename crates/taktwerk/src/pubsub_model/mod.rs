@@ -1,5 +1,5 @@
-//! PubSub in a server's address space (Part 14 §9): its configuration as objects, their states, methods to switch them
-//! and to hand out keys.
+//! PubSub in a server's address space (Part 14 §9): the configuration as objects, their states, and Methods to control them and
+//! to distribute keys.
 //!
 //! ```no_run
 //! # fn example(configuration: taktwerk_pubsub::config::Configuration) -> Result<(), Box<dyn std::error::Error>> {
@@ -12,18 +12,16 @@
 //! # }
 //! ```
 //!
-//! [`PubSubModel`] shows a configuration and its states; engines that run it are attached to it
-//! ([`PubSubModel::attach_publisher`], [`PubSubModel::attach_subscriber`]) and report through
-//! [`PubSubModel::publisher_events`], [`PubSubModel::subscriber_events`] or [`PubSubModel::observing`]. Clients change
-//! the configuration through the PubSubConfiguration file and the Methods, the application through
-//! [`PubSubModel::change`]: the engines that are attached go on with it. Methods that are not offered are not
-//! executable.
+//! [`PubSubModel`] shows a configuration and its states. Engines that run it are attached ([`PubSubModel::attach_publisher`],
+//! [`PubSubModel::attach_subscriber`]). They report through [`PubSubModel::publisher_events`], [`PubSubModel::subscriber_events`]
+//! or [`PubSubModel::observing`]. Clients change the configuration through the PubSubConfiguration file and the Methods, the
+//! application through [`PubSubModel::change`]; attached engines follow. Methods that are not implemented are not executable.
 //!
-//! - `live`: the configuration while it is in use; `nodes`: the objects; `settings`: their
-//!   TransportSettings and MessageSettings; `states`: what switches them;
-//! - `file`: the configuration as a file; `methods`: what changes a part of it; `engines`: who runs it;
-//! - `authorized`: what somebody may configure; `diagnostics`: what is counted;
-//! - `keys`: the key service, and keys that are pushed to us; [`pull`]: the client of a key service.
+//! - `live`: the running configuration; `nodes`: the objects; `settings`: their TransportSettings and MessageSettings; `states`:
+//!   the states;
+//! - `file`: the configuration as a file; `methods`: partial changes; `engines`: the attached engines;
+//! - `authorized`: permissions; `diagnostics`: counters;
+//! - `keys`: the key service, and pushed keys; [`pull`]: the client of a key service.
 
 mod authorized;
 mod diagnostics;
@@ -64,13 +62,13 @@ fn has_role(caller: &CallContext, roles: &[u32]) -> bool {
     caller.roles.iter().any(|role| role.ns0().is_some_and(|id| roles.contains(&id)))
 }
 
-/// Lets those in who administer the server.
+/// Allows only administrators of the server.
 fn administers(caller: &CallContext) -> Result<(), StatusCode> {
     let roles = [object_ids::WELL_KNOWN_ROLE_CONFIGURE_ADMIN, object_ids::WELL_KNOWN_ROLE_SECURITY_ADMIN];
     if has_role(caller, &roles) { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
 }
 
-/// PubSub as a server shows it. Clones are the same one.
+/// PubSub in a server's address space. Clones refer to the same model.
 #[derive(Clone)]
 pub struct PubSubModel {
     space: Space,
@@ -86,11 +84,11 @@ impl core::fmt::Debug for PubSubModel {
 }
 
 impl PubSubModel {
-    /// Adds a configuration's objects under PublishSubscribe. Methods that change something are for ConfigureAdmin and
+    /// Adds the objects of a configuration under PublishSubscribe. Methods that change something require ConfigureAdmin or
     /// SecurityAdmin.
     ///
     /// # Errors
-    /// The configuration has two elements of the same name, or was added to this server before.
+    /// The configuration has two elements with the same name, or this was called before for the same server.
     pub fn add_to(server: &Server, configuration: &Configuration) -> Result<Self, BuildError> {
         let space = Arc::clone(server.space());
         let states = Arc::new(States::new(configuration));
@@ -103,18 +101,18 @@ impl PubSubModel {
         Ok(Self { space, states, live, service: Arc::default() })
     }
 
-    /// The configuration as it stands.
+    /// The current configuration.
     #[must_use]
     pub fn configuration(&self) -> Arc<Configuration> {
         self.states.configuration()
     }
 
-    /// Changes the configuration, as clients can: in the address space, in the engines that are attached, and in the
-    /// file. Versions change as Part 14 §6.2.3.2.6 says.
+    /// Changes the configuration, as clients can: in the address space, in the attached engines, and in the file. Versions change
+    /// as Part 14 §6.2.3.2.6 requires.
     ///
     /// # Errors
-    /// Bad_InvalidArgument if the configuration has a problem afterwards that it did not have, or why the engines
-    /// cannot run it. Nothing has changed then.
+    /// Bad_InvalidArgument if the change introduces a problem, or why the engines cannot run the configuration. Nothing has
+    /// changed then.
     pub fn change(&self, edit: impl FnOnce(&mut Configuration)) -> Result<(), StatusCode> {
         self.live.change(|configuration, _| {
             edit(configuration);
@@ -122,8 +120,8 @@ impl PubSubModel {
         })
     }
 
-    /// Saves the configuration to a file, now and after every change, in the standard binary format. What replaces
-    /// the old content is whole: [`load`] reads it at the next start.
+    /// Saves the configuration to a file, now and after every change, in the standard binary format. The file is replaced
+    /// atomically. [`load`] reads it at the next start.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -137,7 +135,7 @@ impl PubSubModel {
         self.states.state(component)
     }
 
-    /// How often a component has changed its state.
+    /// The state counters of a component.
     #[must_use]
     pub fn counters(&self, component: Component) -> StateCounters {
         self.states.counters(component)
@@ -146,24 +144,24 @@ impl PubSubModel {
     /// Enables or disables a component, as the Methods do.
     ///
     /// # Errors
-    /// Bad_InvalidState if it is enabled or disabled already, Bad_NodeIdUnknown if there is no such component. Why Actions
-    /// of what was enabled cannot be answered: it is enabled then, and their DataSetWriters are in Error.
+    /// Bad_InvalidState if it is enabled or disabled already; Bad_NodeIdUnknown if there is no such component. If Actions of an
+    /// enabled component cannot be answered, the reason: the component is enabled then, and their DataSetWriters are in Error.
     pub fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
         self.live.set_enabled(component, enabled)
     }
 
-    /// An engine says what became of a WriterGroup or DataSetReader.
+    /// Reports the state of a WriterGroup or DataSetReader from an engine.
     pub fn report(&self, component: Component, state: PubSubState) {
         self.states.report(component, state);
     }
 
-    /// Something of the configuration cannot run here, such as a DataSetWriter of Variables that are gone: it is in error
-    /// until there is another configuration, which the engines run or refuse.
+    /// Sets a component to Error because it cannot run, such as a DataSetWriter of deleted Variables. The state lasts until the
+    /// next configuration.
     pub fn cannot_run(&self, component: Component) {
         self.states.cannot_run(component);
     }
 
-    /// What a publisher's events are told to, so that its WriterGroups' states are shown.
+    /// An event handler for a publisher, which shows the states of its WriterGroups.
     #[must_use]
     pub fn publisher_events(&self) -> EventHandler {
         let states = Arc::clone(&self.states);
@@ -177,7 +175,7 @@ impl PubSubModel {
         })
     }
 
-    /// What a subscriber's events are told to, so that its DataSetReaders' states are shown.
+    /// An event handler for a subscriber, which shows the states of its DataSetReaders.
     pub fn subscriber_events(&self) -> impl FnMut(&SubscriberEvent) + Send + 'static {
         let states = Arc::clone(&self.states);
         let mut configuration = states.configuration();
@@ -190,52 +188,52 @@ impl PubSubModel {
         }
     }
 
-    /// A sink that shows the states of DataSetReaders and passes everything on.
+    /// A sink that shows the states of DataSetReaders and forwards everything.
     #[must_use]
     pub fn observing<S: Sink>(&self, sink: S) -> Observing<S> {
         Observing { events: Box::new(self.subscriber_events()), sink }
     }
 
-    /// Lets methods start and stop the WriterGroups of a publisher, and gives it the keys that are pushed. The model
-    /// does not keep it running.
+    /// Lets Methods start and stop the WriterGroups of a publisher, and passes pushed keys to it. The model does not keep the
+    /// publisher alive.
     pub fn attach_publisher<P: RunsPublisher>(&self, publisher: &Arc<P>) {
         let publisher: Weak<P> = Arc::downgrade(publisher);
         self.states.attach_publisher(publisher);
     }
 
-    /// Lets methods start and stop the DataSetReaders of a subscriber, and gives it the keys that are pushed. The model
-    /// does not keep it running.
+    /// Lets Methods start and stop the DataSetReaders of a subscriber, and passes pushed keys to it. The model does not keep the
+    /// subscriber alive.
     pub fn attach_subscriber<S: RunsSubscriber>(&self, subscriber: &Arc<S>) {
         let subscriber: Weak<S> = Arc::downgrade(subscriber);
         self.states.attach_subscriber(subscriber);
     }
 
-    /// Lets Actions follow the configuration: what answers them is given every change. The model does not keep it running.
+    /// Lets responders of Actions follow every change of the configuration. The model does not keep them alive.
     pub fn attach_responders<R: RunsResponders>(&self, responders: &Arc<R>) {
         let responders: Weak<R> = Arc::downgrade(responders);
         self.states.attach_responders(responders);
     }
 
-    /// Makes the server the key service (SKS, Part 14 §8) of the configuration's SecurityGroups, and of those that
-    /// administrators add. Keys are handed out over encrypting channels only: to the roles that a group names, or else
-    /// to SecurityKeyServerAccess.
+    /// Makes the server the key service (SKS, Part 14 §8) for the configuration's SecurityGroups, and for those that
+    /// administrators add. Keys are sent over encrypted channels only: to the roles that a group sets, or else to
+    /// SecurityKeyServerAccess.
     ///
     /// # Errors
-    /// A group is not in order.
+    /// The settings of a group are invalid.
     pub fn serve_security_keys(&self) -> Result<(), BuildError> {
         keys::serve(&self.space, &self.service, &self.live)
     }
 
-    /// Takes keys that a key service pushes (SetSecurityKeys, Part 14 §9.1.3.3), over encrypting channels and from
-    /// SecurityKeyServerPush only.
+    /// Accepts keys that a key service pushes (SetSecurityKeys, Part 14 §9.1.3.3), only over encrypted channels and from
+    /// SecurityKeyServerPush.
     ///
     /// # Errors
-    /// Never, as long as namespace 0 has the Method.
+    /// The Method is missing from namespace 0, which does not happen.
     pub fn accept_security_keys(&self) -> Result<(), BuildError> {
         keys::accept(&self.space, &self.states)
     }
 
-    /// Keys of a SecurityGroup for an engine in the same process, without a client.
+    /// The keys of a SecurityGroup for an engine in the same process, without a client.
     ///
     /// # Errors
     /// Bad_NotFound.
@@ -250,7 +248,7 @@ impl PubSubModel {
     }
 }
 
-/// Shows the states of DataSetReaders and passes everything on: see [`PubSubModel::observing`].
+/// Shows the states of DataSetReaders and forwards everything: see [`PubSubModel::observing`].
 pub struct Observing<S> {
     events: Box<dyn FnMut(&SubscriberEvent) + Send>,
     sink: S,
@@ -277,12 +275,15 @@ impl<S: Sink> Sink for Observing<S> {
     }
 }
 
-/// The configuration that [`PubSubModel::save_to`] has saved; `None` if there is no such file yet.
+/// Longest configuration file in bytes.
+const FILE_LEN_MAX: u64 = 64 << 20;
+
+/// Loads a configuration that [`PubSubModel::save_to`] saved; `None` if the file does not exist yet.
 ///
 /// # Errors
-/// The file cannot be read, or holds something else.
+/// The file cannot be read, or has other content.
 pub fn load(path: impl AsRef<std::path::Path>) -> std::io::Result<Option<Configuration>> {
-    let bytes = match std::fs::read(path) {
+    let bytes = match taktwerk_files::read_bytes(path.as_ref(), FILE_LEN_MAX) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -291,7 +292,7 @@ pub fn load(path: impl AsRef<std::path::Path>) -> std::io::Result<Option<Configu
     configuration.map(Some).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
 }
 
-/// A node of namespace 0 whose value is made when it is read.
+/// A node of namespace 0 whose value is computed when it is read.
 fn computed<T: Into<taktwerk_types::Variant>>(
     space: &Space,
     id: u32,

@@ -1,4 +1,4 @@
-//! The objects of a configuration (Part 14 §9.1.4 to §9.1.9), kept equal to it.
+//! The objects of a configuration (Part 14 §9.1.4 to §9.1.9), kept in step with it.
 
 mod below;
 
@@ -24,7 +24,7 @@ use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::Under;
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, UaString, Variant};
 
-/// The transports there are.
+/// The supported transports.
 pub(super) const PROFILES: [&str; 4] = [
     taktwerk_pubsub::config::TRANSPORT_UDP_UADP,
     taktwerk_pubsub::config::TRANSPORT_ETH_UADP,
@@ -36,7 +36,7 @@ fn profiles() -> Vec<UaString> {
     PROFILES.iter().map(|uri| (*uri).into()).collect()
 }
 
-/// What does not change.
+/// Adds the constant parts.
 pub(super) fn add_root(space: &Space) -> Result<(), BuildError> {
     set(space, &ns0(variable_ids::PUBLISH_SUBSCRIBE_SUPPORTED_TRANSPORT_PROFILES), profiles())?;
     methods::offer(space, &ns0(object_ids::PUBLISH_SUBSCRIBE_PUBLISHED_DATA_SETS), methods::of_folders())?;
@@ -47,7 +47,7 @@ pub(super) fn add_root(space: &Space) -> Result<(), BuildError> {
     )
 }
 
-/// What an object stands for.
+/// The configured part that an object represents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Object {
     Element(Element),
@@ -55,15 +55,15 @@ pub(super) enum Object {
     Folder(Vec<String>),
 }
 
-/// An instance that was added.
+/// An added instance.
 #[derive(Debug)]
 struct Instance {
     object: Option<Object>,
-    /// What it was made of: made differently, it is another one.
+    /// Its creation settings. If they change, the instance is replaced.
     made: Made,
-    /// Its members by their paths; the empty one is the instance itself.
+    /// Its members by path; the empty path is the instance itself.
     members: BTreeMap<String, NodeId>,
-    /// Nodes that its type does not have.
+    /// Additional nodes that are not in its type.
     others: Vec<NodeId>,
 }
 
@@ -72,23 +72,23 @@ struct Made {
     parent: NodeId,
     type_id: u32,
     optional: Vec<&'static str>,
-    /// Anything else that is fixed when it is added.
+    /// Other settings that cannot change after creation.
     fixed: String,
 }
 
-/// The objects there are.
+/// All objects.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     instances: BTreeMap<NodeId, Instance>,
 }
 
 impl Nodes {
-    /// What a node stands for.
+    /// The configured part that a node represents.
     pub(super) fn object(&self, id: &NodeId) -> Option<&Object> {
         self.instances.get(id)?.object.as_ref()
     }
 
-    /// The element that an object below it belongs to, such as its ExtensionFields.
+    /// The element to which an object below it belongs, such as its ExtensionFields.
     pub(super) fn owner(&self, id: &NodeId) -> Option<&Element> {
         match self.object(&self.instances.get(id)?.made.parent) {
             Some(Object::Element(element)) => Some(element),
@@ -103,10 +103,10 @@ impl Nodes {
         found.map(|(id, _)| id.clone())
     }
 
-    /// Makes the objects those of a configuration.
+    /// Updates the objects to a configuration.
     ///
     /// # Errors
-    /// A name cannot be used. Some objects are those of the new configuration then, others still those of the old.
+    /// A name is invalid. Only a part of the objects has been updated then.
     pub(super) fn sync(
         &mut self,
         live: &Arc<Live>,
@@ -126,7 +126,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Deletes an instance and all that hangs below it.
+    /// Deletes an instance and everything below it.
     fn remove(&mut self, live: &Live, space: &Space, id: &NodeId) {
         let below: Vec<NodeId> = self
             .instances
@@ -143,7 +143,7 @@ impl Nodes {
             live.counted.forget(element);
         }
         for node in instance.others.iter().chain(instance.members.values()) {
-            // They were ours alone; one that somebody else has deleted is gone.
+            // The node may already have been deleted by a client.
             let _ = space.delete_node(node);
         }
     }
@@ -158,7 +158,7 @@ struct Sync<'a> {
     seen: BTreeSet<NodeId>,
 }
 
-/// An instance with its members by their paths.
+/// An instance with its members by path.
 struct Added<'a> {
     space: &'a Space,
     id: NodeId,
@@ -173,10 +173,10 @@ impl Added<'_> {
             Some(id) => {
                 let variable = self.space.variable(id)?;
                 let value = value.into();
-                // Nobody needs to hear of what is as it was.
+                // Do not report unchanged values.
                 if variable.get().value.as_ref().is_none_or(|is| !is.same_as(&value)) {
                     let status = match value.is_empty() {
-                        // What is not configured has no good value.
+                        // A setting that is not configured has no good value.
                         true => StatusCode::BAD_WAITING_FOR_INITIAL_DATA,
                         false => StatusCode::GOOD,
                     };
@@ -188,7 +188,7 @@ impl Added<'_> {
         }
     }
 
-    /// Hides a member whose value names nodes from those who must not know of them.
+    /// Hides a member whose value names nodes from users who may not see those nodes.
     fn show_to_those_who_know(&self, path: &str, named: &[NodeId]) -> Result<(), BuildError> {
         match self.members.get(path) {
             Some(id) => Ok(self.space.show_to_those_who_know(id, named)?),
@@ -217,7 +217,7 @@ fn publisher_id(id: Option<&PublisherId>) -> Variant {
     id.map(PublisherId::to_variant).unwrap_or_default()
 }
 
-/// A new instance.
+/// The settings of an instance to be added.
 struct Wanted<'a> {
     parent: &'a NodeId,
     reference_type: u32,
@@ -230,7 +230,7 @@ struct Wanted<'a> {
 }
 
 impl<'a> Sync<'a> {
-    /// Adds an instance under a parent, or finds it as it is.
+    /// Adds an instance under a parent, or returns the existing one if its creation settings are equal.
     fn instance(&mut self, mut wanted: Wanted<'_>) -> Result<Added<'a>, BuildError> {
         let id = NodeId::string(1, wanted.id);
         if let Some(Object::Element(element)) = &wanted.object
@@ -253,7 +253,7 @@ impl<'a> Sync<'a> {
         self.add(id, name, wanted.reference_type, made, wanted.object)
     }
 
-    /// An instance that is there and was made like this.
+    /// The existing instance with the same creation settings.
     fn known(&self, id: &NodeId, made: &Made) -> Option<Added<'a>> {
         let known = self.nodes.instances.get(id).filter(|known| known.made == *made)?;
         Some(Added { space: self.space, id: id.clone(), members: known.members.clone(), is_new: false })
@@ -279,7 +279,7 @@ impl<'a> Sync<'a> {
         Ok(Added { space: self.space, id, members, is_new: true })
     }
 
-    /// A node that an instance has besides its type's members; it goes with it.
+    /// An additional node of an instance. It is deleted with the instance.
     fn other(
         &mut self,
         added: &Added<'_>,
@@ -311,7 +311,7 @@ impl<'a> Sync<'a> {
                     live.set_element_enabled(&element, enabled)?;
                     Ok(Vec::new())
                 };
-                // Those who answer Actions say what they know before others begin: a shard must not wait for that.
+                // Responders hand over their state before their successors start; a shard must not wait for that.
                 self.space.set_method(id, blocking(handler))?;
             }
         }
@@ -329,7 +329,7 @@ impl<'a> Sync<'a> {
                 wanted.insert(data_set.folder.get(..depth).unwrap_or_default().to_vec());
             }
         }
-        // Shorter paths come first, so that parents are there.
+        // Shorter paths first, so that parents exist.
         for path in &wanted {
             self.folder(path)?;
         }
@@ -522,7 +522,7 @@ impl<'a> Sync<'a> {
         self.settings(&added, "MessageSettings", settings::of_writer_message(&writer.message))?;
         if let Some(data_set) = self.data_sets.get(&writer.data_set_name) {
             let reference_type = ns0(reference_type_ids::DATA_SET_TO_WRITER);
-            // It is there already unless one of both is new.
+            // The reference exists already unless one of the two is new.
             let _ = self.space.add_reference(data_set, &reference_type, &added.id);
         }
         self.status(&added, &element)

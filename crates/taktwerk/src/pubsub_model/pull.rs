@@ -1,4 +1,4 @@
-//! The client of a key service: asks it for the keys of an engine's SecurityGroups (Part 14 §8.3.2, §5.4.5.3).
+//! The client of a key service, which fetches the keys of an engine's SecurityGroups (Part 14 §8.3.2, §5.4.5.3).
 
 use crate::client::{Client, ClientBuilder, Error};
 use crate::space::ns0;
@@ -9,12 +9,11 @@ use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UaString, Variant};
 use tokio::runtime::{Builder, Runtime};
 
-/// How a client for a key service's URL is made.
+/// Creates a client for the URL of a key service.
 type Connect = Box<dyn Fn(&str) -> ClientBuilder + Send>;
 
-/// Calls GetSecurityKeys at the key services of the configuration, or at one that is named here.
-///
-/// Connects for each call: they are hours apart.
+/// Calls GetSecurityKeys at the configured key services, or at a default one. It connects anew for each call, because calls are
+/// hours apart.
 pub struct KeyServiceClient {
     connect: Connect,
     default_url: Option<String>,
@@ -22,10 +21,10 @@ pub struct KeyServiceClient {
     last_error: Option<String>,
 }
 
-/// Why a key service gave no keys.
+/// Why a key service returned no keys.
 struct Refused {
     status: StatusCode,
-    /// What failed, and what can be done about it.
+    /// What failed, and how to correct it.
     why: String,
 }
 
@@ -36,24 +35,24 @@ impl core::fmt::Debug for KeyServiceClient {
 }
 
 impl KeyServiceClient {
-    /// A client that connects as `connect` says: with certificates, because key services hand out keys over encrypting
+    /// Creates a client that connects with `connect`. It needs certificates, because key services send keys over encrypted
     /// channels only.
     ///
     /// # Errors
-    /// The operating system gives no event queue.
+    /// The operating system cannot create an event queue.
     pub fn new(connect: impl Fn(&str) -> ClientBuilder + Send + 'static) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Self { connect: Box::new(connect), default_url: None, runtime, last_error: None })
     }
 
-    /// The key service of groups whose configuration names none.
+    /// Sets the key service of groups whose configuration has none.
     #[must_use]
     pub fn default_service(mut self, url: &str) -> Self {
         self.default_url = Some(url.to_owned());
         self
     }
 
-    /// Why the last request brought no keys, and what can be done about it; none if it brought some.
+    /// Why the last request returned no keys, and how to correct it; `None` after success.
     #[must_use]
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
@@ -97,33 +96,35 @@ impl KeySource for KeyServiceClient {
     }
 }
 
-/// What can be done where a key service does not give keys.
+/// How to correct a failed request for keys.
 fn advice(status: StatusCode) -> &'static str {
     match status {
         StatusCode::BAD_USER_ACCESS_DENIED => {
             "there, the user has to have a role that the security group lets Call, or SecurityKeyServerAccess if it names none"
         }
         StatusCode::BAD_NOT_FOUND | StatusCode::BAD_NO_MATCH => {
-            "it has no such security group: is the name right?"
+            "it has no such security group: check the name"
         }
         StatusCode::BAD_IDENTITY_TOKEN_REJECTED | StatusCode::BAD_IDENTITY_TOKEN_INVALID => {
-            "it does not know this user and password"
+            "it rejects this user and password"
         }
         StatusCode::BAD_CERTIFICATE_UNTRUSTED | StatusCode::BAD_SECURITY_CHECKS_FAILED => {
             "each has to trust the certificate of the other: taktwerk pki trust"
         }
-        StatusCode::BAD_SECURITY_MODE_INSUFFICIENT => "keys are given over encrypting channels only",
-        StatusCode::BAD_METHOD_INVALID | StatusCode::BAD_NOT_IMPLEMENTED | StatusCode::BAD_NOT_EXECUTABLE => {
-            "it is a server, and no key service"
+        StatusCode::BAD_SECURITY_MODE_INSUFFICIENT => {
+            "keys are sent over encrypted channels only: connect with encryption"
         }
-        _ => "does it run there, and is the address right?",
+        StatusCode::BAD_METHOD_INVALID | StatusCode::BAD_NOT_IMPLEMENTED | StatusCode::BAD_NOT_EXECUTABLE => {
+            "the server is not a key service"
+        }
+        _ => "check that it runs and that the address is right",
     }
 }
 
 /// Calls GetSecurityKeys.
 ///
 /// # Errors
-/// What the server or the connection answered; Bad_TypeMismatch for results that are no keys.
+/// The status of the server or the connection; Bad_TypeMismatch if the results are not keys.
 pub async fn get_security_keys(client: &Client, request: &KeyRequest) -> Result<SecurityKeys, StatusCode> {
     let (object, method): (NodeId, NodeId) =
         (ns0(object_ids::PUBLISH_SUBSCRIBE), ns0(method_ids::PUBLISH_SUBSCRIBE_GET_SECURITY_KEYS));
@@ -155,9 +156,9 @@ fn read(outputs: Vec<Variant>) -> Option<SecurityKeys> {
 mod tests {
     use super::*;
 
-    /// A status alone tells nobody what to do.
+    /// A status code alone does not help users.
     #[test]
-    fn what_failed_is_said() {
+    fn the_error_says_what_failed() {
         let mut client =
             KeyServiceClient::new(Client::builder).unwrap().default_service("opc.tcp://127.0.0.1:1");
         let request = KeyRequest {
@@ -169,7 +170,7 @@ mod tests {
         assert!(client.fetch(&request).is_err());
         let said = client.last_error().unwrap();
         assert!(said.contains("opc.tcp://127.0.0.1:1") && said.contains("plant"), "{said}");
-        assert!(said.contains("cannot connect") && said.contains("does it run there"), "{said}");
+        assert!(said.contains("cannot connect") && said.contains("check that it runs"), "{said}");
         assert!(advice(StatusCode::BAD_USER_ACCESS_DENIED).contains("SecurityKeyServerAccess"));
         assert!(advice(StatusCode::BAD_CERTIFICATE_UNTRUSTED).contains("pki trust"));
     }

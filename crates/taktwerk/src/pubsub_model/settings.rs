@@ -1,4 +1,4 @@
-//! TransportSettings and MessageSettings as objects (Part 14 §9.2, §9.3): which type, and what its Properties say.
+//! TransportSettings and MessageSettings as objects (Part 14 §9.2, §9.3): their types and Properties.
 
 use taktwerk_pubsub::config::{
     ConnectionTransport, DataSetReaderMessage, DataSetReaderTransport, DataSetWriterMessage,
@@ -8,12 +8,12 @@ use taktwerk_schema::ids::object_type_ids as types;
 use taktwerk_schema::{BrokerTransportQualityOfService, NetworkAddressUrlDataType};
 use taktwerk_types::{ExtensionObject, UaString, Variant};
 
-/// Settings of one object.
+/// The settings of one object.
 pub(super) struct Settings {
     pub(super) type_id: u32,
     /// Its Properties.
     pub(super) values: Vec<(&'static str, Variant)>,
-    /// An address below it.
+    /// A child object with an address.
     pub(super) address: Option<(&'static str, NetworkAddressUrlDataType)>,
 }
 
@@ -28,7 +28,7 @@ impl Settings {
     }
 }
 
-/// What all settings of brokers have.
+/// Properties common to all broker settings.
 fn broker(
     queue_name: &UaString,
     resource_uri: &UaString,
@@ -43,7 +43,7 @@ fn broker(
     ]
 }
 
-/// `None` for those that have none, and those of a kind that we do not know.
+/// `None` if there are no settings, or of an unknown kind.
 pub(super) fn of_connection(transport: &ConnectionTransport) -> Option<Settings> {
     match transport {
         ConnectionTransport::Datagram(datagram) => {

@@ -1,4 +1,4 @@
-//! The configuration with the states of all components, their variables, and the engines behind them.
+//! The configuration with the states of all components, their variables, and the engines that run it.
 
 use super::engines::Engines;
 use super::{computed, lock};
@@ -15,7 +15,7 @@ use taktwerk_schema::ids::variable_ids;
 use taktwerk_server::space::VariableHandle;
 use taktwerk_types::StatusCode;
 
-/// What belongs together: positions in one are positions in the other.
+/// Configuration and states: positions in one are positions in the other.
 struct Current {
     configuration: Arc<Configuration>,
     components: Components,
@@ -30,7 +30,7 @@ impl Current {
     }
 }
 
-/// Shared by the model, its methods and the engines' events.
+/// Shared by the model, its Methods and the engines' events.
 pub(super) struct States {
     current: Mutex<Current>,
     /// The State variables; `None` is PublishSubscribe itself.
@@ -56,7 +56,7 @@ impl States {
         }
     }
 
-    /// The configuration as it stands.
+    /// The current configuration.
     pub(super) fn configuration(&self) -> Arc<Configuration> {
         Arc::clone(&lock(&self.current).configuration)
     }
@@ -75,7 +75,7 @@ impl States {
         current.component(element).map(|component| current.components.counters(component)).unwrap_or_default()
     }
 
-    /// How many components of some kind there are, or are operational.
+    /// The number of components of some kind, or of operational ones.
     pub(super) fn count(&self, is_counted: impl Fn(Component) -> bool, operational: bool) -> u16 {
         let current = lock(&self.current);
         let counted = current.components.iter().filter(|(component, state)| {
@@ -84,7 +84,7 @@ impl States {
         u16::try_from(counted.count()).unwrap_or(u16::MAX)
     }
 
-    /// How many components below an element of some kind there are, or are operational.
+    /// The number of components of some kind below an element, or of operational ones.
     pub(super) fn count_below(
         &self,
         element: &Element,
@@ -96,7 +96,7 @@ impl States {
         self.count(|component| is_counted(component) && is_below(component), operational)
     }
 
-    /// Whether something below an element has counted faults.
+    /// Whether any component below an element has counted errors.
     pub(super) fn has_errors(&self, element: Option<&Element>) -> bool {
         let current = lock(&self.current);
         let above = current.component(element);
@@ -105,7 +105,7 @@ impl States {
         components.any(|component| above.is_some_and(|above| is_below(above, component)) && has(component))
     }
 
-    /// Sets the counters of one element back, or with `None` all.
+    /// Resets the counters of one element, or of all with `None`.
     pub(super) fn reset(&self, element: Option<&Element>) {
         let mut current = lock(&self.current);
         match element {
@@ -120,19 +120,19 @@ impl States {
 
     /// Shows the state of an element in a Variable from now on.
     pub(super) fn show(&self, element: Option<Element>, variable: VariableHandle) {
-        // In this order everywhere: a state that changes meanwhile is written after this one.
+        // Use the same lock order everywhere: a concurrent state change is then written after this one.
         let current = lock(&self.current);
         let state = current.component(element.as_ref()).map(|component| current.components.state(component));
         variable.set_at(state.unwrap_or(PubSubState::DISABLED).0, now());
         lock(&self.variables).insert(element, variable);
     }
 
-    /// The variable of an element is gone.
+    /// Forgets the variable of an element.
     pub(super) fn hide(&self, element: &Element) {
         lock(&self.variables).remove(&Some(element.clone()));
     }
 
-    /// Enables or disables, in the configuration too.
+    /// Enables or disables a component, in the configuration too.
     pub(super) fn set_enabled(&self, component: Component, enabled: bool) -> Result<(), StatusCode> {
         let mut current = lock(&self.current);
         let changes = current.components.set_enabled(component, enabled)?;
@@ -141,7 +141,7 @@ impl States {
         Ok(())
     }
 
-    /// The Methods know elements by name.
+    /// Finds the component of an element, which Methods identify by name.
     pub(super) fn component(&self, element: &Element) -> Result<Component, StatusCode> {
         lock(&self.current).component(Some(element)).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
     }
@@ -152,15 +152,15 @@ impl States {
         self.apply(&current.configuration, &changes);
     }
 
-    /// Until there is another configuration.
+    /// Sets a component to Error until the next configuration.
     pub(super) fn cannot_run(&self, component: Component) {
         let mut current = lock(&self.current);
         let changes = current.components.cannot_run(component);
         self.apply(&current.configuration, &changes);
     }
 
-    /// DataSetWriters that publish Actions run, unless `why_not` says of their connection and WriterGroup why their
-    /// responder could not be started. Gives those that do not.
+    /// Sets DataSetWriters of Actions to operational, unless `why_not` returns why the responder of their connection and
+    /// WriterGroup could not start. Returns those in Error.
     pub(super) fn answered(
         &self,
         configuration: &Configuration,
@@ -177,7 +177,7 @@ impl States {
                     }
                     let group = GroupIndex { connection, group };
                     let component = Component::DataSetWriter { group, writer };
-                    // What is switched off has not failed.
+                    // A disabled writer has not failed.
                     let changes = match why_not(&of.name, &of_group.name).filter(|_| of_writer.enabled) {
                         Some(status) => {
                             unanswered.push(Unanswered { component, status });
@@ -192,7 +192,7 @@ impl States {
         unanswered
     }
 
-    /// What an engine that runs `configuration` says.
+    /// Reports a state from an engine that runs `configuration`.
     pub(super) fn report_from(
         &self,
         configuration: &Configuration,
@@ -208,7 +208,7 @@ impl States {
         self.apply(&current.configuration, &changes);
     }
 
-    /// The configuration has become another one. The engines look for themselves what to start and stop.
+    /// Switches to another configuration. The engines decide themselves what to start and stop.
     pub(super) fn reconfigure(&self, configuration: Arc<Configuration>) {
         let mut current = lock(&self.current);
         let old = core::mem::replace(&mut current.configuration, configuration);
@@ -217,8 +217,8 @@ impl States {
         self.apply(&new, &changes);
     }
 
-    /// Called with the current state locked, so that variables change in the order of the states. Nothing here waits:
-    /// commands to engines are queued.
+    /// Applies state changes. The caller holds the lock of the current state, so that variables change in the order of the
+    /// states. It never blocks: commands to engines are queued.
     fn apply(&self, configuration: &Configuration, changes: &Changes) {
         let variables = lock(&self.variables);
         for (component, state) in &changes.states {
@@ -261,7 +261,7 @@ impl States {
         lock(&self.engines).subscriber()
     }
 
-    /// The key service behind this server has other keys for a group: the engines ask for them at once.
+    /// The key service of this server has new keys for a group: the engines request them immediately.
     pub(super) fn refresh_keys(&self, security_group_id: &str) {
         let group = security_group_id.to_owned();
         if let Some(publisher) = self.publisher() {
@@ -276,7 +276,7 @@ impl States {
         }
     }
 
-    /// Gives pushed keys to the engines.
+    /// Passes pushed keys to the engines.
     pub(super) fn set_security_keys(
         &self,
         security_group_id: &str,
@@ -293,7 +293,7 @@ impl States {
         if let Some(publisher) = publisher {
             let (group, keys) = (group.clone(), keys.clone());
             publisher.publisher().run(move |engine, now| {
-                // A group that it does not use is none of its business.
+                // Ignore groups that the engine does not use.
                 let _ = engine.set_keys(&group, Ok(&keys), now);
             });
         }
@@ -305,7 +305,7 @@ impl States {
         Ok(())
     }
 
-    /// The state of PublishSubscribe itself.
+    /// Shows the state of PublishSubscribe itself.
     pub(super) fn add_root(self: &Arc<Self>, space: &Space) -> Result<(), BuildError> {
         let state = space.variable(&ns0(variable_ids::PUBLISH_SUBSCRIBE_STATUS_STATE))?;
         self.show(None, state);
@@ -342,7 +342,7 @@ impl States {
     }
 }
 
-/// A DataSetWriter whose Actions nobody answers.
+/// A DataSetWriter whose Actions are not answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unanswered {
     component: Component,
@@ -351,13 +351,13 @@ pub(super) struct Unanswered {
 }
 
 impl Unanswered {
-    /// Whether it is a component, or belongs to it.
+    /// Whether it is the component, or belongs to it.
     pub(super) fn is_of(self, component: Component) -> bool {
         self.component == component || is_below(component, self.component)
     }
 }
 
-/// Whether one component belongs to another.
+/// Whether `component` belongs to `above`.
 fn is_below(above: Component, component: Component) -> bool {
     match above {
         Component::Root => component != Component::Root,
@@ -379,7 +379,7 @@ fn is_below(above: Component, component: Component) -> bool {
     }
 }
 
-/// Writes down in the configuration what was enabled or disabled.
+/// Stores in the configuration that a component was enabled or disabled.
 fn set_flag(configuration: &mut Configuration, component: Component, enabled: bool) {
     let connections = &mut configuration.connections;
     let flag = match component {

@@ -1,4 +1,4 @@
-//! Configuring a server.
+//! Configures a server.
 
 use super::identities::Identities;
 use super::{
@@ -24,10 +24,10 @@ use taktwerk_server::durable::DurableConfig;
 use taktwerk_server::headroom::{Admit, Headroom, Prices};
 use taktwerk_server::{Authorization, ConfigProblem, IdentityVerifier, Limits, ServerConfig};
 
-/// Connections that the kernel holds until they are accepted; the kernel caps it at net.core.somaxconn.
+/// Connections that the kernel queues until they are accepted; the kernel limits it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
-/// A server to be. Whatever is not set has the default that is named with it.
+/// Settings of a server. Each has a default.
 #[derive(Debug)]
 #[must_use = "nothing happens before build()"]
 pub struct ServerBuilder {
@@ -99,14 +99,14 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// The name that clients show to people. Default: `Taktwerk server`.
+    /// The name for display in clients. Default: `Taktwerk server`.
     pub fn application_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.application_name);
         self
     }
 
-    /// The globally unique URI of this instance; also the name of namespace 1. Default: made of the host's and the
-    /// application's name.
+    /// The globally unique URI of this instance, and the name of namespace 1. Default: derived from the names of host and
+    /// application.
     pub fn application_uri(mut self, uri: &str) -> Self {
         self.application_uri = Some(uri.to_owned());
         self
@@ -118,29 +118,28 @@ impl ServerBuilder {
         self
     }
 
-    /// What clients read about the software's maker and version.
+    /// Manufacturer and version of the software, as shown to clients.
     pub fn build_info(mut self, info: BuildInfo) -> Self {
         self.build_info = info;
         self
     }
 
-    /// Listens on `address:port` or `host:port`; may be called several times. Default: `127.0.0.1:4840`. Port 0 takes
-    /// a free one.
+    /// Listens on `address:port` or `host:port`. Can be called several times. Default: `127.0.0.1:4840`. Port 0 chooses a free
+    /// port.
     pub fn bind(mut self, address: &str) -> Self {
         self.binds.push(address.to_owned());
         self
     }
 
-    /// The host name in endpoint URLs. Default: the first address that is listened on. Clients are answered with the
-    /// host that they asked for in any case.
+    /// The host name in endpoint URLs. Default: the first address. Answers to clients always contain the host that they used.
     pub fn host_name(mut self, name: &str) -> Self {
         self.host_name = Some(name.to_owned());
         self
     }
 
-    /// Offers a security policy and mode; may be called several times, the preferred one first. Default: with
-    /// [`Self::pki`] all that its certificates serve, except for deprecated ones; without it None on loopback, and
-    /// elsewhere nothing, so that the server is not built.
+    /// Offers a security policy and mode. Can be called several times, the preferred one first. Default with [`Self::pki`]: all
+    /// policies that its certificates serve, except deprecated ones. Default without it: None, on loopback addresses only; a
+    /// server on other addresses cannot be built.
     pub fn security(mut self, policy: SecurityPolicy, mode: MessageSecurityMode) -> Self {
         self.security.push((policy, mode));
         self
@@ -152,10 +151,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Takes the server's certificates and trust lists from a folder, and the ApplicationUri from its certificate if none
-    /// was set: needed for every policy but None. What is offered is said by [`Self::security`]. When a trust list changes
-    /// while the server runs, channels end whose certificates are no longer trusted. When the server's certificates change, the
-    /// new ones are used and all secured channels end.
+    /// Takes certificates and trust lists from a directory: needed for every policy but None. If no ApplicationUri was set, it is
+    /// taken from the certificate. [`Self::security`] selects the offered policies. While the server runs, changes take effect:
+    /// channels whose certificates are no longer trusted are closed; after a change of the server's certificates the new ones are
+    /// used and all secured channels are closed.
     pub fn pki(mut self, pki: &Pki) -> Self {
         self.usable_policies = pki.policies();
         if self.application_uri.is_none() {
@@ -166,14 +165,14 @@ impl ServerBuilder {
         self.provider(pki.provider())
     }
 
-    /// Lets clients with the role SecurityAdmin change the trust lists and renew the certificates of the [PKI](Self::pki), over
-    /// an encrypted channel (push management, Part 12 §7.10). Default: they cannot, and the Methods for it are not shown.
+    /// Lets clients with the role SecurityAdmin change the trust lists and renew the certificates of the [PKI](Self::pki) over an
+    /// encrypted channel (push management, Part 12 §7.10). Default: disabled, and its Methods are not shown.
     pub fn push_management(mut self) -> Self {
         self.push_management = true;
         self
     }
 
-    /// Lets in clients without a user. Default: they are refused, and a server that nobody can log on to is not built.
+    /// Accepts anonymous clients. Default: they are rejected. A server without any way to log on cannot be built.
     pub fn anonymous(mut self) -> Self {
         let anonymous = UserTokenConfig::anonymous();
         if !self.user_tokens.contains(&anonymous) {
@@ -182,45 +181,44 @@ impl ServerBuilder {
         self
     }
 
-    /// Lets users log on with name and password, as far as `verifier` accepts them.
+    /// Accepts users with name and password, if `verifier` accepts them.
     pub fn users(mut self, verifier: impl IdentityVerifier + 'static) -> Self {
         self.user_tokens.push(UserTokenConfig::user_name());
         self.identities.passwords = Some(Arc::new(verifier));
         self
     }
 
-    /// Lets users log on with certificates that are trusted for users, as far as `verifier` accepts them. Their clients
-    /// prove that they hold the key.
+    /// Accepts users with certificates that are trusted for users, if `verifier` accepts them. Their clients prove possession of
+    /// the key.
     pub fn certificate_users(mut self, verifier: impl IdentityVerifier + 'static) -> Self {
         self.user_tokens.push(UserTokenConfig::certificate());
         self.identities.certificates = Some(Arc::new(verifier));
         self
     }
 
-    /// Lets users log on with tokens of an authorization service, as far as `verifier` accepts them: it checks who has
-    /// signed the token, for whom and for how long. `issuer` tells clients where to get one: a JSON object as Part 6
-    /// §6.5.3.2 has it, or nothing.
+    /// Accepts users with tokens of an authorization service, if `verifier` accepts them: it must check the token's signature,
+    /// audience and lifetime. `issuer` tells clients where to get a token: a JSON object as in Part 6 §6.5.3.2, or empty.
     pub fn issued_tokens(mut self, issuer: &str, verifier: impl IdentityVerifier + 'static) -> Self {
         self.user_tokens.push(UserTokenConfig::issued_token(issuer));
         self.identities.tokens = Some(Arc::new(verifier));
         self
     }
 
-    /// Lets passwords cross the network readably where messages are not encrypted. Default: such servers are not built.
+    /// Allows passwords to be sent unencrypted where messages are not encrypted. Default: such a server cannot be built.
     pub fn allow_clear_passwords(mut self) -> Self {
         self.allow_clear_passwords = true;
         self
     }
 
-    /// Lets clients add and delete nodes and references, as far as the permissions AddNode, DeleteNode, AddReference and
-    /// RemoveReference allow it. What the application has made can be deleted only where RolePermissions say so.
+    /// Lets clients add and delete nodes and references, subject to the permissions AddNode, DeleteNode, AddReference and
+    /// RemoveReference. Nodes of the application can be deleted only if their RolePermissions allow it.
     pub fn node_management(mut self) -> Self {
         self.node_management = true;
         self
     }
 
-    /// Says what clients that monitor events hear of changed nodes, and of values with another meaning: nothing, only that
-    /// something has changed, or which nodes. Default: which nodes.
+    /// Which events report changed nodes and changed semantics: none, events without details, or events with the nodes. Default:
+    /// events with the nodes.
     pub fn model_changes(mut self, events: ModelChangeEvents) -> Self {
         self.model_changes = events;
         self
@@ -232,122 +230,122 @@ impl ServerBuilder {
         self
     }
 
-    /// How many threads serve clients. Default: 1, which is good for some 2 million values per second.
+    /// Number of threads that serve clients. Default: 1, enough for about 2 million values per second.
     pub fn shards(mut self, count: usize) -> Self {
         self.shards = count.clamp(1, taktwerk_server::space::SHARDS_MAX);
         self
     }
 
-    /// Predicts the CPU of what clients ask for, from prices that were measured on this machine. `limit` is the most CPU in
-    /// cores. With [`Admit::Headroom`], what would not fit is slowed down or refused. Default: nothing is predicted.
+    /// Predicts the CPU use of the clients' subscriptions, from costs measured on this machine. `limit` is the maximum in cores.
+    /// With [`Admit::Headroom`], demand beyond it is slowed down or rejected. Default: no prediction.
     pub fn headroom(mut self, prices: Prices, limit: f64, admit: Admit) -> Self {
         self.headroom = Some(Headroom::new(prices, limit, admit));
         self
     }
 
-    /// How long a thread spins after something happened before it sleeps: shorter round trips for a whole CPU.
-    /// Default: not at all.
+    /// How long a thread busy-polls after activity before it sleeps. Lower latency, higher CPU use. Default: not at all.
     pub fn busy_poll(mut self, span: Duration) -> Self {
         self.options.busy_poll = span;
         self
     }
 
-    /// Measures how long the turns of the shards take. Default: nothing is measured.
+    /// Measures the duration of the shards' event loop turns. Default: not measured.
     pub fn turn_times(mut self, times: Arc<TurnTimes>) -> Self {
         self.options.turn_times = Some(times);
         self
     }
 
-    /// Pins the threads to these CPUs, the first to the first. Default: none is pinned.
+    /// Pins the threads to these CPUs, in order. Default: not pinned.
     pub fn cpus(mut self, cpus: impl Into<Vec<usize>>) -> Self {
         self.options.cpus = cpus.into();
         self
     }
 
-    /// Most threads for methods that block: as many can hang before other methods have to wait. Default: 8.
+    /// Most threads for blocking methods. If that many hang, other blocking methods wait. Default: 8.
     pub fn callback_threads_max(mut self, count: usize) -> Self {
         self.options.callback_threads_max = count;
         self
     }
 
-    /// Most threads for sources that block: as many can hang before others have to wait. Default: 64.
+    /// Most threads for blocking sources. If that many hang, other blocking sources wait. Default: 64.
     pub fn source_threads_max(mut self, count: usize) -> Self {
         self.options.source_threads_max = count;
         self
     }
 
-    /// Roles, who has them, and what they may do. Default: everybody may do everything that no node restricts.
+    /// Roles, their assignment to users, and their permissions. Default: everything that no node restricts is allowed.
     pub fn authorization(mut self, authorization: Authorization) -> Self {
         self.authorization = authorization;
         self
     }
 
-    /// What is noted of what clients do, and where it goes; a record is one AuditEvent. Default: nothing is noted.
+    /// What clients' actions are audited, and the receiver of the audit records. A record corresponds to one AuditEvent. Default:
+    /// no auditing.
     pub fn audit(mut self, what: AuditConfig, sink: Arc<dyn AuditSink>) -> Self {
         self.audit = what;
         self.options.audit = sink;
         self
     }
 
-    /// Lets clients have durable subscriptions, which survive the server and long absences of their clients (Part 4 §6.8).
-    /// Default: clients that ask for one are refused.
+    /// Enables durable subscriptions, which survive restarts of the server and long absences of their clients (Part 4 §6.8).
+    /// Default: disabled.
     pub fn durable_subscriptions(mut self, durable: DurableConfig) -> Self {
         self.durable = Some(durable);
         self
     }
 
-    /// Keeps the history of variables in a store: see [`history`](crate::history). Default: nothing is recorded.
+    /// Stores the history of variables: see [`history`](crate::history). Default: no history.
     pub fn history(mut self, store: Arc<dyn HistoryStore>) -> Self {
         self.history = Some(store);
         self
     }
 
-    /// Keeps the states of alarms in a file: after a restart they are acknowledged, shelved and disabled as before. It is
-    /// written at most once a second, and when the server ends. Default: alarms begin anew.
+    /// Saves the states of alarms in a file, so that after a restart they are acknowledged, shelved and disabled as before. The
+    /// file is written at most once a second, and when the server stops. Default: alarms begin in their initial states.
     pub fn alarm_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.alarm_file = Some(path.into());
         self
     }
 
-    /// How long before a certificate of the server expires the alarm CertificateExpired becomes active (Part 9 §5.8.24.7).
-    /// Zero: there is no such alarm. Default: two weeks.
+    /// How long before the expiration of a server certificate the alarm CertificateExpired becomes active (Part 9 §5.8.24.7).
+    /// Zero disables the alarm. Default: two weeks.
     pub fn certificate_alarm(mut self, before: Duration) -> Self {
         self.certificate_limit = before;
         self
     }
 
-    /// How often the trust list of the [PKI](Self::pki) has to be updated: the alarm TrustListOutOfDate becomes active if it was
-    /// not changed for so long (Part 12 §7.8.2.11). Default: there is no such alarm.
+    /// How often the trust list of the [PKI](Self::pki) should be updated. The alarm TrustListOutOfDate becomes active when it
+    /// has not changed for this time (Part 12 §7.8.2.11). Default: no such alarm.
     pub fn trust_list_alarm(mut self, frequency: Duration) -> Self {
         self.trust_list_frequency = Some(frequency);
         self
     }
 
-    /// Tells somebody the keys of all channels, if [`PkiBuilder::disclose_keys`](crate::pki::PkiBuilder::disclose_keys)
-    /// was set too. For looking for faults: whoever has the keys reads everything. Default: nobody is told.
+    /// Passes the keys of all channels to `log`, if [`PkiBuilder::disclose_keys`](crate::pki::PkiBuilder::disclose_keys) was set
+    /// too. For debugging only: with the keys, recorded traffic can be decrypted. Default: none.
     pub fn key_log(mut self, log: Arc<dyn KeyLog>) -> Self {
         self.key_log = Some(log);
         self
     }
 
-    /// Records what goes over all connections. Default: nothing is recorded.
+    /// Records the traffic of all connections. Default: not recorded.
     pub fn capture(mut self, capture: Arc<Capture>) -> Self {
         self.options.capture = Some(capture);
         self
     }
 
-    /// Sizes of the kernel's buffers per connection, and how long it waits for peers that take nothing. Default: the
-    /// kernel's, and as long as [`Limits::blocked_timeout`].
+    /// Sizes of the kernel's buffers per connection, and how long to wait for peers that do not read. Default: the kernel's
+    /// sizes, and [`Limits::blocked_timeout`].
     pub fn socket(mut self, options: SocketOptions) -> Self {
         self.options.socket = options;
         self
     }
 
-    /// Makes the server and takes its ports, so that two servers notice each other here already. Clients that connect
-    /// wait until it runs.
+    /// Creates the server and binds its ports, so that port conflicts are detected here. Clients that connect wait until the
+    /// server runs.
     ///
     /// # Errors
-    /// An address does not exist or its port is taken; the configuration cannot be meant
+    /// An address does not exist, its port is in use, or the configuration is inconsistent
     /// ([`ConfigProblem`](taktwerk_server::ConfigProblem)).
     pub fn build(mut self) -> Result<Server, StartError> {
         if self.binds.is_empty() {
@@ -367,7 +365,7 @@ impl ServerBuilder {
         }
         let config = self.config(&listeners);
         config.check()?;
-        // A client that takes nothing shows here only when the kernel has no room left for what it does not take.
+        // A client that does not read is detected only when the kernel's buffer is full.
         let blocked_timeout = Duration::try_from_secs_f64(self.limits.blocked_timeout / 1e3);
         let user_timeout = &mut self.options.socket.user_timeout;
         *user_timeout = user_timeout.or(blocked_timeout.ok());
@@ -383,7 +381,7 @@ impl ServerBuilder {
             let file = AlarmFile::open(path, server.space());
             server.keep_alarms(file.map_err(|source| StartError::Alarms { source })?);
         }
-        // Behind the file of states, so that they go on as they were.
+        // After the file of states, so that these alarms are restored too.
         let added = certificate_alarms::add(&server, &*provider, limit, self.trust.as_ref().zip(frequency));
         added.map_err(|error| StartError::Alarms { source: std::io::Error::other(error) })?;
         let source = |error| StartError::TrustList { source: std::io::Error::other(error) };
@@ -391,7 +389,7 @@ impl ServerBuilder {
         push::leave_out(server.space(), self.push_management && files.is_some()).map_err(source)?;
         if let Some((trust, renewal)) = files {
             if self.push_management {
-                push::install(&server, trust, Arc::clone(&renewal)).map_err(source)?;
+                push::install(&server, trust, Arc::clone(&renewal), Arc::clone(&sink)).map_err(source)?;
             }
             certificate_alarms::follow(&server, trust, renewal, &provider);
         }
@@ -406,7 +404,7 @@ impl ServerBuilder {
         Ok(server)
     }
 
-    /// What is offered by whoever does not say what.
+    /// The default security policies.
     fn default_security(
         &self,
         listeners: &[Listener],
@@ -474,8 +472,8 @@ impl ServerBuilder {
     }
 }
 
-/// The user tokens of an endpoint. Where messages are not encrypted, secrets are: with the endpoint's policy, or on an
-/// endpoint without security with one that others have.
+/// The user tokens of an endpoint. Where messages are not encrypted, secrets are encrypted with the endpoint's policy; on an
+/// endpoint without security with the policy of another endpoint.
 fn tokens(
     wanted: &[UserTokenConfig],
     policy: SecurityPolicy,
@@ -484,7 +482,7 @@ fn tokens(
 ) -> Vec<UserTokenConfig> {
     let of_others = || {
         let mut policies = security.iter().map(|(policy, _)| *policy);
-        // Ephemeral keys need a channel that says whose they are (Part 6 §6.8.2).
+        // Ephemeral keys require an authenticated channel (Part 6 §6.8.2).
         policies.find(|policy| policy.info().asymmetric_encryption != AsymmetricEncryption::None)
     };
     let own = match mode {
@@ -506,13 +504,12 @@ fn resolve(bind: &str) -> Result<Vec<SocketAddr>, StartError> {
     let addresses: Vec<SocketAddr> =
         bind.to_socket_addrs().map_err(|error| fail(error.to_string()))?.collect();
     if addresses.is_empty() {
-        return Err(fail("the name has no address".to_owned()));
+        return Err(fail("the host name has no address".to_owned()));
     }
     Ok(addresses)
 }
 
-/// The ApplicationUri of a server that was given none: `urn:<host>:<application>`, with what a URN does not allow
-/// replaced.
+/// The default ApplicationUri: `urn:<host>:<application>`, with characters replaced that a URN does not allow.
 #[must_use]
 pub fn default_application_uri(application_name: &str) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

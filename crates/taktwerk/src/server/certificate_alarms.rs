@@ -1,8 +1,8 @@
-//! The alarms of a server for itself: its certificate expires, or nobody has updated its trust list (Part 12 §7.8.3.1).
+//! The server's own alarms (Part 12 §7.8.3.1): its certificate expires, or its trust list is out of date.
 //!
-//! The alarm of the certificates is one of the Server Object: everybody gets its events who gets those of the Server, and it
-//! says nothing that GetEndpoints does not say. The alarm of the trust list is one of DefaultApplicationGroup, and the
-//! specification shows that to SecurityAdmins only.
+//! The source of the certificate alarm is the Server Object. Every client that receives the Server's events receives it; it
+//! reveals no more than GetEndpoints. The source of the trust list alarm is DefaultApplicationGroup, which only SecurityAdmins
+//! may see according to the specification.
 
 use super::Server;
 use crate::alarms::{AlarmError, ConditionSpec, Kind, Severities};
@@ -22,9 +22,9 @@ use taktwerk_server::alarm::Certified;
 use taktwerk_server::authorization::{Access, role::well_known};
 use taktwerk_types::{ByteString, NodeId, QualifiedName, UtcTime};
 
-/// ExpirationLimit where nobody says another one (Part 9 §5.8.24.7).
+/// Default ExpirationLimit (Part 9 §5.8.24.7).
 pub(super) const EXPIRES_BEFORE: Duration = Duration::from_secs(14 * 86_400);
-/// Between the middle and the upper band of Part 5 §6.4.2: without a certificate nobody gets in any more.
+/// Between the middle and the upper range of Part 5 §6.4.2: no client can connect without a valid certificate.
 const SEVERITY: u16 = 667;
 
 const GROUP: u32 = object_ids::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_APPLICATION_GROUP;
@@ -32,17 +32,17 @@ const TRUST_LIST: u32 =
     object_ids::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_APPLICATION_GROUP_TRUST_LIST;
 const LAST_UPDATE_TIME: u32 = variable_ids::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_APPLICATION_GROUP_TRUST_LIST_LAST_UPDATE_TIME;
 
-/// The ConditionId of the alarm of the certificates.
+/// The ConditionId of the certificate alarm.
 fn expired_id() -> NodeId {
     NodeId::string(1, "CertificateExpired")
 }
 
-/// The ConditionId of the alarm of the trust list.
+/// The ConditionId of the trust list alarm.
 fn out_of_date_id() -> NodeId {
     NodeId::string(1, "TrustListOutOfDate")
 }
 
-/// A member of DefaultApplicationGroup with the name that the specification gives it.
+/// A member of DefaultApplicationGroup with its name from the specification.
 fn spec(id: NodeId, name: &str, source: u32, kind: Kind) -> ConditionSpec {
     ConditionSpec {
         class: object_type_ids::SYSTEM_CONDITION_CLASS_TYPE,
@@ -57,7 +57,7 @@ fn millis(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// The certificate of a provider that expires first, and when.
+/// The certificate of a provider that expires first, with its expiration.
 fn first_to_expire(provider: &dyn Provider) -> Option<(UtcTime, Certified)> {
     let chains = SecurityPolicy::ALL.iter().filter_map(|policy| provider.own_certificate(*policy));
     let certificates = chains.filter_map(|chain| Certificate::from_der(der::leaf(chain)).ok());
@@ -84,7 +84,7 @@ pub(super) fn type_of(certificate: &Certificate) -> u32 {
     }
 }
 
-/// Adds the alarms that a server has for itself.
+/// Adds the server's own alarms.
 pub(super) fn add(
     server: &Server,
     provider: &dyn Provider,
@@ -100,7 +100,8 @@ pub(super) fn add(
     }
 }
 
-/// Adds CertificateExpired, if the server has a certificate. One alarm is for all of them: it shows the one that expires first.
+/// Adds CertificateExpired, if the server has a certificate. One alarm covers all certificates: it shows the one that expires
+/// first.
 fn add_expired(server: &Server, provider: &dyn Provider, before: Duration) -> Result<(), AlarmError> {
     let Some((date, certified)) = first_to_expire(provider) else { return Ok(()) };
     let kind = Kind::Expiration { limit: millis(before) };
@@ -111,14 +112,14 @@ fn add_expired(server: &Server, provider: &dyn Provider, before: Duration) -> Re
     })
 }
 
-/// The provider has other certificates: CertificateExpired follows.
+/// Updates CertificateExpired after the provider's certificates have changed.
 pub(super) fn certificates_changed(space: &Arc<AddressSpace>, provider: &dyn Provider) {
     let Some((date, certified)) = first_to_expire(provider) else { return };
-    // Without the alarm there is nothing to follow.
+    // Fails only if the alarm is disabled.
     let _ = space.set_condition_date(&expired_id(), date, Some(certified), now());
 }
 
-/// Reads the server's certificates again when their files change, and lets CertificateExpired follow.
+/// Reloads the server's certificates when their files change, and updates CertificateExpired.
 pub(super) fn follow(
     server: &Server,
     trust: &StoreValidator,
@@ -137,7 +138,7 @@ pub(super) fn follow(
     });
 }
 
-/// Adds TrustListOutOfDate, which is active if the trust list was not changed for longer than `frequency`.
+/// Adds TrustListOutOfDate, which is active if the trust list has not changed for longer than `frequency`.
 fn add_out_of_date(
     server: &Server,
     trust: &Arc<StoreValidator>,
@@ -166,7 +167,7 @@ fn add_out_of_date(
     Ok(())
 }
 
-/// When the trust list was changed last. A clock that went back does not make it newer than now.
+/// When the trust list was last changed, but never later than now: the clock may have been set back.
 fn last_update(trust: &StoreValidator) -> UtcTime {
     let changed = trust.store().last_update(Group::Applications).unwrap_or_else(SystemTime::now);
     let changed = UtcTime::from_unix(changed.duration_since(UNIX_EPOCH).unwrap_or_default());

@@ -1,9 +1,9 @@
-//! Verifiers for each kind of identity, joined to one.
+//! Combines the verifiers of all kinds of identity into one.
 
 use super::{Credential, IdentityVerifier, Verification};
 use std::sync::Arc;
 
-/// Gives each credential to the verifier of its kind.
+/// Passes each credential to the verifier of its kind.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Identities {
     pub(super) passwords: Option<Arc<dyn IdentityVerifier>>,

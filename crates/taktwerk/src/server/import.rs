@@ -1,10 +1,13 @@
-//! Reading NodeSet files for the importer.
+//! Reads NodeSet files.
 
 use crate::error::BuildError;
 use crate::space::now;
 use std::path::Path;
 use taktwerk_server::AddressSpace;
 use taktwerk_server::space::import::{Batch, Imported, Importer, Prepared};
+
+/// Longest NodeSet file in bytes: the largest companion specifications have about 20 MB.
+const NODESET_LEN_MAX: u64 = 256 << 20;
 
 pub(super) fn import<P: AsRef<Path>>(
     space: &AddressSpace,
@@ -34,7 +37,7 @@ pub(super) fn replace(space: &AddressSpace, importer: &mut Importer, prepared: P
 fn read<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<(String, String)>, BuildError> {
     let read = |path: P| {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
+        let text = taktwerk_files::read_text(path, NODESET_LEN_MAX)
             .map_err(|source| BuildError::File { path: path.to_owned(), source })?;
         Ok((path.display().to_string(), text))
     };

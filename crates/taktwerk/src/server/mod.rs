@@ -1,4 +1,4 @@
-//! Servers: configured with [`ServerBuilder`], filled with nodes as a [`Server`], and then running.
+//! Servers: configured with [`ServerBuilder`], populated as a [`Server`], then running.
 
 mod builder;
 mod certificate_alarms;
@@ -34,7 +34,7 @@ use taktwerk_server::space::import::Importer;
 use taktwerk_server::{AddressSpace, ServerConfig, ServerShared};
 use taktwerk_types::NodeId;
 
-/// A server that does not run yet, or whose handle is kept while it runs: nodes can be added at any time.
+/// A server before it runs. Nodes can be added before and while it runs.
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
@@ -76,7 +76,7 @@ impl Server {
         self.alarm_file = Some(file);
     }
 
-    /// Adds a condition that the builders have no words for.
+    /// Adds a condition that the builders do not support.
     ///
     /// # Errors
     /// As [`AlarmBuilder::add`](crate::AlarmBuilder::add).
@@ -86,7 +86,7 @@ impl Server {
         Ok(())
     }
 
-    /// Adds a group of alarms, which exist already.
+    /// Adds a group of existing alarms.
     ///
     /// # Errors
     /// As [`AlarmGroupBuilder::add`](crate::space::AlarmGroupBuilder::add).
@@ -96,11 +96,11 @@ impl Server {
         Ok(())
     }
 
-    /// Counts the alarms of the whole server in the component AlarmMetrics of the Server Object. Rates are alarms per
+    /// Computes metrics of all alarms of the server as the component AlarmMetrics of the Server Object. Rates are alarms per
     /// `rate_minutes`.
     ///
     /// # Errors
-    /// They are counted already.
+    /// The server has metrics already.
     pub fn alarm_metrics(&self, rate_minutes: u16) -> Result<(), AlarmError> {
         let object = ns0(object_ids::SERVER);
         let id = NodeId::string(1, "AlarmMetrics");
@@ -109,67 +109,67 @@ impl Server {
         Ok(())
     }
 
-    /// Keeps all events in the store of history. Clients read those of every Object with an EventNotifier, and may change
-    /// them if `writable` and their roles allow it.
+    /// Stores all events in the history. Clients can read those of every Object with an EventNotifier, and can change them if
+    /// `writable` is set and their roles allow it.
     ///
     /// # Errors
-    /// The server has no store.
+    /// The server has no history store.
     pub fn record_events(&self, writable: bool) -> Result<(), BuildError> {
         Ok(self.space.historize_events(writable, crate::space::now())?)
     }
 
-    /// To be called when the provider has other certificates than before: the alarm CertificateExpired follows.
+    /// Call this when the provider's certificates have changed: it updates the alarm CertificateExpired.
     pub fn certificates_changed(&self) {
         certificate_alarms::certificates_changed(&self.space, &*self.config.provider);
     }
 
-    /// Its conditions, for lists and operators' actions in this process.
+    /// The server's conditions, for lists and operators' actions in this process.
     #[must_use]
     pub fn conditions(&self) -> Conditions {
         Conditions::of(&self.space)
     }
 
-    /// What it was configured with.
+    /// The configuration.
     #[must_use]
     pub fn config(&self) -> &ServerConfig {
         &self.config
     }
 
-    /// A namespace to add nodes to; registers it if it is new.
+    /// A namespace to add nodes to. A new one is registered.
     #[must_use]
     pub fn namespace(&self, uri: &str) -> Namespace {
         Namespace::new(Arc::clone(&self.space), uri)
     }
 
-    /// The Objects folder. Its children go into the server's own namespace, which has index 1.
+    /// The Objects folder. Its children are in the server's own namespace with index 1.
     #[must_use]
     pub fn objects(&self) -> Node {
         Node { space: Arc::clone(&self.space), id: ns0(object_ids::OBJECTS_FOLDER), namespace: 1 }
     }
 
-    /// Begins a source that answers for many variables at once, such as a device. The name is for logs.
+    /// Begins a source that reads many variables together, such as a device. The name is for logs.
     pub fn source(&self, name: &str) -> SourceBuilder {
         SourceBuilder::new(Arc::clone(&self.space), name)
     }
 
-    /// The address space itself, for what the builders do not offer.
+    /// The address space, for functions that the builders do not offer.
     #[must_use]
     pub fn space(&self) -> &Arc<AddressSpace> {
         &self.space
     }
 
-    /// Where the server listens, with the ports that were really taken.
+    /// The addresses on which the server listens, with the actual ports.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.iter().map(Listener::address).collect()
     }
 
-    /// Adds the nodes of NodeSet2 files, in any order: companion specifications and what is built on them. Files that
-    /// others need must be given with them or before them.
+    /// Imports NodeSet2 files, in any order: companion specifications and models based on them. Required files must be imported
+    /// together or before.
     ///
     /// # Errors
-    /// A file cannot be read, has a mistake (file and line are named) or needs a model that is not there. None of the
-    /// files' nodes are added then.
+    /// A file cannot be read, has a mistake (the error names file and line), or requires a model that is missing. No nodes are
+    /// added then.
     pub fn import_nodesets<P: AsRef<Path>>(
         &self,
         paths: impl IntoIterator<Item = P>,
@@ -178,7 +178,7 @@ impl Server {
         import::import(&self.space, &mut importer, paths)
     }
 
-    /// Runs the server on threads of its own.
+    /// Runs the server on its own threads.
     ///
     /// # Errors
     /// A thread cannot be started, or the durable subscriptions cannot be read.
@@ -193,8 +193,7 @@ impl Server {
         Ok(RunningServer::new(inner, recorder, self.alarm_file, self.importer))
     }
 
-    /// Runs the server and waits until it ends, which it does only if the kernel fails it. Use [`Self::spawn`] to stop
-    /// it.
+    /// Runs the server and returns only after a failure of the kernel. Use [`Self::spawn`] to be able to stop it.
     ///
     /// # Errors
     /// A thread cannot be started.

@@ -1,4 +1,4 @@
-//! A server while it runs.
+//! A running server.
 
 use super::{certificate_alarms, import};
 use crate::alarms::{AlarmFile, Conditions};
@@ -13,15 +13,15 @@ use taktwerk_schema::ids::object_ids;
 use taktwerk_server::space::import::{Batch, Imported, Importer, Prepared};
 use taktwerk_server::{AddressSpace, ServerShared};
 
-/// A running server. Dropping it closes all connections at once; [`RunningServer::stop`] lets them end.
+/// A running server. Dropping it closes all connections immediately; [`RunningServer::stop`] closes them gracefully.
 #[derive(Debug)]
 pub struct RunningServer {
     inner: taktwerk_net::RunningServer,
-    /// Ends after the server.
+    /// Stopped after the server.
     recorder: Option<RecorderThread>,
-    /// Written a last time when it is dropped.
+    /// Written once more on drop.
     alarm_file: Option<AlarmFile>,
-    /// Knows which NodeSets there are.
+    /// Knows the imported NodeSets.
     importer: Mutex<Importer>,
 }
 
@@ -35,12 +35,12 @@ impl RunningServer {
         Self { inner, recorder, alarm_file, importer }
     }
 
-    /// Reads NodeSet2 files that are to replace those of an earlier import, or, without one, to come besides all others.
-    /// Nothing changes before [`Self::replace_nodesets`], except that their namespaces are registered.
+    /// Reads NodeSet2 files that replace those of an earlier import, or, without one, are added. Nothing changes before
+    /// [`Self::replace_nodesets`], except that their namespaces are registered.
     ///
     /// # Errors
-    /// A file cannot be read, has a mistake or does not fit what is there, or a model of another import requires one that
-    /// would go.
+    /// A file cannot be read, has a mistake or conflicts with existing nodes, or another import requires a model that would be
+    /// removed.
     pub fn prepare_nodesets<P: AsRef<Path>>(
         &self,
         paths: impl IntoIterator<Item = P>,
@@ -50,21 +50,20 @@ impl RunningServer {
         import::prepare(self.space(), &importer, paths, instead)
     }
 
-    /// Puts files in place of others while clients are connected. Nodes that are the same in both stay, with their values,
-    /// what monitors them and what the application has bound to them. Nodes that have changed are deleted and added again.
-    /// Namespaces stay registered.
+    /// Replaces NodeSets while clients are connected. Nodes that are equal in both stay, with their values, monitored items and
+    /// application bindings. Changed nodes are deleted and added again. Namespaces stay registered.
     pub fn replace_nodesets(&self, prepared: Prepared) -> Imported {
         let mut importer = self.importer.lock().unwrap_or_else(PoisonError::into_inner);
         import::replace(self.space(), &mut importer, prepared)
     }
 
-    /// Where the server listens, with the ports that were really taken.
+    /// The addresses on which the server listens, with the actual ports.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         self.inner.addresses()
     }
 
-    /// An URL that clients on this machine can use.
+    /// A URL for clients on this machine.
     #[must_use]
     pub fn url(&self) -> String {
         let address = self.addresses().first().copied();
@@ -76,24 +75,24 @@ impl RunningServer {
         format!("opc.tcp://{address}")
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.inner.connections()
     }
 
-    /// What was recorded; `None` without a store of history.
+    /// The recorder's counters; `None` without a history store.
     #[must_use]
     pub fn recorder(&self) -> Option<&Arc<RecorderCounters>> {
         self.recorder.as_ref().map(RecorderThread::counters)
     }
 
-    /// To be called when the provider has other certificates than before: the alarm CertificateExpired follows.
+    /// Call this when the provider's certificates have changed: it updates the alarm CertificateExpired.
     pub fn certificates_changed(&self) {
         certificate_alarms::certificates_changed(self.space(), &*self.shared().config().provider);
     }
 
-    /// Its conditions, for lists and operators' actions in this process: dashboards, panels.
+    /// The server's conditions, for lists and operators' actions in this process, such as in a dashboard.
     #[must_use]
     pub fn conditions(&self) -> Conditions {
         Conditions::of(self.space())
@@ -111,37 +110,37 @@ impl RunningServer {
         self.inner.shared().space()
     }
 
-    /// A namespace to add nodes to; registers it if it is new.
+    /// A namespace to add nodes to. A new one is registered.
     #[must_use]
     pub fn namespace(&self, uri: &str) -> Namespace {
         Namespace::new(Arc::clone(self.space()), uri)
     }
 
-    /// Begins a source that answers for many variables at once, such as a device. The name is for logs.
+    /// Begins a source that reads many variables together, such as a device. The name is for logs.
     pub fn source(&self, name: &str) -> SourceBuilder {
         SourceBuilder::new(Arc::clone(self.space()), name)
     }
 
-    /// The Objects folder. Its children go into the server's own namespace, which has index 1.
+    /// The Objects folder. Its children are in the server's own namespace with index 1.
     #[must_use]
     pub fn objects(&self) -> Node {
         Node { space: Arc::clone(self.space()), id: ns0(object_ids::OBJECTS_FOLDER), namespace: 1 }
     }
 
-    /// Stops listening and ends all sessions; connections that have not ended after `grace` are closed.
+    /// Stops listening and ends all sessions. Connections still open after `grace` are closed.
     pub fn stop(self, grace: Duration) {
         self.inner.stop(grace);
         drop(self.alarm_file);
     }
 
-    /// Whether the server has ended by itself, after a fault of the system or a defect of its own. The log says which.
-    /// Start a new one.
+    /// Whether the server has stopped after a failure of the system or an internal error; the log has the reason. Start a new
+    /// server then.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.inner.has_ended()
     }
 
-    /// Waits until the server ends, which without [`Self::stop`] happens only if the kernel fails it.
+    /// Waits until the server stops. Without [`Self::stop`] this happens only after a failure of the kernel.
     pub fn join(self) {
         self.inner.join();
     }

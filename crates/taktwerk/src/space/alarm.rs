@@ -14,6 +14,9 @@
 //!
 //! let leak = boiler.alarm("Leak").severity(900).add()?;
 //! leak.set_active(true, "The leak detector of the boiler has tripped");
+//!
+//! let service = boiler.acknowledgeable("Service").severity(200).add()?;
+//! service.set_active(true, "The filter is due for replacement");
 //! # Ok(())
 //! # }
 //! ```
@@ -30,7 +33,7 @@ use taktwerk_server::authorization::Access;
 use taktwerk_server::space::{AlarmError, ConditionReport};
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// An alarm to be; [`AlarmBuilder::add`] adds it.
+/// Settings of an alarm; [`AlarmBuilder::add`] adds it.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is added before add()"]
 pub struct AlarmBuilder {
@@ -55,9 +58,9 @@ fn millis(span: Duration) -> f64 {
 }
 
 impl<T: Value> Variable<T> {
-    /// Begins an alarm that watches the value: with [limits](AlarmBuilder::high), for a
-    /// [value that is not normal](AlarmBuilder::off_normal), or for one that [does not follow](AlarmBuilder::discrepancy)
-    /// another. The alarm is looked at ten times a second, whenever the variable was written; shorter peaks are not seen.
+    /// Begins an alarm that watches the value: with [limits](AlarmBuilder::high), for an [off-normal
+    /// value](AlarmBuilder::off_normal), or for a value that [does not follow](AlarmBuilder::discrepancy) another. After the
+    /// variable was written, the alarm is evaluated within 100 ms; shorter peaks are not seen.
     pub fn alarm(&self) -> AlarmBuilder {
         let mut builder = AlarmBuilder::new(self.node().clone(), Kind::Set);
         builder.spec.input = Some(self.id().clone());
@@ -66,8 +69,8 @@ impl<T: Value> Variable<T> {
 }
 
 impl<T: Value> Variable<T> {
-    /// Begins an alarm that watches the value as [`Self::alarm`] does, and is an instance of a type of alarms that an imported
-    /// NodeSet has, as [`Node::bind_alarm`] has it.
+    /// Begins an alarm that watches the value as [`Self::alarm`] does. The alarm is an existing instance of an alarm type from an
+    /// imported NodeSet, as for [`Node::bind_alarm`].
     pub fn bind_alarm(&self, instance: impl Into<NodeId>) -> AlarmBuilder {
         let mut builder = self.alarm();
         (builder.spec.is_bound, builder.spec.id) = (true, instance.into());
@@ -81,16 +84,28 @@ impl Node {
         AlarmBuilder::new(self.clone(), Kind::Set).name(name)
     }
 
-    /// Begins the behaviour of this node, an instance of a type of alarms that an imported NodeSet has: an alarm that the
-    /// application [sets](Alarm::set_active) itself. It keeps its type, its name and, if it has a HasCondition reference, its
-    /// source; without one, the Object that it is a component of is the source.
+    /// Begins a condition that is not an alarm but must be acknowledged (AcknowledgeableConditionType), such as the need
+    /// for maintenance. The application [sets](Alarm::set_active) whether the reason persists.
+    pub fn acknowledgeable(&self, name: &str) -> AlarmBuilder {
+        AlarmBuilder::new(self.clone(), Kind::Acknowledgeable).name(name)
+    }
+
+    /// Begins a condition of a concrete subtype of ConditionType. The application [sets](Alarm::set_active) whether
+    /// operators should see it (Retain). Types of alarms and of acknowledgeable conditions have their acknowledgement.
+    pub fn condition(&self, name: &str, condition_type: impl Into<NodeId>) -> AlarmBuilder {
+        AlarmBuilder::new(self.clone(), Kind::Condition).name(name).of_type(condition_type)
+    }
+
+    /// Makes this node, an instance of an alarm type from an imported NodeSet, an alarm that the application
+    /// [sets](Alarm::set_active) itself. It keeps its type and name. Its source is that of its HasCondition reference or else the
+    /// Object that it is a component of.
     pub fn bind_alarm(&self) -> AlarmBuilder {
         let mut builder = AlarmBuilder::new(self.clone(), Kind::Set);
         (builder.spec.is_bound, builder.spec.id) = (true, self.id.clone());
         builder
     }
 
-    /// The alarm of a name that was added before.
+    /// The alarm with a name that was added before.
     #[must_use]
     pub fn alarm_named(&self, name: &str) -> Option<Alarm> {
         let id = self.child_id(name);
@@ -98,8 +113,8 @@ impl Node {
         Some(Alarm { space: self.space.clone(), id, severity: view.state.severity })
     }
 
-    /// Begins a question to operators (DialogConditionType). The first response is the default, the last one cancels. It is
-    /// asked with [`Alarm::ask`].
+    /// Begins a question to operators (DialogConditionType). The first response is the default, the last one cancels.
+    /// [`Alarm::ask`] asks it.
     pub fn dialog(&self, name: &str, prompt: &str, responses: &[&str]) -> AlarmBuilder {
         let mut builder = AlarmBuilder::new(self.clone(), Kind::Set).name(name);
         builder.spec.dialog = Some(Dialog::new(prompt, responses));
@@ -121,13 +136,13 @@ impl AlarmBuilder {
         }
     }
 
-    /// ConditionName, and the name of its node. Default: what it watches, such as `LevelAlarm`.
+    /// ConditionName, and the name of the node. Default: derived from the kind of alarm, such as `LevelAlarm`.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// HighLimit: it is active above.
+    /// HighLimit: active above.
     pub fn high(mut self, limit: f64) -> Self {
         self.limits.high = Some(limit);
         self
@@ -139,7 +154,7 @@ impl AlarmBuilder {
         self
     }
 
-    /// LowLimit: it is active below.
+    /// LowLimit: active below.
     pub fn low(mut self, limit: f64) -> Self {
         self.limits.low = Some(limit);
         self
@@ -151,38 +166,38 @@ impl AlarmBuilder {
         self
     }
 
-    /// How far a value must come back behind a limit until it counts as within it. Default: 0.
+    /// How far a value must return past a limit to count as normal again. Default: 0.
     pub fn deadband(mut self, distance: f64) -> Self {
         self.limits.deadband = distance;
         self
     }
 
-    /// Shows each limit that is exceeded by itself. Default: only the outermost one.
+    /// Shows every exceeded limit separately. Default: only the outermost one.
     pub fn non_exclusive(mut self) -> Self {
         self.is_exclusive = false;
         self
     }
 
-    /// The limits are for the distance from a setpoint.
+    /// The limits apply to the distance from a setpoint.
     pub fn deviation_from<T: Value>(mut self, setpoint: &Variable<T>) -> Self {
         self.quantity = Quantity::Deviation;
         self.spec.target = Some(setpoint.id().clone());
         self
     }
 
-    /// The limits are for the change per second.
+    /// The limits apply to the change per second.
     pub fn rate_of_change(mut self) -> Self {
         self.quantity = Quantity::RateOfChange;
         self
     }
 
-    /// It is active as long as the value is another one than this.
+    /// Active while the value differs from `normal`.
     pub fn off_normal(mut self, normal: impl Value) -> Self {
         self.spec.kind = Kind::OffNormal { normal: normal.into_variant() };
         self
     }
 
-    /// It is active when the value has been farther than `tolerance` from a target for longer than `expected_time`.
+    /// Active when the value has differed from a target by more than `tolerance` for longer than `expected_time`.
     pub fn discrepancy<T: Value>(
         mut self,
         target: &Variable<T>,
@@ -194,19 +209,19 @@ impl AlarmBuilder {
         self
     }
 
-    /// The value is a time at which something expires, such as a certificate: it is active from `before` on.
+    /// The value is the time at which something expires, such as a certificate. Active from `before` that time on.
     pub fn expires(mut self, before: Duration) -> Self {
         self.spec.kind = Kind::Expiration { limit: millis(before) };
         self
     }
 
-    /// The value is the time at which a trust list was updated last: it is active if that was longer than `after` ago.
+    /// The value is the time of the last update of a trust list. Active if that was longer than `after` ago.
     pub fn out_of_date(mut self, after: Duration, trust_list: impl Into<NodeId>) -> Self {
         self.spec.kind = Kind::OutOfDate { frequency: millis(after), trust_list: trust_list.into() };
         self
     }
 
-    /// Severity from 1 to 1000, of LowLow and HighHigh [another one](Self::outer_severity). Default: 500.
+    /// Severity from 1 to 1000; beyond LowLow and HighHigh there is [another one](Self::outer_severity). Default: 500.
     pub fn severity(mut self, severity: u16) -> Self {
         self.spec.severities.inner = severity.clamp(1, 1000);
         self.spec.severities.outer = self.spec.severities.outer.max(self.spec.severities.inner);
@@ -219,96 +234,96 @@ impl AlarmBuilder {
         self
     }
 
-    /// How long it must be abnormal until the alarm is active (OnDelay).
+    /// How long the value must be abnormal before the alarm becomes active (OnDelay).
     pub fn on_delay(mut self, span: Duration) -> Self {
         self.spec.rules.on_delay = millis(span);
         self
     }
 
-    /// How long it must be normal until the alarm is inactive (OffDelay).
+    /// How long the value must be normal before the alarm becomes inactive (OffDelay).
     pub fn off_delay(mut self, span: Duration) -> Self {
         self.spec.rules.off_delay = millis(span);
         self
     }
 
-    /// What was acknowledged has to be confirmed too, when the cause is removed.
+    /// Requires confirmation after acknowledgement, when the cause is removed.
     pub fn confirm(mut self) -> Self {
         self.spec.rules.confirms = true;
         self
     }
 
-    /// Nobody has to acknowledge it.
+    /// Requires no acknowledgement.
     pub fn no_acknowledgement(mut self) -> Self {
         self.spec.rules.acknowledges = false;
         self
     }
 
-    /// Makes it an instance of another ObjectType, such as one of an imported NodeSet, which has to be a subtype of the type
-    /// that alarms of this kind have. Its events have this EventType.
+    /// Makes it an instance of another ObjectType, such as one of an imported NodeSet. The type must be a subtype of the type for
+    /// this kind of alarm. It is the EventType of the alarm's events.
     pub fn of_type(mut self, alarm_type: impl Into<NodeId>) -> Self {
         self.spec.type_id = Some(alarm_type.into());
         self
     }
 
-    /// The first value of a field that the [type](Self::of_type) has and the types of the specification have not, by its path:
-    /// `3:Cause`. Its type has to be the field's. Optional fields that get a value are shown. [`Alarm::set_field`] changes it.
+    /// The initial value of a field that the [type](Self::of_type) adds to those of the specification, by its path: `3:Cause`.
+    /// The value must have the field's type. Optional fields with a value are shown. [`Alarm::set_field`] changes it.
     pub fn field(mut self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Self {
         self.spec.own.push((name.into(), value.into()));
         self
     }
 
-    /// It stays until an operator resets it (LatchedState).
+    /// The alarm stays until an operator resets it (LatchedState).
     pub fn latching(mut self) -> Self {
         self.spec.rules.latches = true;
         self
     }
 
-    /// It can be heard while it is active and unacknowledged, until somebody silences it (AudibleEnabled).
+    /// The alarm is audible while it is active and unacknowledged, until an operator silences it (AudibleEnabled).
     pub fn audible(mut self) -> Self {
         self.spec.rules.audible = true;
         self
     }
 
-    /// The same with a sound for clients to play, such as a WAV file (AudibleSound): at most 1 MiB.
+    /// The same with a sound for clients, such as a WAV file (AudibleSound): at most 1 MiB.
     pub fn sound(mut self, file: &[u8]) -> Self {
         self.spec.sound = Some(file.to_vec().into());
         self.audible()
     }
 
-    /// It is raised anew when it is still active after so long (ReAlarmTime).
+    /// Raises the alarm again if it is still active after this time (ReAlarmTime).
     pub fn re_alarm(mut self, span: Duration) -> Self {
         self.spec.rules.re_alarm_time = millis(span);
         self
     }
 
-    /// Operators may shelve it for so long at most (MaxTimeShelved).
+    /// The longest time for which operators may shelve it (MaxTimeShelved).
     pub fn max_shelving(mut self, span: Duration) -> Self {
         self.spec.rules.shelving_time_max = Some(millis(span));
         self
     }
 
-    /// Keeps a state that nobody has acknowledged as a branch when the alarm becomes active anew, at most 8.
+    /// Keeps an unacknowledged state as a branch when the alarm becomes active again, at most 8.
     pub fn branches(mut self) -> Self {
         self.spec.rules.keeps_branches = true;
         self
     }
 
-    /// The address space does not show it. Its events and its methods work all the same, and it takes less memory.
+    /// Adds no nodes to the address space. Events and methods work all the same, and it takes less memory.
     pub fn without_nodes(mut self) -> Self {
         self.spec.is_shown = false;
         self
     }
 
-    /// Who may do what with the nodes of the alarm. Default: what their namespace says.
+    /// Permissions for the nodes of the alarm. Default: those of their namespace.
     pub fn access(mut self, access: Access) -> Self {
         self.spec.access = access;
         self
     }
 
-    /// Adds it.
+    /// Adds the alarm.
     ///
     /// # Errors
-    /// The limits do not rise or are no numbers, or the source has an alarm of that name.
+    /// The limits are not in ascending order or are not numbers, or the source has an alarm with that name.
     pub fn add(self) -> Result<Alarm, AlarmError> {
         let Self { source, name, limits, quantity, is_exclusive, mut spec } = self;
         let is_limit = matches!(spec.kind, Kind::Set) && spec.input.is_some();
@@ -336,70 +351,71 @@ impl Alarm {
         &self.id
     }
 
-    /// What it is like now.
+    /// The current state.
     #[must_use]
     pub fn view(&self) -> Option<ConditionView> {
         self.space.condition(&self.id)
     }
 
-    /// Says that it is active or not, and why. For alarms that watch no variable.
+    /// Sets whether the alarm is active, with a message. For alarms that watch no variable. Conditions that are not
+    /// alarms have no ActiveState: operators see them while this is set or they are unacknowledged (Retain).
     pub fn set_active(&self, is_active: bool, message: &str) {
         self.set_active_with(is_active, self.severity, message);
     }
 
     /// The same with another severity.
     pub fn set_active_with(&self, is_active: bool, severity: u16, message: &str) {
-        // A condition is never deleted, so it is there.
+        // Conditions are never deleted, so it exists.
         let _ = self.space.set_condition(&self.id, is_active, severity.clamp(1, 1000), message, now());
     }
 
-    /// Sets a field of the alarm's own type. The next event has the value; ConditionRefresh and the address space show what the
-    /// last event said. Set fields before [`Self::set_active`].
+    /// Sets a field that the alarm's type adds. The next event contains the value; ConditionRefresh and the address space show
+    /// the values of the last event. Set fields before [`Self::set_active`].
     ///
     /// # Errors
-    /// The type does not add such a field to those of the specification, or the field has another type than the value.
+    /// The type does not add such a field, or the field has another type than the value.
     pub fn set_field(&self, name: impl Into<FieldName>, value: impl Into<Variant>) -> Result<(), AlarmError> {
         self.space.set_condition_fields(&self.id, vec![(name.into(), value.into())])
     }
 
-    /// Says all that is known of an alarm whose state is kept elsewhere, such as on another server. One event tells of it.
+    /// Sets the whole state of an alarm that is managed elsewhere, such as on another server. One event reports it.
     ///
     /// # Errors
-    /// As [`Self::set_field`]. Nothing has changed then.
+    /// As [`Self::set_field`]. The alarm is unchanged then.
     pub fn report(&self, report: ConditionReport<'_>) -> Result<(), AlarmError> {
         self.space.report_condition(&self.id, report, now())
     }
 
-    /// Removes it with its nodes. Clients that show it are told that operators need not see it any more.
+    /// Removes the alarm with its nodes. Clients are notified that operators no longer need to see it (Retain is false).
     pub fn remove(self) {
         self.space.remove_condition(&self.id, now());
     }
 
-    /// Asks the question of a dialog. Until somebody responds it is shown to operators.
+    /// Asks the question of a dialog. It is shown to operators until one of them responds.
     pub fn ask(&self) {
         let _ = self.space.ask(&self.id, now());
     }
 
-    /// The response that was chosen last, by its index; `None` if the dialog still asks, or never has.
+    /// The index of the last chosen response; `None` if the dialog is waiting or was never asked.
     #[must_use]
     pub fn response(&self) -> Option<usize> {
         let dialog = self.view()?.state.dialog?;
         usize::try_from(dialog.last_response).ok().filter(|_| !dialog.is_active)
     }
 
-    /// Suppresses the alarm, because the design of the plant says so (SuppressedState).
+    /// Suppresses the alarm by design of the plant (SuppressedState).
     ///
     /// # Errors
-    /// It is disabled.
+    /// The alarm is disabled.
     pub fn suppress(&self, suppressed: bool) -> Result<(), StatusCode> {
         let method = if suppressed { Method::Suppress } else { Method::Unsuppress };
         self.operate(&Operation::new(method))
     }
 
-    /// Does what an operator could do.
+    /// Performs an operator action.
     ///
     /// # Errors
-    /// The result code that a client would get.
+    /// The result code that a client would receive.
     pub fn operate(&self, operation: &Operation) -> Result<(), StatusCode> {
         self.space.operate_condition(&self.id, operation, now())
     }

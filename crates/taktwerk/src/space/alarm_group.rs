@@ -25,7 +25,7 @@ use taktwerk_server::alarm::{GroupKind, GroupSpec};
 use taktwerk_server::space::AlarmError;
 use taktwerk_types::NodeId;
 
-/// A group of alarms to be; [`AlarmGroupBuilder::add`] adds it.
+/// Settings of a group of alarms; [`AlarmGroupBuilder::add`] adds it.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is added before add()"]
 pub struct AlarmGroupBuilder {
@@ -34,14 +34,14 @@ pub struct AlarmGroupBuilder {
 }
 
 impl Node {
-    /// Begins a group of alarms that belong together. The node organizes it.
+    /// Begins a group of related alarms. The node organizes it.
     pub fn alarm_group(&self, name: &str) -> AlarmGroupBuilder {
         let spec = GroupSpec::new(self.child_id(name), name, self.id.clone(), GroupKind::Related);
         AlarmGroupBuilder { parent: self.clone(), spec }
     }
 
-    /// Counts the alarms at and below the node, which has an EventNotifier: how many there were, how long they lasted, and how
-    /// many come per `rate_minutes`. Clients find it as the component AlarmMetrics. Returns its NodeId.
+    /// Computes metrics of the alarms at and below the node, which must have an EventNotifier: number, duration, and rate per
+    /// `rate_minutes`. Clients find them as the component AlarmMetrics. Returns its NodeId.
     ///
     /// # Errors
     /// The node has metrics already.
@@ -54,36 +54,35 @@ impl Node {
 }
 
 impl AlarmGroupBuilder {
-    /// Adds alarms to it.
+    /// Adds alarms to the group.
     pub fn members<'a>(mut self, alarms: impl IntoIterator<Item = &'a Alarm>) -> Self {
         self.spec.members.extend(alarms.into_iter().map(|alarm| alarm.id().clone()));
         self
     }
 
-    /// Adds a variable: as long as it is true, it counts as an active alarm. Only for groups that
-    /// [suppress](Self::suppresses).
+    /// Adds a variable, which counts as an active alarm while it is true. Only for groups that [suppress](Self::suppresses).
     pub fn variable(mut self, variable: &Variable<bool>) -> Self {
         self.spec.members.push(variable.id().clone());
         self
     }
 
-    /// The alarms say which of them was active first, until none is (FirstInGroupFlag).
+    /// Marks the alarm that became active first, until none is active (FirstInGroupFlag).
     pub fn first_in_group(mut self) -> Self {
         self.spec.kind = GroupKind::FirstInGroup;
         self
     }
 
-    /// As long as a member is active, these alarms are suppressed (SuppressedState): they follow from it.
+    /// Suppresses these alarms while a member of the group is active (SuppressedState), because they are consequences of it.
     pub fn suppresses<'a>(mut self, alarms: impl IntoIterator<Item = &'a Alarm>) -> Self {
         self.spec.kind = GroupKind::Suppression;
         self.spec.suppresses.extend(alarms.into_iter().map(|alarm| alarm.id().clone()));
         self
     }
 
-    /// Adds it. Returns the NodeId of the group.
+    /// Adds the group. Returns its NodeId.
     ///
     /// # Errors
-    /// It has no member, or the node has a child of that name.
+    /// The group has no member, or the node has a child with that name.
     pub fn add(self) -> Result<NodeId, AlarmError> {
         let Self { parent, spec } = self;
         parent.space.add_alarm_group(&spec, now())?;

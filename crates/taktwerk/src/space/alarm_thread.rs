@@ -1,4 +1,4 @@
-//! The thread that looks at what alarms watch.
+//! The thread that evaluates alarms.
 
 use core::time::Duration;
 use std::sync::{Arc, Weak};
@@ -7,9 +7,9 @@ use taktwerk_net::clock;
 use taktwerk_server::AddressSpace;
 use taktwerk_server::space::Wake;
 
-/// How often alarms look at their inputs.
+/// Interval for evaluating the inputs of alarms.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How often times are looked at if no alarm has an input, as in a server that has the alarms of its certificates only.
+/// Interval for evaluating times if no alarm has an input, as in a server that has only the alarms of its certificates.
 const TIMES_EVERY: Duration = Duration::from_secs(1);
 
 /// Wakes the thread.
@@ -21,7 +21,7 @@ impl Wake for Waker {
     }
 }
 
-/// Starts the thread that looks at the conditions of an address space, if there is none yet. It ends with the address space.
+/// Starts the thread that evaluates the conditions of an address space, if it does not run yet. It ends with the address space.
 pub(crate) fn watch(space: &Arc<AddressSpace>) {
     let alarms = space.alarms_or_new();
     if !alarms.claim_driver() {
@@ -34,7 +34,7 @@ pub(crate) fn watch(space: &Arc<AddressSpace>) {
         Ok(thread) => alarms.set_waker(Box::new(Waker(thread.thread().clone()))),
         Err(error) => tracing::error!(
             %error,
-            "cannot start the thread of alarms: alarms that watch variables are not looked at"
+            "cannot start the thread of alarms: alarms that watch variables are not evaluated"
         ),
     }
 }
@@ -48,7 +48,7 @@ fn look(space: &Weak<AddressSpace>) {
             (next, if watches { LOOK_EVERY } else { TIMES_EVERY })
         };
         let until = next.map_or(i64::MAX, |next| next.ticks().saturating_sub(clock::wall().ticks()));
-        // What is due sooner is looked at sooner.
+        // Wake up earlier if something is due earlier.
         let micros = u64::try_from(until / 10).unwrap_or(0).max(1_000);
         thread::park_timeout(every.min(Duration::from_micros(micros)));
     }

@@ -5,7 +5,7 @@ use taktwerk_schema::ids::object_type_ids;
 use taktwerk_server::{FieldName, NewEvent};
 use taktwerk_types::{ByteString, LocalizedText, NodeId, UtcTime, Variant};
 
-/// An event to be; [`EventBuilder::emit`] raises it.
+/// Fields of an event; [`EventBuilder::emit`] raises it.
 #[derive(Debug)]
 #[must_use = "nothing is raised before emit()"]
 pub struct EventBuilder {
@@ -14,7 +14,7 @@ pub struct EventBuilder {
 }
 
 impl Node {
-    /// Begins an event of this node. Clients get it that monitor the events of this node, of a node above it with an
+    /// Begins an event of this node. It is sent to clients that monitor the events of this node, of a node above it with an
     /// EventNotifier, or of the Server Object.
     ///
     /// ```
@@ -29,8 +29,8 @@ impl Node {
         EventBuilder { node: self.clone(), event: NewEvent::new(event_type, self.id.clone()) }
     }
 
-    /// Begins a ProgressEvent (OPC 10000-5 §6.4.34): how much of something that takes long is done, from 0 to 100 percent.
-    /// `context` says of what, if there are several.
+    /// Begins a ProgressEvent (OPC 10000-5 §6.4.34) with the progress of a long operation, from 0 to 100 percent. `context`
+    /// identifies the operation if there are several.
     pub fn progress(&self, context: impl Into<Variant>, percent: u16) -> EventBuilder {
         self.event(NodeId::numeric(0, object_type_ids::PROGRESS_EVENT_TYPE))
             .field("Context", context)
@@ -44,13 +44,13 @@ impl Node {
 }
 
 impl EventBuilder {
-    /// How urgent it is, from 1 to 1000. Default: 1.
+    /// The severity, from 1 to 1000. Default: 1.
     pub fn severity(mut self, severity: u16) -> Self {
         self.event = self.event.severity(severity);
         self
     }
 
-    /// What happened, for people.
+    /// A readable description.
     pub fn message(mut self, message: impl Into<LocalizedText>) -> Self {
         self.event = self.event.message(message);
         self
@@ -68,8 +68,8 @@ impl EventBuilder {
         self
     }
 
-    /// Raises the event. Returns its EventId if a client may want it. Costs nothing but the building while no client
-    /// monitors events.
+    /// Raises the event. Returns its EventId if a client may need it. While no client monitors events, it only costs building the
+    /// fields.
     pub fn emit(self) -> Option<ByteString> {
         self.node.space.raise(self.event, now())
     }

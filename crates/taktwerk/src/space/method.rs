@@ -13,15 +13,15 @@ use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_server::space::NodeSpec;
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
-/// The arguments of a method as Rust types: `()`, or a tuple of up to eight [`Value`]s: `(f64,)`, `(f64, String)`, ….
+/// The argument types of a method: `()`, or a tuple of up to eight [`Value`]s: `(f64,)`, `(f64, String)`, ….
 pub trait Arguments: Sized + Send + 'static {
     /// DataType and ValueRank of each.
     fn types() -> Vec<(u32, i32)>;
 
-    /// Reads the arguments of a call; their number has been checked.
+    /// Converts the arguments of a call; their number has been checked.
     ///
     /// # Errors
-    /// The position of the argument that has another type, and what it is.
+    /// The position of an argument with the wrong type, and its type.
     fn from_variants(values: Vec<Variant>) -> Result<Self, (usize, WrongType)>;
 
     /// The results of a call.
@@ -59,7 +59,7 @@ tuples! {
     (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
 }
 
-/// A method to be: name its arguments, then give it one of the three kinds of function, which adds it.
+/// Settings of a method. Name its arguments, then pass a function to one of the handlers, which adds the method.
 ///
 /// ```
 /// # let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
@@ -109,10 +109,10 @@ impl MethodBuilder {
         self
     }
 
-    /// Adds the method with a function that answers at once.
+    /// Adds the method with a function that returns quickly.
     ///
     /// # Errors
-    /// The id is taken, or there are not as many names as arguments.
+    /// The id is taken, or the number of names differs from the number of arguments.
     pub fn handler<I: Arguments, O: Arguments>(
         self,
         run: impl Fn(&CallContext, I) -> Result<O, StatusCode> + Send + Sync + 'static,
@@ -158,8 +158,8 @@ impl MethodBuilder {
         self.add::<I, O>(true, run)
     }
 
-    /// Adds the method with arguments that are known only when the program runs, such as those of another server's method,
-    /// and an asynchronous function. Names that were given before are not used.
+    /// Adds the method with argument types that are only known at run time, such as those of another server's method, and an
+    /// asynchronous function. Names set before are ignored.
     ///
     /// # Errors
     /// The id is taken.
@@ -215,10 +215,10 @@ impl MethodBuilder {
     }
 }
 
-/// How arguments are described, by their names and types.
+/// Describes arguments by their names and types.
 ///
 /// # Errors
-/// There are not as many names as types.
+/// The number of names differs from the number of types.
 pub(crate) fn arguments(
     method: &str,
     what: &'static str,

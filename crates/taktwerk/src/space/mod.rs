@@ -1,9 +1,9 @@
 //! Building a server's address space: nodes with their children, values and callbacks.
 //!
-//! - [`node`]: namespaces and nodes, which folders, objects, variables and methods are added to;
-//! - [`object`], [`variable`], [`method`]: what is added, step by step;
-//! - [`event`]: events of nodes; [`alarm`]: alarms of variables and objects; [`alarm_group`]: their groups and metrics;
-//! - [`source`]: what fetches the values of many variables at once.
+//! - [`node`]: namespaces and nodes, to which folders, objects, variables and methods are added;
+//! - [`object`], [`variable`], [`method`]: builders for these;
+//! - [`event`]: events of nodes; [`alarm`]: alarms of variables and objects; [`alarm_group`]: groups and metrics of alarms;
+//! - [`source`]: reads the values of many variables together.
 
 pub mod alarm;
 pub mod alarm_group;
@@ -31,7 +31,7 @@ use taktwerk_net::clock;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, UtcTime};
 
-/// The address space as all handles share it.
+/// The address space, as shared by all handles.
 pub(crate) type Space = Arc<AddressSpace>;
 
 pub(crate) fn now() -> UtcTime {

@@ -28,7 +28,7 @@ impl Namespace {
         self.index
     }
 
-    /// The server's address space, for what the builders do not have.
+    /// The server's address space, for functions that the builders do not offer.
     #[must_use]
     pub fn space(&self) -> &Arc<AddressSpace> {
         &self.space
@@ -39,10 +39,10 @@ impl Namespace {
         Node { space: self.space.clone(), id: ns0(object_ids::OBJECTS_FOLDER), namespace: self.index }
     }
 
-    /// Any node of the server, with children in this namespace: types and instances of imported NodeSets too.
+    /// A node of the server, to which children in this namespace can be added. Also for types and instances of imported NodeSets.
     ///
     /// # Errors
-    /// There is no such node.
+    /// The node does not exist.
     pub fn node(&self, id: impl Into<NodeId>) -> Result<Node, BuildError> {
         let id = id.into();
         if !self.space.contains(&id) {
@@ -51,8 +51,8 @@ impl Namespace {
         Ok(Node { space: self.space.clone(), id, namespace: self.index })
     }
 
-    /// Deletes nodes of any namespace but 0, some at a time: much faster than one by one if a folder has many of them.
-    /// Their children stay, but nothing leads to them any more. Says how many were deleted; the others were gone already.
+    /// Deletes nodes of any namespace but 0. For large folders this is much faster than deleting nodes one by one. Their children
+    /// stay, but become unreachable. Returns the number of deleted nodes; nodes that were already deleted do not count.
     pub fn delete_nodes<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) -> usize {
         let ids: Vec<NodeId> = nodes.into_iter().map(|node| node.id.clone()).collect();
         self.space.delete_nodes(&ids)
@@ -77,15 +77,15 @@ impl Namespace {
     }
 }
 
-/// A node that children are added to. Cheap to clone.
+/// A node to which children can be added. Cheap to clone.
 ///
-/// Children get string ids made of their parent's and their own name (`ns=2;s=Plant/Boiler/Temperature`), so that
-/// they are the same after every start, unless an id is given.
+/// By default, children get string ids made of the path (`ns=2;s=Plant/Boiler/Temperature`), so that ids are stable across
+/// restarts.
 #[derive(Debug, Clone)]
 pub struct Node {
     pub(crate) space: Space,
     pub(crate) id: NodeId,
-    /// Of new children.
+    /// The namespace of new children.
     pub(crate) namespace: u16,
 }
 
@@ -109,12 +109,12 @@ impl Node {
         ObjectBuilder::new(self.clone(), name)
     }
 
-    /// Begins a variable with its first value. DataType, ValueRank and ArrayDimensions follow from the value.
+    /// Begins a variable with an initial value. DataType, ValueRank and ArrayDimensions follow from the value.
     pub fn variable<I: Initial>(&self, name: &str, initial: I) -> VariableBuilder<I::Value> {
         VariableBuilder::new(self.clone(), name, Some(initial.into_value()))
     }
 
-    /// Begins a variable of a type without a first value: clients see Bad_WaitingForInitialData until one is set.
+    /// Begins a variable of a type without an initial value: clients see Bad_WaitingForInitialData until one is set.
     pub fn variable_of<T: Value>(&self, name: &str) -> VariableBuilder<T> {
         VariableBuilder::new(self.clone(), name, None)
     }
@@ -132,18 +132,18 @@ impl Node {
         MethodBuilder::new(self.clone(), name)
     }
 
-    /// The child of that name in the node's own namespace.
+    /// The child with a BrowseName in the node's own namespace.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such child.
     pub fn child(&self, name: &str) -> Result<Self, BuildError> {
         self.child_named(&QualifiedName::new(self.namespace, name))
     }
 
-    /// The child of a name of any namespace.
+    /// The child with a BrowseName in any namespace.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such child.
     pub fn child_named(&self, name: &QualifiedName) -> Result<Self, BuildError> {
         let id = self.space.child(&self.id, name);
         let id =
@@ -154,7 +154,7 @@ impl Node {
     /// A handle to this node's value, if it is a Variable.
     ///
     /// # Errors
-    /// It is none.
+    /// The node is not a Variable.
     pub fn as_variable<T: Value>(&self) -> Result<Variable<T>, BuildError> {
         Ok(Variable::new(self.clone(), self.space.variable(&self.id)?))
     }
@@ -162,23 +162,23 @@ impl Node {
     /// Adds a reference from this node to another.
     ///
     /// # Errors
-    /// The reference exists, or `reference_type` is no ReferenceType.
+    /// The reference exists already, or `reference_type` is not a ReferenceType.
     pub fn refers_to(&self, reference_type: impl Into<NodeId>, target: &Self) -> Result<(), BuildError> {
         Ok(self.space.add_reference(&self.id, &reference_type.into(), &target.id)?)
     }
 
-    /// Deletes the node. Its children stay, but nothing leads to them any more.
+    /// Deletes the node. Its children stay, but become unreachable.
     ///
     /// # Errors
-    /// It is gone already or belongs to namespace 0.
+    /// The node was already deleted, or belongs to namespace 0.
     pub fn delete(self) -> Result<(), BuildError> {
         Ok(self.space.delete_node(&self.id)?)
     }
 
-    /// The id that a child of a name gets by default.
+    /// The default id of a child.
     pub(crate) fn child_id(&self, name: &str) -> NodeId {
         let text = match &self.id.identifier {
-            // What stands below namespace 0 starts a path of its own.
+            // Children of nodes in namespace 0 begin a new path.
             _ if self.id.namespace_index == 0 => name.to_owned(),
             Identifier::String(own) => format!("{}/{name}", own.as_str()),
             Identifier::Numeric(own) => format!("{own}/{name}"),
@@ -203,7 +203,7 @@ impl Node {
         Ok(self.space.add_node(spec, under, now())?)
     }
 
-    /// Adds an instance of a type below this node, with the optional members that are asked for.
+    /// Adds an instance of a type below this node, with the requested optional members.
     pub(crate) fn add_instance(
         &self,
         spec: NodeSpec,
@@ -224,7 +224,7 @@ impl Node {
         Err(BuildError::NoMember { type_id: type_id.clone(), path: path.clone() })
     }
 
-    /// Adds a property of namespace 0's own, such as EURange.
+    /// Adds a standard property of namespace 0, such as EURange.
     pub(crate) fn standard_property(&self, name: &str, value: impl Value) -> Result<(), BuildError> {
         let value = value.into_variant();
         let shape = self.space.shape_of(&value);
@@ -235,7 +235,7 @@ impl Node {
     }
 }
 
-/// What every node can have besides its name.
+/// Optional attributes common to all nodes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Texts {
     pub(crate) id: Option<NodeId>,
@@ -259,25 +259,25 @@ impl Texts {
 /// The setters that all builders share.
 macro_rules! common_setters {
     () => {
-        /// Another id than the one made of the path.
+        /// Sets another id than the one made of the path.
         pub fn node_id(mut self, id: impl Into<NodeId>) -> Self {
             self.texts.id = Some(id.into());
             self
         }
 
-        /// Another BrowseName than the name in the parent's namespace, such as that of a type's member.
+        /// Sets another BrowseName than the name in the parent's namespace, such as that of a member of a type.
         pub fn browse_name(mut self, name: impl Into<QualifiedName>) -> Self {
             self.texts.browse_name = Some(name.into());
             self
         }
 
-        /// The name that people see, where it differs from the BrowseName.
+        /// The name for display, if it differs from the BrowseName.
         pub fn display_name(mut self, text: impl Into<LocalizedText>) -> Self {
             self.texts.display_name = Some(text.into());
             self
         }
 
-        /// What it is for.
+        /// The description for display.
         pub fn description(mut self, text: impl Into<LocalizedText>) -> Self {
             self.texts.description = Some(text.into());
             self

@@ -1,4 +1,4 @@
-//! Objects, plain or as instances of a type.
+//! Objects, with or without a type.
 
 use super::node::{Node, Texts, common_setters};
 use super::ns0;
@@ -10,7 +10,7 @@ use taktwerk_types::{LocalizedText, NodeId, QualifiedName};
 /// The bit of EventNotifier that lets clients monitor events (Part 3 §8.59).
 const SUBSCRIBE_TO_EVENTS: u8 = 1;
 
-/// An object to be; [`ObjectBuilder::add`] adds it.
+/// Settings of an object; [`ObjectBuilder::add`] adds it.
 #[derive(Debug)]
 #[must_use = "nothing is added before add()"]
 pub struct ObjectBuilder {
@@ -40,25 +40,25 @@ impl ObjectBuilder {
 
     common_setters!();
 
-    /// Makes it an instance of an ObjectType: it gets all mandatory children of the type and its supertypes.
+    /// Makes it an instance of an ObjectType, with all mandatory children of the type and its supertypes.
     pub fn of_type(mut self, object_type: impl Into<NodeId>) -> Self {
         self.object_type = Some(object_type.into());
         self
     }
 
-    /// Says that it is an instance of an ObjectType, without adding the children of the type: the caller adds them.
+    /// Sets the ObjectType without adding the children of the type. The caller must add them.
     pub fn declared_type(mut self, object_type: impl Into<NodeId>) -> Self {
         self.declared_type = Some(object_type.into());
         self
     }
 
-    /// Adds an optional child of the type, by its path of names from the object on: `"Identification/SerialNumber"`.
+    /// Adds an optional child of the type, by its path of names: `"Identification/SerialNumber"`.
     pub fn with(mut self, path: &str) -> Self {
         self.optional.push(path.to_owned());
         self
     }
 
-    /// Makes the parent refer to it by Organizes instead of HasComponent, as folders do.
+    /// Uses the reference Organizes from the parent instead of HasComponent, as for folders.
     pub fn organized(mut self) -> Self {
         self.is_organized = true;
         self
@@ -73,7 +73,7 @@ impl ObjectBuilder {
     /// Adds the object.
     ///
     /// # Errors
-    /// The id is taken (usually because the parent has a child of that name), or there is no such type.
+    /// The id is taken (usually because the parent has a child with that name), or the type does not exist.
     pub fn add(self) -> Result<Node, BuildError> {
         let Self { parent, name, mut texts, object_type, declared_type, optional, .. } = self;
         let (is_organized, is_notifier) = (self.is_organized, self.is_notifier);

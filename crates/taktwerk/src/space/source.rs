@@ -1,4 +1,4 @@
-//! Sources that answer for many variables at once: a device whose registers are read in one request, a database, another
+//! Sources that read the values of many variables together: a device whose registers are read in one request, a database, another
 //! server.
 
 use super::{Space, Variable};
@@ -15,23 +15,22 @@ use taktwerk_types::{DataValue, NodeId, StatusCode};
 pub use taktwerk_server::source::DEADLINE_DEFAULT;
 pub use taktwerk_server::source::group::{Readings, SourceHandle};
 
-/// How often a source is asked, unless it says otherwise.
+/// Default interval between reads.
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 
-/// A source to be: name its variables, then give it a function that reads them, which starts it.
+/// Settings of a source. Add its variables, then pass a function that reads them, which starts the source.
 ///
-/// A source is asked once per interval for all of its variables, whether clients watch them or not, and one thing at a
-/// time. Clients read and watch the values like any others. The source has a deadline for each answer:
+/// A source is read once per interval for all of its variables, whether or not clients monitor them, and never concurrently.
+/// Clients read and monitor the values like any others. Each read has a deadline:
+/// - After the deadline, the values stay, with Uncertain_LastUsableValue; one interval later they become Bad_NoCommunication.
+///   Both timestamps say when this was detected.
+/// - An answer after the deadline is dropped. The source is read again at the next interval after it has returned.
+/// - A value that is missing from an answer is treated like one that is late. An error applies to all values that were not set.
+/// - If the function panics, the values become Bad_InternalError, and it is called again.
 ///
-/// - When it has passed, the values keep what they had, with Uncertain_LastUsableValue; one interval later they are
-///   Bad_NoCommunication. Both timestamps say when that was found out.
-/// - An answer that comes too late is dropped. The source is asked again when it has returned, with the next interval.
-/// - A value that an answer leaves out fares like one that does not come. An error counts for all values that were not set.
-/// - A function that panics gives Bad_InternalError, and is asked again.
-///
-/// A blocking source that hangs holds one thread until it returns, of
-/// [`ServerBuilder::source_threads_max`](crate::ServerBuilder::source_threads_max), and nobody else waits for it. A future
-/// that hangs is dropped.
+/// A blocking source that hangs occupies one thread of
+/// [`ServerBuilder::source_threads_max`](crate::ServerBuilder::source_threads_max) until it returns; other sources are not
+/// affected. A future that hangs is dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -107,7 +106,7 @@ impl SourceBuilder {
         }
     }
 
-    /// Adds a variable. Its position among the source's variables is how many there were before.
+    /// Adds a variable. Positions are counted from 0 in the order of addition.
     pub fn variable<T: Value>(mut self, variable: &Variable<T>) -> Self {
         self.variables.push((variable.id().clone(), variable.handle().clone()));
         self
@@ -118,23 +117,24 @@ impl SourceBuilder {
         variables.into_iter().fold(self, Self::variable)
     }
 
-    /// How often it is asked. Default: once per second.
+    /// Interval between reads. Default: one second.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
-    /// How long an answer may take. Default: five seconds. Longer than the interval is fine: the source is not asked again
-    /// before it has answered.
+    /// Deadline for a read. Default: five seconds. It may be longer than the interval: the source is not read again before it has
+    /// answered.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Takes what clients write, on a thread that may block: positions and values. Makes the variables writable. A client
-    /// is answered Good_CompletesAsynchronously (Part 4 §5.11.4) as soon as the value is accepted; what was written to
-    /// several variables meanwhile goes out in one call, with the last value of each. Then the source is read again. While
-    /// a write hangs, further ones are refused with Bad_NoCommunication. A value that the function refuses is logged.
+    /// Handles clients' writes, as positions and values, on a thread that may block. Makes the variables writable.
+    ///
+    /// A client receives Good_CompletesAsynchronously (Part 4 §5.11.4) as soon as the value is accepted. Values written in the
+    /// meantime are passed in one call, with the last value of each variable. Then the source is read again. While a call hangs,
+    /// further writes are rejected with Bad_NoCommunication. An error of the function is logged.
     pub fn write_many(
         mut self,
         write: impl Fn(&[(usize, DataValue)]) -> Result<(), StatusCode> + Send + Sync + 'static,
@@ -143,7 +143,7 @@ impl SourceBuilder {
         self
     }
 
-    /// Like [`Self::write_many`], as a future.
+    /// Like [`Self::write_many`], with an asynchronous function.
     pub fn write_many_async<F>(
         mut self,
         write: impl Fn(Vec<(usize, DataValue)>) -> F + Send + Sync + 'static,
@@ -158,7 +158,7 @@ impl SourceBuilder {
     /// Starts reading with a function on a thread that may block.
     ///
     /// # Errors
-    /// One of the variables is gone.
+    /// A variable has been deleted.
     pub fn read_many(
         self,
         read: impl Fn(&mut Readings) -> Result<(), StatusCode> + Send + Sync + 'static,
@@ -170,7 +170,7 @@ impl SourceBuilder {
     /// was started in, or else on a thread of the server's sources.
     ///
     /// # Errors
-    /// One of the variables is gone.
+    /// A variable has been deleted.
     pub fn read_many_async<F>(
         self,
         read: impl Fn(Readings) -> F + Send + Sync + 'static,

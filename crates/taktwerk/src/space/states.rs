@@ -1,4 +1,4 @@
-//! Variables whose values have names (DiscreteItemType, Part 8 §5.3.3).
+//! Variables with named values (DiscreteItemType, Part 8 §5.3.3).
 
 use super::node::Node;
 use crate::error::BuildError;
@@ -16,7 +16,7 @@ pub(super) const PROPERTIES: [&str; 5] =
 #[derive(Debug, Clone, Default)]
 pub(super) struct States(Vec<(i64, LocalizedText)>);
 
-/// How a variable shows the names.
+/// How the names are represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// TrueState and FalseState.
@@ -39,14 +39,14 @@ impl States {
         match data_type.ns0()? {
             1 if self.text(0).is_some() && self.text(1).is_some() => Some(Form::Two),
             _ if self.0.is_empty() => None,
-            // Byte, UInt16, UInt32, UInt64: MultiStateDiscreteType is for unsigned ones (Part 8 §5.3.3.3).
+            // Byte, UInt16, UInt32, UInt64: MultiStateDiscreteType requires unsigned integers (Part 8 §5.3.3.3).
             3 | 5 | 7 | 9 if counts() => Some(Form::Strings),
             2..=9 => Some(Form::Values),
             _ => None,
         }
     }
 
-    /// The type of a variable with these names; `None` if its values cannot have any.
+    /// The VariableType for these names; `None` if the data type cannot have named values.
     pub(super) fn variable_type(&self, data_type: &NodeId) -> Option<u32> {
         self.form(data_type).map(|form| match form {
             Form::Two => variable_type_ids::TWO_STATE_DISCRETE_TYPE,
@@ -60,8 +60,8 @@ impl States {
         self.0.get(at).map(|(_, text)| text)
     }
 
-    /// The name of a value, with its status and times. A value without a name has an empty one. Of a value that is no scalar it is
-    /// null: clients look its names up in EnumValues (Part 8 §5.3.3.4).
+    /// The name of a value, with its status and times. It is empty for a value without a name, and null for an array: clients
+    /// look up those names in EnumValues (Part 8 §5.3.3.4).
     fn text_of(&self, data: DataValue) -> DataValue {
         if matches!(data.value, Some(Variant::Array(_))) {
             return DataValue { value: None, ..data };
@@ -75,7 +75,7 @@ impl States {
         DataValue { value: data.value.is_some().then(|| text.into()), ..data }
     }
 
-    /// Adds the properties that say the names.
+    /// Adds the properties with the names.
     pub(super) fn add_to(
         self,
         node: &Node,
@@ -119,7 +119,7 @@ mod tests {
     use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, Variant};
 
     #[tokio::test]
-    async fn names_of_values_are_shown_as_the_type_of_the_values_has_them() {
+    async fn names_of_values_depend_on_their_data_type() {
         let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let plant = server.namespace("urn:test").object("Plant").add().unwrap();
         let pump = plant.variable("Pump", false).states([(1, "On"), (0, "Off")]).add().unwrap();
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(text().await.value, Some(LocalizedText::from("Fast").into()));
         mode.set(7i16);
         assert_eq!(text().await.value, Some(LocalizedText::default().into()));
-        // Part 8 §5.3.3.4: of an array it is null, and the names are in EnumValues.
+        // Part 8 §5.3.3.4: null for an array; the names are in EnumValues.
         let several = async || client.read(&*path("Modes/ValueAsText")).await.unwrap();
         assert_eq!((several().await.value, several().await.status()), (None, StatusCode::GOOD));
         modes.set_status(StatusCode::BAD_NO_COMMUNICATION);

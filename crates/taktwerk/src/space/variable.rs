@@ -1,4 +1,4 @@
-//! Variables: values that clients read, write and watch.
+//! Variables: values that clients read, write and monitor.
 
 use super::node::{Node, Texts, common_setters};
 use super::states::{self, States};
@@ -21,7 +21,7 @@ use taktwerk_server::space::build::ValueShape;
 use taktwerk_server::space::{NodeSpec, VariableHandle};
 use taktwerk_types::{DataValue, LocalizedText, NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
-/// A variable to be; [`VariableBuilder::add`] adds it.
+/// Settings of a variable; [`VariableBuilder::add`] adds it.
 #[must_use = "nothing is added before add()"]
 pub struct VariableBuilder<T> {
     parent: Node,
@@ -36,7 +36,7 @@ pub struct VariableBuilder<T> {
     is_writable: bool,
     minimum_sampling_interval: f32,
     source: Option<Arc<dyn ValueSource>>,
-    /// One that takes its time.
+    /// A source that may take long.
     slow_source: Option<Ask>,
     source_deadline: Duration,
     on_write: Option<Arc<dyn WriteHandler>>,
@@ -81,26 +81,26 @@ impl<T: Value> VariableBuilder<T> {
 
     common_setters!();
 
-    /// Lets clients write it. What they write is stored; see [`Self::on_write`] for more.
+    /// Lets clients write the variable. The value is stored as written; see [`Self::on_write`] to decide on it.
     pub fn writable(mut self) -> Self {
         self.is_writable = true;
         self
     }
 
-    /// The status until the first value is set. With a bad one, such as Bad_WaitingForInitialData, there is no value, and none is
+    /// The status until the first value is set. If it is bad, such as Bad_WaitingForInitialData, there is no value, and none is
     /// recorded. Default: Good.
     pub fn initial_status(mut self, status: StatusCode) -> Self {
         self.initial_status = status;
         self
     }
 
-    /// Records every value in the server's store ([`ServerBuilder::history`](crate::ServerBuilder::history)), where
-    /// clients read them. Values of sources that are only asked are recorded when somebody asks.
+    /// Records every value in the server's store ([`ServerBuilder::history`](crate::ServerBuilder::history)), where clients can
+    /// read them. Values of [sources](Self::source) are recorded when a client reads or samples them.
     pub fn historize(self) -> Self {
         self.historize_with(Rule::default())
     }
 
-    /// Like [`Self::historize`], with a rule that leaves values out.
+    /// Like [`Self::historize`], with a rule that skips values.
     pub fn historize_with(mut self, rule: Rule) -> Self {
         let writable = self.history.is_some_and(|(_, writable)| writable);
         self.history = Some((rule, writable));
@@ -114,7 +114,7 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    /// Another DataType than the value's own, such as an enumeration for an Int32.
+    /// A DataType that differs from the value's own, such as an enumeration for an Int32.
     pub fn data_type(mut self, data_type: impl Into<NodeId>) -> Self {
         let mut shape = self.shape.take().unwrap_or_else(|| self.inferred_shape());
         shape.data_type = data_type.into();
@@ -122,25 +122,25 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    /// Makes it an instance of a VariableType: it gets all mandatory children of the type.
+    /// Makes it an instance of a VariableType, with all mandatory children of the type.
     pub fn of_type(mut self, variable_type: impl Into<NodeId>) -> Self {
         self.variable_type = Some(variable_type.into());
         self
     }
 
-    /// Says that it is an instance of a VariableType, without adding the children of the type: the caller adds them.
+    /// Sets the VariableType without adding the children of the type. The caller must add them.
     pub fn declared_type(mut self, variable_type: impl Into<NodeId>) -> Self {
         self.declared_type = Some(variable_type.into());
         self
     }
 
-    /// Adds an optional child of the type, by its path of names from the variable on.
+    /// Adds an optional child of the type, by its path of names from the variable.
     pub fn with(mut self, path: &str) -> Self {
         self.optional.push(path.to_owned());
         self
     }
 
-    /// Makes the parent refer to it by Organizes instead of HasComponent, as folders do.
+    /// Uses the reference Organizes from the parent instead of HasComponent, as for folders.
     pub fn organized(mut self) -> Self {
         self.reference_type = reference_type_ids::ORGANIZES;
         self
@@ -152,39 +152,40 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    /// The engineering unit; makes it an AnalogUnitType, or an AnalogUnitRangeType together with [`Self::range`]
-    /// (Part 8 §5.3.2).
+    /// The engineering unit. Makes the variable an AnalogUnitType, or an AnalogUnitRangeType together with [`Self::range`] (Part
+    /// 8 §5.3.2).
     pub fn units(self, unit: Unit) -> Self {
         self.engineering_units(unit.information())
     }
 
-    /// Like [`Self::units`], with any unit of any system.
+    /// Like [`Self::units`], with a unit of any system.
     pub fn engineering_units(mut self, unit: EUInformation) -> Self {
         self.unit = Some(unit);
         self
     }
 
-    /// The range of usual values (EURange): what percent deadbands refer to. Makes it an AnalogItemType.
+    /// The range of usual values (EURange), to which percent deadbands refer. Makes the variable an AnalogItemType.
     pub fn range(mut self, range: RangeInclusive<f64>) -> Self {
         self.range = Some(Range { low: *range.start(), high: *range.end() });
         self
     }
 
-    /// Names of the values of a Boolean or integer; makes it a TwoStateDiscreteType with TrueState and FalseState, a
-    /// MultiStateDiscreteType with EnumStrings (unsigned integers that count from 0), or a MultiStateValueDiscreteType with
-    /// EnumValues and ValueAsText (Part 8 §5.3.3). Other types, and those with a unit or range, have no names of values.
+    /// Names of the values of a Boolean or integer (Part 8 §5.3.3). Makes the variable a TwoStateDiscreteType with TrueState and
+    /// FalseState, a MultiStateDiscreteType with EnumStrings (unsigned integers that count from 0), or a
+    /// MultiStateValueDiscreteType with EnumValues and ValueAsText. Other data types, and variables with a unit or range, cannot
+    /// have named values.
     pub fn states<N: Into<LocalizedText>>(mut self, states: impl IntoIterator<Item = (i64, N)>) -> Self {
         self.states = States::new(states.into_iter().map(|(value, name)| (value, name.into())).collect());
         self
     }
 
-    /// How fast the value can change, in ms: clients cannot sample faster.
+    /// The shortest useful sampling interval in ms: clients cannot sample faster.
     pub fn minimum_sampling_interval(mut self, millis: f32) -> Self {
         self.minimum_sampling_interval = millis;
         self
     }
 
-    /// Makes the value whenever it is read or sampled. Must not block: see [`Self::blocking_source`] and
+    /// Computes the value whenever it is read or sampled. Must not block: see [`Self::blocking_source`] and
     /// [`Self::async_source`].
     pub fn source(mut self, read: impl Fn() -> T + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(AtOnce(move || stamped(DataValue::new(read().into_variant())))));
@@ -197,15 +198,15 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    /// How long a [`Self::blocking_source`] or [`Self::async_source`] may take. Then clients get the last value with
-    /// Uncertain_LastUsableValue, and after as long again Bad_NoCommunication. Default: five seconds.
+    /// Timeout of a [`Self::blocking_source`] or [`Self::async_source`]. After it clients get the last value with
+    /// Uncertain_LastUsableValue, and after twice that time Bad_NoCommunication. Default: five seconds.
     pub fn source_deadline(mut self, deadline: Duration) -> Self {
         self.source_deadline = deadline;
         self
     }
 
-    /// Like [`Self::source`], on a thread that may block: for devices and databases. It is called once at a time. See
-    /// [`source`](super::source) for what answers for many variables at once.
+    /// Like [`Self::source`], on a thread that may block, for devices and databases. Calls do not overlap. See
+    /// [`source`](super::source) to read many variables together.
     pub fn blocking_source(
         mut self,
         read: impl Fn() -> Result<T, StatusCode> + Send + Sync + 'static,
@@ -218,8 +219,8 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    /// Like [`Self::source`], as a future: it runs on the multi-threaded tokio runtime that the server was started in, or
-    /// else on a thread of the server.
+    /// Like [`Self::source`], with an asynchronous function. It runs on the multi-threaded tokio runtime in which the server was
+    /// started, or else on a thread of the server.
     pub fn async_source<F>(mut self, read: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<T, StatusCode>> + Send + 'static,
@@ -231,8 +232,8 @@ impl<T: Value> VariableBuilder<T> {
         self
     }
 
-    /// Decides on clients' writes: the value that is returned is stored, an error is what the client gets. Makes the
-    /// variable writable. Must not block.
+    /// Decides on clients' writes: the returned value is stored, an error is returned to the client. Makes the variable writable.
+    /// Must not block.
     pub fn on_write(
         mut self,
         write: impl Fn(&CallContext, T) -> Result<T, StatusCode> + Send + Sync + 'static,
@@ -250,7 +251,7 @@ impl<T: Value> VariableBuilder<T> {
     /// Adds the variable.
     ///
     /// # Errors
-    /// The id is taken (usually because the parent has a child of that name), or there is no such type.
+    /// The id is taken (usually because the parent has a child with that name), or the type does not exist.
     pub fn add(mut self) -> Result<Variable<T>, BuildError> {
         let shape = self.shape.take().unwrap_or_else(|| self.inferred_shape());
         let id = self.texts.id.take().unwrap_or_else(|| self.parent.child_id(&self.name));
@@ -307,7 +308,7 @@ impl<T: Value> VariableBuilder<T> {
             Ok(handle)
         })();
         let handle = added.inspect_err(|_: &BuildError| {
-            // Half a variable would be in the way of the next attempt.
+            // Remove the partial variable, so that another attempt can succeed.
             let children = ["EURange", "EngineeringUnits"]
                 .iter()
                 .chain(&states::PROPERTIES)
@@ -334,7 +335,7 @@ impl<T: Value> VariableBuilder<T> {
             value_rank: T::VALUE_RANK,
             array_dimensions: if T::VALUE_RANK == 1 { vec![0] } else { Vec::new() },
         };
-        // A Variant says more than its Rust type: matrices and structures that only the server knows.
+        // A Variant contains more than its Rust type: matrices, and structures that only the server defines.
         let Some(variant) = self.initial.as_ref().and_then(as_variant) else { return declared };
         if variant.is_empty() { declared } else { self.parent.space.shape_of(variant) }
     }
@@ -345,7 +346,7 @@ fn as_variant<T: Value>(value: &T) -> Option<&Variant> {
     (value as &dyn core::any::Any).downcast_ref()
 }
 
-/// Sets a standard property that the type has brought, or adds it.
+/// Sets a standard property that came with the type, or adds it.
 fn set_or_add(node: &Node, name: &str, value: impl Value) -> Result<(), BuildError> {
     let name_in_ns0 = QualifiedName::new(0, name);
     match node.space.child(&node.id, &name_in_ns0) {
@@ -357,7 +358,7 @@ fn set_or_add(node: &Node, name: &str, value: impl Value) -> Result<(), BuildErr
     }
 }
 
-/// A source that makes its value at once.
+/// A source that returns quickly.
 struct AtOnce<F>(F);
 
 impl<F: Fn() -> DataValue + Send + Sync> ValueSource for AtOnce<F> {
@@ -368,7 +369,7 @@ impl<F: Fn() -> DataValue + Send + Sync> ValueSource for AtOnce<F> {
 
 type Ask = Box<dyn Fn() -> SourceRead + Send + Sync>;
 
-/// A source that takes its time.
+/// A source that may take long.
 struct Slow {
     ask: Ask,
     deadline: Duration,
@@ -398,7 +399,7 @@ fn stamped(mut value: DataValue) -> DataValue {
     value
 }
 
-/// A handle to a variable: sets and reads its value from any thread without ever blocking. Cheap to clone.
+/// A handle to a variable: sets and reads its value from any thread without blocking. Cheap to clone.
 pub struct Variable<T> {
     node: Node,
     handle: VariableHandle,
@@ -428,25 +429,25 @@ impl<T: Value> Variable<T> {
         &self.node.id
     }
 
-    /// The handle below: for those who set many values with one look at the clock.
+    /// The underlying handle, for setting many values with one reading of the clock.
     #[must_use]
     pub fn handle(&self) -> &VariableHandle {
         &self.handle
     }
 
-    /// The variable as a node: properties and further variables can be added to it.
+    /// The variable as a node, to which properties and further variables can be added.
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node
     }
 
-    /// Stores a good value that was made now. Whoever watches the variable is told at the next publish.
+    /// Stores a good value with the current time. Clients that monitor the variable receive it with the next publish.
     #[inline]
     pub fn set(&self, value: impl Into<T>) {
         self.set_at(value, now());
     }
 
-    /// Stores a good value that was made at `time`: many values of one measurement cost one look at the clock.
+    /// Stores a good value with a given time. Saves reading the clock for many values of one measurement.
     #[inline]
     pub fn set_at(&self, value: impl Into<T>, time: UtcTime) {
         self.handle.set_at(value.into().into_variant(), time);
@@ -457,16 +458,16 @@ impl<T: Value> Variable<T> {
         self.handle.set_with(value.into().into_variant(), status, source, now());
     }
 
-    /// Says that there is no value now, and why: the sensor is gone (Bad_NoCommunication), for example.
+    /// Marks the value as unavailable with a reason, such as Bad_NoCommunication for a lost sensor.
     pub fn set_status(&self, status: StatusCode) {
         let now = now();
         self.handle.set_with(Variant::Empty, status, now, now);
     }
 
-    /// The value as it is now.
+    /// The current value.
     ///
     /// # Errors
-    /// Its status if it is bad; Bad_TypeMismatch if a client has written another type.
+    /// The value's status if it is bad; Bad_TypeMismatch if a client has written another type.
     pub fn get(&self) -> Result<T, StatusCode> {
         typed(self.handle.get())
     }

@@ -1,10 +1,9 @@
-//! States, transitions and their causes, without nodes (Part 16 §4.4.6).
+//! Definition of states, transitions and causes, independent of nodes (Part 16 §4.4.6).
 
 use super::StateMachineType;
 use crate::space::Arguments;
 
-/// States and transitions of a type of state machines. States and transitions are numbered from 1 on, in the order in which
-/// they are named here.
+/// States and transitions of a state machine type. Both are numbered from 1 in the order of their definition.
 ///
 /// ```
 /// use taktwerk::state_machine::Definition;
@@ -25,11 +24,11 @@ pub struct Definition {
     transitions: Vec<Named>,
     inputs: Vec<(String, Inputs)>,
     outputs: Vec<(String, Inputs)>,
-    /// The state, the name and the type.
+    /// State, name and type.
     machines: Vec<(String, String, StateMachineType)>,
 }
 
-/// A transition by the names of what it joins.
+/// A transition, with the names of its states.
 #[derive(Debug, Clone, PartialEq)]
 struct Named {
     from: String,
@@ -38,15 +37,15 @@ struct Named {
     cause: Option<String>,
 }
 
-/// Where a transition goes.
+/// The target of a transition.
 #[derive(Debug, Clone, PartialEq)]
 enum Target {
     State(String),
-    /// A machine inside a state, and its state.
+    /// A state of a sub-machine: the machine and the state.
     Inside(String, String),
 }
 
-/// The names of arguments, and their DataTypes and ValueRanks.
+/// Names, DataTypes and ValueRanks of arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Inputs {
     pub(super) names: Vec<String>,
@@ -65,15 +64,15 @@ impl Definition {
         Self { name, states, transitions, inputs: Vec::new(), outputs: Vec::new(), machines: Vec::new() }
     }
 
-    /// One more state.
+    /// Adds a state.
     #[must_use]
     pub fn state(mut self, name: &str) -> Self {
         self.states.push(name.to_owned());
         self
     }
 
-    /// A transition that clients cause by calling a Method; the application can make it too. Its name is made of its states:
-    /// `ClosedToOpened`. One Method can cause several transitions, if they begin in different states.
+    /// Adds a transition that clients cause by calling a Method; the application can make it too. Its name consists of its
+    /// states: `ClosedToOpened`. One Method can cause several transitions that begin in different states.
     #[must_use]
     pub fn transition(self, from: &str, to: &str, cause: &str) -> Self {
         self.joined(from, Target::State(to.to_owned()), Some(cause))
@@ -84,9 +83,9 @@ impl Definition {
         self
     }
 
-    /// A transition that clients cause by calling a Method and that goes directly to a state of a machine
-    /// [inside](Self::sub_machine) a state: that machine goes there instead of to its initial state (Part 16 §4.4.10). Its name
-    /// is made of the state before it and that state of the machine inside: `StoppedToFast`.
+    /// Adds a transition, caused by a Method, to a certain state of a [sub-machine](Self::sub_machine): the sub-machine enters
+    /// that state instead of its initial state (Part 16 §4.4.10). Its name consists of the state before and that state:
+    /// `StoppedToFast`.
     #[must_use]
     pub fn transition_into(self, from: &str, machine: &str, state: &str, cause: &str) -> Self {
         self.joined(from, Target::Inside(machine.to_owned(), state.to_owned()), Some(cause))
@@ -98,13 +97,13 @@ impl Definition {
         self.joined(from, Target::Inside(machine.to_owned(), state.to_owned()), None)
     }
 
-    /// A transition that only the application makes.
+    /// Adds a transition that only the application makes.
     #[must_use]
     pub fn own_transition(self, from: &str, to: &str) -> Self {
         self.joined(from, Target::State(to.to_owned()), None)
     }
 
-    /// The arguments of a Method that causes transitions: [`Step::inputs`](super::Step::inputs) has them.
+    /// Declares the arguments of a Method that causes transitions: [`Step::inputs`](super::Step::inputs) returns them.
     ///
     /// ```
     /// # use taktwerk::state_machine::Definition;
@@ -125,7 +124,7 @@ impl Definition {
         self
     }
 
-    /// The results of a Method that causes transitions: [`Step::set_outputs`](super::Step::set_outputs) gives them.
+    /// Declares the results of a Method that causes transitions: [`Step::set_outputs`](super::Step::set_outputs) sets them.
     #[must_use]
     pub fn outputs<O: Arguments>(
         mut self,
@@ -137,15 +136,15 @@ impl Definition {
         self
     }
 
-    /// A state machine inside a state (HasSubStateMachine): it begins in its initial state whenever the state is entered, and
-    /// is not active in the other states.
+    /// Adds a state machine inside a state (HasSubStateMachine). It enters its initial state whenever the state is entered, and
+    /// is inactive in the other states.
     #[must_use]
     pub fn sub_machine(mut self, state: &str, name: &str, kind: &StateMachineType) -> Self {
         self.machines.push((state.to_owned(), name.to_owned(), kind.clone()));
         self
     }
 
-    /// The machine, or what is wrong with it.
+    /// Checks the definition and compiles it.
     pub(super) fn compile(self) -> Result<Machine, String> {
         let mut machine = Machine { states: self.states, ..Machine::default() };
         for (state, name, kind) in self.machines {
@@ -184,7 +183,7 @@ impl Definition {
         if names.first().is_some_and(|name| name.is_empty()) {
             return Err("a state or a Method has no name".to_owned());
         }
-        // They are all children of the type.
+        // They are all children of the type, so names must be unique.
         if let Some((twice, _)) = names.iter().zip(names.iter().skip(1)).find(|(one, other)| one == other) {
             return Err(format!(
                 "{twice} is the name of two of its states, transitions, Methods and machines: rename one"
@@ -194,7 +193,7 @@ impl Definition {
     }
 }
 
-/// A machine that is in order. States, transitions and causes are named by their indexes; state 0 is the initial one.
+/// A valid machine. States, transitions and causes are identified by index; state 0 is the initial one.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Machine {
     pub(super) states: Vec<String>,
@@ -220,7 +219,7 @@ pub(super) struct Transition {
     pub(super) name: String,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// The machine inside the state behind it, and the state that it goes to instead of its initial one.
+    /// The sub-machine of the target state, and the state that it enters instead of its initial one.
     pub(super) into: Option<(usize, usize)>,
     pub(super) cause: Option<usize>,
 }
@@ -231,7 +230,7 @@ impl Machine {
         found.ok_or_else(|| format!("there is no state {name}: name it with state() first"))
     }
 
-    /// A state of a machine inside: the state that the machine is inside of, the machine, and its state.
+    /// Finds a state of a sub-machine: the containing state, the machine, and its state.
     fn inside(&self, machine: &str, state: &str) -> Result<(usize, (usize, usize)), String> {
         let at = self.machines.iter().position(|known| known.name == machine);
         let (at, sub) = at
@@ -257,7 +256,7 @@ impl Machine {
         Ok(all)
     }
 
-    /// The transition that a cause leads to in a state; `None` if there is none.
+    /// The transition that a cause makes in a state; `None` if there is none.
     pub(super) fn on(&self, state: usize, cause: usize) -> Option<usize> {
         self.transitions
             .iter()
@@ -274,7 +273,7 @@ impl Machine {
         self.transitions.iter().position(is_it)
     }
 
-    /// The transition from a state to one of a machine inside; `None` if there is none.
+    /// The transition from a state to a state of a sub-machine; `None` if there is none.
     pub(super) fn between_inside(&self, from: usize, machine: &str, state: &str) -> Option<usize> {
         let (_, into) = self.inside(machine, state).ok()?;
         self.transitions
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_order_is_said() {
+    fn invalid_definitions_are_rejected() {
         let problem = |definition: Definition| definition.compile().unwrap_err();
         assert!(problem(door().own_transition("Closed", "Ajar")).contains("no state Ajar"));
         assert!(

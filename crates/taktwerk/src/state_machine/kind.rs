@@ -1,4 +1,4 @@
-//! The nodes of a type of state machines (Part 16 §4.4.6 to §4.4.12).
+//! The nodes of a state machine type (Part 16 §4.4.6 to §4.4.12).
 
 use super::Named;
 use super::definition::{Definition, Machine};
@@ -12,7 +12,7 @@ use taktwerk_types::{NodeId, QualifiedName};
 /// The bit of EventNotifier that lets clients monitor events (Part 3 §8.59).
 const SUBSCRIBE_TO_EVENTS: u8 = 1;
 
-/// A machine inside a state, and a state of it.
+/// A sub-machine, and one of its states.
 pub(super) type Inside = (usize, usize);
 
 struct Inner {
@@ -20,16 +20,16 @@ struct Inner {
     id: NodeId,
     /// The namespace of its BrowseNames.
     namespace: u16,
-    /// The Objects of the type, in the order of the machine.
+    /// The Objects of the type, in the order of the definition.
     states: Vec<NodeId>,
     transitions: Vec<NodeId>,
 }
 
-/// A type of state machines in the address space: [`Node::state_machine`] adds instances. Clones are the same one.
+/// A state machine type in the address space. [`Node::state_machine`] adds instances. Clones refer to the same type.
 #[derive(Clone)]
 pub struct StateMachineType(Arc<Inner>);
 
-/// Types are equal if they are the same one.
+/// Types are equal if they are the same object.
 impl PartialEq for StateMachineType {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -43,10 +43,10 @@ impl core::fmt::Debug for StateMachineType {
 }
 
 impl Namespace {
-    /// Adds a subtype of FiniteStateMachineType with its states, its transitions and the Methods that cause them.
+    /// Adds a subtype of FiniteStateMachineType with its states, transitions and causing Methods.
     ///
     /// # Errors
-    /// The definition is not in order, or there is a node of this name.
+    /// The definition is invalid, or a node with this name exists.
     pub fn state_machine_type(&self, definition: Definition) -> Result<StateMachineType, BuildError> {
         let name = definition.name.clone();
         let machine = definition
@@ -60,7 +60,7 @@ impl Namespace {
         let (states, transitions) = match added {
             Ok(added) => added,
             Err(error) => {
-                // Nothing is left of it but what somebody has put in its place.
+                // Delete the partial type.
                 let _ = node.delete();
                 return Err(error);
             }
@@ -105,7 +105,7 @@ fn add_parts(node: &Node, machine: &Machine) -> Result<(Vec<NodeId>, Vec<NodeId>
     for (at, transition) in machine.transitions.iter().enumerate() {
         let kind = object_type_ids::TRANSITION_TYPE;
         let id = add_part(node, &transition.name, kind, ("TransitionNumber", at))?;
-        // Part 16 §4.5.4: a transition to a state of a machine inside leads to that state of the machine's type.
+        // Part 16 §4.5.4: a transition to a state of a sub-machine refers to that state of the sub-machine's type.
         let inside = transition
             .into
             .and_then(|(sub, state)| machine.machines.get(sub).and_then(|sub| sub.kind.states().get(state)));
@@ -176,19 +176,19 @@ impl StateMachineType {
         Some(Named { name: &transition.name, id: id.clone(), number: number_of(at) })
     }
 
-    /// The states before and behind a transition, and the state that a machine inside the latter goes to.
+    /// The states before and after a transition, and the state that a sub-machine of the latter enters.
     pub(super) fn ends(&self, at: usize) -> Option<(usize, usize, Option<Inside>)> {
         let transition = self.0.machine.transitions.get(at)?;
         Some((transition.from, transition.to, transition.into))
     }
 
-    /// The name of a state of a machine inside.
+    /// The name of a state of a sub-machine.
     pub(super) fn inner_state(&self, (sub, state): (usize, usize)) -> Option<&str> {
         let sub = self.0.machine.machines.get(sub)?;
         sub.kind.machine().states.get(state).map(String::as_str)
     }
 
-    /// The object of a state machine inside an instance.
+    /// The object of a sub-machine of an instance.
     pub(super) fn sub_of(&self, instance: &Node, name: &str) -> Result<Node, BuildError> {
         instance.child_named(&QualifiedName::new(self.0.namespace, name))
     }

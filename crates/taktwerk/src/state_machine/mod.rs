@@ -1,4 +1,4 @@
-//! State machines of an application's own types (Part 16).
+//! Application-defined state machines (Part 16).
 //!
 //! ```no_run
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,7 +25,8 @@
 //! # }
 //! ```
 //!
-//! - `definition`: the machine without nodes; `kind`: the nodes of its type; `shown`: variables and events, for Programs too.
+//! - `definition`: the definition, independent of nodes; `kind`: the nodes of a type; `shown`: variables and events, also for
+//!   Programs.
 
 mod definition;
 mod kind;
@@ -45,7 +46,7 @@ use taktwerk_schema::ids::object_type_ids;
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_types::{NodeId, StatusCode, Variant};
 
-/// Decides on transitions and acts on them: it is asked before each one.
+/// Called before each transition: decides on it and acts.
 type Act = dyn Fn(&StateMachine, Step<'_>) -> Result<(), StatusCode> + Send + Sync;
 
 /// A transition that is about to be made.
@@ -54,18 +55,18 @@ type Act = dyn Fn(&StateMachine, Step<'_>) -> Result<(), StatusCode> + Send + Sy
 pub struct Step<'a> {
     /// Its name: `ClosedToOpened`.
     pub transition: &'a str,
-    /// The state before it.
+    /// The state before the transition.
     pub from: &'a str,
-    /// The state behind it.
+    /// The state after the transition.
     pub to: &'a str,
-    /// The state of a machine inside the state behind it that it goes to; `None`: all of them begin in their initial states.
+    /// The state that a sub-machine of the next state enters; `None` if all enter their initial states.
     pub inner: Option<&'a str>,
-    /// The arguments of the Method that causes it.
+    /// The arguments of the causing Method.
     arguments: &'a [Variant],
     outputs: &'a Outputs<'a>,
 }
 
-/// The results of the Method that causes a transition: their types, and what the application has set.
+/// The results of the causing Method: their types, and the values set by the application.
 #[derive(Debug, PartialEq)]
 struct Outputs<'a> {
     types: &'a [(u32, i32)],
@@ -73,10 +74,10 @@ struct Outputs<'a> {
 }
 
 impl Step<'_> {
-    /// The arguments of the Method that causes it, as [`Definition::inputs`] has declared them.
+    /// The arguments of the causing Method, as declared by [`Definition::inputs`].
     ///
     /// # Errors
-    /// Bad_InvalidArgument if they are others, as for a transition that the application makes without arguments.
+    /// Bad_InvalidArgument if the types differ, or if the application makes the transition without arguments.
     pub fn inputs<I: Arguments>(&self) -> Result<I, StatusCode> {
         let invalid = StatusCode::BAD_INVALID_ARGUMENT;
         if self.arguments.len() != I::types().len() {
@@ -85,11 +86,11 @@ impl Step<'_> {
         I::from_variants(self.arguments.to_vec()).map_err(|_| invalid)
     }
 
-    /// What the Method that causes it returns, as [`Definition::outputs`] has declared it. What is not set is null. If the
-    /// application makes the transition without a Method, nobody gets them.
+    /// Sets the results of the causing Method, as declared by [`Definition::outputs`]. Results that are not set are null. They
+    /// are discarded if the application makes the transition without a Method.
     ///
     /// # Errors
-    /// Bad_TypeMismatch if others are declared, unless none are needed.
+    /// Bad_TypeMismatch if other types are declared, unless no results are needed.
     pub fn set_outputs<O: Arguments>(&self, outputs: O) -> Result<(), StatusCode> {
         if *self.outputs.types != *O::types() {
             return if self.outputs.types.is_empty() { Ok(()) } else { Err(StatusCode::BAD_TYPE_MISMATCH) };
@@ -102,28 +103,28 @@ impl Step<'_> {
 struct Inner {
     shown: Shown,
     kind: StateMachineType,
-    /// Its own Methods, as the causes of its type are numbered.
+    /// The Methods of the instance, in the order of the type's causes.
     methods: Vec<NodeId>,
     now: Mutex<Now>,
     act: Arc<Act>,
-    /// The machines inside its states, and those states.
+    /// The sub-machines, with their states.
     machines: Vec<(usize, StateMachine)>,
-    /// Held while states change and are shown, one for a machine and those inside it: threads make transitions of both at the
-    /// same time, and what is shown last must be the last state.
+    /// Held while states change and are shown. Shared by a machine and its sub-machines: threads make transitions of both
+    /// concurrently, and the last shown state must be the current one.
     changing: Arc<Mutex<()>>,
 }
 
 #[derive(Default)]
 struct Now {
-    /// `None`: it is inside a state of another machine, which is in another one.
+    /// `None`: the containing machine is in another state.
     state: Option<usize>,
-    /// How often it was entered or left from outside.
+    /// How often the state was entered or left by the containing machine.
     entered: u64,
-    /// A transition is under way: no other one can begin.
+    /// A transition is in progress, so no other one can begin.
     is_moving: bool,
 }
 
-/// A state machine. Clones are the same one.
+/// A state machine. Clones refer to the same machine.
 #[derive(Clone)]
 pub struct StateMachine(Arc<Inner>);
 
@@ -135,10 +136,10 @@ impl fmt::Debug for StateMachine {
 
 impl Node {
     /// Adds a state machine of a type, in its initial state. `act` is called before each transition, on a worker thread if a
-    /// client has caused it; if it returns an error, the client gets that, and the state stays.
+    /// client caused it. If it returns an error, the client receives the error, and the state does not change.
     ///
     /// # Errors
-    /// The node has such a child already.
+    /// The node has a child with that name.
     pub fn state_machine(
         &self,
         name: &str,
@@ -158,7 +159,7 @@ impl Node {
     }
 }
 
-/// The optional members of an instance and of the machines inside it, by their paths.
+/// The paths of the optional members of an instance and of its sub-machines.
 fn shown_members(kind: &StateMachineType, path: &str) -> Vec<String> {
     let own = [
         "CurrentState/Name",
@@ -176,7 +177,7 @@ fn shown_members(kind: &StateMachineType, path: &str) -> Vec<String> {
     all
 }
 
-/// A Method of a state machine, which lives as long as the address space has it.
+/// A Method of a state machine. It lives as long as its node.
 struct Cause {
     machine: Arc<Inner>,
     cause: usize,
@@ -199,7 +200,7 @@ impl MethodHandler for Cause {
 }
 
 impl StateMachine {
-    /// That of an object, and those of the objects inside it. None of them is in a state yet.
+    /// The machine of an object, with its sub-machines. None of them has a state yet.
     fn of(
         node: &Node,
         name: &str,
@@ -233,34 +234,34 @@ impl StateMachine {
         Ok(machine)
     }
 
-    /// Its name, that of its object.
+    /// The name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.shown.name
     }
 
-    /// A state machine inside one of its states, by its name.
+    /// A sub-machine by its name.
     #[must_use]
     pub fn sub_machine(&self, name: &str) -> Option<Self> {
         self.0.machines.iter().map(|(_, machine)| machine).find(|machine| machine.name() == name).cloned()
     }
 
-    /// Goes to its initial state, because the state that it is inside of is entered.
+    /// Enters the initial state because the containing state is entered.
     fn enter(&self) {
         self.place(Some(0));
     }
 
-    /// Is in no state, because the state that it is inside of is left.
+    /// Becomes inactive because the containing state is left.
     fn leave(&self) {
         self.place(None);
     }
 
-    /// Goes to a state, because a transition leads to that state inside another one.
+    /// Enters a state because a transition of the containing machine leads to it.
     fn enter_at(&self, state: usize) {
         self.place(Some(state));
     }
 
-    /// The caller holds [`Inner::changing`].
+    /// Sets the state. The caller must hold [`Inner::changing`].
     fn place(&self, state: Option<usize>) {
         {
             let mut now = lock(&self.0.now);
@@ -276,13 +277,13 @@ impl StateMachine {
         }
     }
 
-    /// The object; `None` if the server is gone.
+    /// The object; `None` if the server has stopped.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         self.0.shown.node()
     }
 
-    /// The name of the state; empty if the machine is inside a state that another one is not in.
+    /// The name of the current state; empty if the machine is a sub-machine of a state that is not active.
     #[must_use]
     pub fn state(&self) -> &str {
         let state = lock(&self.0.now).state;
@@ -292,14 +293,14 @@ impl StateMachine {
     /// Makes the transition to another state.
     ///
     /// # Errors
-    /// Bad_InvalidState if there is none from the present state, or another transition is under way; else what the
-    /// application says.
+    /// Bad_InvalidState if there is no transition from the current state, or another one is in progress; or the error of the
+    /// application.
     pub fn go_to(&self, state: &str) -> Result<(), StatusCode> {
         let machine = self.0.kind.machine();
         self.make(StatusCode::BAD_INVALID_STATE, (None, &[]), |now| machine.between(now, state)).map(drop)
     }
 
-    /// Makes the transition that goes directly to a state of a machine inside a state.
+    /// Makes the transition that leads to a state of a sub-machine.
     ///
     /// # Errors
     /// As [`Self::go_to`].
@@ -309,16 +310,16 @@ impl StateMachine {
             .map(drop)
     }
 
-    /// Does what a Method does.
+    /// Performs a Method, as if a client had called it.
     ///
     /// # Errors
-    /// Bad_InvalidState if it causes nothing in the present state, or another transition is under way; else what the
-    /// application says.
+    /// Bad_InvalidState if the Method causes no transition in the current state, or another one is in progress; or the error of
+    /// the application.
     pub fn cause(&self, method: &str) -> Result<(), StatusCode> {
         self.cause_with(method, ())
     }
 
-    /// Does what a Method with arguments does.
+    /// Performs a Method with arguments.
     ///
     /// # Errors
     /// As [`Self::cause`].
@@ -326,10 +327,10 @@ impl StateMachine {
         self.cause_by(method, inputs).map(drop)
     }
 
-    /// Does what a Method does, and gives what it returns.
+    /// Performs a Method and returns its results.
     ///
     /// # Errors
-    /// As [`Self::cause`], and Bad_TypeMismatch if the Method returns something else; the transition has been made then.
+    /// As [`Self::cause`]; Bad_TypeMismatch if the results have other types, although the transition was made.
     pub fn cause_for<O: Arguments>(&self, method: &str, inputs: impl Arguments) -> Result<O, StatusCode> {
         let outputs = self.cause_by(method, inputs)?;
         let mismatch = StatusCode::BAD_TYPE_MISMATCH;
@@ -358,7 +359,7 @@ impl StateMachine {
             now.is_moving = true;
             (transition, now.entered)
         };
-        // Ends the transition when the application refuses it or panics, too.
+        // Ends the transition even if the application returns an error or panics.
         let _moving = Moving(self);
         let (Some(shown), Some((from, to, into))) = (kind.transition(transition), kind.ends(transition))
         else {
@@ -367,7 +368,7 @@ impl StateMachine {
         let (Some(before), Some(behind)) = (kind.state(from), kind.state(to)) else {
             return Err(StatusCode::BAD_INTERNAL_ERROR);
         };
-        // Without the lock: it may ask for the state, and take its time.
+        // Without the lock: `act` may ask for the state, and may take long.
         let types = cause.and_then(|cause| kind.machine().outputs.get(cause));
         let types = types.map_or(&[][..], |declared| &declared.types);
         let outputs = Outputs { types, values: RefCell::default() };
@@ -379,7 +380,7 @@ impl StateMachine {
         {
             let mut now = lock(&self.0.now);
             if now.entered != entered {
-                // Meanwhile the state that it is inside of was left.
+                // The containing state was left in the meantime.
                 return Err(StatusCode::BAD_STATE_NOT_ACTIVE);
             }
             now.state = Some(to);
@@ -401,7 +402,7 @@ impl StateMachine {
         Ok(outputs)
     }
 
-    /// Shows a state: its name, and which Methods cause something in it (Part 16 §4.4.2).
+    /// Shows a state: its name, and which Methods are executable in it (Part 16 §4.4.2).
     fn show(&self, state: Option<usize>) {
         let kind = &self.0.kind;
         match state.and_then(|state| kind.state(state)) {
@@ -410,7 +411,7 @@ impl StateMachine {
         }
         let Some(node) = self.node() else { return };
         for (cause, method) in self.0.methods.iter().enumerate() {
-            // Somebody may have deleted it.
+            // The node may already be deleted.
             let _ = node
                 .space
                 .set_executable(method, state.is_some_and(|state| kind.machine().on(state, cause).is_some()));
@@ -418,7 +419,7 @@ impl StateMachine {
     }
 }
 
-/// A transition under way.
+/// The current transition.
 struct Moving<'a>(&'a StateMachine);
 
 impl Drop for Moving<'_> {

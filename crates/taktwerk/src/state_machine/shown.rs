@@ -1,4 +1,4 @@
-//! What clients see of any finite state machine: variables and events.
+//! Variables and events of any finite state machine, as clients see them.
 
 use crate::error::BuildError;
 use crate::space::{Node, now, ns0};
@@ -8,18 +8,18 @@ use taktwerk_server::AddressSpace;
 use taktwerk_server::space::NodeError;
 use taktwerk_types::{LocalizedText, NodeId, QualifiedName, StatusCode, Variant};
 
-/// How urgent a transition is, as the examples of Part 10 have it for ordinary ones.
+/// The severity of a transition, as in the examples of Part 10 for ordinary ones.
 const SEVERITY: u16 = 100;
 
-/// The Object of a state machine. It does not keep the address space, whose Methods have the state machine.
+/// The Object of a state machine. Weak: the address space owns the Methods, which own the state machine.
 pub(crate) struct Shown {
     pub(crate) space: Weak<AddressSpace>,
     pub(crate) id: NodeId,
     pub(crate) namespace: u16,
     pub(crate) name: String,
-    /// It was deleted: what has its NodeId now is another one.
+    /// It was deleted. Its NodeId may now belong to another node.
     is_deleted: AtomicBool,
-    /// Is told when it deletes itself.
+    /// Called when the object deletes itself.
     deleted: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
@@ -37,14 +37,14 @@ impl Shown {
         Self { namespace: node.namespace, ..Self::at(space, node.id.clone(), name) }
     }
 
-    /// That of an object whose children are in its own namespace.
+    /// An object whose children are in its own namespace.
     pub(crate) fn at(space: Weak<AddressSpace>, id: NodeId, name: &str) -> Self {
         let deleted = OnceLock::new();
         let is_deleted = AtomicBool::new(false);
         Self { space, namespace: id.namespace_index, id, name: name.to_owned(), is_deleted, deleted }
     }
 
-    /// The object; `None` if it was deleted, or the server is gone.
+    /// The object; `None` if it was deleted, or the server has stopped.
     pub(crate) fn node(&self) -> Option<Node> {
         if self.is_deleted.load(Ordering::Acquire) {
             return None;
@@ -52,17 +52,17 @@ impl Shown {
         Some(Node { space: self.space.upgrade()?, id: self.id.clone(), namespace: self.namespace })
     }
 
-    /// Whether the object is still there.
+    /// Whether the object still exists.
     pub(crate) fn is_there(&self) -> bool {
         self.node().is_some_and(|node| node.space.contains(&node.id))
     }
 
-    /// Calls a function when the object deletes itself. Only the first call counts.
+    /// Sets a function to call when the object deletes itself. Only the first call has an effect.
     pub(crate) fn when_deleted(&self, told: impl Fn() + Send + Sync + 'static) {
         let _ = self.deleted.set(Box::new(told));
     }
 
-    /// Deletes the object with all that it consists of.
+    /// Deletes the object with all its components.
     pub(crate) fn delete(&self) {
         if self.is_deleted.swap(true, Ordering::AcqRel) {
             return;
@@ -75,7 +75,7 @@ impl Shown {
         }
     }
 
-    /// FinalResultData (Part 10 §5.2.1), which is added if it is not there.
+    /// FinalResultData (Part 10 §5.2.1). Added if it does not exist.
     pub(crate) fn final_results(&self) -> Result<Node, BuildError> {
         let node = self.node().filter(|node| node.space.contains(&node.id));
         let node = node.ok_or_else(|| NodeError::Unknown(self.id.clone()))?;
@@ -89,24 +89,24 @@ impl Shown {
     pub(crate) fn set(&self, path: &[&str], value: impl Into<Variant>) {
         let Some(Node { space, id, .. }) = self.node() else { return };
         let id = path.iter().try_fold(id, |id, name| space.child(&id, &QualifiedName::new(0, *name)));
-        // What the type does not have, or somebody has deleted, is not shown.
+        // Skip variables that the type does not have, or that were deleted.
         if let Some(variable) = id.and_then(|id| space.variable(&id).ok()) {
             variable.set_at(value, now());
         }
     }
 
-    /// Says that the machine is not active (Part 16 §4.4.6).
+    /// Shows that the machine is inactive (Part 16 §4.4.6).
     pub(crate) fn show_inactive(&self) {
         self.blank("CurrentState", StatusCode::BAD_STATE_NOT_ACTIVE);
         self.blank("LastTransition", StatusCode::BAD_STATE_NOT_ACTIVE);
     }
 
-    /// Says that there was no transition yet.
+    /// Shows that there has been no transition yet.
     pub(crate) fn show_no_transition(&self) {
         self.blank("LastTransition", StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
     }
 
-    /// Takes the value of a state or a transition away.
+    /// Removes the value of the variable of a state or a transition.
     fn blank(&self, variable: &str, status: StatusCode) {
         let Some(Node { space, id, .. }) = self.node() else { return };
         let Some(id) = space.child(&id, &QualifiedName::new(0, variable)) else { return };
@@ -118,7 +118,7 @@ impl Shown {
         }
     }
 
-    /// Shows a state or a transition, and returns the name of its variable.
+    /// Shows a state or a transition. Returns the name of its variable.
     fn show(&self, variable: &str, value: &Named<'_>) {
         self.set(&[variable], text(value.name));
         self.set(&[variable, "Id"], value.id.clone());

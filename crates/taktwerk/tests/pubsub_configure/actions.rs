@@ -53,14 +53,14 @@ async fn actions_follow_the_configuration() {
         .unwrap();
     let ask = |patience| requestor.invoke(7, 1, 1, vec![5.0.into()], Duration::from_millis(patience));
 
-    // What may not be is refused as a whole.
+    // A change that is not permitted is rejected completely.
     let wanted = publishing(&url, &double);
     let refused = setup.model.change(|configuration| *configuration = wanted.clone());
     assert_eq!(refused, Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT));
     assert!(careful.is_empty() && setup.model.configuration().connections.is_empty());
     assert_eq!(ask(200), Err(StatusCode::BAD_TIMEOUT));
 
-    // A client adds them with a file.
+    // A client adds them with the configuration file.
     let responders = ActionResponders::builder(space).allow_unsecured(true);
     let responders = Arc::new(responders.start(&empty()).unwrap());
     setup.model.attach_responders(&responders);
@@ -87,12 +87,12 @@ async fn actions_follow_the_configuration() {
     assert_eq!(responders.len(), 1);
     assert_eq!(ask(20_000), Ok(vec![10.0.into()]));
 
-    // It goes on through changes that are not its own, and with another Method after one that is.
+    // The responder continues through unrelated changes, and with another Method after a related one.
     setup.model.change(|configuration| configuration.connections[0].writer_groups[0].priority = 3).unwrap();
     setup.model.change(|configuration| *configuration = publishing(&url, &triple)).unwrap();
     assert_eq!(ask(20_000), Ok(vec![15.0.into()]));
 
-    // Methods switch it off and on.
+    // Methods disable and enable it.
     let switch = async |what: &str| {
         let status = "ns=1;s=PubSub/udp/actions/Status";
         setup.client.call::<(), ()>(status, format!("{status}/{what}").as_str(), ()).await.unwrap();
@@ -103,13 +103,13 @@ async fn actions_follow_the_configuration() {
     switch("Enable").await;
     assert_eq!(ask(20_000), Ok(vec![15.0.into()]));
 
-    // One that cannot start changes nothing.
+    // A responder that cannot start changes nothing.
     let mut elsewhere = publishing("opc.udp://192.0.2.1:4840", &double);
     elsewhere.connections[0].network_interface = "none-of-ours".into();
     assert!(setup.model.change(|configuration| *configuration = elsewhere).is_err());
     assert_eq!(ask(20_000), Ok(vec![15.0.into()]));
 
-    // A request that executes while the settings change is answered, and executed once.
+    // A request that is being executed while the settings change is answered, and executed once.
     let slow = {
         let counter = Arc::clone(&begun);
         let method = setup.running.objects().method("Slow").inputs(["value"]).outputs(["scaled"]);
@@ -133,21 +133,21 @@ async fn actions_follow_the_configuration() {
     });
     assert_eq!(begun.load(Ordering::SeqCst), 1);
 
-    // And gone it is gone.
+    // After removal, nothing answers.
     setup.model.change(|configuration| configuration.connections.clear()).unwrap();
     assert!(responders.is_empty());
     assert_eq!(ask(200), Err(StatusCode::BAD_TIMEOUT));
     setup.end().await;
 }
 
-/// What is enabled and cannot be answered is in Error, and the rest runs.
+/// Enabled elements that cannot be answered are in Error, and the others run.
 #[tokio::test]
 async fn actions_that_cannot_be_answered_are_in_error() {
     let setup = setup(empty()).await;
     let space = setup.running.space();
     let method = setup.running.objects().method("Double").inputs(["value"]).outputs(["scaled"]);
     let method = method.handler(move |_, (value,): (f64,)| Ok((value * 2.0,))).unwrap().id().clone();
-    // Message security is missing, which shows when it is switched on.
+    // Message security is missing, which is detected when it is enabled.
     let responders = Arc::new(ActionResponders::builder(space).start(&empty()).unwrap());
     setup.model.attach_responders(&responders);
     let mut configuration = publishing(&free_url(), &method);
@@ -161,38 +161,38 @@ async fn actions_that_cannot_be_answered_are_in_error() {
         let called = setup.client.call::<(), ()>(status, format!("{status}/{what}").as_str(), ()).await;
         called.map_err(|error| error.status())
     };
-    // Whoever enables it learns why, of the group as of the writer. It is enabled all the same.
+    // Enabling returns the reason, for the group and the writer. They are enabled all the same.
     let why = Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
     assert_eq!(switch(group_status, "Enable").await, why);
     assert_eq!(switch(group_status, "Enable").await, Err(StatusCode::BAD_INVALID_STATE));
     assert!(setup.model.configuration().connections[0].writer_groups[0].enabled);
     assert!(responders.is_empty());
-    // The engine that sends says when its group is there.
+    // The sending engine reports when its group runs.
     until("the writer is in Error", || setup.model.state(writer) == PubSubState::ERROR).await;
     assert!(setup.model.counters(writer).error >= 1);
     let shown: i32 = setup.client.read_value("ns=1;s=PubSub/udp/actions/scale/Status/State").await.unwrap();
     assert_eq!(shown, PubSubState::ERROR.0);
-    // Switched off it has no error, switched on again it has.
+    // Disabled it has no error; enabled again it has.
     switch(writer_status, "Disable").await.unwrap();
     assert_eq!(setup.model.state(writer), PubSubState::DISABLED);
     assert_eq!(switch(writer_status, "Enable").await, why);
     assert_eq!(setup.model.state(writer), PubSubState::ERROR);
-    // Below something that is off nothing is to be answered, so nothing is missing yet.
+    // Below a disabled element nothing must be answered, so nothing is missing.
     switch(writer_status, "Disable").await.unwrap();
     switch(group_status, "Disable").await.unwrap();
     switch(writer_status, "Enable").await.unwrap();
     assert_eq!(setup.model.state(writer), PubSubState::PAUSED);
     assert_eq!(switch("ns=1;s=PubSub/udp/Status", "Disable").await, Ok(()));
     switch(group_status, "Enable").await.unwrap();
-    // What is enabled elsewhere is not to blame.
+    // Enabling another element is not affected.
     let other = Connection::new("other", Some(PublisherId::UInt16(8)), &free_url());
     setup.model.change(|configuration| configuration.connections.push(other)).unwrap();
     switch("ns=1;s=PubSub/other/Status", "Disable").await.unwrap();
     assert_eq!(switch("ns=1;s=PubSub/udp/Status", "Enable").await, why);
     assert_eq!(switch("ns=1;s=PubSub/other/Status", "Enable").await, Ok(()));
-    // As above: its group comes back when the engine says so.
+    // As above: its group is operational when the engine reports it.
     until("the writer is in Error again", || setup.model.state(writer) == PubSubState::ERROR).await;
-    // And with responders that may, it runs.
+    // With responders that are permitted, it runs.
     let responders = ActionResponders::builder(space).allow_unsecured(true);
     let responders = Arc::new(responders.start(&empty()).unwrap());
     setup.model.attach_responders(&responders);

@@ -1,4 +1,4 @@
-//! PubSub is configured by a client while it runs: through Methods and through the PubSubConfiguration file.
+//! A client configures PubSub at run time, with Methods and the PubSubConfiguration file.
 
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
@@ -39,7 +39,7 @@ fn admin() -> Authorization {
     authorization
 }
 
-/// A server whose PubSub has both engines, and nothing in them yet.
+/// A server whose PubSub has both engines with empty configurations.
 struct Setup {
     running: RunningServer,
     client: Client,
@@ -88,7 +88,7 @@ impl Setup {
         called.map_err(|error| error.status())
     }
 
-    /// A Method that gives the node it has made.
+    /// A Method that returns the node that it has created.
     async fn add(&self, object: &NodeId, method: u32, inputs: Vec<Variant>) -> Result<NodeId, StatusCode> {
         let outputs = self.call(object, method, inputs).await?;
         Ok(outputs[0].clone().try_into().unwrap())
@@ -114,7 +114,7 @@ fn variable(id: &NodeId) -> PublishedVariableDataType {
     }
 }
 
-/// What a listener at an address has heard last: names and values.
+/// The last values received by a listener: names and values.
 type Heard = Arc<Mutex<Vec<(String, Variant)>>>;
 
 fn listen(url: &str) -> (Subscriber, Heard) {
@@ -141,10 +141,10 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 const SETS: u32 = object_ids::PUBLISH_SUBSCRIBE_PUBLISHED_DATA_SETS;
 
 #[tokio::test]
-async fn methods_build_up_a_publisher_and_take_it_down() {
+async fn methods_add_and_remove_a_publisher() {
     let setup = setup(empty()).await;
     let root = ns0(object_ids::PUBLISH_SUBSCRIBE);
-    // A data set of a Variable; one that is not there is told and left out.
+    // A data set of a Variable; a missing one is reported and skipped.
     let inputs = || {
         vec![
             UaString::from("boiler").into(),
@@ -163,7 +163,7 @@ async fn methods_build_up_a_publisher_and_take_it_down() {
     let again = setup.call(&ns0(SETS), add_items, inputs()).await;
     assert_eq!(again, Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED));
 
-    // A connection, a group and a writer: it publishes.
+    // With a connection, a group and a writer it publishes.
     let url = free_url();
     let (_listener, heard) = listen(&url);
     let connection = Connection::new("udp", None, &url).to_schema();
@@ -191,7 +191,7 @@ async fn methods_build_up_a_publisher_and_take_it_down() {
     let state: i32 = setup.client.read_value("ns=1;s=PubSub/udp/fast/writer/Status/State").await.unwrap();
     assert_eq!(state, 2, "Operational");
 
-    // Another field at the end is a minor change, one less a major one.
+    // Another field at the end is a minor version change, a removed one a major change.
     let add_variables = method_ids::PUBLISHED_DATA_ITEMS_TYPE_ADD_VARIABLES;
     let more = |version: &ConfigurationVersionDataType| {
         vec![
@@ -221,7 +221,7 @@ async fn methods_build_up_a_publisher_and_take_it_down() {
     })
     .await;
 
-    // A writer is switched by itself.
+    // A writer can be disabled separately.
     let switch = async |what: &str| {
         let method = format!("ns=1;s=PubSub/udp/fast/writer/Status/{what}");
         setup.client.call::<(), ()>("ns=1;s=PubSub/udp/fast/writer/Status", method.as_str(), ()).await
@@ -251,7 +251,7 @@ async fn methods_build_up_a_publisher_and_take_it_down() {
     setup.client.call::<(), ()>(object, method, ()).await.unwrap();
     assert_eq!(setup.client.read_value::<u32>(disabled).await.unwrap(), 0);
 
-    // A data set that is removed takes its writers along; then the rest.
+    // Removing a data set removes its writers; then the rest.
     let remove = method_ids::DATA_SET_FOLDER_TYPE_REMOVE_PUBLISHED_DATA_SET;
     setup.call(&ns0(SETS), remove, vec![data_set.clone().into()]).await.unwrap();
     assert_eq!(
@@ -268,7 +268,7 @@ async fn methods_build_up_a_publisher_and_take_it_down() {
     let gone = setup.client.read_value::<u16>("ns=1;s=PubSub/udp/fast/WriterGroupId").await;
     assert_eq!(gone.unwrap_err().status(), StatusCode::BAD_NODE_ID_UNKNOWN);
     until("the engine's end", || setup.publisher.groups().is_empty()).await;
-    // What cannot be had says so.
+    // Impossible requests are rejected.
     let refused =
         setup.call(&root, add_connection, vec![Variant::from_structure(&variable(setup.level.id()))]).await;
     assert!(refused.is_err(), "{refused:?}");
@@ -280,10 +280,10 @@ async fn methods_build_up_a_publisher_and_take_it_down() {
 }
 
 #[tokio::test]
-async fn received_values_are_mirrored_and_written_where_a_client_says() {
+async fn received_values_are_mirrored_and_written_to_configured_targets() {
     let setup = setup(empty()).await;
     let url = free_url();
-    // Somebody else's publisher.
+    // An external publisher.
     let mut group = WriterGroup::dynamic("g", 5, 10.0);
     group.writers.push(DataSetWriter::dynamic("w", 1, "d"));
     let mut connection = Connection::new("theirs", Some(PublisherId::UInt16(9)), &url);
@@ -313,7 +313,7 @@ async fn received_values_are_mirrored_and_written_where_a_client_says() {
     let inputs = vec![Variant::from_structure(&reader.to_schema())];
     let reader_id = setup.add(&group_id, add_reader, inputs).await.unwrap();
 
-    // A mirror: Variables made for the fields.
+    // A mirror: Variables created for the fields.
     let mirror = method_ids::DATA_SET_READER_TYPE_CREATE_DATA_SET_MIRROR;
     let inputs = vec![UaString::from("Mirror").into(), Vec::<ExtensionObject>::new().into()];
     let parent = setup.add(&reader_id, mirror, inputs).await.unwrap();
@@ -338,7 +338,7 @@ async fn received_values_are_mirrored_and_written_where_a_client_says() {
     assert!(counted("ReceivedNetworkMessages").await > 0);
     assert_eq!((counted("ReceivedInvalidNetworkMessages").await, counted("DecryptionErrors").await), (0, 0));
 
-    // Target Variables instead: the mirror goes.
+    // Target Variables instead: the mirror is removed.
     let create = method_ids::DATA_SET_READER_TYPE_CREATE_TARGET_VARIABLES;
     let target = |id: &NodeId| FieldTargetDataType {
         target_node_id: id.clone(),
@@ -359,7 +359,7 @@ async fn received_values_are_mirrored_and_written_where_a_client_says() {
     let inputs = vec![Variant::from_structure(&other), Variant::from_structures(&targets[..1])];
     assert_eq!(setup.call(&reader_id, create, inputs).await, Err(StatusCode::BAD_INVALID_STATE));
 
-    // One more, at the object that has them now; then the first goes.
+    // One more target, at the new object; then the first is removed.
     let object: NodeId = "ns=1;s=PubSub/in/readers/w/SubscribedDataSet".parse().unwrap();
     let add = method_ids::TARGET_VARIABLES_TYPE_ADD_TARGET_VARIABLES;
     let inputs = vec![
@@ -401,7 +401,7 @@ impl Drop for TempFile {
 }
 
 #[tokio::test]
-async fn a_file_is_written_applied_and_there_after_a_restart() {
+async fn a_written_file_is_applied_and_survives_a_restart() {
     let saved =
         TempFile(std::env::temp_dir().join(format!("taktwerk-pubsub-{}.uabinary", std::process::id())));
     let before = setup(empty()).await;
@@ -419,8 +419,7 @@ async fn a_file_is_written_applied_and_there_after_a_restart() {
     let unknown = vec![UaString::from("urn:none").into(), 1u16.into(), 2u16.into()];
     assert_eq!(before.call(&file, reserve, unknown).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
 
-    // What is to be: a data set of a Variable and a publisher of it; the connection's name and id are left to the
-    // server.
+    // The target configuration: a data set of a Variable and its publisher. The server chooses the connection's name and id.
     let url = free_url();
     let (_listener, heard) = listen(&url);
     let mut group = WriterGroup::dynamic("fast", groups[0], 10.0);
@@ -467,7 +466,7 @@ async fn a_file_is_written_applied_and_there_after_a_restart() {
     assert_eq!(objects[3], NodeId::string(1, "PubSub/Connection1/fast/w"));
     until("a message", || heard.lock().unwrap().first().is_some_and(|(_, value)| *value == 1.5.into())).await;
 
-    // It is what is read back, and what a restart finds.
+    // It is what is read back, and what a restart loads.
     let now = before.model.configuration();
     assert!(now.configuration_version > 700_000_000);
     assert_eq!(load(&saved.0).unwrap().as_ref(), Some(&*now));

@@ -1,4 +1,4 @@
-//! What a client may configure is what it may read, write and call itself, through every door.
+//! A client may configure only what it may read, write and call itself, by whatever means.
 
 use super::*;
 use taktwerk::pubsub::config::DataSetSource;
@@ -14,18 +14,18 @@ const UNKNOWN: StatusCode = StatusCode::BAD_NODE_ID_UNKNOWN;
 const DENIED: StatusCode = StatusCode::BAD_USER_ACCESS_DENIED;
 const WEAK: StatusCode = StatusCode::BAD_SECURITY_MODE_INSUFFICIENT;
 
-/// Nodes of the server, by what the client, ConfigureAdmin and Anonymous, may do with them.
+/// Nodes of the server by the client's permissions (ConfigureAdmin and Anonymous).
 struct Doors {
     setup: Setup,
-    /// Nothing: it must not know of it.
+    /// Nothing: the client must not know of it.
     hidden: NodeId,
     /// Browse only.
     seen: NodeId,
-    /// Everything, over encrypting channels.
+    /// Everything over encrypted channels.
     encrypted: NodeId,
-    /// Nothing there.
+    /// A node that does not exist.
     missing: NodeId,
-    /// Read only, because the Variable is.
+    /// Read-only, because the Variable is.
     constant: NodeId,
 }
 
@@ -100,7 +100,7 @@ impl Doors {
         outputs[at].clone().try_into().unwrap()
     }
 
-    /// Writes a configuration to the file and has all of it added.
+    /// Writes a configuration to the file, and adds all of it.
     async fn update(&self, wanted: &Configuration) -> Vec<StatusCode> {
         let file = ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION);
         let open = method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN;
@@ -152,7 +152,7 @@ impl Doors {
 }
 
 #[tokio::test]
-async fn a_data_set_has_what_its_maker_may_read() {
+async fn a_data_set_is_limited_to_the_reading_rights_of_its_author() {
     let doors = doors(|_, _| empty()).await;
     let nodes = [&doors.hidden, &doors.missing, &doors.seen, &doors.encrypted];
     let names =
@@ -161,7 +161,7 @@ async fn a_data_set_has_what_its_maker_may_read() {
     let add = method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_DATA_ITEMS;
     let inputs =
         vec!["a".into(), names(4).into(), vec![0u16; 4].into(), Variant::from_structures(&variables)];
-    // What must not be known is told from what is not there by nothing.
+    // Hidden nodes cannot be distinguished from missing ones.
     let results = doors.statuses(&ns0(SETS), add, inputs, 2).await;
     assert_eq!(results, [UNKNOWN, UNKNOWN, DENIED, StatusCode::GOOD]);
     let mut odd: Vec<_> = nodes[..2].iter().map(|node| variable(node)).collect();
@@ -212,7 +212,7 @@ async fn a_data_set_has_what_its_maker_may_read() {
 }
 
 #[tokio::test]
-async fn values_go_out_as_secured_as_their_nodes_ask() {
+async fn values_are_published_with_the_security_that_their_nodes_require() {
     let url = free_url();
     let doors = doors(|setup, nodes| Configuration {
         data_sets: vec![items("mine", &[setup.level.id(), &nodes[2]]), items("theirs", &[&nodes[0]])],
@@ -226,7 +226,7 @@ async fn values_go_out_as_secured_as_their_nodes_ask() {
     for (mode, data_set, expected) in [
         (SecurityMode::None, "mine", Err(WEAK)),
         (SecurityMode::Sign, "mine", Err(WEAK)),
-        // Somebody else's data set, which is published to nobody whom the caller chooses.
+        // The data set of another client, which the caller must not publish.
         (SecurityMode::None, "theirs", Err(UNKNOWN)),
         (SecurityMode::SignAndEncrypt, "theirs", Err(UNKNOWN)),
     ] {
@@ -237,7 +237,7 @@ async fn values_go_out_as_secured_as_their_nodes_ask() {
         assert_eq!(added, expected, "{mode:?} {data_set}");
         doors.is_unchanged(&before);
     }
-    // Step by step: it is the writer that would send.
+    // Step by step: the writer would send the values.
     let mut connection = publishing(&url, SecurityMode::None, "mine");
     connection.name = "other".to_owned();
     let mut group = connection.writer_groups.remove(0);
@@ -256,7 +256,7 @@ async fn values_go_out_as_secured_as_their_nodes_ask() {
     };
     assert_eq!(doors.setup.add(&group, add, writer("mine")).await, Err(WEAK));
     assert_eq!(doors.setup.add(&group, add, writer("theirs")).await, Err(UNKNOWN));
-    // What is published already may not become more, and not go elsewhere; it may be switched, and taken away.
+    // Published values may not be extended or redirected, but may be disabled and removed.
     let plain = method_ids::DATA_SET_FOLDER_TYPE_ADD_PUBLISHED_DATA_ITEMS;
     let inputs = vec![
         "plain".into(),
@@ -284,7 +284,7 @@ async fn values_go_out_as_secured_as_their_nodes_ask() {
 }
 
 #[tokio::test]
-async fn received_values_go_where_their_taker_may_write() {
+async fn received_values_are_limited_to_the_writing_rights_of_the_author() {
     let url = free_url();
     let doors = doors(|setup, _| Configuration {
         connections: vec![receiving(&free_url(), &[setup.level.id()])],
@@ -296,7 +296,7 @@ async fn received_values_go_where_their_taker_may_write() {
         (&doors.hidden, UNKNOWN),
         (&doors.missing, UNKNOWN),
         (&doors.seen, DENIED),
-        // Nobody may write it with what anybody can send.
+        // Values that anyone can send must not be written to it.
         (&doors.encrypted, WEAK),
         (&doors.constant, StatusCode::BAD_NOT_WRITABLE),
     ];
@@ -329,7 +329,7 @@ async fn received_values_go_where_their_taker_may_write() {
 }
 
 #[tokio::test]
-async fn nobody_is_shown_nodes_that_he_must_not_know_of() {
+async fn hidden_nodes_are_not_shown() {
     let doors = doors(|setup, nodes| Configuration {
         data_sets: vec![items("mine", &[setup.level.id()]), items("theirs", &[setup.level.id(), &nodes[0]])],
         connections: vec![receiving(&free_url(), &[&nodes[0]])],
@@ -348,7 +348,7 @@ async fn nobody_is_shown_nodes_that_he_must_not_know_of() {
             "{hidden}: {shown:?}"
         );
     }
-    // The file has what the caller may know.
+    // The file contains only what the caller may see.
     let file = ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION);
     let open = method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN;
     let read = method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_READ;
@@ -364,10 +364,10 @@ async fn nobody_is_shown_nodes_that_he_must_not_know_of() {
     doors.setup.end().await;
 }
 
-/// Permissions that were taken back after the configuration was made count when it is read again; the operator's own file
-/// does not need any.
+/// Permissions that were revoked after configuring apply when the configuration is loaded again. The operator's own file needs
+/// none.
 #[tokio::test]
-async fn a_saved_configuration_is_looked_at_again() {
+async fn a_saved_configuration_is_checked_when_loaded() {
     let doors = doors(|_, _| empty()).await;
     let space = doors.setup.running.space();
     let level = doors.setup.level.id().clone();
@@ -387,7 +387,7 @@ async fn a_saved_configuration_is_looked_at_again() {
     assert_eq!(refused(&hidden, Some(&hidden)), []);
     assert_eq!(refused(&plain(&doors.encrypted, SecurityMode::None), None), [("set".to_owned(), WEAK)]);
     assert_eq!(refused(&plain(&doors.encrypted, SecurityMode::SignAndEncrypt), None), []);
-    // Elsewhere than the operator's file says is not what it says.
+    // Another destination than in the operator's file is not covered by it.
     let mut elsewhere = hidden.clone();
     elsewhere.connections[0].url = "opc.udp://127.0.0.1:5".to_owned();
     assert_eq!(refused(&elsewhere, Some(&hidden)), [("set".to_owned(), UNKNOWN)]);

@@ -1,4 +1,4 @@
-//! Objects below the elements: what is configured can be read there, and follows when it changes.
+//! Objects below the elements show the configuration, and follow its changes.
 
 use super::{SETS, Setup, admin, empty, free_url, listen, ns0, setup, structure, until, variable};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn address(url: &str) -> ExtensionObject {
     ExtensionObject::new(&NetworkAddressUrlDataType { network_interface: "lo".into(), url: url.into() })
 }
 
-/// Of everything something, disabled: nothing is sent.
+/// A configuration with something of everything, disabled: nothing is sent.
 fn with_settings() -> Configuration {
     let mut group = WriterGroup::periodic_fixed("fast", 1, 10.0);
     group.transport = WriterGroupTransport::Datagram2(DatagramWriterGroupTransport2DataType {
@@ -79,7 +79,7 @@ async fn read(client: &Client, path: &str) -> Variant {
     client.read_value(node.as_str()).await.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The type of an object that is found by browsing its parent.
+/// The type of an object found by browsing its parent.
 async fn type_of(client: &Client, path: &str) -> NodeId {
     let (parent, name) = path.rsplit_once('/').unwrap();
     let node = format!("ns=1;s=PubSub/{parent}");
@@ -150,7 +150,7 @@ async fn settings_are_objects_with_the_values_of_the_configuration() {
         assert_eq!(read(&client, path).await, expected, "{path}");
     }
 
-    // Whatever a client that looks at everything finds there has a value.
+    // Every readable value has a good status.
     let mut looked = 0;
     let mut to_look: Vec<NodeId> = vec![ns0(object_ids::PUBLISH_SUBSCRIBE)];
     while let Some(node) = to_look.pop() {
@@ -171,7 +171,7 @@ async fn settings_are_objects_with_the_values_of_the_configuration() {
     }
     assert!(looked > 200, "{looked}");
 
-    // They follow: another value, another type, none.
+    // They follow changes: another value, another type, none.
     model
         .change(|configuration| {
             let connection = &mut configuration.connections[0];
@@ -239,7 +239,7 @@ async fn extension_fields_are_added_published_and_removed() {
         setup.model.configuration().data_set("boiler").unwrap().meta_data.configuration_version.clone();
     assert_eq!(version_now, version, "nothing else is sent than before");
 
-    // As a field it is sent as any Variable.
+    // As a field it is published like any Variable.
     let inputs = vec![
         Variant::from_structure(&version),
         vec![UaString::from("serial")].into(),
@@ -272,14 +272,14 @@ async fn extension_fields_are_added_published_and_removed() {
     assert!(setup.client.read_value::<u32>(serial).await.is_err());
     let left = setup.model.configuration().data_set("boiler").unwrap().extension_fields.clone();
     assert_eq!((left.len(), left[0].key.name.as_str()), (1, "Site"));
-    // The Methods are those of this object; the types' alone are called on nothing.
+    // The Methods belong to this object; those of the type cannot be called.
     let elsewhere = add_field(&setup, &data_set, (1, "x"), 1.into()).await;
     assert!(elsewhere.is_err(), "{elsewhere:?}");
     setup.end().await;
 }
 
 #[tokio::test]
-async fn what_a_session_holds_is_free_when_it_has_ended() {
+async fn resources_of_a_session_are_released_when_it_ends() {
     let setup = setup(empty()).await;
     let file = ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION);
     let open = ns0(method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_OPEN);
@@ -293,7 +293,7 @@ async fn what_a_session_holds_is_free_when_it_has_ended() {
     let other = Client::connect(&setup.running.url()).await.unwrap();
     assert_eq!(reserved(&other).await, [0x8000]);
     assert_eq!(reserved(&setup.client).await, [0x8001]);
-    // It writes the file, so nobody else can.
+    // It is writing the file, so no other session can.
     let (_handle,): (u32,) = other.call(file.clone(), open.clone(), (6u8,)).await.unwrap();
     let busy = setup.client.call::<_, (u32,)>(file.clone(), open.clone(), (6u8,)).await.unwrap_err();
     assert_eq!(busy.status(), StatusCode::BAD_NOT_WRITABLE);
@@ -305,9 +305,9 @@ async fn what_a_session_holds_is_free_when_it_has_ended() {
     setup.end().await;
 }
 
-/// No node under Objects is Good without a value, whatever is configured.
+/// No node under Objects is Good without a value, whatever the configuration.
 #[tokio::test]
-async fn nothing_is_good_without_a_value() {
+async fn no_node_is_good_without_a_value() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().authorization(admin()).build().unwrap();
     PubSubModel::add_to(&server, &with_settings()).unwrap();
     let running = server.spawn().unwrap();

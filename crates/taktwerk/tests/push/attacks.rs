@@ -1,19 +1,20 @@
-//! Clients that do what they must not, and clients that stop half way.
+//! Malicious clients, and clients that stop half way.
 
 use super::*;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose,
+    IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, SanType, SerialNumber, date_time_ymd,
 };
+use taktwerk_crypto::certificate::RevocationList;
 use taktwerk_pki::{PrivateKey, create};
 
 /// An authority with a name.
-struct Authority {
-    certificate: Certificate,
+pub(super) struct Authority {
+    pub(super) certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
-fn authority(name: &str) -> Authority {
+pub(super) fn authority(name: &str) -> Authority {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -24,7 +25,20 @@ fn authority(name: &str) -> Authority {
 }
 
 impl Authority {
-    /// Makes a certificate of the server, as if its request was signed.
+    /// Its revocation list, without entries.
+    pub(super) fn revocation_list(&self) -> RevocationList {
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(2050, 1, 1),
+            crl_number: SerialNumber::from_slice(&[1]),
+            issuing_distribution_point: None,
+            revoked_certs: Vec::new(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        RevocationList::from_der(params.signed_by(&self.issuer).unwrap().der()).unwrap()
+    }
+
+    /// Creates a certificate for the server, as if its request was signed.
     fn sign(&self, key: &PrivateKey) -> Certificate {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, "server");
@@ -38,7 +52,7 @@ impl Authority {
     }
 }
 
-/// The key that waits for its certificate.
+/// The key whose certificate is requested.
 fn requested(folder: &Folder) -> PrivateKey {
     let files =
         std::fs::read_dir(folder.0.join("server/own/private")).unwrap().map(|file| file.unwrap().path());
@@ -47,7 +61,7 @@ fn requested(folder: &Folder) -> PrivateKey {
     PrivateKey::read(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// A certificate that the server could have, with its key.
+/// A certificate that is suitable for the server, with its key.
 pub(super) fn fitting() -> (Certificate, PrivateKey) {
     let key = PrivateKey::generate(NewKey::NistP256).unwrap();
     (create::self_signed(&CertificateSettings::new("server", "urn:test:server"), &key).unwrap(), key)
@@ -58,7 +72,7 @@ pub(super) fn list_of(certificates: &[&Certificate]) -> TrustListDataType {
     TrustListDataType { specified_lists: 1, trusted_certificates, ..TrustListDataType::default() }
 }
 
-/// Messages that are signed can be read: private keys must not be in them.
+/// Signed but unencrypted messages can be read, so they must not contain private keys.
 #[tokio::test]
 async fn a_channel_that_does_not_encrypt_is_not_enough() {
     let folder = Folder::new("sign");
@@ -73,7 +87,7 @@ async fn a_channel_that_does_not_encrypt_is_not_enough() {
     assert_eq!(trusted(&ours), [own(&theirs)]);
 }
 
-/// Changes of one administrator do not mix with those of another one, and end with the session.
+/// Changes of two administrators do not mix, and end with the session.
 #[tokio::test]
 async fn two_administrators_and_half_a_transaction() {
     let folder = Folder::new("two");
@@ -86,14 +100,14 @@ async fn two_administrators_and_half_a_transaction() {
     let pending = Err(StatusCode::BAD_TRANSACTION_PENDING);
     let update = async |client: &Client| send(client, certificate.der(), &[], key.pem().as_bytes()).await;
     let add = async |client: &Client| call(client, LIST, ADD, vec![der(&other).into(), true.into()]).await;
-    // One is writing the trust list.
+    // One administrator is writing the trust list.
     let handle = written(&first, &list_of(&[&mine, &other])).await.unwrap();
     assert_eq!(update(&second).await, pending);
     assert_eq!(call(&second, LIST, OPEN, vec![6u8.into()]).await, pending);
     assert_eq!(add(&second).await, Err(StatusCode::BAD_INVALID_STATE));
     assert_eq!(apply(&first).await, Err(StatusCode::BAD_INVALID_STATE), "it is open");
     assert_eq!(apply(&second).await, Err(StatusCode::BAD_NOTHING_TO_DO));
-    // It is written, and so is a certificate: both wait for one ApplyChanges.
+    // The trust list is written, and so is a certificate: both wait for one ApplyChanges.
     call(&first, LIST, UPDATE, vec![handle]).await.unwrap();
     update(&first).await.unwrap();
     assert_eq!(
@@ -104,18 +118,18 @@ async fn two_administrators_and_half_a_transaction() {
     for end in [apply(&second).await, cancel(&second).await] {
         assert_eq!(end, Err(StatusCode::BAD_SESSION_ID_INVALID));
     }
-    // Others read the trust list as it is.
+    // Others read the unchanged trust list.
     let handle = call(&second, LIST, OPEN, vec![1u8.into()]).await.unwrap().remove(0);
     assert_eq!(
         call(&second, LIST, WRITE, vec![handle, ByteString::from(vec![1]).into()]).await,
         Err(StatusCode::BAD_INVALID_STATE)
     );
     assert_eq!((own(&ours), trusted(&ours)), (before.clone(), vec![mine.clone()]));
-    // Its session ends: nothing is left of it.
+    // When the session ends, nothing of the transaction remains.
     first.disconnect().await;
     assert_eq!(apply(&second).await, Err(StatusCode::BAD_NOTHING_TO_DO));
     assert_eq!((own(&ours), trusted(&ours)), (before.clone(), vec![mine.clone()]));
-    // Cancelled changes are not applied, neither is an invalid one, and the transaction goes on with the others.
+    // Cancelled and invalid changes are not applied; the transaction continues with the others.
     update(&second).await.unwrap();
     cancel(&second).await.unwrap();
     assert_eq!(apply(&second).await, Err(StatusCode::BAD_NOTHING_TO_DO));
@@ -130,7 +144,7 @@ async fn two_administrators_and_half_a_transaction() {
 
 /// Signatures count, not names.
 #[tokio::test]
-async fn chains_that_are_forged_or_not_complete_are_refused() {
+async fn forged_or_incomplete_chains_are_rejected() {
     let folder = Folder::new("chains");
     let (ours, theirs) = pair(&folder);
     let running = serve(&ours, "SecurityAdmin", true);
@@ -154,7 +168,7 @@ async fn chains_that_are_forged_or_not_complete_are_refused() {
     let handle = written(&client, &list_of(&[&own(&theirs), &certificate])).await.unwrap();
     assert_eq!(call(&client, LIST, UPDATE, vec![handle]).await, incomplete);
     assert_eq!(trusted(&ours), [own(&theirs)]);
-    // With the issuer it is good, and an issuer that others need stays.
+    // With the issuer it is valid. An issuer that is needed by others stays.
     add(&root.certificate, false).await.unwrap();
     add(&certificate, true).await.unwrap();
     let thumbprint = |certificate: &Certificate| {
@@ -168,7 +182,7 @@ async fn chains_that_are_forged_or_not_complete_are_refused() {
     assert_eq!(remove(&root.certificate, true).await, Err(StatusCode::BAD_INVALID_ARGUMENT), "another list");
     remove(&certificate, true).await.unwrap();
     remove(&root.certificate, false).await.unwrap();
-    // The answer to the request, with issuers that have nothing to do with it: they are left out.
+    // The answer to the request, with unrelated issuers, which are omitted.
     let unrelated = authority("Unrelated");
     send(&certificate, &[&unrelated.certificate, &root.certificate]).await.unwrap();
     apply(&client).await.unwrap();
@@ -177,7 +191,7 @@ async fn chains_that_are_forged_or_not_complete_are_refused() {
     assert_eq!(own.chain, [certificate.der(), root.certificate.der()].concat());
 }
 
-/// A private key that belongs to somebody else's certificate, and a certificate of somebody else's key.
+/// A private key of another certificate, and a certificate for another key.
 #[tokio::test]
 async fn a_key_has_to_belong_to_its_certificate() {
     let folder = Folder::new("keys");
@@ -208,7 +222,7 @@ async fn a_key_has_to_belong_to_its_certificate() {
         inputs[at] = NodeId::numeric(0, 12_345).into();
         assert_eq!(configure(&client, update, inputs).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
     }
-    // Keys that were asked for do not fill the folder.
+    // Requested keys do not fill the directory.
     let keys = || std::fs::read_dir(folder.0.join("server/own/private")).unwrap().count();
     ask(&client, "", true, 32).await.unwrap();
     let first = requested(&folder);
@@ -221,9 +235,9 @@ async fn a_key_has_to_belong_to_its_certificate() {
     assert_eq!(send(&client, late.der(), &[&root.certificate], &[]).await, refused, "its key was discarded");
 }
 
-/// More than there is room for.
+/// Sizes beyond the limits.
 #[tokio::test]
-async fn what_is_too_large_is_refused() {
+async fn too_large_content_is_rejected() {
     let folder = Folder::new("large");
     let (ours, theirs) = pair(&folder);
     let running = serve(&ours, "SecurityAdmin", true);
@@ -244,7 +258,7 @@ async fn what_is_too_large_is_refused() {
     let many = list_of(&vec![&mine; 1_001]);
     let handle = written(&client, &many).await.unwrap();
     assert_eq!(call(&client, LIST, UPDATE, vec![handle]).await, Err(large));
-    // Bytes without end.
+    // Endless writes.
     let handle = call(&client, LIST, OPEN, vec![6u8.into()]).await.unwrap().remove(0);
     let piece = ByteString::from(vec![7; 1 << 20]);
     let mut sent = Vec::new();
@@ -252,7 +266,7 @@ async fn what_is_too_large_is_refused() {
         sent.push(call(&client, LIST, WRITE, vec![handle.clone(), piece.clone().into()]).await.map(|_| ()));
     }
     assert_eq!(sent, [Ok(()), Ok(()), Ok(()), Ok(()), Err(large)]);
-    // Trust lists without end, and what an idle session leaves is closed with it.
+    // Too many open trust lists; those of an idle session are closed with it.
     let mut opened = 1;
     while call(&client, LIST, OPEN, vec![1u8.into()]).await.is_ok() {
         opened += 1;
@@ -280,14 +294,60 @@ async fn applying_nothing_changes_nothing() {
         assert_eq!(apply(&client).await, Err(StatusCode::BAD_NOTHING_TO_DO));
         assert_eq!(cancel(&client).await, Err(StatusCode::BAD_NOTHING_TO_DO));
     }
-    // Opened and closed: a transaction, but no change.
+    // Opened and closed: a transaction without changes.
     let handle = call(&client, LIST, OPEN, vec![6u8.into()]).await.unwrap().remove(0);
     call(&client, LIST, CLOSE, vec![handle]).await.unwrap();
     assert_eq!(apply(&client).await, Ok(Vec::new()));
-    // The certificate that it has already.
+    // The current certificate again.
     let key = ours.store().own(&mut Vec::new()).remove(0).key;
     send(&client, before.0.der(), &[], key.pem().as_bytes()).await.unwrap();
     assert_eq!(apply(&client).await, Ok(Vec::new()));
     assert_eq!((own(&ours), trusted(&ours)), (before.0, before.1));
     assert_eq!(ours.store().own(&mut Vec::new()).len(), 1);
+}
+
+/// A client whose connection breaks keeps its transaction only as long as its session lives (Part 12 §7.10.9).
+#[test]
+fn a_transaction_ends_when_its_session_times_out() {
+    let folder = Folder::new("timeout");
+    let (ours, theirs) = pair(&folder);
+    let running = serve(&ours, "SecurityAdmin", true);
+    let (certificate, key) = fitting();
+    let update = async |client: &Client| send(client, certificate.der(), &[], key.pem().as_bytes()).await;
+    let gone = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = gone.block_on(async {
+        let client = Client::builder(&running.url()).pki(&theirs);
+        let client = client.session_timeout(core::time::Duration::from_secs(3)).connect().await.unwrap();
+        update(&client).await.unwrap();
+        client
+    });
+    // It sends nothing any more, not even a disconnect.
+    gone.shutdown_background();
+    let here = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    here.block_on(async {
+        let second = connect(&running, &theirs).await;
+        assert_eq!(update(&second).await, Err(StatusCode::BAD_TRANSACTION_PENDING));
+        let started = std::time::Instant::now();
+        while let Err(status) = update(&second).await {
+            assert_eq!(status, StatusCode::BAD_TRANSACTION_PENDING);
+            assert!(started.elapsed() < core::time::Duration::from_secs(60), "the session never times out");
+            tokio::time::sleep(core::time::Duration::from_millis(50)).await;
+        }
+        cancel(&second).await.unwrap();
+    });
+    drop(client);
+}
+
+/// The specification allows this. Clients that are no longer trusted are disconnected.
+#[tokio::test]
+async fn an_empty_trust_list_is_applied() {
+    let folder = Folder::new("empty");
+    let (ours, theirs) = pair(&folder);
+    let running = serve(&ours, "SecurityAdmin", true);
+    let client = connect(&running, &theirs).await;
+    let handle = written(&client, &list_of(&[])).await.unwrap();
+    call(&client, LIST, UPDATE, vec![handle]).await.unwrap();
+    apply(&client).await.unwrap();
+    assert!(trusted(&ours).is_empty());
+    assert!(Client::builder(&running.url()).pki(&theirs).connect().await.is_err());
 }

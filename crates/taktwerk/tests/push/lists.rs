@@ -5,7 +5,7 @@ use core::time::Duration;
 use taktwerk::client::Attribute;
 use taktwerk::types::{Decode, DecodeLimits};
 
-/// Reads all that is left of an open list, in small pieces, and closes it.
+/// Reads the rest of an open list in small pieces, and closes it.
 async fn rest(client: &Client, handle: Variant) -> TrustListDataType {
     let mut all = Vec::new();
     loop {
@@ -40,7 +40,7 @@ async fn administrators_read_and_change_the_trust_list() {
         let refused = call(&client, LIST, OPEN, vec![wrong.into()]).await;
         assert_eq!(refused, Err(StatusCode::BAD_NOT_SUPPORTED), "{wrong}");
     }
-    // One certificate more, and less.
+    // Adds a certificate, and removes it.
     call(&client, LIST, ADD, vec![der(&other_certificate).into(), true.into()]).await.unwrap();
     assert!(trusted().contains(&other_certificate));
     let garbage = call(&client, LIST, ADD, vec![ByteString::from(vec![1, 2]).into(), true.into()]).await;
@@ -51,7 +51,7 @@ async fn administrators_read_and_change_the_trust_list() {
     call(&client, LIST, REMOVE, remove.clone()).await.unwrap();
     assert_eq!(trusted(), core::slice::from_ref(&client_certificate));
     assert_eq!(call(&client, LIST, REMOVE, remove).await, Err(StatusCode::BAD_INVALID_ARGUMENT));
-    // A new list, in pieces. It replaces only what it says.
+    // A new list, in pieces. It replaces only the lists that it specifies.
     let new = TrustListDataType {
         specified_lists: 5,
         trusted_certificates: vec![der(&client_certificate), der(&other_certificate)],
@@ -76,7 +76,7 @@ async fn administrators_read_and_change_the_trust_list() {
     assert_eq!(apply(&client).await, Ok(Vec::new()));
     assert_eq!(trusted().len(), 2);
     assert_eq!(ours.store().entries(Group::Applications, Part::Issuers, &mut Vec::new()).len(), 1);
-    // What is no trust list changes nothing.
+    // Content that is not a trust list changes nothing.
     let handle = call(&client, LIST, OPEN, vec![6u8.into()]).await.unwrap().remove(0);
     let garbage = ByteString::from(vec![7; 50]);
     call(&client, LIST, WRITE, vec![handle.clone(), garbage.into()]).await.unwrap();
@@ -86,7 +86,7 @@ async fn administrators_read_and_change_the_trust_list() {
     assert_eq!(trusted().len(), 2);
     let count: u16 = client.read_value(NodeId::numeric(0, open_count())).await.unwrap();
     assert_eq!(count, 0);
-    // Who was refused is listed.
+    // Rejected certificates are listed.
     ours.store().reject(Group::Applications, &other_certificate).unwrap();
     let id = m::SERVER_CONFIGURATION_GET_REJECTED_LIST;
     let rejected = call(&client, o::SERVER_CONFIGURATION, id, Vec::new()).await.unwrap().remove(0);
@@ -98,7 +98,7 @@ pub(super) fn open_count() -> u32 {
 }
 
 #[tokio::test]
-async fn others_may_not_and_what_does_not_work_is_not_shown() {
+async fn others_are_refused_and_unsupported_parts_hidden() {
     let folder = Folder::new("others");
     let (ours, theirs) = pair(&folder);
     for (role, has_push) in [("ConfigureAdmin", true), ("SecurityAdmin", false)] {
@@ -126,4 +126,36 @@ async fn others_may_not_and_what_does_not_work_is_not_shown() {
         assert_eq!(executable.value, Some(true.into()), "{}", node.browse_name.name);
     }
     assert!(!shown.iter().any(|node| node.browse_name.name.as_str() == "ConfigurationFile"));
+}
+
+/// Part 12 §7.8.2.9 defines four bits.
+#[tokio::test]
+async fn unknown_lists_are_rejected() {
+    let folder = Folder::new("masks");
+    let (ours, theirs) = pair(&folder);
+    let running = serve(&ours, "SecurityAdmin", true);
+    let client = connect(&running, &theirs).await;
+    for masks in [16, 17, 31, 1 << 31, u32::MAX] {
+        let new = TrustListDataType { specified_lists: masks, ..attacks::list_of(&[&own(&theirs)]) };
+        let handle = written(&client, &new).await.unwrap();
+        let refused = call(&client, LIST, UPDATE, vec![handle]).await;
+        assert_eq!(refused, Err(StatusCode::BAD_INVALID_ARGUMENT), "{masks:#x}");
+    }
+    assert_eq!(trusted(&ours), [own(&theirs)]);
+}
+
+/// Trailing bytes indicate that the client wrote something unintended.
+#[tokio::test]
+async fn trailing_bytes_after_a_trust_list_are_rejected() {
+    let folder = Folder::new("behind");
+    let (ours, theirs) = pair(&folder);
+    let running = serve(&ours, "SecurityAdmin", true);
+    let client = connect(&running, &theirs).await;
+    let handle = written(&client, &attacks::list_of(&[])).await.unwrap();
+    let more = ByteString::from(vec![0]);
+    call(&client, LIST, WRITE, vec![handle.clone(), more.into()]).await.unwrap();
+    let refused = call(&client, LIST, UPDATE, vec![handle]).await;
+    assert_eq!(refused, Err(StatusCode::BAD_CERTIFICATE_INVALID));
+    apply(&client).await.unwrap();
+    assert_eq!(trusted(&ours), [own(&theirs)]);
 }

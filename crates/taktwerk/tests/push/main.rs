@@ -1,12 +1,15 @@
 //! Push management of certificates (Part 12 §7.10), and certificates that are renewed while a server runs.
 //!
-//! `lists`: trust lists; `renewal`: new certificates; `attacks`: clients that do what they must not, or stop half way.
+//! `lists`: trust lists; `audit`: records and events; `renewal`: new certificates; `shared_files`: files with several
+//! entries; `attacks`: malicious clients, and clients that stop half way; `full_disk`: changes that cannot be made.
 #![allow(clippy::unwrap_used)] // a helper that fails is a test that fails
 
 mod attacks;
+mod audit;
 mod full_disk;
 mod lists;
 mod renewal;
+mod shared_files;
 
 use std::path::PathBuf;
 use taktwerk::pki::Pki;
@@ -25,7 +28,7 @@ const POLICY: SecurityPolicy = SecurityPolicy::ECC_nistP256_AesGcm;
 const LIST: u32 = o::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_APPLICATION_GROUP_TRUST_LIST;
 const GROUP: u32 = o::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_APPLICATION_GROUP;
 
-/// A folder that goes when the test ends.
+/// A directory that is removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -136,7 +139,7 @@ async fn cancel(client: &Client) -> Result<Vec<Variant>, StatusCode> {
     configure(client, m::SERVER_CONFIGURATION_CANCEL_CHANGES, Vec::new()).await
 }
 
-/// Sends a certificate with its issuers, and its key in PEM if there is one.
+/// Sends a certificate with its issuers, and optionally its key in PEM.
 async fn send(
     client: &Client,
     certificate: &[u8],
@@ -155,7 +158,7 @@ async fn send(
     configure(client, m::SERVER_CONFIGURATION_UPDATE_CERTIFICATE, inputs).await
 }
 
-/// Asks for a request with a new key.
+/// Requests a signing request with a new key.
 async fn ask(
     client: &Client,
     subject: &str,

@@ -1,4 +1,4 @@
-//! New certificates of a server that runs.
+//! Renewal of certificates while the server runs.
 
 use super::*;
 use core::time::Duration;
@@ -6,7 +6,7 @@ use taktwerk::{QualifiedName, UtcTime};
 use taktwerk_crypto::certificate::CertificateRequest;
 use taktwerk_pki::{PrivateKey, create};
 
-/// Waits until the server offers a certificate.
+/// Waits until the server presents a certificate.
 async fn offers(running: &RunningServer, certificate: &Certificate) {
     for _ in 0..600 {
         let endpoints = Client::endpoints(&running.url()).await.unwrap();
@@ -25,7 +25,7 @@ fn expiration(running: &RunningServer) -> UtcTime {
 }
 
 #[tokio::test]
-async fn a_certificate_is_renewed_by_a_client_and_clients_come_back() {
+async fn a_client_renews_the_certificate_and_clients_reconnect() {
     let folder = Folder::new("renew");
     let (ours, theirs) = pair(&folder);
     let running = serve(&ours, "SecurityAdmin", true);
@@ -44,7 +44,7 @@ async fn a_certificate_is_renewed_by_a_client_and_clients_come_back() {
     assert!(same_key.subject_text().contains("Press"), "{}", same_key.subject_text());
     let new_key = request(ask("", true, 32).await.unwrap());
     assert!(new_key.public_key() != before.public_key());
-    // An authority would answer the request; here whoever has the key signs it.
+    // An authority would sign the request; here the test signs with the key.
     let keys = std::fs::read_dir(folder.0.join("server/own/private")).unwrap();
     let keys = keys.map(|file| PrivateKey::read(&std::fs::read(file.unwrap().path()).unwrap()).unwrap());
     let key = keys.into_iter().find(|key| !key.belongs_to(&before)).unwrap();
@@ -53,7 +53,7 @@ async fn a_certificate_is_renewed_by_a_client_and_clients_come_back() {
     let new = create::self_signed(&settings, &key).unwrap();
     let send =
         async |certificate: &Certificate, key: Vec<u8>| send(&client, certificate.der(), &[], &key).await;
-    // What cannot take its place is refused.
+    // Unsuitable certificates are rejected.
     let other = CertificateSettings::new("server", "urn:test:other");
     let other = create::self_signed(&other, &key).unwrap();
     assert_eq!(send(&other, Vec::new()).await, Err(StatusCode::BAD_CERTIFICATE_URI_INVALID));
@@ -65,14 +65,14 @@ async fn a_certificate_is_renewed_by_a_client_and_clients_come_back() {
     let other = create::self_signed(&settings, &foreign).unwrap();
     assert_eq!(send(&other, Vec::new()).await, Err(StatusCode::BAD_SECURITY_CHECKS_FAILED), "no key");
     assert_eq!(apply(&client).await, Err(StatusCode::BAD_NOTHING_TO_DO));
-    // It counts when it is applied.
+    // It takes effect when it is applied.
     assert_eq!(send(&new, Vec::new()).await, Ok(vec![true.into()]));
     assert_eq!(own(&ours), before);
     theirs.store().trust(Group::Applications, &new).unwrap();
     theirs.validator().refresh();
     assert_eq!(apply(&client).await, Ok(Vec::new()));
     assert_eq!(own(&ours), new);
-    // One key for one certificate: the one of the request has gone there.
+    // The key of the request now belongs to the certificate; no other key remains.
     assert_eq!(std::fs::read_dir(folder.0.join("server/own/private")).unwrap().count(), 1);
     offers(&running, &new).await;
     assert!(
@@ -81,7 +81,7 @@ async fn a_certificate_is_renewed_by_a_client_and_clients_come_back() {
             expiration(&running) == new.not_after()
         }
     );
-    // The client comes back by itself, and others can connect.
+    // The client reconnects, and others can connect.
     let state = NodeId::numeric(0, 2259);
     let mut left = 600;
     while client.read(state.clone()).await.is_err() {
@@ -92,9 +92,9 @@ async fn a_certificate_is_renewed_by_a_client_and_clients_come_back() {
     connect(&running, &theirs).await;
 }
 
-/// `taktwerk pki init --renew` beside the server.
+/// As `taktwerk pki init --renew` next to the server.
 #[tokio::test]
-async fn certificates_that_others_renew_are_used_and_unfit_ones_are_not() {
+async fn externally_renewed_certificates_are_used_if_suitable() {
     let folder = Folder::new("beside");
     let ours = folder.pki("server");
     let running = serve(&ours, "SecurityAdmin", false);
@@ -110,13 +110,13 @@ async fn certificates_that_others_renew_are_used_and_unfit_ones_are_not() {
         new
     };
     let first = own(&ours);
-    // Another application: refused, and the old one is still served.
+    // Another ApplicationUri is rejected, and the old certificate stays in use.
     renew("urn:test:another");
     assert!(ours.renew().unwrap_err().to_string().contains("urn:test:another"));
     offers(&running, &first).await;
     let new = renew("urn:test:server");
     offers(&running, &new).await;
-    // None at all: the last one stays.
+    // Without any certificate, the last one stays in use.
     let last = store.own(&mut Vec::new()).remove(0);
     store.retire(&last).unwrap();
     assert!(ours.renew().unwrap_err().to_string().contains("no certificate any more"));

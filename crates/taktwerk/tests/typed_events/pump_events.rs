@@ -1,7 +1,7 @@
 taktwerk::event_type! {
     /// Events of the type `PumpAlarmType`.
     pub struct PumpAlarm is ("urn:example:pumps", "i=1003") {
-        /// The condition that the event tells of.
+        /// The condition that the event reports.
         pub condition_id: taktwerk::NodeId = [],
         /// `Retain`.
         pub retain: bool = [("http://opcfoundation.org/UA/", "Retain")],

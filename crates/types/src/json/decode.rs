@@ -1,4 +1,4 @@
-//! From trees to values. What is missing or null is the type's default (Part 6 §5.4.2.1).
+//! Converts trees to values. Missing and null members get the type's default (Part 6 §5.4.2.1).
 
 use super::{Json, JsonContext, JsonError};
 use crate::node_id::unbase64;
@@ -9,12 +9,12 @@ use crate::{
     XmlElement,
 };
 
-/// Makes a value from its JSON.
+/// Decodes a value from its JSON.
 pub trait JsonDecode: Sized {
-    /// Reads one value.
+    /// Decodes one value.
     ///
     /// # Errors
-    /// The JSON is none of this type.
+    /// The JSON is not of this type.
     fn decode_json(json: &Json<'_>, context: &JsonContext<'_>) -> Result<Self, JsonError>;
 }
 
@@ -32,7 +32,7 @@ impl JsonDecode for bool {
     }
 }
 
-/// Integers are numbers or strings with digits; both are taken for all sizes.
+/// Integers are numbers or strings of digits; both are accepted for all sizes.
 macro_rules! integers {
     ($($type:ty = $what:literal),*) => {$(
         impl JsonDecode for $type {
@@ -197,7 +197,7 @@ fn field<T: JsonDecode>(json: &Json<'_>, name: &str, context: &JsonContext<'_>) 
     T::decode_json(json.get(name).unwrap_or(&Json::Null), context)
 }
 
-/// A member of an object, if it is there.
+/// A member of an object, if present.
 fn optional<T: JsonDecode>(
     json: &Json<'_>,
     name: &str,
@@ -304,7 +304,7 @@ fn variant_members(json: &Json<'_>, context: &JsonContext<'_>) -> Result<Variant
 /// A value of a known type: an array if the JSON is one.
 ///
 /// # Errors
-/// The JSON is none of this type.
+/// The JSON is not of this type.
 pub fn variant_from_json(
     kind: BuiltInType,
     json: &Json<'_>,
@@ -314,10 +314,10 @@ pub fn variant_from_json(
         let values = array_from_json(kind, elements, context)?;
         return Ok(Variant::Array(Box::new(Array { values, dimensions: Vec::new() })));
     }
-    // What nests does not go through the function for the rest, whose frame is large without optimization.
+    // Recursive types have their own branch: the general function's stack frame is large without optimization.
     match kind {
         BuiltInType::DataValue => DataValue::decode_json(json, context).map(Variant::from),
-        // A Variant holds Variants only in arrays.
+        // A Variant contains Variants only in arrays.
         BuiltInType::Variant => Variant::decode_json(json, context),
         BuiltInType::DiagnosticInfo => DiagnosticInfo::decode_json(json, context).map(Variant::from),
         _ => scalar(kind, json, context),
@@ -368,7 +368,7 @@ fn elements_from_json<T: JsonDecode>(
 /// The elements of an array of a known type.
 ///
 /// # Errors
-/// An element is none of this type.
+/// An element is not of this type.
 pub fn array_from_json(
     kind: BuiltInType,
     elements: &[Json<'_>],

@@ -1,4 +1,4 @@
-//! From values to text.
+//! Converts values to text.
 
 use super::JsonContext;
 use super::write::{Members, array, double, float, plain, string};
@@ -12,10 +12,10 @@ use crate::{
 
 /// Appends the JSON encoding of `self`.
 pub trait JsonEncode {
-    /// Appends the encoding as it stands in an array: default values are written.
+    /// Appends the encoding as an array element: default values are written.
     fn encode_json(&self, context: &JsonContext<'_>, out: &mut Vec<u8>);
 
-    /// Whether the value is its type's default: such members of objects are left out in the compact encoding.
+    /// Whether the value is its type's default: the compact encoding omits such members.
     fn is_json_default(&self) -> bool;
 }
 
@@ -33,7 +33,7 @@ macro_rules! numbers {
 }
 numbers!(bool, i8, u8, i16, u16, i32, u32);
 
-/// 64-bit integers are strings: many readers of JSON have Doubles only (Part 6 §5.4.2.3).
+/// 64-bit integers are strings, because many JSON readers only have Doubles (Part 6 §5.4.2.3).
 macro_rules! long_numbers {
     ($($type:ty),*) => {$(
         impl JsonEncode for $type {
@@ -104,7 +104,7 @@ impl JsonEncode for ByteString {
 
 impl JsonEncode for UtcTime {
     fn encode_json(&self, _: &JsonContext<'_>, out: &mut Vec<u8>) {
-        // Outside of what the text can say: the first and the last moment (Part 6 §5.4.2.6).
+        // Times outside the text's range become the first and the last representable one (Part 6 §5.4.2.6).
         let last = Self::from_civil(9999, 12, 31, 23, 59, 59).unwrap_or(Self::MAX);
         match *self {
             time if time.ticks() <= 0 => out.extend_from_slice(b"\"0001-01-01T00:00:00Z\""),
@@ -192,7 +192,7 @@ impl JsonEncode for QualifiedName {
     }
 }
 
-/// Writes a member unless it is a default and the encoding compact.
+/// Writes a member, unless it is a default value and the encoding is compact.
 fn member<T: JsonEncode>(
     members: &mut Members,
     name: &str,
@@ -309,7 +309,7 @@ impl JsonEncode for Variant {
     }
 }
 
-/// UaType, Value and Dimensions, which a Variant and a DataValue have in common.
+/// UaType, Value and Dimensions: common members of Variant and DataValue.
 fn variant_members(value: &Variant, members: &mut Members, context: &JsonContext<'_>, out: &mut Vec<u8>) {
     let Some(kind) = value.built_in_type() else { return };
     members.name("UaType", out);
@@ -324,7 +324,7 @@ fn variant_members(value: &Variant, members: &mut Members, context: &JsonContext
     }
 }
 
-/// Appends the value alone, without its type: what RawData and the fields of structures have. Matrices are flat.
+/// Appends the value without its type, as in RawData and structure fields. Matrices are flat.
 pub fn encode_value(value: &Variant, context: &JsonContext<'_>, out: &mut Vec<u8>) {
     match value {
         Variant::Empty => out.extend_from_slice(b"null"),

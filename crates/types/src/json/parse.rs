@@ -1,18 +1,18 @@
-//! From text to a tree (RFC 8259).
+//! Parses text into a tree (RFC 8259).
 
 use super::JsonError;
 use std::borrow::Cow;
 
-/// A level of a Variant or DataValue takes up to two of JSON, and decoders have to take 100 of the former (Part 6
-/// §5.2.2.12, §5.2.2.16); the rest is what stands around values in a message.
+/// A level of a Variant or DataValue takes up to two levels of JSON, and decoders must support 100 of them (Part 6
+/// §5.2.2.12, §5.2.2.16); the rest is for the levels around values in a message.
 const DEPTH_MAX: usize = 256;
 
-/// What a parser accepts.
+/// Limits of a parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
-    /// Deepest nesting of arrays and objects. Default 256.
+    /// Maximum nesting of arrays and objects. Default 256.
     pub depth_max: usize,
-    /// Most values in all. A value takes more memory than its text, so this bounds memory.
+    /// Maximum number of values. A value takes more memory than its text, so this limits memory.
     pub values_max: usize,
 }
 
@@ -22,20 +22,20 @@ impl Default for JsonLimits {
     }
 }
 
-/// A JSON value. Numbers stay text: 64-bit integers do not survive a Double.
+/// A JSON value. Numbers stay text, because a Double cannot represent all 64-bit integers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number as it was written.
+    /// A number as written.
     Number(&'a str),
     /// A string.
     String(Cow<'a, str>),
     /// An array.
     Array(Vec<Json<'a>>),
-    /// An object in the order it was written. Of two members with one name the first counts.
+    /// An object in its original order. Of members with the same name, the first is used.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
@@ -92,7 +92,7 @@ pub fn parse(text: &str, limits: JsonLimits) -> Result<Json<'_>, JsonError> {
     let value = parser.value(0)?;
     parser.space();
     if parser.at < text.len() {
-        return Err(parser.error("something follows the value"));
+        return Err(parser.error("unexpected text after the value"));
     }
     Ok(value)
 }
@@ -100,7 +100,7 @@ pub fn parse(text: &str, limits: JsonLimits) -> Result<Json<'_>, JsonError> {
 /// Parses bytes.
 ///
 /// # Errors
-/// As [`parse`], and if the bytes are no UTF-8.
+/// As [`parse`], and if the bytes are not UTF-8.
 pub fn parse_bytes(bytes: &[u8], limits: JsonLimits) -> Result<Json<'_>, JsonError> {
     let text = core::str::from_utf8(bytes)
         .map_err(|error| JsonError::Syntax { at: error.valid_up_to(), reason: "not UTF-8" })?;
@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
         Ok(depth + 1)
     }
 
-    /// What follows an element: true if another one does.
+    /// Parses the separator after an element: true if another element follows.
     fn more(&mut self, end: u8) -> Result<bool, JsonError> {
         self.space();
         let found = self.peek();
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         self.at += 1;
         let start = self.at;
-        // Without escapes the text is borrowed.
+        // Text without escapes is borrowed.
         loop {
             match self.peek() {
                 None => return Err(self.error("the string does not end")),

@@ -1,4 +1,4 @@
-//! The small parts of JSON text.
+//! Writes the basic elements of JSON text.
 
 use core::fmt::Write as _;
 
@@ -12,7 +12,7 @@ impl core::fmt::Write for Appender<'_> {
     }
 }
 
-/// Appends what prints without quotes: integers, fixed text.
+/// Appends a value that needs no quotes: integers, fixed text.
 pub fn plain(value: impl core::fmt::Display, out: &mut Vec<u8>) {
     // Appending to memory cannot fail.
     let _ = write!(Appender(out), "{value}");
@@ -37,7 +37,7 @@ pub fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends a Double; those that JSON has no numbers for become strings (Part 6 §5.4.2.4).
+/// Appends a Double; values that JSON numbers cannot represent become strings (Part 6 §5.4.2.4).
 pub fn double(value: f64, out: &mut Vec<u8>) {
     match special(value) {
         Some(name) => string(name, out),
@@ -48,7 +48,7 @@ pub fn double(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a Float with the digits that a Float has.
+/// Appends a Float with the precision of a Float.
 pub fn float(value: f32, out: &mut Vec<u8>) {
     match special(f64::from(value)) {
         Some(name) => string(name, out),
@@ -82,13 +82,13 @@ impl Members {
         Self { is_first: true }
     }
 
-    /// Goes on in an object that was opened elsewhere.
+    /// Continues an object that was opened elsewhere.
     #[must_use]
     pub fn inside() -> Self {
         Self { is_first: true }
     }
 
-    /// Begins a member: its value has to follow.
+    /// Begins a member; its value must follow.
     pub fn name(&mut self, name: &str, out: &mut Vec<u8>) {
         if !self.is_first {
             out.push(b',');
@@ -98,7 +98,7 @@ impl Members {
         out.push(b':');
     }
 
-    /// Something was appended that is no member of this object's writer.
+    /// Call after a member was appended without this writer.
     pub fn appended(&mut self) {
         self.is_first = false;
     }

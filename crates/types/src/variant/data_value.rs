@@ -5,13 +5,13 @@ use crate::StatusCode;
 use crate::codec::{Decode, DecodeError, Decoder, Encode};
 use crate::time::UtcTime;
 
-/// Which timestamps a Read or a MonitoredItem asks for (Part 4 §7.40).
+/// The timestamps that a Read or a MonitoredItem requests (Part 4 §7.40).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum TimestampsToReturn {
     /// The time at the source of the value.
     #[default]
     Source,
-    /// The time at which the server knew it.
+    /// The time at which the server received the value.
     Server,
     /// Both.
     Both,
@@ -44,16 +44,16 @@ impl TimestampsToReturn {
     }
 }
 
-/// A value, its quality and its times. A missing status is Good.
+/// A value with its quality and timestamps. A missing status is Good.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataValue {
     /// The value; `None` when the operation failed.
     pub value: Option<Variant>,
     /// The quality; `None` is Good.
     pub status: Option<StatusCode>,
-    /// When the value was made.
+    /// When the source created the value.
     pub source_timestamp: Option<UtcTime>,
-    /// When the server knew it.
+    /// When the server received it.
     pub server_timestamp: Option<UtcTime>,
     /// Extra 10 ps ticks of the source timestamp.
     pub source_picoseconds: Option<u16>,
@@ -67,7 +67,7 @@ impl DataValue {
         Self { value: Some(value.into()), ..Self::default() }
     }
 
-    /// No value but a status: what a failed read answers.
+    /// A status without a value, as the result of a failed read.
     #[must_use]
     pub fn from_status(status: StatusCode) -> Self {
         Self { status: Some(status), ..Self::default() }

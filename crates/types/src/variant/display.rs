@@ -1,4 +1,4 @@
-//! How values are printed for people.
+//! Prints values.
 
 use super::{Array, ArrayValues, Variant};
 use crate::extension_object::ExtensionObjectBody;

@@ -74,7 +74,7 @@ fn a_variant_is_three_words() {
 
 #[test]
 fn nesting_is_bounded() {
-    // An array of one Variant, holding an array of one Variant, …
+    // An array of one Variant that contains an array of one Variant, …
     let mut bytes = Vec::new();
     for _ in 0..1000 {
         bytes.extend_from_slice(&[24 | ARRAY_BIT, 1, 0, 0, 0]);
@@ -98,7 +98,7 @@ fn dimensions_must_match_the_length() {
     assert_eq!(matrix.to_string(), "[[1, 2, 3], [4, 5, 6]]");
 }
 
-/// A matrix of Bytes without elements or with one, in bytes.
+/// The encoding of a Byte matrix with the given elements.
 fn matrix_bytes(elements: &[u8], dimensions: &[i32]) -> Vec<u8> {
     let mut bytes = vec![BuiltInType::Byte.number() | ARRAY_BIT | DIMENSIONS_BIT];
     elements.encode(&mut bytes);
@@ -107,7 +107,7 @@ fn matrix_bytes(elements: &[u8], dimensions: &[i32]) -> Vec<u8> {
 }
 
 #[test]
-fn dimensions_from_the_wire_break_nothing() {
+fn invalid_dimensions_do_not_panic() {
     let empty = matrix_bytes(&[], &[0, i32::MAX, i32::MAX, i32::MAX]);
     let value = Variant::decode_from(&empty, DecodeLimits::DEFAULT).unwrap();
     assert_eq!(value.to_string(), "[]");

@@ -1,7 +1,7 @@
-//! Alarms: those that operators should see, and what operators do with them.
+//! The list of alarms, and operations on alarms.
 //!
-//! The list comes from the server in this process, without what the visitor may not see. Whatever changes something is a call
-//! in the visitor's own session, so that the server's permissions and its audit apply.
+//! The list comes from the server in this process, without alarms that the visitor may not see. Operations are calls in
+//! the visitor's own session, so the server's permissions and audit apply.
 
 use super::nodes::parse;
 use super::values::millis;
@@ -19,17 +19,17 @@ use taktwerk_schema::ns0::Ns0;
 use taktwerk_types::ByteString;
 use taktwerk_types::hexadecimal;
 
-/// Alarms that a page shows.
+/// Maximum number of alarms on the page.
 const SHOWN_MAX: usize = 500;
-/// Characters of a comment.
+/// Maximum length of a comment, in characters.
 const COMMENT_LEN_MAX: usize = 1_000;
-/// The longest time that is offered for shelving, in minutes.
+/// Maximum time of shelving, in minutes.
 const MINUTES_MAX: f64 = 7.0 * 24.0 * 60.0;
 
-/// The most urgent first.
+/// Lists alarms, the most urgent first.
 pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
     let Some(rights) = visitor.rights().await else {
-        return Err(Problem::forbidden("the server does not say what you may see: log on again"));
+        return Err(Problem::forbidden("cannot determine your permissions: log on again"));
     };
     let space = app.subject.shared.space();
     let rights = space.rights(&rights.roles, visitor.mode);
@@ -89,23 +89,23 @@ enum Action {
 pub(crate) struct Wanted {
     action: Action,
     id: String,
-    /// The EventId that the page has shown, in hexadecimal digits.
+    /// The EventId from the list, in hexadecimal.
     #[serde(default)]
     event: String,
     #[serde(default)]
     comment: String,
-    /// How long to shelve; without it until the alarm is normal.
+    /// How long to shelve. Default: until the alarm is normal.
     minutes: Option<f64>,
 }
 
-/// Does what an operator wants.
+/// Performs an operation on an alarm.
 pub(crate) async fn operate(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Result<Json<Value>, Problem> {
     let id = parse(&wanted.id)?;
     let comment: String = wanted.comment.chars().take(COMMENT_LEN_MAX).collect();
     let event = || {
         let bytes = hexadecimal::bytes(&wanted.event);
         let bytes =
-            bytes.ok_or_else(|| Problem::bad_request("event is the id that the list of alarms has"))?;
+            bytes.ok_or_else(|| Problem::bad_request("event must be an id from the list of alarms"))?;
         Ok::<_, Problem>(ByteString::from(bytes))
     };
     let (what, call) = match wanted.action {
@@ -120,7 +120,7 @@ pub(crate) async fn operate(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Re
                 Some(minutes) if minutes > 0.0 && minutes <= MINUTES_MAX => {
                     calls::timed_shelve(&id, minutes * 60_000.0)
                 }
-                Some(_) => return Err(Problem::bad_request("minutes is a number from 1 to 10080")),
+                Some(_) => return Err(Problem::bad_request("minutes must be a number from 1 to 10080")),
             },
         ),
     };

@@ -1,7 +1,7 @@
-//! Certificates that wait for trust.
+//! Rejected certificates, and trusting them.
 //!
-//! A certificate proves nothing before somebody has compared its fingerprint with the one that the device shows. So the page
-//! asks for the first characters of the fingerprint instead of a click.
+//! A certificate proves nothing until somebody has compared its fingerprint with the one that the device shows. So the
+//! page requires the first characters of the fingerprint instead of a click.
 
 use super::{Problem, Who};
 use crate::state::App;
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use taktwerk_pki::Group;
 
-/// Characters of the fingerprint that have to be typed.
+/// Number of characters of the fingerprint that must be typed.
 const TYPED_LEN: usize = 8;
 
-/// Rejected certificates of applications.
+/// Lists rejected application certificates.
 pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
     if !visitor.is_administrator().await {
         return Err(Problem::forbidden(
-            "certificates take a user with the role SecurityAdmin or ConfigureAdmin",
+            "this page requires a user with the role SecurityAdmin or ConfigureAdmin",
         ));
     }
     let Some(pki) = &app.subject.server_pki else {
@@ -52,18 +52,18 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Resu
 #[serde(deny_unknown_fields)]
 pub(crate) struct Trust {
     thumbprint: String,
-    /// What was typed.
+    /// The typed characters of the fingerprint.
     typed: String,
 }
 
-/// Trusts a certificate that was rejected.
+/// Trusts a rejected certificate.
 pub(crate) async fn trust(
     State(app): State<Arc<App>>,
     Who(visitor): Who,
     Json(trust): Json<Trust>,
 ) -> Result<Json<Value>, Problem> {
     if !visitor.may_trust().await {
-        return Err(Problem::forbidden("trusting a certificate takes a user with the role SecurityAdmin"));
+        return Err(Problem::forbidden("trusting a certificate requires a user with the role SecurityAdmin"));
     }
     let Some(pki) = &app.subject.server_pki else {
         return Err(Problem::bad_request("this server has no certificates"));
@@ -81,9 +81,13 @@ pub(crate) async fn trust(
     };
     pki.store()
         .trust(Group::Applications, &entry.certificate)
-        .map_err(|error| Problem::bad_request(format!("the certificate cannot be written: {error}")))?;
+        .map_err(|error| Problem::bad_request(format!("cannot write the certificate: {error}")))?;
     pki.validator().refresh();
     let user = visitor.user.as_deref().unwrap_or_default();
-    tracing::warn!(user, thumbprint = entry.thumbprint(), "a certificate is trusted from now on");
+    tracing::warn!(
+        user,
+        thumbprint = entry.thumbprint(),
+        "a user of the dashboard has trusted a certificate"
+    );
     Ok(Json(json!({ "trusted": entry.thumbprint() })))
 }

@@ -1,4 +1,4 @@
-//! Values as they change: one OPC UA subscription per stream, one message per publishing cycle.
+//! Streams of values: one OPC UA subscription per stream, one message per publishing cycle.
 
 use super::values::{append_content, append_status, time_of};
 use super::{Problem, Who, nodes::parse};
@@ -20,50 +20,53 @@ use std::sync::Arc;
 use std::time::Duration;
 use taktwerk::DataValue;
 use taktwerk::client::{Item, SubscriptionOptions, Update, Updates};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// Nodes of one stream.
+/// Maximum number of nodes per stream.
 const NODES_MAX: usize = 10_000;
-/// Changes in one message.
+/// Maximum number of changes per message.
 const CHANGES_MAX: usize = 20_000;
-/// How long a stream that is to end waits for values, behind its interval.
+/// With `once`: how long a stream waits for values, in addition to its interval.
 const ONCE_MAX: Duration = Duration::from_secs(5);
-/// Bytes of one message, which ends with the change that exceeds them: values may be long.
+/// Size after which a message ends, in bytes. Values may be long.
 const MESSAGE_LEN_MAX: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     nodes: Vec<String>,
-    /// Milliseconds.
+    /// Interval in milliseconds.
     interval: u32,
-    /// Ends when each node has given its value: for pages that have no connection to spare for a stream.
+    /// End the stream when each node has sent a value. For pages that have no connection for a stream.
     #[serde(default)]
     once: bool,
 }
 
-/// What a stream needs as long as it lives. The visitor's session stays open with it.
+/// The state of a stream. It keeps the visitor's session open.
 struct State {
     updates: Updates,
-    /// Positions of nodes in the request, by item.
+    /// Positions of the nodes in the request, by monitored item.
     positions: BTreeMap<u32, usize>,
-    /// With what it ends, if it is to end.
+    /// Set if the stream ends after the first values.
     once: Option<Once>,
+    /// Whether the visitor was logged off.
+    ended: watch::Receiver<bool>,
     _stream: Stream,
     _visitor: Arc<Visitor>,
 }
 
-/// What a stream that ends waits for.
+/// What a `once` stream waits for.
 struct Once {
-    /// Items that have given no value yet.
+    /// Items without a value so far.
     missing: BTreeSet<u32>,
-    /// It waits no longer than this.
+    /// End of the wait.
     end: Instant,
 }
 
-/// Opens a stream: first the status of each node (`null` if it is good), then changes: `{"time": T, "changes": […]}` with
-/// `[position, value, status, milliseconds after T]` of each. Trailing elements that are `null` or 0 are left out, because most
-/// values are good and many have the same time.
+/// Opens a stream. The first message contains the status of each node (`null` if it is good). Then changes follow:
+/// `{"time": T, "changes": […]}` with `[position, value, status, milliseconds after T]` for each. Trailing elements
+/// that are `null` or 0 are omitted, because most values are good and many have the same time.
 pub(crate) async fn open(
     Who(visitor): Who,
     Extension(ConnectInfo(peer)): Extension<ConnectInfo<SocketAddr>>,
@@ -87,20 +90,28 @@ pub(crate) async fn open(
     let first = Event::default().event("items").data(json!(statuses).to_string());
     let missing = || results.iter().filter(|(_, status)| !status.is_bad()).map(|(item, _)| *item).collect();
     let once = wanted.once.then(|| Once { missing: missing(), end: Instant::now() + interval + ONCE_MAX });
-    let state = State { updates, positions, once, _stream: stream, _visitor: visitor };
+    let state =
+        State { updates, positions, once, ended: visitor.ended(), _stream: stream, _visitor: visitor };
     let events = stream::once(async { Ok::<_, Infallible>(first) }).chain(stream::unfold(state, next));
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response())
 }
 
-/// Waits for changes, and takes all that are there.
+/// Waits for changes, and takes all that are available.
 async fn next(mut state: State) -> Option<(Result<Event, Infallible>, State)> {
     let mut out = Changes::default();
     while !out.is_full() {
         let update = if out.count == 0 {
-            match &state.once {
-                None => state.updates.next().await?,
-                Some(once) if once.missing.is_empty() => return None,
-                Some(once) => timeout_at(once.end, state.updates.next()).await.ok()??,
+            let State { updates, once, ended, .. } = &mut state;
+            let update = async {
+                match once {
+                    None => updates.next().await,
+                    Some(once) if once.missing.is_empty() => None,
+                    Some(once) => timeout_at(once.end, updates.next()).await.ok()?,
+                }
+            };
+            tokio::select! {
+                _ = ended.wait_for(|is_over| *is_over) => return None,
+                update = update => update?,
             }
         } else {
             match state.updates.next().now_or_never() {
@@ -116,7 +127,7 @@ async fn next(mut state: State) -> Option<(Result<Event, Infallible>, State)> {
     Some((Ok(Event::default().data(out.message())), state))
 }
 
-/// Appends an update, if it is a change.
+/// Appends an update if it is a change.
 fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) {
     let Update::Change(change) = update else { return };
     if let Some(position) = positions.get(&change.item) {
@@ -124,14 +135,14 @@ fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) {
     }
 }
 
-/// Changes as they are sent.
+/// Changes of one message.
 #[derive(Default)]
 struct Changes {
-    /// Elements of the list, with a comma between them.
+    /// Elements of the list, separated by commas.
     list: Vec<u8>,
-    /// How many there are.
+    /// Number of elements.
     count: usize,
-    /// The time of the first.
+    /// Time of the first change.
     time: i64,
 }
 
@@ -162,7 +173,7 @@ impl Changes {
     }
 
     fn message(self) -> String {
-        // Whatever one value is made of, the others are told.
+        // Invalid UTF-8 in one value must not suppress the others.
         let list = String::from_utf8_lossy(&self.list);
         format!("{{\"time\":{},\"changes\":[{list}]}}", self.time)
     }
@@ -174,7 +185,7 @@ mod tests {
     use taktwerk::{StatusCode, UtcTime, Variant};
 
     #[test]
-    fn changes_leave_out_what_most_of_them_have() {
+    fn changes_omit_default_elements() {
         let value = |number: f64, millis: u64, status: StatusCode| DataValue {
             value: Some(Variant::Double(number)),
             status: Some(status),
@@ -200,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_long_values_ends_early() {
+    fn long_values_limit_the_message_size() {
         let value = DataValue::new(Variant::from("x".repeat(5_000)));
         let mut changes = Changes::default();
         while !changes.is_full() {

@@ -10,7 +10,9 @@ use std::time::SystemTime;
 
 pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
     if !visitor.is_administrator().await {
-        return Err(Problem::forbidden("the log takes a user with the role SecurityAdmin or ConfigureAdmin"));
+        return Err(Problem::forbidden(
+            "the log requires a user with the role SecurityAdmin or ConfigureAdmin",
+        ));
     }
     let lines = app.subject.log.as_ref().map(|log| log.lines()).unwrap_or_default();
     let lines: Vec<Value> = lines

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use taktwerk_server::diagnostics::SessionRights;
 
-/// Longest name or password.
+/// Maximum length of a name or password, in bytes.
 const TEXT_LEN_MAX: usize = 512;
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct Login {
     password: String,
 }
 
-/// The request's head, for handlers that look at the cookie themselves.
+/// The head of a request, for handlers that read the cookie themselves.
 pub(crate) struct Head(Parts);
 
 #[axum::async_trait]
@@ -38,7 +38,7 @@ impl FromRequestParts<Arc<App>> for Head {
     }
 }
 
-/// Who the visitor is, and what the page may show.
+/// The visitor's user, and which pages are available.
 pub(crate) async fn session(State(app): State<Arc<App>>, who: Result<Who, Problem>) -> Json<Value> {
     let config = app.subject.shared.config();
     let visitor = who.as_ref().ok().map(|who| &who.0);
@@ -61,28 +61,28 @@ pub(crate) async fn session(State(app): State<Arc<App>>, who: Result<Who, Proble
     }))
 }
 
-/// The software's version: the application's, or ours.
+/// The software version: that of the application, or of Taktwerk.
 fn version(config: &taktwerk_server::ServerConfig) -> &str {
     let version = config.build_info.software_version.as_str();
     if version.is_empty() { env!("CARGO_PKG_VERSION") } else { version }
 }
 
-/// Logs on with a user and password of the server.
+/// Logs on with a user and a password of the server.
 pub(crate) async fn log_on(
     State(app): State<Arc<App>>,
     Extension(ConnectInfo(peer)): Extension<ConnectInfo<SocketAddr>>,
     Json(login): Json<Login>,
 ) -> Result<Response, Problem> {
     if login.user.is_empty() || login.user.len() > TEXT_LEN_MAX || login.password.len() > TEXT_LEN_MAX {
-        return Err(Problem::bad_request("user and password have 1 to 512 bytes"));
+        return Err(Problem::bad_request("user and password must have 1 to 512 bytes"));
     }
     let address = peer.ip();
-    if !app.logins.pass(address, Instant::now()) {
+    if !app.logins.pass(address, &login.user, Instant::now()) {
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many attempts; try again in a minute"));
     }
     let (cookie, visitor) =
         app.visitors.log_on(&app.subject, &login.user, &login.password).await.map_err(Problem::of_log_on)?;
-    app.logins.succeeded(address);
+    app.logins.succeeded(address, &login.user);
     let mut headers = HeaderMap::new();
     set_cookie(&app, &mut headers, &cookie, None);
     Ok((headers, Json(json!({ "user": visitor.user, "csrf": visitor.csrf }))).into_response())

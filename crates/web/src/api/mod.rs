@@ -1,4 +1,4 @@
-//! What the page asks for: JSON over HTTP, values as server-sent events.
+//! The API of the page: JSON over HTTP, and values as server-sent events.
 
 mod alarms;
 mod certificates;
@@ -24,7 +24,7 @@ use axum::routing::{get, post};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// The cookie's name.
+/// The name of the cookie.
 const COOKIE: &str = "taktwerk";
 
 pub(crate) fn router() -> Router<Arc<App>> {
@@ -46,7 +46,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route("/log", get(log::get))
 }
 
-/// The visitor of a request. Requests that change something have to carry the visitor's token.
+/// The visitor of a request. Requests with side effects must contain the visitor's token.
 pub(crate) struct Who(pub(crate) Arc<Visitor>);
 
 #[axum::async_trait]
@@ -68,7 +68,7 @@ impl FromRequestParts<Arc<App>> for Who {
             if !bool::from(given.ct_eq(visitor.csrf.as_bytes())) {
                 return Err(Problem::new(
                     StatusCode::FORBIDDEN,
-                    "the token of this page is old; load it again",
+                    "the token of this page has expired; reload the page",
                 ));
             }
         }
@@ -76,7 +76,7 @@ impl FromRequestParts<Arc<App>> for Who {
     }
 }
 
-/// The value of our cookie.
+/// The value of the session cookie.
 pub(crate) fn cookie(parts: &Parts) -> Option<&str> {
     let cookies = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies

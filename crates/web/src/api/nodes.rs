@@ -1,4 +1,4 @@
-//! The address space: children of a node, one node in detail, writing a value.
+//! The address space: children of a node, details of a node, writing a value.
 
 use super::values::{json_of, number_text};
 use super::{Problem, Who};
@@ -17,7 +17,7 @@ use taktwerk_schema::{BrowseDirection, EUInformation, NodeClass, Range};
 use taktwerk_types::hexadecimal;
 use taktwerk_types::{BuiltInType, ByteString, ExtensionObject};
 
-/// Children of one node that one answer has.
+/// Maximum number of children per response.
 const CHILDREN_MAX: usize = 5_000;
 
 #[derive(Deserialize)]
@@ -25,27 +25,27 @@ pub(crate) struct Of {
     node: Option<String>,
 }
 
-/// Which children of a node are wanted.
+/// Which children of a node are requested.
 #[derive(Deserialize)]
 pub(crate) struct Children {
     node: Option<String>,
-    /// How many come at most.
+    /// Maximum number of children.
     limit: Option<usize>,
-    /// Whether the others are to be had with `next`.
+    /// Whether the rest will be requested with `next`.
     #[serde(default)]
     keep: bool,
-    /// How many references have been read, and what the last answer said.
+    /// Number of references read so far, and the continuation point of the last response.
     #[serde(default)]
     from: usize,
     next: Option<String>,
 }
 
-/// A node's id, or what is wrong with it.
+/// Parses a NodeId.
 pub(crate) fn parse(text: &str) -> Result<NodeId, Problem> {
     text.parse().map_err(|error| Problem::bad_request(format!("{text}: {error}")))
 }
 
-/// Some children of a node, of the Objects folder if none is named. `from` and `next` of the answer bring the others.
+/// Lists children of a node, by default of the Objects folder. `from` and `next` of the response continue the list.
 pub(crate) async fn browse(
     Who(visitor): Who,
     Query(of): Query<Children>,
@@ -64,19 +64,20 @@ pub(crate) async fn browse(
         None => skip(client, node, of.from).await?,
         Some(point) => match client.browse_next(ByteString::from(point), false).await {
             Ok(page) => has_more(page),
-            // The server has forgotten it: it keeps few for a session, and visitors who are not logged on share one.
+            // The server has released the continuation point: it keeps few per session, and anonymous visitors share a
+            // session.
             Err(_) => skip(client, node, of.from).await?,
         },
     };
     let is_cut = page.references.len() > limit;
     page.references.truncate(limit);
     has_more |= is_cut;
-    // The server goes on behind what was cut.
+    // The rest is not needed, so release the continuation point.
     if let Some(next) = page.next.take_if(|_| !of.keep || is_cut) {
         release(client, next).await;
     }
     let read = of.from.saturating_add(page.references.len());
-    // A node may be there by several references, such as HasComponent and HasNotifier.
+    // A node may have several references, such as HasComponent and HasNotifier.
     let mut seen = HashSet::new();
     let children: Vec<Value> = page
         .references
@@ -96,7 +97,7 @@ pub(crate) async fn browse(
     Ok(compress::json(&headers, &answer))
 }
 
-/// References of a node behind the first `from`, and whether there are more. They are read in parts: a node may have more of
+/// Browses a node again and skips the first `from` references. They are read in parts, because a node may have more of
 /// them than fit into memory.
 async fn skip(client: &Client, node: NodeId, from: usize) -> Result<(bool, BrowsePage), Problem> {
     let max = u32::try_from(CHILDREN_MAX).unwrap_or(u32::MAX);
@@ -117,7 +118,7 @@ async fn skip(client: &Client, node: NodeId, from: usize) -> Result<(bool, Brows
     }
 }
 
-/// Nobody will ask for what is behind it. If the request fails, the server forgets it later.
+/// Releases a continuation point that is not used. If the request fails, the server releases it later.
 async fn release(client: &Client, next: ByteString) {
     let _ = client.browse_next(next, true).await;
 }
@@ -136,7 +137,7 @@ fn class_name(class: NodeClass) -> &'static str {
     }
 }
 
-/// One node in detail.
+/// Details of a node.
 pub(crate) async fn node(Who(visitor): Who, Query(of): Query<Of>) -> Result<Json<Value>, Problem> {
     let node = parse(of.node.as_deref().unwrap_or_default())?;
     let client = &visitor.client;
@@ -156,7 +157,9 @@ pub(crate) async fn node(Who(visitor): Who, Query(of): Query<Of>) -> Result<Json
         values.get(at).filter(|value| !value.status().is_bad())
     };
     let Some(class) = of(Attribute::NodeClass) else {
-        return Err(Problem::bad_request(format!("{node}: there is no such node, or you may not see it")));
+        return Err(Problem::bad_request(format!(
+            "{node}: the node does not exist, or you have no permission to see it"
+        )));
     };
     let class = class.value.clone().and_then(|class| i32::try_from(class).ok()).unwrap_or_default();
     let access = of(Attribute::UserAccessLevel).and_then(|access| access.value.clone());
@@ -197,7 +200,7 @@ async fn type_name(client: &Client, data_type: NodeId) -> String {
     }
 }
 
-/// What a unit and a range say about a value (Part 8 §5.3.2).
+/// Unit and range of a value (Part 8 §5.3.2).
 #[derive(Default)]
 struct Properties {
     unit: Option<String>,
@@ -245,7 +248,7 @@ pub(crate) struct Write {
     value: Value,
 }
 
-/// Writes a scalar value. It gets the type that the variable's value has now.
+/// Writes a scalar value. It is converted to the type of the variable's current value.
 pub(crate) async fn write(Who(visitor): Who, Json(write): Json<Write>) -> Result<Json<Value>, Problem> {
     let node = parse(&write.node)?;
     let now = visitor.client.read(node.clone()).await?;
@@ -257,10 +260,10 @@ pub(crate) async fn write(Who(visitor): Who, Json(write): Json<Write>) -> Result
     let text = match write.value {
         Value::String(text) => text,
         Value::Bool(_) | Value::Number(_) => write.value.to_string(),
-        _ => return Err(Problem::bad_request("the value is a text, a number, true or false")),
+        _ => return Err(Problem::bad_request("the value must be a text, a number, true or false")),
     };
     let value = parse_scalar(kind, text.trim())
-        .ok_or_else(|| Problem::bad_request(format!("{text:?} is no value of the type {kind}")))?;
+        .ok_or_else(|| Problem::bad_request(format!("{text:?} is not a value of the type {kind}")))?;
     let results = visitor.client.write_many([(node.clone(), DataValue::new(value))]).await?;
     let status = results.first().copied().unwrap_or_default();
     if status.is_bad() {
@@ -269,7 +272,7 @@ pub(crate) async fn write(Who(visitor): Who, Json(write): Json<Write>) -> Result
     Ok(Json(json!({ "status": status.to_string() })))
 }
 
-/// A scalar of a type from text.
+/// Parses a scalar of a type.
 fn parse_scalar(kind: BuiltInType, text: &str) -> Option<Variant> {
     Some(match kind {
         BuiltInType::Boolean => text.parse::<bool>().ok()?.into(),
@@ -293,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_parsed_as_the_type_that_is_there() {
+    fn values_are_parsed_as_the_current_type() {
         assert_eq!(parse_scalar(BuiltInType::Double, "21,5"), Some(Variant::from(21.5)));
         assert_eq!(parse_scalar(BuiltInType::Byte, "256"), None);
         assert_eq!(parse_scalar(BuiltInType::Boolean, "true"), Some(Variant::from(true)));

@@ -1,4 +1,4 @@
-//! Errors as the page gets them: a status and one sentence.
+//! Errors for the page: an HTTP status and a sentence.
 
 use crate::visitor::Refusal;
 use axum::Json;
@@ -20,12 +20,12 @@ impl Problem {
         Self { status, message: message.into() }
     }
 
-    /// The request itself is wrong.
+    /// The request is invalid.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// The visitor may not.
+    /// The visitor has no permission.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, message)
     }
@@ -47,7 +47,7 @@ fn is_denial(status: UaStatus) -> bool {
 }
 
 impl Problem {
-    /// A refused log-on. The page asks for a name and a password, so a user that the server does not let in is told so.
+    /// A refused login. The page asks for name and password, so a refused user gets a readable message.
     pub(crate) fn of_log_on(refusal: Refusal) -> Self {
         let is_of_user = match &refusal {
             Refusal::Server(error) => matches!(
@@ -62,7 +62,7 @@ impl Problem {
         if !is_of_user {
             return problem;
         }
-        let message = "the server does not let this user in: check the user name and the password";
+        let message = "the server refuses this user: check the user name and the password";
         Self::new(problem.status, message)
     }
 }
@@ -70,7 +70,6 @@ impl Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
-            Refusal::Full => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::MustChangePassword => StatusCode::FORBIDDEN,
             Refusal::Server(_) => StatusCode::UNAUTHORIZED,
             Refusal::Entropy => StatusCode::INTERNAL_SERVER_ERROR,
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_password_is_told_in_words() {
+    fn a_wrong_password_has_a_readable_message() {
         let status = |status| Refusal::Server(Error::Status { what: "ActivateSession".to_owned(), status });
         let denied = Problem::of_log_on(status(UaStatus::BAD_USER_ACCESS_DENIED));
         assert_eq!(denied.status, StatusCode::UNAUTHORIZED);

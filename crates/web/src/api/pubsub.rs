@@ -1,4 +1,4 @@
-//! The components of PubSub with their states (Part 14 §9.1), as far as the visitor may see them.
+//! The PubSub components with their states (Part 14 §9.1), limited to those that the visitor may see.
 
 use super::{Problem, Who};
 use axum::Json;
@@ -8,14 +8,14 @@ use taktwerk::{Client, NodeId};
 use taktwerk_schema::ReferenceDescription;
 use taktwerk_schema::ids::{object_ids, object_type_ids as types};
 
-/// Components that are shown.
+/// Maximum number of components.
 const COMPONENTS_MAX: usize = 500;
-/// PublishSubscribe, connections, groups, writers and readers.
+/// Depth of the hierarchy: PublishSubscribe, connections, groups, writers and readers.
 const LEVELS: usize = 4;
 /// Names of PubSubState (Part 14 §6.2.1).
 const STATES: [&str; 5] = ["Disabled", "Paused", "Operational", "Error", "PreOperational"];
 
-/// What a component is called, by its type.
+/// Display names of components, by their type.
 const KINDS: [(u32, &str); 5] = [
     (types::PUB_SUB_CONNECTION_TYPE, "Connection"),
     (types::WRITER_GROUP_TYPE, "WriterGroup"),
@@ -30,13 +30,13 @@ struct Component {
     name: String,
     kind: &'static str,
     level: usize,
-    /// Where its State is.
+    /// NodeId of its State.
     status: Option<NodeId>,
     state: Option<&'static str>,
     children: Vec<usize>,
 }
 
-/// All components, each behind the one that it belongs to.
+/// Lists all components, each after its parent.
 pub(crate) async fn list(Who(visitor): Who) -> Result<Json<Value>, Problem> {
     let (mut all, is_cut) = components(&visitor.client).await?;
     states(&visitor.client, &mut all).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn list(Who(visitor): Who) -> Result<Json<Value>, Problem> {
     Ok(Json(json!({ "state": state, "components": shown, "isCut": is_cut })))
 }
 
-/// The component that a reference leads to, if it is one.
+/// Converts a reference to a component, if its target is one.
 fn component(reference: &ReferenceDescription, level: usize) -> Option<Component> {
     let kind = reference.type_definition.local()?.ns0()?;
     let (_, kind) = KINDS.iter().find(|(known, _)| *known == kind)?;
@@ -66,7 +66,7 @@ fn component(reference: &ReferenceDescription, level: usize) -> Option<Component
     Some(Component { node, name, kind, level, status: None, state: None, children: Vec::new() })
 }
 
-/// PublishSubscribe and what is below it, level by level, and whether there was more.
+/// PublishSubscribe and the components below it, level by level, and whether the list is incomplete.
 async fn components(client: &Client) -> Result<(Vec<Component>, bool), Problem> {
     let root = Component {
         node: NodeId::numeric(0, object_ids::PUBLISH_SUBSCRIBE),
@@ -109,7 +109,7 @@ async fn components(client: &Client) -> Result<(Vec<Component>, bool), Problem> 
     Ok((all, is_cut))
 }
 
-/// Reads the states. A component whose state the visitor may not read has none.
+/// Reads the states. The state is missing if the visitor may not read it.
 async fn states(client: &Client, all: &mut [Component]) -> Result<(), Problem> {
     let wanted = |(at, component): (usize, &Component)| Some((at, component.status.clone()?));
     let status: Vec<(usize, NodeId)> = all.iter().enumerate().filter_map(wanted).collect();

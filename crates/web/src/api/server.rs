@@ -1,4 +1,4 @@
-//! The server itself: state, counters, clients with their sessions and subscriptions.
+//! State and counters of the server, and clients with their sessions and subscriptions.
 
 use super::values::millis;
 use super::{Problem, Who};
@@ -17,7 +17,7 @@ use taktwerk_schema::{
 use taktwerk_server::headroom::{Prices, Report};
 use taktwerk_types::{ArrayValues, Structure};
 
-/// What the visitor may read of the server's diagnostics.
+/// The server's diagnostics, limited to what the visitor may read.
 pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
     let wanted = [
         v::SERVER_SERVER_STATUS,
@@ -34,7 +34,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Resul
     let subscriptions = many::<SubscriptionDiagnosticsDataType>(&subscriptions).unwrap_or_default();
     let sessions = many::<SessionDiagnosticsDataType>(&sessions);
     let live = &app.subject.shared.live().counters;
-    // Whoever sees the sessions may see what they cost.
+    // Visitors that may see the sessions may also see their CPU cost.
     let headroom = app.subject.shared.config().headroom.as_ref().filter(|_| sessions.is_some());
     let headroom = headroom.map(|headroom| headroom_of(&headroom.report(), &headroom.prices()));
     Ok(Json(json!({
@@ -55,7 +55,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Resul
     })))
 }
 
-/// CPU in cores; prices in core seconds for each value and each message.
+/// CPU in cores; prices in core seconds per value and per message.
 fn headroom_of(report: &Report, prices: &Prices) -> Value {
     json!({
         "predicted": report.predicted,

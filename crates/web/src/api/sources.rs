@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 pub(crate) async fn list(State(app): State<Arc<App>>, Who(visitor): Who) -> Result<Json<Value>, Problem> {
     if !visitor.is_administrator().await {
-        // Addresses of devices are nothing for everybody.
-        return Err(Problem::forbidden("sources take a user with the role SecurityAdmin or ConfigureAdmin"));
+        // Addresses of devices are not shown to everyone.
+        return Err(Problem::forbidden(
+            "sources require a user with the role SecurityAdmin or ConfigureAdmin",
+        ));
     }
     let list = app.subject.sources.as_ref();
     let sources = list.map(|list| list.sources()).unwrap_or_default();
@@ -28,7 +30,9 @@ fn destination(destination: DestinationState) -> Value {
         "description": destination.description,
         "isConnected": destination.is_connected,
         "queued": destination.queued,
+        "parked": destination.parked,
         "queuedBytes": destination.queued_bytes,
+        "queueBytesMax": destination.queue_bytes_max,
         "oldest": destination.oldest,
         "sent": destination.sent,
         "dropped": destination.dropped,
@@ -52,6 +56,9 @@ fn shown(source: SourceState) -> Value {
         "errors": source.errors,
         "values": source.values,
         "dropped": source.dropped,
+        "invalid": source.invalid,
+        "missed": source.missed,
+        "writeErrors": source.write_errors,
         "lastAnswer": source.last_answer,
         "lastError": source.last_error,
         "incomplete": source.incomplete,

@@ -1,4 +1,4 @@
-//! Values as JSON, and history.
+//! Values as JSON, and history of variables.
 
 use super::nodes::parse;
 use super::{Problem, Who};
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 use taktwerk::{Client, DataValue, NodeId, StatusCode, UtcTime};
 use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{
-    HistoryData, HistoryReadRequest, HistoryReadValueId, ReadProcessedDetails, ReadRawModifiedDetails,
-    TimestampsToReturn,
+    AggregateConfiguration, HistoryData, HistoryReadRequest, HistoryReadValueId, ReadProcessedDetails,
+    ReadRawModifiedDetails, TimestampsToReturn,
 };
 use taktwerk_types::json::{JsonContext, encode_value};
 use taktwerk_types::{ExtensionObject, Structure};
 
-/// Characters of a value that are sent; longer ones are cut by the page's reader, not by the browser.
+/// Maximum length of a value in characters; longer values are truncated on the server.
 const VALUE_LEN_MAX: usize = 10_000;
-/// Points of a curve.
+/// Maximum number of points of a curve.
 const POINTS_MAX: u32 = 2_000;
 
 /// Milliseconds since 1970.
 pub(crate) fn millis(time: UtcTime) -> i64 {
-    // Clients write what they like into timestamps.
+    // Saturates, because clients can write any timestamp.
     time.ticks().saturating_sub(UtcTime::from_unix(std::time::Duration::ZERO).ticks()) / 10_000
 }
 
@@ -33,7 +33,7 @@ fn time(millis: i64) -> UtcTime {
     UtcTime::from_ticks(epoch.saturating_add(millis.saturating_mul(10_000)))
 }
 
-/// A number as people write it: a comma counts as a decimal point.
+/// A number as typed by users: a comma counts as a decimal point.
 pub(crate) fn number_text(text: &str) -> Option<String> {
     let text = text.replace(',', ".");
     (!text.is_empty()).then_some(text)
@@ -47,7 +47,7 @@ pub(crate) fn append(value: &DataValue, out: &mut Vec<u8>) {
     out.extend_from_slice(format!(",{}", time_of(value)).as_bytes());
 }
 
-/// When a value was measured, or else stored, in milliseconds since 1970; 0 if it does not say.
+/// The source timestamp, or else the server timestamp, in milliseconds since 1970; 0 if both are missing.
 pub(crate) fn time_of(value: &DataValue) -> i64 {
     value.source_timestamp.or(value.server_timestamp).map(millis).unwrap_or_default()
 }
@@ -61,7 +61,7 @@ pub(crate) fn append_status(status: StatusCode, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what a value is, without status and time.
+/// Appends the value without status and time.
 pub(crate) fn append_content(value: &DataValue, out: &mut Vec<u8>) {
     let start = out.len();
     match &value.value {
@@ -91,16 +91,16 @@ pub(crate) struct Span {
     from: i64,
     /// Milliseconds since 1970.
     to: i64,
-    /// Most points that the page can draw.
+    /// Maximum number of points that the page can draw.
     points: u32,
 }
 
-/// A variable's history between two times: the raw values if there are few, averages if there are many.
+/// A variable's history between two times: raw values if there are few, otherwise averages.
 pub(crate) async fn history(Who(visitor): Who, Query(span): Query<Span>) -> Result<Json<Value>, Problem> {
     let node = parse(&span.node)?;
     let points = span.points.clamp(10, POINTS_MAX);
     if span.from >= span.to {
-        return Err(Problem::bad_request("from is before to"));
+        return Err(Problem::bad_request("from must be before to"));
     }
     let (start_time, end_time) = (time(span.from), time(span.to));
     let raw = ReadRawModifiedDetails {
@@ -117,7 +117,10 @@ pub(crate) async fn history(Who(visitor): Who, Query(span): Query<Span>) -> Resu
             end_time,
             processing_interval: step(&span, points),
             aggregate_type: vec![NodeId::numeric(0, object_ids::AGGREGATE_FUNCTION_AVERAGE)],
-            ..ReadProcessedDetails::default()
+            aggregate_configuration: AggregateConfiguration {
+                use_server_capabilities_defaults: true,
+                ..AggregateConfiguration::default()
+            },
         };
         (values, _) = read(&visitor.client, &node, &average).await?;
     }
@@ -132,12 +135,12 @@ pub(crate) async fn history(Who(visitor): Who, Query(span): Query<Span>) -> Resu
     Ok(Json(json!({ "isRaw": is_all, "values": values })))
 }
 
-/// Milliseconds that one point stands for.
+/// Milliseconds per point.
 fn step(span: &Span, points: u32) -> f64 {
     (span.to.saturating_sub(span.from) as f64 / f64::from(points)).max(1.0)
 }
 
-/// Reads history; whether these are all values.
+/// Reads history, and returns whether these are all values.
 async fn read<T: Structure>(
     client: &Client,
     node: &NodeId,
@@ -156,7 +159,7 @@ async fn read<T: Structure>(
     };
     let response = client.request(ask(Default::default(), false), None).await?;
     let Some(result) = response.results.into_iter().next() else {
-        return Err(Problem::bad_request(format!("{node}: the server has no answer")));
+        return Err(Problem::bad_request(format!("{node}: the server returned no result")));
     };
     if result.status_code.is_bad() {
         return Err(Problem::bad_request(format!("{node}: no history: {}", result.status_code)));
@@ -164,7 +167,7 @@ async fn read<T: Structure>(
     let data: HistoryData = result
         .history_data
         .decode()
-        .map_err(|error| Problem::bad_request(format!("{node}: the history cannot be read: {error}")))?;
+        .map_err(|error| Problem::bad_request(format!("{node}: cannot read the history: {error}")))?;
     let is_all = result.continuation_point.as_deref().unwrap_or_default().is_empty();
     if !is_all {
         client.request(ask(result.continuation_point, true), None).await?;
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_any_size_are_times() {
+    fn extreme_times_are_saturated() {
         let span = |from, to| Span { node: String::new(), from, to, points: 10 };
         assert_eq!((step(&span(0, 5_000), 10), step(&span(0, 5), 10)), (500.0, 1.0));
         assert!(step(&span(i64::MIN, i64::MAX), 10) > 1e17);

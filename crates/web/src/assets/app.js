@@ -1,5 +1,5 @@
 "use strict";
-// One page, no library: each view draws itself into <main> and gives back what ends it.
+// One page, no library. Each view draws itself into <main> and returns a function that ends it.
 
 const $ = (id) => document.getElementById(id);
 const session = { csrf: null, user: null };
@@ -32,7 +32,7 @@ function say(text) {
   messageTimer = setTimeout(() => { $("message").textContent = ""; }, 8000);
 }
 
-/** Asks the server; gives JSON, or throws with the server's sentence. */
+/** Sends a request to the server. Returns JSON, or throws the server's error message. */
 async function api(path, body) {
   const options = body === undefined ? {} : {
     method: "POST",
@@ -48,12 +48,12 @@ async function api(path, body) {
   return data;
 }
 
-/** Streams that all pages of this browser have open together: it has six connections to a server, and requests need some. */
+/** Maximum number of streams of all pages of this browser. Browsers allow six connections per server, and requests need some. */
 const STREAMS = 4;
 
-/** Runs `work` with true if this page may have a stream, and keeps its place meanwhile; else with false. */
+/** Runs `work` with true while this page holds a stream slot, or with false if all slots are used. */
 async function withStream(work) {
-  // Browsers have locks where the connection is protected, and give them back when a page is gone.
+  // Web Locks need a secure context. The browser releases them when a page is closed.
   if (!navigator.locks) { await work(true); return; }
   for (let at = 0; at < STREAMS; at += 1) {
     const take = async (lock) => { if (lock) await work(true); return lock !== null; };
@@ -62,7 +62,7 @@ async function withStream(work) {
   await work(false);
 }
 
-/** Waits until the page can be seen, or is not wanted any more. */
+/** Waits until the page is visible, or until the signal is aborted. */
 function seen(signal) {
   return new Promise((resume) => {
     const look = () => {
@@ -77,8 +77,7 @@ function seen(signal) {
   });
 }
 
-/** Values of nodes as they change, until the signal is aborted. Connects again when the connection breaks. A page that cannot
- * be seen or is left has no stream. */
+/** Streams values of nodes until the signal is aborted, and reconnects after errors. Hidden pages have no stream. */
 async function live(nodes, interval, signal, onItems, onChanges) {
   while (!signal.aborted) {
     await seen(signal);
@@ -105,7 +104,7 @@ async function live(nodes, interval, signal, onItems, onChanges) {
   }
 }
 
-/** Receives one stream to its end. */
+/** Receives one stream until it ends. */
 async function receive(wanted, signal, onItems, onChanges) {
   const response = await fetch("/api/live", {
     method: "POST", signal,
@@ -170,7 +169,7 @@ class Trace {
   }
 }
 
-/** Values in a table, live: what is monitored, with sparklines. */
+/** A live table of values with sparklines. */
 function liveTable(items, columns = {}) {
   const rows = items.map((item) => {
     const curve = svg("path", { class: "curve" });
@@ -193,7 +192,7 @@ function liveTable(items, columns = {}) {
     el("tbody", {}, ...rows.map((row) => row.element)));
   const control = new AbortController();
   let isDue = false;
-  // Only rows that can be seen are drawn; the others are when they come into view.
+  // Only visible rows are drawn.
   const inView = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) target.row.isInView = isIntersecting;
     soon();
@@ -228,11 +227,11 @@ function liveTable(items, columns = {}) {
   return { element: el("div", { class: "wide" }, table), end: () => { control.abort(); inView.disconnect(); } };
 }
 
-/** Nodes that the tree shows of one folder before it is asked for more. */
+/** Number of nodes per folder that the tree shows before the user asks for more. */
 const PART = 200;
 const KINDS = { Object: "▣", Variable: "≈", Method: "ƒ", View: "◫", Type: "T" };
 
-/** The tree of nodes, by keyboard as WAI-ARIA describes it. */
+/** The tree of nodes, with keyboard control according to WAI-ARIA. */
 function nodeTree(onSelect) {
   const tree = el("ul", { role: "tree", "aria-label": "Address space" });
   let selected = null;
@@ -276,7 +275,7 @@ function nodeTree(onSelect) {
     });
     return node;
   };
-  // Long lists come in parts: the last item of each brings the next one.
+  // Long lists are loaded in parts. The last item of each part loads the next one.
   const more = async (group, id, level, after = "") => {
     const part = await api(`/browse?node=${encodeURIComponent(id)}&limit=${PART}&keep=true${after}`);
     group.seen ??= new Set();
@@ -322,7 +321,7 @@ function nodeTree(onSelect) {
     tree.replaceChildren(...children.map((child) => item(child, 1)));
     const first = tree.querySelector('[role="treeitem"]');
     if (first) first.tabIndex = 0;
-    // What the user came for: the plant is open, the Server object is not.
+    // Expand the plant, but not the Server object.
     for (const node of tree.children) {
       if (node.child.name !== "Server" && node.child.name !== "Aliases" && node.child.name !== "Locations" && node.child.class === "Object") { await node.open(); }
     }
@@ -332,7 +331,7 @@ function nodeTree(onSelect) {
 
 /** A chart of values over time. */
 function chart(values, from, to, space, onZoom) {
-  // As many units as pixels, so that texts have their size on a phone too.
+  // One unit per pixel, so that texts keep their size on small screens.
   const width = Math.max(280, space || 900), height = 300, left = 70, bottom = 28, top = 10, right = 12;
   const points = values.map(([value, status, time]) => [time, typeof value === "boolean" ? Number(value) : value, status]);
   const numeric = points.filter(([, value, status]) => typeof value === "number" && Number.isFinite(value) && !(status ?? "").startsWith("Bad"));
@@ -383,26 +382,48 @@ function chart(values, from, to, space, onZoom) {
   return drawing;
 }
 
-/** History of a node with spans to choose. */
+/** The history of a node with selectable time spans. */
 function trend(node) {
-  const figure = el("div", {});
-  const note = el("p", { class: "soft" });
-  let to = Date.now(), from = to - 3600e3, ended = false;
+  const figure = el("div", { class: "figure", tabindex: "0", role: "group", "aria-label": "Chart. Plus and minus zoom, the arrow keys move." });
+  const note = el("p", { class: "soft", role: "status" });
+  let to = Date.now(), from = to - 3600e3, ended = false, turn = 0;
   const load = async () => {
+    const mine = turn += 1, start = from, end = to;
     try {
-      const { values, isRaw } = await api(`/history?node=${encodeURIComponent(node)}&from=${Math.round(from)}&to=${Math.round(to)}&points=600`);
-      if (ended) return;
-      figure.replaceChildren(chart(values, from, to, figure.clientWidth, (start, end) => { from = start; to = end; load(); }));
-      note.textContent = (isRaw ? `${values.length} recorded values.` : "Averages: there are more values than fit.") + " Drag to zoom in, turn the wheel to zoom.";
+      const { values, isRaw } = await api(`/history?node=${encodeURIComponent(node)}&from=${Math.round(start)}&to=${Math.round(end)}&points=600`);
+      // Answers to earlier requests may arrive later.
+      if (ended || mine !== turn) return;
+      figure.replaceChildren(chart(values, start, end, figure.clientWidth, show));
+      const moment = (time) => el("time", { datetime: new Date(time).toISOString() }, new Date(time).toLocaleString([], { hour12: false }));
+      note.replaceChildren(moment(start), " to ", moment(end), isRaw ? `: ${values.length} recorded values.` : ": averages, because there are too many values to show.",
+        " Drag, turn the wheel, or use the buttons or the keys + − ← → to zoom and move.");
     } catch (error) {
+      if (ended || mine !== turn) return;
       figure.replaceChildren();
       note.textContent = error.message;
     }
   };
-  const span = (name, millis) => el("button", { type: "button", class: "quiet small", onclick: () => { to = Date.now(); from = to - millis; load(); } }, name);
+  /** Shows a time span of 1 s to 100 years. */
+  const show = (start, end) => {
+    const middle = (start + end) / 2, half = Math.min(Math.max(end - start, 1e3), 3.2e12) / 2;
+    from = Math.max(0, middle - half);
+    to = from + 2 * half;
+    load();
+  };
+  const zoom = (factor) => show((from + to - (to - from) * factor) / 2, (from + to + (to - from) * factor) / 2);
+  const move = (share) => show(from + (to - from) * share, to + (to - from) * share);
+  const keys = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => move(-0.25), ArrowRight: () => move(0.25) };
+  figure.addEventListener("keydown", (event) => {
+    if (!keys[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  const button = (name, act) => el("button", { type: "button", class: "quiet small", onclick: act }, name);
+  const span = (name, millis) => button(name, () => { const now = Date.now(); show(now - millis, now); });
   load();
   return {
-    element: el("div", {}, el("div", { class: "row" }, span("5 min", 300e3), span("1 h", 3600e3), span("1 d", 86400e3), span("30 d", 30 * 86400e3)), figure, note),
+    element: el("div", {}, el("div", { class: "row" }, span("5 min", 300e3), span("1 h", 3600e3), span("1 d", 86400e3), span("30 d", 30 * 86400e3),
+      button("Zoom in", keys["+"]), button("Zoom out", keys["-"]), button("Earlier", keys.ArrowLeft), button("Later", keys.ArrowRight)), figure, note),
     end: () => { ended = true; },
   };
 }
@@ -426,7 +447,7 @@ function showState(server) {
   $("state").className = "badge " + (server.state === 0 ? "good" : "warn");
 }
 
-/** Calls again and again until it is ended. */
+/** Calls a function periodically until it is ended. */
 function every(millis, call) {
   let ended = false;
   const run = async () => {
@@ -456,11 +477,11 @@ function overview(main) {
       }
     };
     try { await visit(null, [], 0); } catch (error) { if (!isLeft) say(error.message); }
-    // A table that nobody sees would have its stream for ever.
+    // Without this check, a page that was left would keep its stream.
     if (isLeft) return;
     values.replaceChildren(el("h2", {}, "Live values"));
     if (found.length) { table = liveTable(found); values.append(table.element); }
-    else values.append(el("p", { class: "soft" }, "There are no variables that you may see. Log on, or connect a source."));
+    else values.append(el("p", { class: "soft" }, "No variables to show. Log on, or add a source."));
   })();
   const end = every(2000, async () => {
     const server = await api("/server");
@@ -482,16 +503,16 @@ function overview(main) {
 
 const percent = (cores) => `${number.format(Number((cores * 100).toPrecision(3)))} %`;
 
-/** CPU that is used and what still fits, of a server that has been calibrated. */
+/** Used CPU and remaining capacity of a calibrated server. */
 function headroomCards(headroom, card) {
   if (!headroom) return [];
   const { predicted, actual, limit } = headroom;
   const many = (count) => count > 1e9 ? "–" : number.format(Math.floor(count));
   const cards = [
     card(actual === null ? "–" : percent(actual), "CPU of a core, last second"),
-    card(`${percent(predicted)} of ${percent(limit)}`, "CPU that is predicted, and the limit"),
-    card(many(headroom.remainingValues), "Values per second that still fit"),
-    card(many(headroom.remainingSessions), "Sessions like these that still fit"),
+    card(`${percent(predicted)} of ${percent(limit)}`, "Predicted CPU, and the limit"),
+    card(many(headroom.remainingValues), "Remaining values per second"),
+    card(many(headroom.remainingSessions), "Remaining sessions like these"),
   ];
   if (headroom.refused) cards.push(card(number.format(headroom.refused), "Items refused for lack of CPU"));
   return cards;
@@ -500,7 +521,7 @@ function headroomCards(headroom, card) {
 function plant(main, argument) {
   const detail = el("div", { class: "card" }, el("p", { class: "soft" }, "Choose a node."));
   let parts = [];
-  // What was chosen last is shown, whichever answer comes first, and nothing when the page is left.
+  // Shows only the latest selection, whatever the order of the responses, and nothing after the page is left.
   let turn = 0;
   const clear = () => { turn += 1; parts.forEach((part) => part.end()); parts = []; };
   const show = async (id) => {
@@ -545,7 +566,7 @@ function writer(node) {
   return form;
 }
 
-/** Asks for a comment, or for how long an alarm is shelved; gives null if it is cancelled. */
+/** Asks for a comment, or for the time of shelving. Returns null if cancelled. */
 function ask(title, verb, times) {
   return new Promise((resolve) => {
     const comment = el("input", { id: "ask-comment", maxlength: 1000, autocomplete: "off" });
@@ -606,7 +627,7 @@ function alarms(main) {
   const load = async (isEnded) => {
     const { alarms: all, count } = await api("/alarms");
     if (isEnded()) return;
-    // Rows that have not changed stay as they are, and the focus stays where it is.
+    // Unchanged rows are kept, so that the focus is kept.
     const focused = document.activeElement?.closest?.("tr");
     const focusKey = [...known].find(([, one]) => one.element === focused)?.[0];
     const action = document.activeElement?.dataset?.action;
@@ -628,7 +649,7 @@ function alarms(main) {
       }
     }
     const open = all.filter((alarm) => !alarm.acked).length;
-    note.textContent = !count ? "There are no alarms that you may see." : `${count} ${count === 1 ? "alarm" : "alarms"}, ${open} not acknowledged` + (count > all.length ? `; the ${all.length} most urgent are shown` : "");
+    note.textContent = !count ? "No alarms to show." : `${count} ${count === 1 ? "alarm" : "alarms"}, ${open} not acknowledged` + (count > all.length ? `; the ${all.length} most urgent are shown` : "");
   };
   return every(2000, load);
 }
@@ -638,13 +659,24 @@ function sources(main) {
   const sinks = el("div", {});
   main.append(el("h1", {}, "Sources"), body, sinks);
   let before = null;
+  /** A table that phones show as a list, each cell with the name of its column. A column has a name, and whether it has numbers. */
+  const table = (columns, rows) => el("table", { class: "stack facts" },
+    el("thead", {}, el("tr", {}, ...columns.map(([name, isNumber]) => el("th", { scope: "col", class: isNumber ? "number" : "" }, name)))),
+    el("tbody", {}, ...rows.map(([first, ...cells]) => el("tr", {}, el("th", { scope: "row" }, ...first), ...cells.map((cell, at) => {
+      const [name, isNumber] = columns[at + 1];
+      const isError = name === "Last error";
+      return el("td", { class: (isNumber ? "number" : "") + (isError ? "soft wide-cell" : "") + (isError && !cell ? " empty" : ""), "data-name": name },
+        typeof cell === "number" ? number.format(cell) : cell);
+    })))));
+  const named = (one) => [one.name, el("br"), el("small", { class: "soft" }, one.description)];
   return every(2000, async () => {
     const { sources: all, destinations } = await api("/sources");
     const now = Date.now();
-    const rate = (source) => {
-      const old = before?.all.find((one) => one.name === source.name);
-      if (!old || source.values < old.values) return "–";
-      return number.format(Number(((source.values - old.values) * 1000 / (now - before.at)).toPrecision(3)));
+    /** The rate per second since the previous call. */
+    const rate = (list, one, count) => {
+      const old = before?.[list].find((other) => other.name === one.name);
+      if (!old || one[count] < old[count]) return "–";
+      return number.format(Number(((one[count] - old[count]) * 1000 / (now - before.at)).toPrecision(3)));
     };
     const state = (source) => {
       if (!source.isConnected) return el("span", { class: "bad" }, "Not connected");
@@ -652,26 +684,23 @@ function sources(main) {
       if (source.incomplete) return el("span", { class: "warn", title: source.incomplete }, "Incomplete");
       return source.uncertain ? el("span", { class: "warn" }, `${source.uncertain} late`) : el("span", { class: "good" }, "Good");
     };
-    const row = (source) => el("tr", {},
-      el("th", { scope: "row" }, source.name, el("br"), el("small", { class: "soft" }, source.description)),
-      el("td", {}, state(source)), el("td", { class: "number" }, number.format(source.tags)), el("td", { class: "number" }, rate(source)),
-      el("td", { class: "number hide-small" }, number.format(source.errors)), el("td", { class: "number hide-small" }, number.format(source.dropped)),
-      el("td", { class: "number hide-small" }, source.lastAnswer ? since(source.lastAnswer) : "–"),
-      el("td", { class: "soft hide-small" }, source.incomplete ?? source.lastError ?? ""));
-    const head = (name, small, isNumber) => el("th", { scope: "col", class: (isNumber ? "number" : "") + (small ? " hide-small" : "") }, name);
-    body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head("Source"), head("State"), head("Tags", false, true),
-      head("Values per second", false, true), head("Errors", true, true), head("Dropped", true, true), head("Last answer", true, true), head("Last error", true))),
-      el("tbody", {}, ...all.map(row))));
-    const sink = (one) => el("tr", {},
-      el("th", { scope: "row" }, one.name, el("br"), el("small", { class: "soft" }, one.description)),
-      el("td", {}, el("span", { class: one.isConnected ? "good" : one.lastSent || one.lastError ? "bad" : "soft" }, one.isConnected ? "Good" : one.lastSent || one.lastError ? "Not connected" : "Waiting")),
-      el("td", { class: "number" }, number.format(one.queued)), el("td", { class: "number" }, one.oldest ? since(one.oldest) : "–"),
-      el("td", { class: "number" }, number.format(one.sent)), el("td", { class: "number hide-small" }, number.format(one.dropped)),
-      el("td", { class: "number hide-small" }, number.format(one.refused)), el("td", { class: "soft hide-small" }, one.lastError ?? ""));
-    sinks.replaceChildren(...(destinations.length ? [el("h1", {}, "Destinations"), el("div", { class: "card wide" }, el("table", {}, el("thead", {}, el("tr", {},
-      head("Destination"), head("State"), head("Values waiting", false, true), head("Oldest", false, true), head("Sent", false, true),
-      head("Dropped", true, true), head("Refused", true, true), head("Last error", true))), el("tbody", {}, ...destinations.map(sink))))] : []));
-    before = { all, at: now };
+    body.replaceChildren(table(
+      [["Source"], ["State"], ["Tags", true], ["Values per second", true], ["Errors", true], ["Dropped", true], ["Invalid", true], ["Late", true],
+        ["Write errors", true], ["Last answer", true], ["Last error"]],
+      all.map((source) => [named(source), state(source), source.tags, rate("sources", source, "values"), source.errors, source.dropped, source.invalid,
+        source.missed, source.writeErrors, source.lastAnswer ? since(source.lastAnswer) : "–", source.incomplete ?? source.lastError ?? ""])));
+    const sinkState = (one) => one.isConnected ? el("span", { class: "good" }, "Good")
+      : one.lastSent || one.lastError ? el("span", { class: "bad" }, "Not connected") : el("span", { class: "soft" }, "Waiting");
+    const fill = (one) => {
+      const share = one.queueBytesMax ? one.queuedBytes / one.queueBytesMax : 0;
+      return el("span", { class: share > 0.9 ? "bad" : share > 0.5 ? "warn" : "" }, share > 0 && share < 0.001 ? "< 0.1 %" : percent(share));
+    };
+    sinks.replaceChildren(...(destinations.length ? [el("h1", {}, "Destinations"), el("div", { class: "card wide" }, table(
+      [["Destination"], ["State"], ["Values waiting", true], ["Queue full", true], ["Parked", true], ["Oldest", true], ["Values per second", true],
+        ["Sent", true], ["Dropped", true], ["Refused", true], ["Errors", true], ["Last error"]],
+      destinations.map((one) => [named(one), sinkState(one), one.queued, fill(one), one.parked, one.oldest ? since(one.oldest) : "–",
+        rate("destinations", one, "sent"), one.sent, one.dropped, one.refused, one.errors, one.lastError ?? ""])))] : []));
+    before = { sources: all, destinations, at: now };
   });
 }
 
@@ -679,14 +708,14 @@ function clients(main) {
   const body = el("div", { class: "card wide" });
   const note = el("p", { class: "soft" });
   main.append(el("h1", {}, "Clients"), body, note);
-  // What was counted the last time, by session and subscription.
+  // The previous counts, by session and subscription.
   let before = null;
   return every(2000, async () => {
     const { sessions, headroom } = await api("/server");
-    if (!sessions) { body.replaceChildren(el("p", { class: "soft" }, "You may not see the sessions. Log on as a user with more rights.")); return; }
+    if (!sessions) { body.replaceChildren(el("p", { class: "soft" }, "You have no permission to see the sessions. Log on as another user.")); return; }
     const now = { at: Date.now(), counts: new Map() };
     const seconds = before ? (now.at - before.at) / 1000 : 0;
-    /** How often per second something was counted since the last time. */
+    /** The rate per second since the previous call. */
     const rate = (key, count) => {
       now.counts.set(key, count);
       const old = before?.counts.get(key);
@@ -715,8 +744,8 @@ function clients(main) {
     const head = (name, isNumber) => el("th", { scope: "col", class: isNumber ? "number" : "" }, name);
     body.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head("Session"), head("Connected", true), head("Requests", true), head("Errors", true),
       head("Items", true), head("Values per second", true), headroom ? head("CPU of a core", true) : null, head("Subscriptions"))), el("tbody", {}, ...sessions.map(row))));
-    note.textContent = headroom ? "CPU: values and messages of the last two seconds at the prices of the calibration."
-      : "What a subscription costs in CPU is shown by a server that has been calibrated (taktwerk lab calibrate).";
+    note.textContent = headroom ? "CPU: estimated from the values and messages of the last two seconds and the calibration."
+      : "To see the CPU cost of subscriptions, calibrate the server (taktwerk lab calibrate).";
     before = now;
   });
 }
@@ -736,14 +765,14 @@ function pubsub(main) {
     const { state, components, isCut } = await api("/pubsub");
     rows.replaceChildren(...components.map(row));
     table.hidden = !components.length;
-    note.textContent = components.length ? `PubSub is ${state ?? "in a state that you may not see"}. ${components.length}${isCut ? " of more" : ""} components.`
-      : "There is no PubSub that you may see: this server has none, or your user has no right to browse it.";
+    note.textContent = components.length ? `PubSub is ${state ?? "in a state that you have no permission to see"}. ${components.length}${isCut ? " of more" : ""} components.`
+      : "No PubSub to show: the server has none, or you have no permission to browse it.";
   });
 }
 
 function certificates(main) {
   const body = el("div", { class: "card" });
-  main.append(el("h1", {}, "Certificates that wait for trust"), body);
+  main.append(el("h1", {}, "Rejected certificates"), body);
   const load = async () => {
     const { rejected, mayTrust, hasCertificates } = await api("/certificates");
     if (!hasCertificates) { body.replaceChildren(el("p", {}, "This server has no certificates.")); return; }
@@ -790,11 +819,11 @@ function route() {
   }
   document.title = `${view.name} – ${$("application").textContent}`;
   if (!session.isOpen) {
-    main.append(el("div", { class: "card" }, el("h1", {}, "Log on"), el("p", {}, "This dashboard is for users of the server."), el("button", { type: "button", onclick: () => $("login").showModal() }, "Log on")));
+    main.append(el("div", { class: "card" }, el("h1", {}, "Log on"), el("p", {}, "Log on as a user of the server to see the dashboard."), el("button", { type: "button", onclick: () => $("login").showModal() }, "Log on")));
     return;
   }
   if (view.needs && !session[view.needs]) {
-    main.append(el("h1", {}, view.name), el("div", { class: "card" }, el("p", { class: "soft" }, "This page is for users with the role SecurityAdmin or ConfigureAdmin. Log on as one of them.")));
+    main.append(el("h1", {}, view.name), el("div", { class: "card" }, el("p", { class: "soft" }, "This page requires a user with the role SecurityAdmin or ConfigureAdmin.")));
     return;
   }
   leave = view.draw(main, argument ? decodeURIComponent(argument) : null) ?? (() => {});
@@ -804,7 +833,7 @@ let loads = 0;
 async function load() {
   const mine = loads += 1;
   const answer = await api("/session");
-  // The answer to an older question may come later: it would undo a log on.
+  // A late response to an older request would undo a login.
   if (mine !== loads) return;
   Object.assign(session, answer);
   $("application").textContent = session.application;

@@ -1,4 +1,4 @@
-//! The page and its files, part of the program.
+//! The page and its files, embedded in the program.
 
 use crate::compress;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -20,7 +20,7 @@ const ASSETS: [Asset; 4] = [
     Asset { path: "/icon.svg", media_type: "image/svg+xml", content: include_str!("icon.svg") },
 ];
 
-/// The same with gzip, made when a browser asks for the first time.
+/// The files compressed with gzip, created for the first browser that requests them.
 static COMPRESSED: LazyLock<[Option<Vec<u8>>; 4]> =
     LazyLock::new(|| ASSETS.map(|asset| compress::gzip(asset.content.as_bytes(), Compression::best())));
 
@@ -29,37 +29,38 @@ pub(crate) fn paths() -> impl Iterator<Item = &'static str> {
     ASSETS.iter().map(|asset| asset.path)
 }
 
-/// Gives a file, or says that the browser has it already.
+/// Sends a file, or 304 if the browser has it.
 pub(crate) async fn get(uri: axum::http::Uri, headers: HeaderMap) -> Response {
     let Some((at, asset)) = ASSETS.iter().enumerate().find(|(_, asset)| asset.path == uri.path()) else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let compressed =
-        compress::is_taken(&headers).then(|| COMPRESSED.get(at).and_then(Option::as_deref)).flatten();
+        compress::accepts_gzip(&headers).then(|| COMPRESSED.get(at).and_then(Option::as_deref)).flatten();
     let mark = if compressed.is_some() { "-gzip" } else { "" };
     let tag = format!("\"{:016x}{mark}\"", fingerprint(asset.content));
     let known =
-        headers.get_all(header::IF_NONE_MATCH).iter().any(|known| names(known.as_bytes(), tag.as_bytes()));
+        headers.get_all(header::IF_NONE_MATCH).iter().any(|known| matches(known.as_bytes(), tag.as_bytes()));
     let common = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
     if known {
         let mut response = (StatusCode::NOT_MODIFIED, common).into_response();
-        // RFC 9110 §15.4.5: what a 200 would say.
-        response.headers_mut().extend(compress::heads(false));
+        // RFC 9110 §15.4.5: the same headers as with 200.
+        response.headers_mut().extend(compress::encoding_headers(false));
         return response;
     }
     let content = compressed.unwrap_or(asset.content.as_bytes());
     let mut response = (common, [(header::CONTENT_TYPE, asset.media_type)], content).into_response();
-    response.headers_mut().extend(compress::heads(compressed.is_some()));
+    response.headers_mut().extend(compress::encoding_headers(compressed.is_some()));
     response
 }
 
-/// Whether an If-None-Match names an entity tag: tags are compared weakly, and a proxy may have made one weak (RFC 9110 §13.1.2).
-fn names(known: &[u8], tag: &[u8]) -> bool {
+/// Whether an If-None-Match contains an entity tag. Tags are compared weakly, because a proxy may have made one weak
+/// (RFC 9110 §13.1.2).
+fn matches(known: &[u8], tag: &[u8]) -> bool {
     let mut tags = known.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     tags.any(|one| one == b"*" || one.strip_prefix(b"W/").unwrap_or(one) == tag)
 }
 
-/// FNV-1a: tells versions of a file apart, no more.
+/// FNV-1a, to distinguish versions of a file.
 fn fingerprint(content: &str) -> u64 {
     content
         .bytes()
@@ -69,19 +70,19 @@ fn fingerprint(content: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn tags_that_a_browser_has_are_compared_weakly() {
+    fn entity_tags_are_compared_weakly() {
         for known in ["\"a\"", "W/\"a\"", "\"b\", W/\"a\"", "*"] {
-            assert!(super::names(known.as_bytes(), b"\"a\""), "{known}");
+            assert!(super::matches(known.as_bytes(), b"\"a\""), "{known}");
         }
         for known in ["\"b\"", "a", "", "W/"] {
-            assert!(!super::names(known.as_bytes(), b"\"a\""), "{known}");
+            assert!(!super::matches(known.as_bytes(), b"\"a\""), "{known}");
         }
     }
 
     use super::*;
 
     #[test]
-    fn nothing_is_loaded_from_elsewhere_and_all_is_small() {
+    fn the_page_is_self_contained_and_small() {
         for asset in &ASSETS {
             let foreign = asset.content.replace("http://www.w3.org/", "");
             assert!(!foreign.contains("http://") && !foreign.contains("https://"), "{}", asset.path);

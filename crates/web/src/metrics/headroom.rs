@@ -1,11 +1,11 @@
-//! The server's CPU headroom, if it predicts one.
+//! The server's CPU headroom, if predictions are enabled.
 
 use crate::exposition::{Collector, Exposition};
 use std::fmt;
 use taktwerk_server::ServerShared;
 use taktwerk_server::headroom::Report;
 
-/// The headroom at the time of reading.
+/// The headroom at the time of the scrape.
 #[derive(Debug)]
 pub(crate) struct HeadroomMetrics(Option<Report>);
 
@@ -23,7 +23,7 @@ impl Collector for HeadroomMetrics {
             [("predicted", Some(report.predicted)), ("actual", report.actual), ("limit", Some(report.limit))];
         out.gauges(
             "taktwerk_headroom_cpu_cores",
-            "CPU that is predicted for what clients have asked for, CPU of the last second, and the most CPU",
+            "CPU predicted for the clients' requests, CPU used in the last second, and the CPU limit",
             cpu.into_iter().filter_map(|(kind, cores)| Some((of(kind), cores?))),
         )?;
         let demand = [
@@ -34,7 +34,7 @@ impl Collector for HeadroomMetrics {
         ];
         out.gauges(
             "taktwerk_headroom_demand",
-            "What clients have asked for",
+            "Items, subscriptions and values per second that clients have requested",
             demand.map(|(kind, value)| (of(kind), value)),
         )?;
         let remaining = [
@@ -44,12 +44,12 @@ impl Collector for HeadroomMetrics {
         ];
         out.gauges(
             "taktwerk_headroom_remaining",
-            "What still fits: signals, and items and sessions like the present ones",
+            "Remaining capacity: values per second, and items and sessions like the present ones",
             remaining.map(|(kind, value)| (of(kind), value)),
         )?;
         out.gauge(
             "taktwerk_headroom_price_factor_ratio",
-            "By how much work is dearer than in the calibration: 1 or more",
+            "Cost of work relative to the calibration, from 0.7 to 2",
             report.factor,
         )?;
         let limited = [("revised", report.revised as f64), ("refused", report.refused as f64)];
@@ -69,7 +69,7 @@ mod tests {
     use taktwerk_server::headroom::{Admit, Headroom, Prices};
 
     #[test]
-    fn a_prediction_is_shown_and_without_one_there_is_nothing() {
+    fn headroom_metrics_exist_only_with_a_prediction() {
         let of = |report: Option<Report>| {
             exposition([Arc::new(HeadroomMetrics(report)) as Arc<dyn Collector>]).unwrap()
         };

@@ -1,4 +1,4 @@
-//! `/metrics`: the server's, the process's, and what others add.
+//! `/metrics`: metrics of the server, the process, and additional collectors.
 
 mod headroom;
 mod process;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use taktwerk_server::ServerShared;
 
-/// Those of server and process.
+/// The metrics of server and process.
 pub(crate) fn of_server(shared: &Arc<ServerShared>) -> [Arc<dyn Collector>; 3] {
     [
         Arc::new(server::ServerMetrics(Arc::clone(shared))),

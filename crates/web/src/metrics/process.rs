@@ -1,10 +1,10 @@
-//! What the process uses, under the names that all programs have for it.
+//! Resource usage of the process, with the standard metric names for it.
 
 use crate::exposition::{Collector, Exposition};
 use std::fmt;
 use std::fs;
 
-/// Reads /proc each time.
+/// Reads /proc for each scrape.
 #[derive(Debug)]
 pub(crate) struct ProcessMetrics;
 
@@ -28,7 +28,7 @@ impl Collector for ProcessMetrics {
             out.gauge("process_open_fds", "Open file descriptors", files.count() as f64)?;
         }
         if let Some(max) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
-            out.gauge("process_max_fds", "Most file descriptors that can be open", max as f64)?;
+            out.gauge("process_max_fds", "Maximum number of open file descriptors", max as f64)?;
         }
         Ok(())
     }
@@ -48,7 +48,7 @@ struct Usage {
 
 impl Usage {
     fn parse(stat: &str) -> Option<Self> {
-        // The name of the program, in brackets, can hold spaces and brackets.
+        // The program name is in parentheses and may contain spaces and parentheses.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse().ok();
         Some(Self {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_behind_any_name() {
+    fn fields_are_found_after_any_program_name() {
         let stat =
             "7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 11 12 0 0 20 0 5 0 100 4096 33 18446744073709551615";
         let usage = Usage { user: 11, system: 12, threads: 5, virtual_bytes: 4096, resident_pages: 33 };

@@ -1,4 +1,4 @@
-//! What the server counts.
+//! Counters of the server.
 
 use crate::exposition::{Collector, Exposition};
 use std::fmt;
@@ -9,7 +9,7 @@ use taktwerk_server::{Category, ServerShared};
 #[derive(Debug)]
 pub(crate) struct ServerMetrics(pub(crate) Arc<ServerShared>);
 
-/// How many users are logged on to the dashboard.
+/// Number of users logged on to the dashboard.
 #[derive(Debug)]
 pub(crate) struct VisitorMetrics(pub(crate) usize);
 
@@ -29,7 +29,7 @@ impl Collector for ServerMetrics {
             version => version,
         };
         let version = ("version", version.to_owned());
-        out.gauges("taktwerk_build_info", "The software that runs", [(version, 1.0)])?;
+        out.gauges("taktwerk_build_info", "The version of the running software", [(version, 1.0)])?;
         let start = unix_seconds(live.start_time());
         out.gauge("taktwerk_start_time_seconds", "When the server started, since 1970", start)?;
         let state = f64::from(live.current_state().0);
@@ -47,13 +47,13 @@ impl Collector for ServerMetrics {
         ];
         out.counters(
             "taktwerk_connections_turned_away",
-            "Connections and handshakes that were refused because of limits",
+            "Connections and handshakes refused because of limits",
             ended.map(|(reason, count)| (("reason", reason.to_owned()), f64::from(count))),
         )?;
         out.gauge("taktwerk_sessions", "Open sessions", f64::from(counters.current_session_count.value()))?;
         out.counter(
             "taktwerk_sessions_created",
-            "Sessions that were created",
+            "Sessions created",
             f64::from(counters.cumulated_session_count.value()),
         )?;
         let ended = [
@@ -64,7 +64,7 @@ impl Collector for ServerMetrics {
         ];
         out.counters(
             "taktwerk_sessions_failed",
-            "Sessions that were rejected, or that did not end in order",
+            "Sessions rejected, or closed without CloseSession",
             ended.map(|(reason, count)| (("reason", reason.to_owned()), f64::from(count))),
         )?;
         out.gauge(
@@ -74,7 +74,7 @@ impl Collector for ServerMetrics {
         )?;
         out.counter(
             "taktwerk_subscriptions_created",
-            "Subscriptions that were created",
+            "Subscriptions created",
             f64::from(counters.cumulated_subscription_count.value()),
         )?;
         out.gauge(
@@ -88,7 +88,7 @@ impl Collector for ServerMetrics {
         ];
         out.counters(
             "taktwerk_requests_rejected",
-            "Requests that were rejected; those for the sake of security are also counted by themselves",
+            "Requests rejected; the label security counts those rejected for security reasons",
             rejected.map(|(reason, count)| (("reason", reason.to_owned()), f64::from(count))),
         )?;
         let account = self.0.account();
@@ -97,12 +97,12 @@ impl Collector for ServerMetrics {
             |category: Category| ("category", category.name().replace(' ', "_").replace("_bytes", ""));
         out.gauges(
             "taktwerk_client_memory_bytes",
-            "Memory that is kept because clients asked for it",
+            "Memory used by the requests and subscriptions of clients",
             bytes().map(|category| (label(category), account.used(category) as f64)),
         )?;
         out.gauges(
             "taktwerk_client_memory_limit_bytes",
-            "The limit of the memory that is kept because clients asked for it",
+            "Limit of the memory used by the requests and subscriptions of clients",
             bytes().map(|category| (label(category), account.max(category) as f64)),
         )
     }

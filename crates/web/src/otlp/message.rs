@@ -1,4 +1,4 @@
-//! The messages of OTLP 1.x that are sent: those fields of `opentelemetry/proto/*/v1` that have a use here.
+//! The messages of OTLP 1.x: the fields of `opentelemetry/proto/*/v1` that are sent.
 
 use prost::{Message, Oneof};
 
@@ -41,7 +41,7 @@ pub(super) fn attribute(key: &str, value: Any) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }) }
 }
 
-/// What all metrics and spans are of.
+/// The resource of all metrics and spans.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Resource {
     #[prost(message, repeated, tag = "1")]
@@ -120,7 +120,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// A counter that has been counting since the start of the program.
+    /// A cumulative counter since the start of the program.
     pub(super) fn counter(points: Vec<Point>) -> Self {
         Self { points, temporality: CUMULATIVE, is_monotonic: true }
     }
@@ -199,14 +199,14 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// What was done has failed.
+    /// The status of a failed operation.
     pub(super) fn error(message: String) -> Self {
         Self { message, code: ERROR }
     }
 }
 
 impl Span {
-    /// A span that has just begun.
+    /// A new span.
     pub(super) fn begun(trace_id: [u8; 16], span_id: [u8; 8], name: &str, start: u64) -> Self {
         Self {
             trace_id: trace_id.to_vec(),

@@ -1,6 +1,6 @@
-//! Metrics and traces for a collector, by OTLP 1.x over HTTP (protobuf). Nothing waits for the collector.
+//! Export of metrics and traces with OTLP 1.x over HTTP (protobuf). A slow collector delays nothing else.
 //!
-//! - `message`: what is sent; [`spans`]: where traces come from; [`target`]: the collector.
+//! - `message`: the messages; [`spans`]: collection of spans; [`target`]: the collector.
 
 mod message;
 pub mod spans;
@@ -24,35 +24,35 @@ use target::{Failure, OtlpError, Target};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// How long an export may take.
+/// Timeout of an export.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Spans in one message.
+/// Maximum number of spans per message.
 const SPANS_MAX: usize = 512;
 
-/// What is exported, and where to.
+/// What is exported, and to which collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtlpSettings {
     /// The URL of the collector; `/v1/metrics` and `/v1/traces` are added.
     pub url: String,
-    /// How often.
+    /// The export interval.
     pub every: Duration,
     /// Whether metrics are exported.
     pub metrics: bool,
-    /// Whether spans are.
+    /// Whether spans are exported.
     pub traces: bool,
-    /// A file with headers, one a line.
+    /// A file with HTTP headers, one per line.
     pub headers_file: Option<PathBuf>,
-    /// A file with the authorities of HTTPS; those of the system without it.
+    /// A file with certificate authorities for HTTPS. Default: those of the system.
     pub ca_file: Option<PathBuf>,
-    /// What the program is called (`service.name`), and this instance of it (`service.instance.id`).
+    /// The names of the program (`service.name`) and of this instance (`service.instance.id`).
     pub service: (String, String),
 }
 
 impl OtlpSettings {
-    /// Looks at the settings without starting anything.
+    /// Validates the settings without starting anything.
     ///
     /// # Errors
-    /// One of them cannot be used.
+    /// A setting cannot be used.
     pub fn check(&self) -> Result<(), OtlpError> {
         self.target().map(drop)
     }
@@ -62,7 +62,7 @@ impl OtlpSettings {
     }
 }
 
-/// What has been exported.
+/// Counters of the export.
 #[derive(Debug, Default)]
 struct Counted {
     exports: AtomicU64,
@@ -70,7 +70,7 @@ struct Counted {
     spans: Spans,
 }
 
-/// The metrics of the export.
+/// Metrics about the export.
 #[derive(Debug)]
 struct OtlpMetrics(Arc<Counted>);
 
@@ -78,14 +78,14 @@ impl Collector for OtlpMetrics {
     fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
         let Counted { exports, errors, spans } = &*self.0;
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed) as f64;
-        out.counter("taktwerk_otlp_exports", "Messages that the OTLP collector has taken", count(exports))?;
-        out.counter("taktwerk_otlp_errors", "Exports to the OTLP collector that failed", count(errors))?;
-        let help = "Spans dropped because too many waited for the OTLP collector, or because it refused them";
+        out.counter("taktwerk_otlp_exports", "Messages accepted by the OTLP collector", count(exports))?;
+        out.counter("taktwerk_otlp_errors", "Failed exports to the OTLP collector", count(errors))?;
+        let help = "Spans dropped because the queue was full, or because the OTLP collector refused them";
         out.counter("taktwerk_otlp_dropped_spans", help, spans.dropped() as f64)
     }
 }
 
-/// An export that runs. Dropping it sends what is left, once, and ends it.
+/// A running export. Dropping it sends the rest once and stops it.
 #[derive(Debug)]
 pub struct Otlp {
     counted: Arc<Counted>,
@@ -94,8 +94,8 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Starts on a thread of its own. `more` has metrics besides those of server and process; spans come from `spans`, which
-    /// has to be a layer of the program's subscriber.
+    /// Starts the export on its own thread. `more` provides metrics besides those of server and process. `spans` must
+    /// be a layer of the program's subscriber.
     ///
     /// # Errors
     /// A setting cannot be used.
@@ -119,7 +119,7 @@ impl Otlp {
         Ok(Self { counted, stop, thread: Some(thread.map_err(OtlpError::Thread)?) })
     }
 
-    /// Its own metrics.
+    /// The metrics about the export.
     #[must_use]
     pub fn collector(&self) -> Arc<dyn Collector> {
         Arc::new(OtlpMetrics(Arc::clone(&self.counted)))
@@ -128,7 +128,7 @@ impl Otlp {
 
 impl Drop for Otlp {
     fn drop(&mut self) {
-        // If nobody listens, the thread has ended.
+        // If the receiver is gone, the thread has ended.
         let _ = self.stop.send(true);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -142,7 +142,7 @@ struct Export {
     server: Arc<ServerShared>,
     more: Vec<Arc<dyn Collector>>,
     counted: Arc<Counted>,
-    /// When counters began, in nanoseconds since 1970.
+    /// Start time of the counters, in nanoseconds since 1970.
     start: u64,
 }
 
@@ -163,7 +163,7 @@ impl Export {
             } else {
                 tokio::select! {
                     exported = export => exported,
-                    // What it had not sent is put back, and sent below.
+                    // Unsent spans are put back, and are sent below.
                     _ = stopped.wait_for(|stopped| *stopped) => continue,
                 }
             };
@@ -175,7 +175,7 @@ impl Export {
                 self.counted.errors.fetch_add(1, Ordering::Relaxed);
                 if told != last_told {
                     let collector = self.target.describe();
-                    tracing::warn!(collector, reason, "metrics and traces cannot be exported; trying again");
+                    tracing::warn!(collector, reason, "cannot export metrics and traces; retrying");
                 }
             }
             last_told = told;
@@ -186,7 +186,7 @@ impl Export {
     }
 
     async fn export(&self) -> Result<(), String> {
-        // A collector may take only one of them.
+        // A collector may accept only one kind.
         let metrics = if self.settings.metrics { self.send_metrics().await } else { Ok(()) };
         let spans = if self.settings.traces { self.send_spans().await } else { Ok(()) };
         metrics.and(spans).map_err(|failure| failure.reason)
@@ -207,7 +207,7 @@ impl Export {
             let sent = self.send("/v1/traces", message::traces(self.resource(), first).encode_to_vec()).await;
             match sent {
                 Ok(()) => {}
-                // Those behind them would wait for ever.
+                // Drop them, because retrying would block the spans behind them.
                 Err(failure) if failure.is_final => {
                     self.counted.spans.lose(count);
                     refused = Err(failure);
@@ -244,7 +244,7 @@ impl Export {
     }
 }
 
-/// Spans that are not lost if an export fails or is given up.
+/// Spans that are put back if an export fails or is cancelled.
 struct Waiting<'a> {
     spans: Vec<message::Span>,
     counted: &'a Counted,

@@ -1,4 +1,4 @@
-//! Spans of `tracing` as spans of OTLP.
+//! Converts spans of `tracing` to spans of OTLP.
 
 use super::message::{Any, Span, Status, attribute};
 use std::fmt;
@@ -14,14 +14,14 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The target of spans that are exported. Their level is DEBUG.
+/// The target of exported spans. Their level is DEBUG.
 pub const TARGET: &str = "taktwerk::trace";
-/// Spans that wait for the next export.
+/// Maximum number of spans waiting for the next export.
 const WAITING_MAX: usize = 8192;
-/// Bytes of a text that are kept.
+/// Maximum length of a text in bytes; longer texts are truncated.
 const TEXT_LEN_MAX: usize = 1000;
 
-/// Collects spans that have ended. Cheap to clone; all clones share the spans.
+/// Collects ended spans. Clones share the spans.
 #[derive(Debug, Clone, Default)]
 pub struct Spans(Arc<Shared>);
 
@@ -31,7 +31,7 @@ struct Shared {
     dropped: AtomicU64,
 }
 
-/// Nanoseconds since 1970.
+/// The current time in nanoseconds since 1970.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
@@ -42,12 +42,12 @@ impl Spans {
         self.0.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the spans that have ended.
+    /// Takes all ended spans.
     pub(super) fn take(&self) -> Vec<Span> {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Puts back spans that could not be exported. What has no room is dropped and counted.
+    /// Puts back spans that could not be exported. Spans above the limit are dropped and counted.
     pub(super) fn put_back(&self, mut spans: Vec<Span>) {
         let mut ended = self.lock();
         spans.append(&mut ended);
@@ -57,12 +57,12 @@ impl Spans {
         *ended = spans;
     }
 
-    /// Counts spans that the collector refuses.
+    /// Counts spans that were lost because the collector refused them.
     pub(super) fn lose(&self, count: usize) {
         self.0.dropped.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Spans that were dropped because too many waited or the collector refused them.
+    /// Number of spans that were dropped because the queue was full or the collector refused them.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)
@@ -110,7 +110,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     }
 }
 
-/// Fields become attributes; one with the name `error` says that the span has failed.
+/// Converts fields to attributes. A field named `error` sets the status of the span.
 struct Fields<'a>(&'a mut Span);
 
 impl Fields<'_> {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_cannot_be_exported_wait_and_the_oldest_are_dropped() {
+    fn unexported_spans_are_kept_up_to_a_limit() {
         let spans = Spans::default();
         let span = |number: u64| Span::begun([1; 16], [1; 8], "s", number);
         spans.put_back((0..10).map(span).collect());

@@ -1,4 +1,4 @@
-//! Where to export to: a collector that takes OTLP over HTTP.
+//! The HTTP connection to an OTLP collector.
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -17,51 +17,53 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Bytes of an answer that are read.
+/// Maximum number of bytes to read of a response.
 const ANSWER_MAX: usize = 64 << 10;
 
 /// Why a setting of the export cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtlpError {
-    /// It is no URL.
+    /// The URL is invalid.
     #[error(
-        "{0:?} is no URL of a collector; write \"http://localhost:4318\" or \"https://collector.example.com\""
+        "{0:?} is not the URL of a collector; write \"http://localhost:4318\" or \"https://collector.example.com\""
     )]
     Url(String),
-    /// A line of the file is no header.
-    #[error("{path}: line {line} is no header; write \"Name: value\"")]
+    /// A line of the headers file is invalid.
+    #[error("{path}: line {line} is not a header; write \"Name: value\"")]
     Header {
         /// The file.
         path: PathBuf,
         /// The line.
         line: usize,
     },
-    /// Headers are secrets.
-    #[error("headers would cross the network readably: use https://, or a collector on this machine")]
+    /// Headers may contain secrets and need HTTPS or loopback.
+    #[error(
+        "headers may contain secrets and would be sent unencrypted: use https://, or a collector on this machine"
+    )]
     Plaintext,
     /// A file cannot be read.
     #[error("cannot read {path}: {reason}")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The problem.
         reason: String,
     },
-    /// There are no authorities.
-    #[error("there are no authorities to trust; name a file with ca_file")]
+    /// No certificate authorities are available.
+    #[error("there are no certificate authorities to trust; name a file with ca_file")]
     NoAuthorities,
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// Why a message was not taken.
+/// Why sending a message failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     /// For the log.
     pub(super) reason: String,
-    /// Whether it is taken never, whenever it is sent.
+    /// Whether retrying is useless.
     pub(super) is_final: bool,
 }
 
@@ -74,14 +76,14 @@ impl Failure {
         Self { reason, is_final: false }
     }
 
-    /// Only some answers say that a message may be sent again (OTLP 1.x, "Retryable Response Codes").
+    /// Only some statuses are retryable (OTLP 1.x, "Retryable Response Codes").
     fn answered(path: &str, status: StatusCode, text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         let text: String = text.trim().chars().take(200).collect();
         let mut reason = format!("{path}: {status} {text}").trim_end().to_owned();
         if status == StatusCode::NOT_FOUND {
             reason.push_str(
-                "; correct url, or set metrics or traces = false if the collector does not take them",
+                "; correct url, or set metrics or traces = false if the collector does not accept them",
             );
         }
         Self { reason, is_final: !matches!(status.as_u16(), 429 | 502 | 503 | 504) }
@@ -99,7 +101,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Reads a URL, a file with headers and a file with authorities.
+    /// Parses a URL and reads the files with headers and authorities.
     pub(super) fn new(
         url: &str,
         headers: Option<&Path>,
@@ -132,10 +134,10 @@ impl Target {
         })
     }
 
-    /// Sends a message to a path behind that of the URL.
+    /// Sends a message to `path` below the path of the URL.
     ///
     /// # Errors
-    /// It is not taken.
+    /// The message could not be sent or was not accepted.
     pub(super) async fn post(&self, path: &str, body: Vec<u8>) -> Result<(), Failure> {
         let stream = TcpStream::connect((&*self.host, self.port)).await.map_err(Failure::of)?;
         let _ = stream.set_nodelay(true);
@@ -153,7 +155,7 @@ impl Target {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (mut sender, driver) = handshake(TokioIo::new(stream)).await.map_err(Failure::of)?;
-        // It ends with the sender.
+        // The task ends when the sender is dropped.
         tokio::spawn(async move { drop(driver.await) });
         let mut request = Request::builder()
             .method(Method::POST)
@@ -182,7 +184,7 @@ impl Target {
         }
     }
 
-    /// For messages.
+    /// The address of the collector, for messages.
     pub(super) fn describe(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority(), self.base)
@@ -190,7 +192,7 @@ impl Target {
 }
 
 fn read_headers(path: &Path) -> Result<Vec<(HeaderName, HeaderValue)>, OtlpError> {
-    let text = std::fs::read_to_string(path)
+    let text = taktwerk_files::read_text(path, taktwerk_files::SECRET_LEN_MAX)
         .map_err(|error| OtlpError::File { path: path.to_owned(), reason: error.to_string() })?;
     let mut headers = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -234,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_some_refusals_are_worth_another_attempt() {
+    fn only_retryable_statuses_are_retried() {
         let answered =
             |code: u16| Failure::answered("/v1/traces", StatusCode::from_u16(code).unwrap(), b" so \n");
         assert_eq!([429, 502, 503, 504].map(|code| answered(code).is_final), [false; 4]);
@@ -251,11 +253,11 @@ mod tests {
         let local = Target::new("http://[::1]:4318/otlp/", Some(&file), None).unwrap();
         assert_eq!((local.describe(), local.headers.len()), ("http://[::1]:4318/otlp".to_owned(), 2));
         let told = |url: &str| Target::new(url, Some(&file), None).err().unwrap().to_string();
-        assert!(told("http://collector:4318").contains("readably"));
+        assert!(told("http://collector:4318").contains("unencrypted"));
         for wrong in ["collector:4318", "ftp://h", "http://", "http://a@h", "http://h/?x=1"] {
-            assert!(told(wrong).contains("is no URL"), "{wrong}");
+            assert!(told(wrong).contains("is not the URL"), "{wrong}");
         }
         std::fs::write(&file, "\nnonsense\n").unwrap();
-        assert!(told("http://localhost").contains("line 2 is no header"));
+        assert!(told("http://localhost").contains("line 2 is not a header"));
     }
 }

@@ -1,4 +1,4 @@
-//! The export against a listener that takes what a collector takes.
+//! The export against a local listener that acts as a collector.
 
 use super::message::{Metrics, Traces};
 use super::spans::TARGET;
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// A request: path, headers, body.
 type Request = (String, Vec<String>, Vec<u8>);
 
-/// Answers requests with the statuses, then with 200.
+/// Answers requests with these statuses, then with 200.
 fn listener(statuses: &'static [&'static str]) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/base", listener.local_addr().unwrap());
@@ -70,12 +70,12 @@ impl Collector for Example {
 }
 
 #[test]
-fn a_collector_gets_metrics_and_spans_and_what_it_refuses_comes_again() {
+fn metrics_and_spans_are_exported_and_retried() {
     let folder = tempfile::tempdir().unwrap();
     let headers = folder.path().join("headers");
     std::fs::write(&headers, "X-Scope-OrgID: plant 1\n").unwrap();
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
-    // The metrics are taken, the spans are not at first.
+    // The metrics are accepted, the spans only at the second attempt.
     let (url, requests) = listener(&["200 OK", "503 Service Unavailable"]);
     let spans = Spans::default();
     tracing::subscriber::with_default(tracing_subscriber::registry().with(spans.clone()), || {
@@ -111,7 +111,7 @@ fn a_collector_gets_metrics_and_spans_and_what_it_refuses_comes_again() {
             traces.push(Traces::decode(&*body).unwrap());
         }
     }
-    assert_eq!(traces[0], traces[1], "the refused ones come again");
+    assert_eq!(traces[0], traces[1], "refused spans are sent again");
     let span = &traces[0].resources[0].scopes[0].spans[0];
     assert_eq!((&*span.name, span.trace_id.len(), span.span_id.len()), ("destination.send", 16, 8));
     assert_eq!(span.attributes, [attribute("records", Any::Integer(5))]);
@@ -122,7 +122,7 @@ fn a_collector_gets_metrics_and_spans_and_what_it_refuses_comes_again() {
 }
 
 #[test]
-fn a_collector_that_takes_no_metrics_gets_spans_and_what_it_refuses_for_good_is_dropped() {
+fn permanently_rejected_metrics_and_spans_are_dropped() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
     // First metrics and spans, then metrics and the next spans.
     let (url, requests) = listener(&["404 Not Found", "400 Bad Request", "404 Not Found", "200 OK"]);
@@ -146,27 +146,27 @@ fn a_collector_that_takes_no_metrics_gets_spans_and_what_it_refuses_for_good_is_
             span("second");
         }
     }
-    assert_eq!(traces, ["first", "second"], "a refused span does not come again");
+    assert_eq!(traces, ["first", "second"], "a rejected span is not sent again");
     assert_eq!(spans.dropped(), 1);
     drop(otlp);
     server.stop(Duration::from_secs(1));
 }
 
 #[test]
-fn what_waits_at_the_end_is_sent_and_a_collector_that_is_away_holds_nothing_up() {
+fn remaining_spans_are_sent_at_the_end_without_blocking() {
     let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap().spawn().unwrap();
     let (url, requests) = listener(&[]);
     let spans = Spans::default();
     let settings = OtlpSettings { every: Duration::from_secs(3600), metrics: false, ..settings(&url) };
     let otlp = Otlp::start(settings.clone(), Arc::clone(server.shared()), Vec::new(), spans.clone()).unwrap();
-    // Behind the first tick, which comes at once and has nothing to send.
+    // After the first tick, which happens at once and has nothing to send.
     std::thread::sleep(Duration::from_millis(200));
     tracing::subscriber::with_default(tracing_subscriber::registry().with(spans.clone()), || {
         tracing::debug_span!(target: TARGET, "last");
     });
     drop(otlp);
     assert_eq!(requests.recv_timeout(LIMIT).unwrap().0, "/base/v1/traces");
-    // Takes connections and never answers.
+    // A collector that accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let settings = OtlpSettings { url, metrics: true, ..settings };

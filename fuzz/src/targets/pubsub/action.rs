@@ -1,4 +1,4 @@
-//! Actions: their headers, and a responder that is asked anything, in UADP and JSON, with and without descriptions.
+//! Actions: their headers, and a responder with arbitrary requests, in UADP and JSON, with and without descriptions.
 
 use super::plant::{self, PUBLISHER, at};
 use crate::input::Input;
@@ -18,7 +18,7 @@ use taktwerk_pubsub::{PublisherId, Transmit};
 use taktwerk_schema::{ActionTargetDataType, DataSetFieldContentMask, DataSetMetaDataType};
 use taktwerk_types::{BuiltInType, Decoder, StatusCode};
 
-/// Either.
+/// Runs one of both.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     if input.flag() { exchange(&mut input) } else { headers(input.rest()) }
@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
 const TARGET: ActionTarget = ActionTarget { data_set_writer_id: 5, action_target_id: 2 };
 const EXECUTIONS_MAX: usize = 8;
 
-/// An honest requestor, somebody who changes and repeats what both say, and sends anything.
+/// A correct requestor, and an attacker who changes, repeats and sends arbitrary messages.
 fn exchange(input: &mut Input<'_>) {
     let setting = input.byte();
     let (is_raw, is_json) = (setting & 2 != 0, setting & 4 != 0);
@@ -106,7 +106,7 @@ fn exchange(input: &mut Input<'_>) {
         for execution in responder.receive(&mut datagram, at(millis)).unwrap_or_default() {
             assert_eq!(execution.target, TARGET);
             executions.push(execution.id);
-            // With security nothing is executed that was not asked for.
+            // With security, only genuine requests are executed.
             assert!(!is_secured || executions.len() <= asked);
         }
         assert!(responder.len() <= EXECUTIONS_MAX);
@@ -117,7 +117,7 @@ fn exchange(input: &mut Input<'_>) {
     }
 }
 
-/// What a responder says of itself: now and then with other fields.
+/// The description of a responder, sometimes with other fields.
 fn described(input: &mut Input<'_>, is_json: bool, is_raw: bool) -> (Connection, ActionDescription) {
     let url = if is_json { "mqtt+json://broker" } else { "opc.udp://239.0.0.1:4840" };
     let mut connection = Connection::new("actions", Some(PublisherId::UInt16(PUBLISHER)), url);
@@ -145,7 +145,7 @@ fn described(input: &mut Input<'_>, is_json: bool, is_raw: bool) -> (Connection,
     (connection, ActionDescription { data_set_writer_id: id, targets, request, response, methods })
 }
 
-/// What is read is written and read again.
+/// Decoded headers survive encoding and decoding.
 fn headers(data: &[u8]) {
     let mut decoder = Decoder::new(data, Default::default());
     let Ok(header) = ActionHeader::decode(&mut decoder) else { return };

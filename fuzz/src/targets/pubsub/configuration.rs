@@ -1,4 +1,4 @@
-//! Configurations: the standard file and TOML, and engines made from whatever they say.
+//! Configurations: the standard file and TOML, and engines created from them.
 
 use super::plant::at;
 use crate::input::Input;
@@ -10,7 +10,7 @@ use taktwerk_pubsub::security::ReplayFloor;
 use taktwerk_pubsub::{DataSetMessage, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Transmit};
 use taktwerk_types::DataValue;
 
-/// Reads a file, writes it again, and runs what it configures for a moment.
+/// Reads a file, writes it again, and runs the configuration briefly.
 pub fn run(data: &[u8]) {
     // The other kind of file that PubSub reads.
     if let Ok(floor) = ReplayFloor::decode(data) {
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
     start(configuration);
 }
 
-/// What is found to be in order can be run.
+/// A configuration without problems can run.
 fn start(configuration: Configuration) {
     let problems = validate(&configuration);
     let provider = Arc::new(AwsPubSubProvider);

@@ -1,4 +1,4 @@
-//! Discovery: probes to a publisher, announcements to a subscriber, and messages in layouts that were announced.
+//! Discovery: probes to a publisher, announcements to a subscriber, and messages in announced layouts.
 
 use super::plant::{self, PUBLISHER, at};
 use crate::input::Input;
@@ -11,11 +11,11 @@ use taktwerk_pubsub::{DataSetMessage, PublisherIdRef, Transmit};
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{DataValue, DecodeLimits, Encode};
 
-/// Most announcements of the publisher in one moment: endpoints, application, metadata and configuration of its eight
-/// writers, its four groups and its connection with and without what is in them.
+/// Maximum announcements of the publisher at once: endpoints, application, metadata and configuration of its eight
+/// writers, and its four groups and connection with and without their children.
 const ANNOUNCEMENTS_MAX: usize = 2 + 8 + 8 + 4 * 2 + 4;
 
-/// What is read is written and read again.
+/// Decoded values survive encoding and decoding.
 fn round_trip<T: for<'a> Decode<'a> + Encode>(bytes: &[u8]) {
     if let Ok(value) = T::decode_from(bytes, DecodeLimits::DEFAULT) {
         let written = value.encode_to_vec();
@@ -24,7 +24,7 @@ fn round_trip<T: for<'a> Decode<'a> + Encode>(bytes: &[u8]) {
     }
 }
 
-/// A message of our publisher with a payload of the fuzzer's.
+/// A message of our publisher with a payload from the fuzzer.
 fn framed(message_type: NetworkMessageType, writer_id: u16, payload: &[u8]) -> Vec<u8> {
     let ids = [writer_id];
     let is_data = message_type == NetworkMessageType::DataSetMessages;
@@ -42,7 +42,7 @@ fn framed(message_type: NetworkMessageType, writer_id: u16, payload: &[u8]) -> V
     bytes
 }
 
-/// Runs it.
+/// Runs the target.
 pub fn run(data: &[u8]) {
     static BOTH: LazyLock<(Configuration, Configuration)> =
         LazyLock::new(|| (plant::publishing(), plant::subscribing()));
@@ -75,7 +75,7 @@ pub fn run(data: &[u8]) {
         let mut values = |_: usize, _: &mut [DataValue]| {};
         sending.poll(at(millis), &mut values, &mut out);
         assert!(out.len() <= ANNOUNCEMENTS_MAX, "{} announcements", out.len());
-        // What the publisher says about itself is understood.
+        // The subscriber understands the publisher's announcements.
         let malformed = receiving.counters().malformed;
         for datagram in out.iter() {
             receiving.receive(0, &mut datagram.bytes.to_vec(), at(millis), &mut sink);

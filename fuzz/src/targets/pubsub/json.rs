@@ -1,4 +1,4 @@
-//! JSON NetworkMessages: anything, and what we write ourselves; and the same of Actions.
+//! JSON NetworkMessages: arbitrary ones, and our own; also for Actions.
 
 use super::plant::{self, at};
 use crate::input::Input;
@@ -19,7 +19,7 @@ use taktwerk_schema::{ActionTargetDataType, DataSetMetaDataType, JsonDataSetMess
 use taktwerk_types::codec::Decode;
 use taktwerk_types::{BuiltInType, DataValue, Decoder, StatusCode, Variant};
 
-/// Fields of the types whose JSON has a form of its own.
+/// Fields of the types with a special JSON form.
 const FIELDS: [(&str, BuiltInType); 8] = [
     ("d", BuiltInType::Double),
     ("s", BuiltInType::String),
@@ -31,7 +31,7 @@ const FIELDS: [(&str, BuiltInType); 8] = [
     ("v", BuiltInType::Variant),
 ];
 
-/// One writer of all these fields, in one of the four encodings.
+/// One writer with all these fields, in one of the four encodings.
 fn publishing(encoding: usize) -> Configuration {
     let fields = FIELDS.iter().map(|(name, kind)| field(name, *kind)).collect();
     let mut group = WriterGroup::json("g", 1, 10.0);
@@ -53,7 +53,7 @@ fn publishing(encoding: usize) -> Configuration {
     }
 }
 
-/// A reader that knows the fields, and one that knows nothing.
+/// A reader that knows the fields, and one without metadata.
 fn subscribing(encoding: usize) -> Configuration {
     let mut configuration = Configuration::subscriber_of(&publishing(encoding));
     let any = DataSetReader {
@@ -66,7 +66,7 @@ fn subscribing(encoding: usize) -> Configuration {
     configuration
 }
 
-/// A requestor and a responder of one Action with these fields, who have told each other so.
+/// A requestor and a responder of one Action with these fields, after discovery.
 fn actions() -> (Requestor, Responder) {
     let provider = Arc::new(AwsPubSubProvider);
     let entropy = |seed| Box::new(SeededEntropy::new(seed));
@@ -115,7 +115,7 @@ fn ask(requestor: &mut Requestor, inputs: Vec<Variant>) -> Transmit {
     out
 }
 
-/// Text from anybody to either, or values of ours that have to arrive and come back.
+/// Arbitrary text for both, or our values, which must arrive and be returned.
 fn action(input: &mut Input<'_>) {
     let (mut requestor, mut responder) = actions();
     if input.flag() {
@@ -163,7 +163,7 @@ fn values(input: &Input<'_>) -> Vec<Variant> {
     sent
 }
 
-/// Text from anybody, or values of ours that have to arrive.
+/// Arbitrary text, or our values, which must arrive.
 pub fn run(data: &[u8]) {
     static BOTH: LazyLock<Vec<(Configuration, Configuration)>> =
         LazyLock::new(|| (0..4).map(|encoding| (publishing(encoding), subscribing(encoding))).collect());

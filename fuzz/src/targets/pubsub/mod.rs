@@ -1,4 +1,4 @@
-//! PubSub: everything that comes from a network anybody can send to, and the files that configure it.
+//! PubSub: everything received from an open network, and the configuration files.
 
 pub mod action;
 pub mod configuration;

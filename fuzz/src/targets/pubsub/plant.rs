@@ -1,4 +1,4 @@
-//! A publisher and a subscriber that the PubSub targets share.
+//! A publisher and a subscriber shared by the PubSub targets.
 
 use std::sync::Arc;
 use taktwerk_crypto::pubsub_aws::AwsPubSubProvider;
@@ -13,9 +13,9 @@ use taktwerk_pubsub::{Now, Publisher, PublisherId, PublisherOptions, Subscriber,
 use taktwerk_schema::FieldMetaData;
 use taktwerk_types::{BuiltInType, Instant, UtcTime};
 
-/// The WriterGroup and ReaderGroup that is secured.
+/// Index of the secured WriterGroup and ReaderGroup.
 pub const SECURED: usize = 2;
-/// The id of the publisher in all messages of ours.
+/// PublisherId of our messages.
 pub const PUBLISHER: u16 = 2234;
 
 /// A point in time.
@@ -35,8 +35,8 @@ pub fn data_set(name: &str) -> PublishedDataSet {
     PublishedDataSet::new(name, fields)
 }
 
-/// Three groups of two writers each: dynamic, periodic fixed, and dynamic under message security; and one whose
-/// messages come in chunks.
+/// Three groups of two writers each: dynamic, periodic fixed, and dynamic with message security; and one that sends
+/// chunks.
 #[must_use]
 pub fn publishing() -> Configuration {
     let mut configuration = Configuration { enabled: true, ..Configuration::default() };
@@ -72,7 +72,7 @@ pub fn publishing() -> Configuration {
     configuration
 }
 
-/// Readers of all that, and one that takes anything from anybody.
+/// Readers of these, and one without filters.
 #[must_use]
 pub fn subscribing() -> Configuration {
     let mut configuration = Configuration::subscriber_of(&publishing());
@@ -81,7 +81,7 @@ pub fn subscribing() -> Configuration {
     configuration
 }
 
-/// The keys of the secured group: three of a second each.
+/// The keys of the secured group: three, with a lifetime of a second each.
 #[must_use]
 pub fn keys() -> SecurityKeys {
     SecurityKeys {
@@ -95,7 +95,7 @@ pub fn keys() -> SecurityKeys {
     }
 }
 
-/// A publisher that does not run yet.
+/// A stopped publisher.
 #[must_use]
 pub fn publisher(configuration: Configuration) -> Publisher {
     let entropy = Box::new(SeededEntropy::new(3));
@@ -103,7 +103,7 @@ pub fn publisher(configuration: Configuration) -> Publisher {
         .expect("the configuration is in order")
 }
 
-/// A subscriber that does not run yet.
+/// A stopped subscriber.
 #[must_use]
 pub fn subscriber(configuration: Configuration) -> Subscriber {
     Subscriber::new(configuration, SubscriberOptions::default(), Arc::new(AwsPubSubProvider))

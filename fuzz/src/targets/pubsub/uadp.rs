@@ -1,4 +1,4 @@
-//! UADP: the decoders alone, and a subscriber between an honest publisher and somebody who sends anything.
+//! UADP: the decoders alone, and a subscriber with a correct publisher and an attacker.
 
 use super::plant::{self, SECURED, at};
 use crate::input::Input;
@@ -13,16 +13,16 @@ use taktwerk_pubsub::uadp::raw::RawLayout;
 use taktwerk_pubsub::{DataSetMessage, Publisher, Sink, Subscriber, Transmit};
 use taktwerk_types::{BuiltInType, DataValue, Decoder};
 
-/// Most honest messages that are kept for changes and replays.
+/// Maximum genuine messages kept for changes and replays.
 const KEPT: usize = 64;
 
-/// Either.
+/// Runs one of both.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     if input.flag() { exchange(&mut input) } else { message(input.rest()) }
 }
 
-/// One message through all decoders. What was read is written and read again: nothing may get lost on the way.
+/// Passes one message to all decoders. Decoded content must survive encoding and decoding without loss.
 fn message(bytes: &[u8]) {
     let mut decoder = Decoder::new(bytes, Default::default());
     let Ok(header) = NetworkMessageHeader::decode(&mut decoder) else { return };
@@ -57,14 +57,14 @@ fn message(bytes: &[u8]) {
             let again = DataSetMessageHeader::decode(&mut Decoder::new(&written, Default::default()));
             assert_eq!(again.as_ref(), Ok(&header));
             if decode_fields(&header, &mut decoder, types, &mut fields).is_ok() {
-                // A field takes a byte at least, unless its place is known.
+                // A field takes at least a byte, unless its offset is known.
                 assert!(fields.len() <= bytes.len().max(known.len()));
             }
         }
     }
 }
 
-/// What comes out of the subscriber.
+/// The subscriber's deliveries.
 #[derive(Default)]
 struct Taken {
     secured: usize,
@@ -84,14 +84,14 @@ struct Exchange {
     receiving: Subscriber,
     taken: Taken,
     honest: Vec<Vec<u8>>,
-    /// The honest messages that a secured reader has taken.
+    /// Genuine messages that a secured reader has accepted.
     spent: BTreeSet<Vec<u8>>,
     millis: u64,
     given: u64,
 }
 
 impl Exchange {
-    /// Gives the subscriber a datagram: the secured readers take it only if it is honest, and once.
+    /// Passes a datagram to the subscriber: secured readers accept it only if it is genuine, and once.
     fn give(&mut self, mut datagram: Vec<u8>) {
         let before = self.taken.secured;
         let genuine = self.honest.contains(&datagram);
@@ -99,15 +99,15 @@ impl Exchange {
         self.receiving.receive(0, &mut datagram, at(self.millis), &mut self.taken);
         self.given += 1;
         if self.taken.secured > before {
-            assert!(genuine, "a forged message was taken");
-            assert!(self.spent.insert(original), "a replayed message was taken");
+            assert!(genuine, "a forged message was accepted");
+            assert!(self.spent.insert(original), "a replayed message was accepted");
         }
         let counters = self.receiving.counters();
         assert_eq!(counters.network_messages, self.given);
         assert_eq!(counters.data_set_messages, self.taken.all as u64);
     }
 
-    /// Publishes and keeps what was sent.
+    /// Publishes and keeps the sent messages.
     fn cycle(&mut self, input: &mut Input<'_>) {
         self.millis += 10;
         let mut out = Transmit::new();
@@ -133,7 +133,7 @@ impl Exchange {
     }
 }
 
-/// An honest publisher, somebody who hears, changes and repeats what it sends, and a subscriber.
+/// A correct publisher, an attacker who receives, changes and repeats its messages, and a subscriber.
 fn exchange(input: &mut Input<'_>) {
     static BOTH: LazyLock<(Configuration, Configuration)> =
         LazyLock::new(|| (plant::publishing(), plant::subscribing()));

@@ -1,10 +1,10 @@
-//! The client behind security: a server that holds its key and says what it likes, and a user's secret to be kept.
+//! The client with security: a server that has its key and sends arbitrary data, and a user's secret to be protected.
 //!
-//! The cryptography is a toy, so that the fuzzer gets past it; the channel between is honest on both sides, so that what
-//! is said in it gets through. What the server says of endpoints, sessions, keys, nonces and signatures is up to the
-//! input: proper, wrong in one or two places, or bytes. [`model`] works out from the same messages what a client may
-//! believe, and whatever the client does with a secret has to follow from that; it may be more careful. The secret's
-//! bytes must not occur in anything that leaves the client, nor in anything that it tells people.
+//! The cryptography is a toy, so that the fuzzer gets past it; the channel is correct on both sides, so that messages
+//! get through. The input determines what the server sends about endpoints, sessions, keys, nonces and signatures:
+//! valid data, data with one or two errors, or random bytes. [`model`] derives from the same messages what a client may
+//! accept; everything the client does with a secret must be allowed by it, but the client may be stricter. The secret's
+//! bytes must not occur in anything that leaves the client, nor in its texts for users.
 
 mod model;
 mod server;
@@ -28,14 +28,14 @@ use taktwerk_sim::plant::{monitor, value_of};
 use taktwerk_types::{Decode, DecodeLimits, Instant, StatusCode, UtcTime};
 
 const URL: &str = "opc.tcp://host";
-/// Short enough for the old format of secrets, and too long for it.
+/// One short enough for the old format of secrets, and one too long for it.
 const SECRETS: [&str; 2] = [
     "correct horse battery",
     concat!("a long one, ", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
 ];
-/// Jobs that a driver has at a time for one connection.
+/// Maximum running jobs per connection.
 const JOBS_MAX: usize = 2;
-/// Jobs of connections that are gone may come back late, but not all of them.
+/// Maximum late jobs of ended connections.
 const LATE_MAX: usize = 8;
 
 /// A conversation.
@@ -55,12 +55,12 @@ struct Talk {
     host: Host,
     model: Model,
     link: Option<Link>,
-    /// The header of the last CreateSession.
+    /// The header of the last CreateSession request.
     asked_at_first: RequestHeader,
-    /// Jobs wait until the input has them done.
+    /// Jobs wait until the input completes them.
     is_slow: bool,
     jobs: Vec<(ConnectionId, JobToken, Job, Arc<dyn Provider>)>,
-    /// The server itself has said the secret: who repeats it gives nothing away.
+    /// The server itself has sent the secret, so repeating it reveals nothing.
     is_known: bool,
 }
 
@@ -68,7 +68,7 @@ fn contains(bytes: &[u8], secret: &str) -> bool {
     bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
 }
 
-/// Reads an answer as a client does; `None` if it says no, or something else.
+/// Parses a response like a client; `None` if it is a refusal or has another type.
 fn parse<T: Response>(message: &[u8]) -> Option<T> {
     let (type_id, body) = split(message)?;
     let response =
@@ -171,13 +171,13 @@ impl Talk {
 
     // ---- the server
 
-    /// A request that waits for its answer: mostly the oldest.
+    /// Takes an outstanding request: usually the oldest.
     fn choose(&self, input: &mut Input<'_>) -> Option<Asked> {
         let requests = &self.link.as_ref()?.requests;
         requests.get(choose(requests, input)).cloned()
     }
 
-    /// An answer of the right type, right in everything or not; `None` where the client has to do without.
+    /// A response of the right type, correct or not; `None` to send nothing.
     fn proper(&mut self, asked: &Asked, input: &mut Input<'_>) -> Option<Vec<u8>> {
         let link = self.link.as_mut()?;
         let (place, provider) = (link.place(), Arc::clone(&link.provider));
@@ -219,7 +219,7 @@ impl Talk {
         }
     }
 
-    /// A proper answer, or nearly so; now and then it comes twice.
+    /// Sends a valid or nearly valid response; sometimes twice.
     fn answer(&mut self, input: &mut Input<'_>) {
         let Some(asked) = self.choose(input) else { return };
         let Some(message) = self.proper(&asked, input) else { return };
@@ -245,7 +245,7 @@ impl Talk {
         self.say(asked.request_id, &encode(&ServiceFault { response_header }));
     }
 
-    /// Bytes, or the beginning of an answer.
+    /// Sends random bytes, or the beginning of a response.
     fn garbage(&mut self, input: &mut Input<'_>) {
         let Some(asked) = self.choose(input) else { return };
         let message = if input.flag() {
@@ -265,7 +265,7 @@ impl Talk {
         self.say(asked.request_id, &message);
     }
 
-    /// Something that nobody asked for, or raw bytes.
+    /// Sends a response without a request, or raw bytes.
     fn unasked(&mut self, input: &mut Input<'_>) {
         if input.flag() {
             let message = encode(&ReadResponse::default());
@@ -320,7 +320,7 @@ impl Talk {
         }
     }
 
-    /// A job has come to its end.
+    /// A job has finished.
     fn complete(&mut self, token: JobToken, result: Result<JobOutput, CryptoError>) {
         let driven = &mut self.driven;
         driven.client.complete(token, result, driven.now, &mut driven.deliveries);
@@ -330,7 +330,7 @@ impl Talk {
         if let Some(link) = &mut self.link {
             link.has_slow_client |= self.is_slow || !self.jobs.is_empty();
         }
-        assert!(self.is_known || !contains(&bytes, self.secret), "the secret leaves in the clear");
+        assert!(self.is_known || !contains(&bytes, self.secret), "the secret is sent in clear");
         let Some(link) = &mut self.link else { return };
         link.inbox.extend_from_slice(&bytes);
         let (messages, place) = (link.read(self.driven.now), link.place());
@@ -339,7 +339,7 @@ impl Talk {
         }
     }
 
-    /// A request has arrived.
+    /// A request was received.
     fn heard(&mut self, request_id: u32, message: &[u8], place: &Place) {
         assert!(self.is_known || !contains(message, self.secret), "the secret is in a message");
         let (type_id, body) = split(message).expect("a type id of namespace 0");
@@ -365,13 +365,13 @@ impl Talk {
         }
     }
 
-    /// What people are told names no secret.
+    /// Texts for users must not contain the secret.
     fn is_discreet(&self, told: &impl core::fmt::Debug) {
         let text = format!("{told:?}");
         assert!(self.is_known || !contains(text.as_bytes(), self.secret), "{text}");
     }
 
-    /// Whatever was said: in the end the client can be ended, and is.
+    /// In any state, the client can be ended, and is.
     fn finish(mut self) {
         self.is_slow = false;
         self.work_off();

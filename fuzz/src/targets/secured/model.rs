@@ -1,6 +1,7 @@
-//! What a client may believe and may give away, worked out from what it was told (Part 4 §5.5.1, §5.7, §7.40).
+//! A model of what a client may accept and may send, derived from the messages it received (Part 4 §5.5.1, §5.7,
+//! §7.40).
 //!
-//! It shares no code with the client but the parser of URLs.
+//! It shares no code with the client except the URL parser.
 
 use std::sync::Arc;
 use taktwerk_channel::ephemeral;
@@ -17,9 +18,9 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{NodeId, UtcTime};
 
-/// All toy certificates have keys of this size.
+/// Key size of all toy certificates.
 pub(super) const KEY_BITS: u16 = 2048;
-/// The names of servers. Certificates of the last one are not trusted.
+/// Server names. Certificates with the last one are not trusted.
 pub(super) const NAMES: [&str; 3] = ["server", "other", "untrusted"];
 /// Policies of channels and of secrets.
 pub(super) const POLICIES: [SecurityPolicy; 6] = [
@@ -30,37 +31,37 @@ pub(super) const POLICIES: [SecurityPolicy; 6] = [
     SecurityPolicy::ECC_nistP384,
     SecurityPolicy::None,
 ];
-/// The only transport there is.
+/// The only transport profile.
 pub(super) const PROFILE: &str = "http://opcfoundation.org/UA-Profile/Transport/uatcp-uasc-uabinary";
-/// The client's name for the user.
+/// The user name.
 pub(super) const USER: &str = "joe";
 
-/// A channel, as its server knows it.
+/// A channel, as seen by its server.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) policy: SecurityPolicy,
     pub(super) mode: MessageSecurityMode,
     pub(super) thumbprint: Vec<u8>,
-    /// The server's.
+    /// The server's certificate.
     pub(super) certificate: Vec<u8>,
 }
 
-/// What the client was told on all its connections.
+/// Everything that the client received on all its connections.
 pub(super) struct Model {
-    /// The client's: checks signatures.
+    /// The client's provider, for verifying signatures.
     provider: Arc<DummyProvider>,
-    /// The client asks for endpoints.
+    /// Whether the client calls GetEndpoints.
     discovers: bool,
-    /// By GetEndpoints, and not compared with a session's list yet.
+    /// Endpoints from GetEndpoints that were not compared with a session's list yet.
     discovered: Option<Vec<EndpointDescription>>,
-    /// The list of a session that agreed with discovery, or was all there is.
+    /// The endpoint list of a session that matched discovery, or the only list.
     offered: Vec<EndpointDescription>,
-    /// The last nonce that a client had reason to take.
+    /// The last nonce that a client may have accepted.
     nonce: Vec<u8>,
     session: Option<Session>,
 }
 
-/// The session that CreateSession was answered with last.
+/// The session of the last CreateSession response.
 struct Session {
     token: NodeId,
     place: Place,
@@ -74,14 +75,15 @@ struct Session {
     activated: bool,
 }
 
-/// What a server needs to read a secret.
+/// The keys a server needs to decrypt a secret.
 pub(super) struct Reader<'a> {
     pub(super) keys: &'a [Arc<dyn EphemeralKey>],
     pub(super) secret: &'a [u8],
     pub(super) now: UtcTime,
 }
 
-/// As long as it has to be (Part 4 §5.7.2.2, Table 15), and not what a broken generator makes.
+/// Whether a nonce has a valid length (Part 4 §5.7.2.2, Table 15) and does not look like the output of a broken
+/// generator.
 fn is_nonce(nonce: &[u8]) -> bool {
     (32..=128).contains(&nonce.len()) && nonce.iter().any(|byte| *byte != 0)
 }
@@ -95,12 +97,12 @@ impl Model {
         self.discovered = Some(endpoints);
     }
 
-    /// CreateSession has come: whatever was before is forgotten.
+    /// CreateSession was requested: the previous session is forgotten.
     pub(super) fn asked_for_session(&mut self) {
         self.session = None;
     }
 
-    /// CreateSession was answered. `None` is an answer that cannot be read, or says no.
+    /// CreateSession was answered; `None` for an undecodable response or a refusal.
     pub(super) fn told_session(
         &mut self,
         request: &CreateSessionRequest,
@@ -130,7 +132,7 @@ impl Model {
         });
     }
 
-    /// Everything but the signature.
+    /// Checks everything except the signature.
     fn judge(
         &self,
         request: &CreateSessionRequest,
@@ -189,19 +191,19 @@ impl Model {
         self.provider.peer_key(policy, by).is_ok_and(|key| key.verify(&[data], signature).is_ok())
     }
 
-    /// A job that puts a secret under a key: everything has to be right by then.
+    /// A job that encrypts a secret: everything must be verified by then.
     pub(super) fn sealing(&self, job: &SealSecret) {
-        let session = self.session.as_ref().expect("a secret for a session that there is not");
+        let session = self.session.as_ref().expect("a secret without a session");
         assert!(session.activated || session.verdict.is_ok(), "a secret, though {:?}", session.verdict);
-        assert!(is_nonce(&job.server_nonce), "a secret under a nonce that can come again");
+        assert!(is_nonce(&job.server_nonce), "a secret under a repeatable nonce");
         assert_eq!(job.server_nonce, session.nonce, "a secret under another nonce");
-        assert_eq!(*job.receiver_certificate, *session.certificate, "a secret for somebody else");
+        assert_eq!(*job.receiver_certificate, *session.certificate, "a secret for another certificate");
         assert!(job.policy.is_secure() && job.policy.info().security_level > 0, "{}", job.policy);
         let vouched = match session.place.policy.is_secure() {
             true => *job.receiver_certificate == *session.place.certificate,
             false => !job.receiver_certificate.ends_with(b"untrusted"),
         };
-        assert!(vouched, "a secret for a certificate that nothing vouches for");
+        assert!(vouched, "a secret for an untrusted certificate");
         if uses_ephemeral_keys(job.policy) {
             let key = session.key.as_ref().expect("a secret for a key that was never offered");
             let public_key = key.public_key.as_bytes();
@@ -212,20 +214,20 @@ impl Model {
         }
     }
 
-    /// ActivateSession has come.
+    /// ActivateSession was requested.
     pub(super) fn asked_for_activation(
         &self,
         request: &ActivateSessionRequest,
         place: &Place,
         reader: &Reader<'_>,
     ) {
-        let session = self.session.as_ref().expect("an activation of a session that there is not");
+        let session = self.session.as_ref().expect("an activation without a session");
         assert_eq!(request.request_header.authentication_token, session.token);
         assert!(session.activated || session.verdict.is_ok(), "activated, though {:?}", session.verdict);
         if session.place.policy.is_secure() {
             let is_same = *place.certificate == *session.place.certificate;
-            assert!(is_same, "a session is taken to another server");
-            assert!(place.mode >= session.place.mode, "a session is taken to a weaker channel");
+            assert!(is_same, "a session is moved to another server");
+            assert!(place.mode >= session.place.mode, "a session is moved to a weaker channel");
         }
         if place.policy.is_secure() {
             let own = self.provider.own_certificate(place.policy).unwrap_or_default();
@@ -270,7 +272,7 @@ impl Model {
 }
 
 impl Session {
-    /// The secret can be read by the server that it is for, with an algorithm that the server has asked for.
+    /// The intended server can decrypt the secret, with an algorithm that it has announced.
     fn check_secret(
         &self,
         kind: UserTokenType,
@@ -281,7 +283,7 @@ impl Session {
         client: &DummyProvider,
     ) {
         let Some(name) = NAMES.iter().find(|name| certificate(name, KEY_BITS) == self.certificate) else {
-            assert!(!place.policy.is_secure(), "a channel to nobody");
+            assert!(!place.policy.is_secure(), "a channel without a server");
             return;
         };
         let key = self.key.as_ref().map(|key| key.public_key.as_bytes()).unwrap_or_default();
@@ -302,7 +304,7 @@ impl Session {
             .into_iter()
             .filter(|policy| open(*policy).is_ok_and(|secret| *secret.expose() == *reader.secret))
             .collect();
-        // A key of the server's that nobody has the other half of is the server's own fault.
+        // If the server announced a key without having its private half, it cannot decrypt the secret.
         let is_lost = algorithm.is_empty() && !reader.keys.iter().any(|known| *known.public_key() == *key);
         assert!(!readable.is_empty() || is_lost, "a secret that the server cannot read");
         if !place.policy.is_secure() || is_lost {
@@ -319,11 +321,14 @@ impl Session {
                 && endpoint.security_mode.0 == self.place.mode.number()
         };
         let announced = self.offered.iter().filter(is_this).flat_map(|known| &known.user_identity_tokens);
-        assert!(announced.into_iter().any(fits), "a secret as the server has never asked for: {policy_id:?}");
+        assert!(
+            announced.into_iter().any(fits),
+            "a secret in a form that the server has not announced: {policy_id:?}"
+        );
     }
 }
 
-/// Whether two lists have the same endpoints of our transport, as far as Part 4 §5.5.1 has them compared.
+/// Whether two lists have the same endpoints with our transport profile, by the fields of Part 4 §5.5.1.
 fn same(one: &[EndpointDescription], other: &[EndpointDescription]) -> bool {
     let ours = |list: &[EndpointDescription]| -> Vec<EndpointDescription> {
         let is_ours =

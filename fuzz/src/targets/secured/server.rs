@@ -1,4 +1,4 @@
-//! The server's end: an honest channel, and answers that are as wrong as the input says.
+//! The server's side: a correct channel, and responses with errors chosen by the input.
 
 use super::model::{KEY_BITS, NAMES, POLICIES, PROFILE, Place};
 use crate::input::Input;
@@ -18,39 +18,39 @@ use taktwerk_types::{
     ByteString, Decode, DecodeLimits, Decoder, ExtensionObject, Instant, NodeId, StatusCode, UaString,
 };
 
-/// Keys that the server remembers.
+/// Maximum keys that the server remembers.
 const KEYS_MAX: usize = 16;
 
-/// The server behind all connections.
+/// The server of all connections.
 pub(super) struct Host {
-    /// Whose certificate the next connection gets.
+    /// Name of the next connection's certificate.
     pub(super) name: &'static str,
     pub(super) endpoints: Vec<EndpointDescription>,
     pub(super) keys: Vec<Arc<dyn EphemeralKey>>,
     count: u32,
 }
 
-/// The server's end of a connection.
+/// The server's side of a connection.
 pub(super) struct Link {
     pub(super) connection: ConnectionId,
     channel: Channel,
     pub(super) provider: Arc<DummyProvider>,
     out: Vec<u8>,
-    /// To the server.
+    /// Bytes to the server.
     pub(super) inbox: Vec<u8>,
-    /// To the client, not consumed by it.
+    /// Bytes to the client, not consumed yet.
     pub(super) outbox: Vec<u8>,
-    /// What waits for an answer, oldest first.
+    /// Outstanding requests, oldest first.
     pub(super) requests: VecDeque<Asked>,
     pub(super) numbers: Numbers,
     was_open: bool,
-    /// The client's jobs have waited while this connection was there.
+    /// The client's jobs were delayed during this connection.
     pub(super) has_slow_client: bool,
-    /// Bytes went out that are no message. The client waits for their end, and what comes after them means nothing.
+    /// Bytes were sent that are no message. The client waits for their end, so the following bytes mean nothing.
     pub(super) is_spoilt: bool,
 }
 
-/// How the endpoints ask for secrets.
+/// Token policies of the endpoints.
 pub(super) fn tokens(policy_uri: &str) -> Vec<UserTokenPolicy> {
     [
         ("anonymous", UserTokenType::ANONYMOUS),
@@ -71,7 +71,7 @@ fn application(name: &str) -> String {
     format!("urn:dummy:{name}")
 }
 
-/// How many things are wrong with an answer: mostly none.
+/// Number of errors in a response: usually none.
 fn edits(input: &mut Input<'_>) -> usize {
     match input.byte() {
         0..0x90 => 0,
@@ -104,7 +104,7 @@ impl Host {
         Self { name: NAMES[0], endpoints: kinds.map(endpoint).collect(), keys: Vec::new(), count: 0 }
     }
 
-    /// The operator changes something, or somebody else answers from now on.
+    /// The operator changes the configuration, or another server answers from now on.
     pub(super) fn change(&mut self, input: &mut Input<'_>) {
         if input.flag() {
             edit_list(&mut self.endpoints, input);
@@ -124,7 +124,7 @@ impl Host {
         self.count
     }
 
-    /// One that has not been there before.
+    /// A new nonce.
     fn nonce(&mut self) -> Vec<u8> {
         self.next().to_le_bytes().repeat(8)
     }
@@ -160,7 +160,7 @@ impl Host {
         for _ in 0..count {
             self.edit_session(&mut response, request, place, provider, input);
         }
-        // The server itself may be what is wrong.
+        // The error may be in the server's own data.
         if count > 0 && input.flag() {
             sign(&mut response, request, place, provider);
         }
@@ -177,7 +177,7 @@ impl Host {
     ) -> ActivateSessionResponse {
         let mut response =
             ActivateSessionResponse { server_nonce: self.nonce().into(), ..Default::default() };
-        // Without a new wish it is a key for the same policy (Part 6 §6.8.2).
+        // Without a new request it is a key for the same policy (Part 6 §6.8.2).
         let is_new = ephemeral::wanted(&request.request_header.additional_header).is_some();
         let header = if is_new { &request.request_header } else { asked_at_first };
         response.response_header.additional_header = self.key(header, provider);
@@ -197,7 +197,7 @@ impl Host {
         response
     }
 
-    /// The key that a client has asked for, signed.
+    /// The requested key, signed.
     fn key(&mut self, header: &RequestHeader, provider: &DummyProvider) -> ExtensionObject {
         match ephemeral::wanted(&header.additional_header) {
             None => ExtensionObject::NULL,
@@ -250,7 +250,7 @@ impl Host {
             }
             3 => Ok(signed_key(public_key, policy, &DummyProvider::new(NAMES[1], KEY_BITS))),
             4 => {
-                // Signed as it should be, and of no use.
+                // Correctly signed, but unusable.
                 let mut odd = public_key.to_vec();
                 odd.resize(usize::from(input.byte()), 3);
                 Ok(signed_key(&odd, policy, provider))
@@ -314,7 +314,7 @@ fn signed_key(public_key: &[u8], policy: SecurityPolicy, provider: &DummyProvide
     EphemeralKeyType { public_key: public_key.to_vec().into(), signature: signature.into() }
 }
 
-/// What the server signs in CreateSession (Part 4 §5.7.2.2).
+/// The server's signature in CreateSession (Part 4 §5.7.2.2).
 fn sign(
     response: &mut CreateSessionResponse,
     request: &CreateSessionRequest,
@@ -356,7 +356,7 @@ fn edit_signature(
         }
         2 => sign(response, request, place, &DummyProvider::new(NAMES[1], KEY_BITS)),
         3 => {
-            // Made on another channel: the old policies cannot tell.
+            // Made on another channel, which old policies cannot detect.
             let elsewhere = Place { thumbprint: vec![1; 64], ..place.clone() };
             sign(response, request, &elsewhere, provider);
         }
@@ -378,7 +378,7 @@ fn edit_list(list: &mut Vec<EndpointDescription>, input: &mut Input<'_>) {
     match input.below(11) {
         0 => drop(list.remove(at)),
         1 => {
-            // What looks like the best of all, and is asked for in another way.
+            // An endpoint that looks best of all but differs.
             let mut copy = endpoint.clone();
             copy.security_level = 255;
             copy.transport_profile_uri = input.pick(&[PROFILE, ""]).into();
@@ -464,12 +464,12 @@ impl Link {
         self.channel.is_closed() && self.outbox.is_empty()
     }
 
-    /// When the channel wants to do something.
+    /// When the channel has something to do.
     pub(super) fn due(&self) -> Option<Instant> {
         self.channel.poll_timeout().map(|(at, _)| at)
     }
 
-    /// Does what is due: other tokens, or the end of a client that is too slow.
+    /// Processes what is due: new tokens, or closing for a client that is too slow.
     pub(super) fn tick(&mut self, now: Instant) -> bool {
         let is_due = self.due().is_some_and(|at| at <= now);
         if is_due {
@@ -479,7 +479,7 @@ impl Link {
         is_due
     }
 
-    /// Reads what has come; the bodies of the messages.
+    /// Reads received bytes; returns the bodies of the messages.
     pub(super) fn read(&mut self, now: Instant) -> Vec<(u32, Vec<u8>)> {
         let mut messages = Vec::new();
         let mut at = 0;
@@ -488,9 +488,9 @@ impl Link {
             let received = match self.channel.receive(buf, now, &mut self.out) {
                 Ok(received) => received,
                 Err(error) => {
-                    // An endpoint that was edited may have the client open something that there is not.
-                    // A client whose cryptography is slow may still wait for the next token when this one runs out; what
-                    // it says then is refused, and what follows does not follow.
+                    // After an edited endpoint list, the client may open a channel that does not exist. A client with
+                    // slow cryptography may still wait for the next token when the current one expires; its messages
+                    // are then refused, and the sequence is broken.
                     let may_break = !self.was_open || self.has_slow_client;
                     assert!(may_break, "the client breaks the protocol: {error}");
                     break;
@@ -527,7 +527,7 @@ impl Link {
         }
     }
 
-    /// Sends a message; the request that it answers, if that waited.
+    /// Sends a message; returns the request that it answers, if it was outstanding.
     pub(super) fn say(&mut self, request_id: u32, message: &[u8]) -> Option<Asked> {
         if !self.channel.is_open() || self.is_spoilt {
             return None;
@@ -541,7 +541,7 @@ impl Link {
     }
 }
 
-/// A message's type and what follows.
+/// The type of a message and the bytes after it.
 pub(super) fn split(message: &[u8]) -> Option<(u32, &[u8])> {
     let mut decoder = Decoder::new(message, DecodeLimits::DEFAULT);
     let type_id = NodeId::decode(&mut decoder).ok()?.ns0()?;

@@ -1,6 +1,6 @@
-//! The format of a backup: a tar with gzip, which any system opens. `manifest.json` comes first, then `configuration`, then
-//! `files/0` and so on in the manifest's order. Names of the installation stand in the manifest only, so that unpacking cannot
-//! write anywhere else.
+//! The format of a backup: a tar.gz file. `manifest.json` comes first, then `configuration`, then `files/0` and so on
+//! in the order of the manifest. Only the manifest contains paths of the installation, so unpacking cannot write
+//! anywhere else.
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -9,15 +9,14 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use taktwerk_config::FILE_LEN_MAX;
 
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;
-/// Longest manifest: a hundred thousand files.
+/// Largest manifest in bytes: a hundred thousand files.
 const MANIFEST_LEN_MAX: u64 = 32 << 20;
-/// Longest configuration, as the reader of configurations has it.
-const CONFIGURATION_LEN_MAX: u64 = 1 << 20;
 
-/// What an archive says about itself.
+/// The manifest of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(super) struct Manifest {
@@ -35,11 +34,11 @@ pub(super) struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(super) struct Entry {
-    /// The setting that names it.
+    /// The setting that names the file.
     pub(super) setting: String,
-    /// The path as the configuration has it.
+    /// The path in the configuration.
     pub(super) path: PathBuf,
-    /// Where it is in the folder, if that path is one.
+    /// The path within the directory, if the setting names a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) inner: Option<PathBuf>,
     /// Its permissions.
@@ -48,7 +47,7 @@ pub(super) struct Entry {
     pub(super) len: u64,
 }
 
-/// Writes an archive; `paths` are where the manifest's files are now.
+/// Writes an archive; `paths` are the locations of the manifest's files.
 pub(super) fn write<'a>(
     to: &File,
     manifest: &Manifest,
@@ -60,7 +59,7 @@ pub(super) fn write<'a>(
     append(&mut tar, "manifest.json", described.len() as u64, described.as_slice())?;
     append(&mut tar, "configuration", configuration.len() as u64, configuration)?;
     for (index, (path, entry)) in paths.zip(&manifest.files).enumerate() {
-        // Files that grow while they are read: the archive has what the manifest says, or none is written.
+        // If a file has changed its length since the manifest was written, no archive is written.
         let from = File::open(path)?;
         if from.metadata()?.len() != entry.len {
             return Err(io::Error::other(format!("{} is changing; try again", path.display())));
@@ -78,17 +77,17 @@ fn append(tar: &mut tar::Builder<impl Write>, name: &str, len: u64, from: impl R
     tar.append_data(&mut header, name, from)
 }
 
-/// What was read of an archive; its files are in a folder by their number.
+/// An unpacked archive. Its files are in a directory, named by their numbers.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     pub(super) manifest: Manifest,
     pub(super) configuration: String,
 }
 
-/// Unpacks a whole archive into a folder: `0`, `1` and so on.
+/// Unpacks an archive into a directory: `0`, `1` and so on.
 ///
 /// # Errors
-/// It is none, is damaged or incomplete, or does not fit on the disk.
+/// The file is not a backup, is damaged or incomplete, or does not fit on the disk.
 pub(super) fn read(from: &Path, folder: &Path) -> io::Result<Unpacked> {
     let damaged = |what: &str| io::Error::other(format!("the archive is damaged: {what}"));
     let mut tar = tar::Archive::new(GzDecoder::new(BufReader::new(File::open(from)?)));
@@ -113,11 +112,14 @@ pub(super) fn read(from: &Path, folder: &Path) -> io::Result<Unpacked> {
                 manifest = Some(read);
             }
             (_, None) => {
-                return Err(io::Error::other("this is no backup: it does not begin with a manifest"));
+                return Err(io::Error::other("this is not a backup: it does not begin with a manifest"));
             }
             ("configuration", Some(_)) => {
                 let mut text = String::new();
-                (&mut entry).take(CONFIGURATION_LEN_MAX).read_to_string(&mut text)?;
+                (&mut entry).take(FILE_LEN_MAX + 1).read_to_string(&mut text)?;
+                if text.len() as u64 > FILE_LEN_MAX {
+                    return Err(damaged(&format!("its configuration is longer than {FILE_LEN_MAX} bytes")));
+                }
                 configuration = Some(text);
             }
             (name, Some(manifest)) => {
@@ -132,13 +134,13 @@ pub(super) fn read(from: &Path, folder: &Path) -> io::Result<Unpacked> {
             }
         }
     }
-    // The checksum stands at the end, behind what tar reads.
+    // The checksum is at the end, after the data that tar reads.
     io::copy(&mut tar.into_inner(), &mut io::sink())?;
     match (manifest, configuration) {
         (Some(manifest), Some(configuration)) if next == manifest.files.len() => {
             Ok(Unpacked { manifest, configuration })
         }
-        (None, _) => Err(io::Error::other("this is no backup: it does not begin with a manifest")),
+        (None, _) => Err(io::Error::other("this is not a backup: it does not begin with a manifest")),
         _ => Err(damaged("files are missing at its end")),
     }
 }

@@ -1,10 +1,11 @@
-//! Putting a backup back.
+//! `taktwerk restore`: restores a backup.
 //!
-//! The archive is read whole and checked before anything is written. Only files that its configuration names are put
-//! anywhere; those outside the folder of the configuration only where the user says so. What is there already is moved aside,
-//! not replaced.
+//! The whole archive is read and checked before anything is written. Only files that its configuration names are
+//! restored. Files outside the directory of the configuration need `--outside`. Existing files are moved aside, not
+//! replaced.
 
 use super::archive::{self, Entry, Unpacked};
+use super::named_files;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::serve::control;
@@ -15,7 +16,7 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
-use taktwerk_config::{ConfigFile, FileKind, file};
+use taktwerk_config::{ConfigFile, FileKind, NamedFile, file};
 
 /// Arguments of `taktwerk restore`.
 #[derive(Debug, Args)]
@@ -41,7 +42,7 @@ pub(crate) struct RestoreArgs {
     dry_run: bool,
 }
 
-/// A file on its way.
+/// A file to restore.
 struct Target {
     staged: PathBuf,
     path: PathBuf,
@@ -53,7 +54,7 @@ pub(crate) fn run(arguments: &RestoreArgs, output: Output) -> Result<(), Failure
     let was_there = arguments.folder.exists();
     let result = restore(arguments, output);
     if !was_there && (result.is_err() || arguments.dry_run) {
-        // Only the folder that was made for the staging: one with files in it stays.
+        // Removes the directory only if it was created here and is empty.
         let _ = fs::remove_dir(&arguments.folder);
     }
     result
@@ -66,12 +67,12 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     let folder = &arguments.folder;
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     let folder = folder.canonicalize().map_err(|error| failed(folder, error))?;
-    // In the same file system as most of the files.
+    // In the target directory, to be on the same file system as most files.
     let staging = tempfile::Builder::new().prefix(".taktwerk-restore-").tempdir_in(&folder);
     let staging = staging.map_err(|error| failed(&folder, error))?;
     let Unpacked { manifest, configuration } = archive::read(&arguments.archive, staging.path())
         .map_err(|error| unreadable(&arguments.archive, &error))?;
-    let name = single(&manifest.configuration).ok_or_else(|| {
+    let name = file_name(&manifest.configuration).ok_or_else(|| {
         failed(&arguments.archive, io::Error::other("the configuration's name is not that of a file"))
     })?;
     let path = folder.join(name);
@@ -80,9 +81,10 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     }
     let config =
         ConfigFile::parse(&path, &configuration).map_err(|error| Failure::Usage(error.to_string()))?;
+    let files = named_files(&config)?;
     let mut targets = Vec::new();
     for (index, entry) in manifest.files.iter().enumerate() {
-        let target = target(&config, entry).ok_or_else(|| {
+        let target = target(&config, &files, entry).ok_or_else(|| {
             let problem = format!("{} is not a file that its configuration names", entry.path.display());
             failed(&arguments.archive, io::Error::other(problem))
         })?;
@@ -94,13 +96,13 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     }
     let staged = staging.path().join("configuration");
     fs::write(&staged, configuration).map_err(|error| failed(&staged, error))?;
-    // Last: a server finds the whole or does not start.
+    // The configuration is written last: without it, a server does not start with a partial installation.
     targets.push(Target { staged, path, mode: file::PUBLIC });
     refuse_outside(&targets, &folder, arguments.outside)?;
-    let occupied = occupied(&config, &targets);
+    let occupied = occupied(&config, &files, &targets);
     if let (Some(first), false) = (occupied.first(), arguments.force) {
         return Err(Failure::Usage(format!(
-            "{} is there already{}; --force moves it aside",
+            "{} exists already{}; --force moves it aside",
             first.display(),
             match occupied.len() {
                 1 => String::new(),
@@ -110,10 +112,10 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     }
     if !arguments.dry_run {
         for path in &occupied {
-            aside(path).map_err(|error| failed(path, error))?;
+            move_aside(path).map_err(|error| failed(path, error))?;
         }
         for target in &targets {
-            place(target).map_err(|error| {
+            install(target).map_err(|error| {
                 let path = target.path.display();
                 Failure::Environment(format!(
                     "{path}: {error}; the files before it are restored, it and the rest are not"
@@ -124,12 +126,12 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     report(arguments, &targets, output)
 }
 
-/// The failure of an archive that cannot be read.
+/// The error for an unreadable archive.
 fn unreadable(archive: &Path, error: &io::Error) -> Failure {
     let name = archive.display();
     Failure::Usage(match error.kind() {
-        io::ErrorKind::NotFound => format!("{name}: there is no such file; nothing was restored"),
-        // What the decompressor finds.
+        io::ErrorKind::NotFound => format!("{name}: the file does not exist; nothing was restored"),
+        // Errors of the decompressor.
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             format!(
                 "{name} is not an archive of `taktwerk backup`, or it is damaged: {error}; nothing was restored"
@@ -139,18 +141,19 @@ fn unreadable(archive: &Path, error: &io::Error) -> Failure {
     })
 }
 
-/// A file name without any folder.
-fn single(name: &str) -> Option<&Path> {
+/// A file name without directories.
+fn file_name(name: &str) -> Option<&Path> {
     let path = Path::new(name);
     let mut components = path.components();
     (matches!(components.next(), Some(Component::Normal(_))) && components.next().is_none()).then_some(path)
 }
 
-/// Where a file of the archive goes, if its configuration names it.
-fn target(config: &ConfigFile, entry: &Entry) -> Option<PathBuf> {
-    let named = config.files().into_iter().find(|named| {
+/// The target of a file in the archive, if the configuration names it.
+fn target(config: &ConfigFile, files: &[NamedFile], entry: &Entry) -> Option<PathBuf> {
+    let named = files.iter().find(|named| {
         named.named == entry.path
             && named.setting == entry.setting
+            && named.kind.is_copied()
             && (named.kind == FileKind::Folder) == entry.inner.is_some()
     })?;
     let path = config.resolve(&named.named);
@@ -178,13 +181,13 @@ fn refuse_outside(targets: &[Target], folder: &Path, outside: bool) -> Result<()
     }
 }
 
-/// What is in the way: files, databases with what belongs to them, and whole folders, so that nothing of before is trusted.
-fn occupied(config: &ConfigFile, targets: &[Target]) -> Vec<PathBuf> {
+/// The existing files in the way: files, databases with their side files, and whole directories, so that no old
+/// certificate stays trusted.
+fn occupied(config: &ConfigFile, files: &[NamedFile], targets: &[Target]) -> Vec<PathBuf> {
     let mut found = BTreeSet::new();
-    for named in config.files() {
+    for named in files {
         let path = config.resolve(&named.named);
         match named.kind {
-            FileKind::File => {}
             FileKind::Folder => drop(found.insert(path)),
             FileKind::Database => {
                 for end in ["", "-wal", "-shm"] {
@@ -193,6 +196,7 @@ fn occupied(config: &ConfigFile, targets: &[Target]) -> Vec<PathBuf> {
                     found.insert(name.into());
                 }
             }
+            FileKind::File | FileKind::Recording | FileKind::Program | FileKind::Queue | FileKind::Keys => {}
         }
     }
     let folders: Vec<PathBuf> = found.iter().cloned().collect();
@@ -201,8 +205,8 @@ fn occupied(config: &ConfigFile, targets: &[Target]) -> Vec<PathBuf> {
     found.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
 }
 
-/// Moves a file or folder aside, behind those that were moved before.
-fn aside(path: &Path) -> io::Result<()> {
+/// Moves a file or directory aside, under the next free name.
+fn move_aside(path: &Path) -> io::Result<()> {
     for number in 0u32.. {
         let mut name = path.as_os_str().to_owned();
         name.push(".before-restore");
@@ -216,8 +220,8 @@ fn aside(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a file into its place; whoever looks finds nothing or the whole.
-fn place(target: &Target) -> io::Result<()> {
+/// Moves a file to its target atomically.
+fn install(target: &Target) -> io::Result<()> {
     let folder = target.path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
     let staged = tempfile::Builder::new().prefix(".taktwerk-restore-").tempfile_in(folder)?;
@@ -229,7 +233,7 @@ fn place(target: &Target) -> io::Result<()> {
 }
 
 fn report(arguments: &RestoreArgs, targets: &[Target], output: Output) -> Result<(), Failure> {
-    // Below the folder as it was named; elsewhere in full.
+    // Paths below the target directory are shown as the user named it, others in full.
     let real = arguments.folder.canonicalize().unwrap_or_else(|_| arguments.folder.clone());
     let shown = |path: &Path| match path.strip_prefix(&real) {
         Ok(inner) => arguments.folder.join(inner),

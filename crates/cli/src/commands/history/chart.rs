@@ -1,11 +1,11 @@
-//! Charts of values over time: in the terminal with Braille dots, and as SVG.
+//! Charts of values over time: in the terminal with Braille characters, and as SVG.
 
 use taktwerk_types::{DataValue, UtcTime, Variant};
 
-/// Rows of a chart in the terminal.
+/// Height of a chart in the terminal, in lines.
 const ROWS: usize = 16;
 
-/// Numbers over time. Values that are bad or no numbers are gaps.
+/// Numbers over time. Bad and non-numeric values are gaps.
 pub(super) struct Series {
     points: Vec<(i64, Option<f64>)>,
 }
@@ -28,11 +28,11 @@ impl Series {
         Self { points }
     }
 
-    /// First and last time, lowest and highest number; none without numbers.
+    /// Range of times and numbers; `None` without numbers.
     fn frame(&self) -> Option<Frame> {
         let numbers = || self.points.iter().filter_map(|(_, number)| *number);
         let (low, high) = (numbers().reduce(f64::min)?, numbers().reduce(f64::max)?);
-        // A line needs some room above and below.
+        // A constant line needs a margin above and below.
         let room = if high > low { 0.0 } else { low.abs().max(1.0) * 0.1 };
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         Some(Frame { first, last: last.max(first + 1), low: low - room, high: high + room })
@@ -47,14 +47,14 @@ struct Frame {
 }
 
 impl Frame {
-    /// Where a point is, both from 0 to 1, from the lower left.
+    /// The position of a point, from 0 to 1, from the lower left.
     fn place(&self, time: i64, number: f64) -> (f64, f64) {
         let x = (time - self.first) as f64 / (self.last - self.first) as f64;
         (x, (number - self.low) / (self.high - self.low))
     }
 }
 
-/// A canvas of dots, two by four in each character.
+/// A canvas of dots, 2 × 4 per character.
 struct Dots {
     columns: usize,
     cells: Vec<u8>,
@@ -81,7 +81,7 @@ impl Dots {
         }
     }
 
-    /// A line of dots.
+    /// Draws a line.
     fn line(&mut self, from: (usize, usize), to: (usize, usize)) {
         let steps = from.0.abs_diff(to.0).max(from.1.abs_diff(to.1)).max(1);
         for step in 0..=steps {
@@ -100,7 +100,7 @@ impl Dots {
     }
 }
 
-/// A chart of so many columns.
+/// A chart of `width` columns.
 pub(super) fn text(series: &Series, width: usize) -> String {
     let Some(frame) = series.frame() else { return "no numbers in this range".to_owned() };
     let labels: Vec<String> = (0..ROWS)
@@ -134,7 +134,7 @@ pub(super) fn text(series: &Series, width: usize) -> String {
         out.push('\n');
     }
     let (from, to) = (clock_of(frame.first), clock_of(frame.last));
-    // Where there is no room for both, the first time says enough.
+    // If there is no space for both times, only the first is shown.
     let to = if columns > from.len() + to.len() { to } else { String::new() };
     let gap = columns.saturating_sub(from.len() + to.len());
     out.push_str(&format!("{:margin$} └{}\n", "", "─".repeat(columns)));
@@ -144,7 +144,7 @@ pub(super) fn text(series: &Series, width: usize) -> String {
     out
 }
 
-/// A number with as many digits as fit an axis.
+/// A number for an axis.
 fn label(number: f64) -> String {
     if number == 0.0 || (0.01..1e6).contains(&number.abs()) {
         let text = format!("{number:.2}");
@@ -155,7 +155,7 @@ fn label(number: f64) -> String {
     }
 }
 
-/// A time to the second.
+/// A time without fractions of a second.
 fn clock_of(ticks: i64) -> String {
     let text = UtcTime::from_ticks(ticks).to_string();
     let text = text.split_once('.').map_or(text.trim_end_matches('Z'), |(seconds, _)| seconds);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_split_the_line_and_no_numbers_are_said() {
+    fn gaps_split_the_line_and_empty_charts_have_a_message() {
         let chart = svg(&series(&[Some(1.0), Some(2.0), None, Some(1.5), Some(3.0)]), "a<b");
         assert_eq!(chart.matches("<polyline").count(), 2);
         assert!(chart.contains("a&lt;b"));

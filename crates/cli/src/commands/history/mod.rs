@@ -1,5 +1,6 @@
-//! `taktwerk history`: what values were.
+//! `taktwerk history`: reads recorded values and events, and annotates values.
 
+mod annotations;
 mod chart;
 
 use crate::connection::ConnectionArgs;
@@ -64,13 +65,26 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time, conflicts_with_all = ["aggregate", "bounds"])]
     at: Vec<UtcTime>,
 
-    /// Events instead of values: those that were kept of an Object, such as i=2253 for the whole server.
+    /// Read events instead of values: the recorded events of an Object, such as i=2253 for the whole server.
     #[arg(long, conflicts_with_all = ["aggregate", "at", "bounds", "modified", "csv", "plot", "svg"])]
     events: bool,
 
     /// Only events for which this is true, as in `taktwerk events`.
     #[arg(long, value_name = "CONDITION", requires = "events")]
     filter: Option<String>,
+
+    /// List the annotations of the recorded values.
+    #[arg(long, conflicts_with_all = ["aggregate", "at", "bounds", "modified", "events", "plot", "svg"])]
+    annotations: bool,
+
+    /// Add an annotation with this text at the time of --at.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "at",
+        conflicts_with_all = ["annotations", "modified", "events", "csv", "plot", "svg", "json"]
+    )]
+    annotate: Option<String>,
 
     /// Print comma-separated values.
     #[arg(long, conflicts_with_all = ["plot", "json"])]
@@ -88,13 +102,13 @@ pub(crate) struct HistoryArgs {
     overwrite: Overwrite,
 }
 
-/// When the command began. All spans count from this one time: an hour up to now is an hour, and has as many intervals.
+/// The start time of the command. All relative times refer to it, so that spans are exact.
 fn now() -> UtcTime {
     static NOW: OnceLock<UtcTime> = OnceLock::new();
     *NOW.get_or_init(clock::wall)
 }
 
-/// Reads a time: absolute, `now`, or a span before now.
+/// Parses a time: absolute, `now`, or a span before now.
 fn time(text: &str) -> Result<UtcTime, String> {
     if text == "now" {
         return Ok(now());
@@ -110,7 +124,7 @@ fn time(text: &str) -> Result<UtcTime, String> {
     }
     UtcTime::parse(text).ok_or_else(|| {
         format!(
-            "{text:?} is no time: write 2026-03-04T12:00:00Z, now, or a span before now such as -1h or -7d"
+            "{text:?} is not a time: write 2026-03-04T12:00:00Z, now, or a span before now such as -1h or -7d"
         )
     })
 }
@@ -119,7 +133,7 @@ fn aggregate(text: &str) -> Result<Aggregate, String> {
     Aggregate::from_name(text).ok_or_else(|| {
         let names: Vec<&str> = Aggregate::ALL.iter().map(|aggregate| aggregate.name()).collect();
         let meant = crate::suggestion::question(text, names.iter().copied());
-        format!("there is no aggregate {text:?} (there are {}){meant}", names.join(", "))
+        format!("unknown aggregate {text:?} (known: {}){meant}", names.join(", "))
     })
 }
 
@@ -130,6 +144,12 @@ pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure
     let node = resolve::one(&mut session, &arguments.node)?;
     if arguments.events {
         return events(arguments, session, &node, output);
+    }
+    if arguments.annotations {
+        return annotations::list(arguments, session, &node, output);
+    }
+    if let Some(message) = &arguments.annotate {
+        return annotations::add(arguments, message, session, &node, output);
     }
     let found = read(arguments, &mut session, &node)?;
     session.close();
@@ -145,7 +165,7 @@ pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure
         return output.document(&Value::Array(documents(&found)));
     }
     if arguments.csv {
-        return output.text(&csv(&found));
+        return output.data(&csv(&found));
     }
     if found.values.is_empty() {
         return output.text("no values in this range");
@@ -156,7 +176,7 @@ pub(crate) fn run(arguments: &HistoryArgs, output: Output) -> Result<(), Failure
     output.text(&table(&found))
 }
 
-/// Reads and prints events, page after page.
+/// Reads and prints events page by page.
 fn events(
     arguments: &HistoryArgs,
     mut session: Session,
@@ -173,7 +193,8 @@ fn events(
             session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
         let page = reader.accept(response).map_err(|error| unreadable(node, error))?;
         for event in page.events.iter().take(left) {
-            super::events::print(&mut session, fields.names(), event, output)?;
+            super::events::learn_types(&mut session, event)?;
+            super::events::print(&session, fields.names(), event, output)?;
             is_empty = false;
         }
         left = left.saturating_sub(page.events.len());
@@ -196,7 +217,7 @@ fn range(arguments: &HistoryArgs) -> HistoryRange {
     HistoryRange { start: Some(arguments.from), end: Some(arguments.to), limit: arguments.count }
 }
 
-/// Columns of the terminal.
+/// Width of the terminal in columns.
 fn width() -> usize {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
     if columns >= 40 { columns.min(160) } else { 100 }
@@ -218,7 +239,7 @@ fn query(arguments: &HistoryArgs) -> HistoryQuery {
     }
 }
 
-/// Reads page after page.
+/// Reads values page by page.
 fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result<HistoryPage, Failure> {
     let mut reader = HistoryReader::new(node.clone(), &query(arguments));
     let wanted = arguments.count.unwrap_or(usize::MAX);
@@ -300,7 +321,7 @@ fn csv(found: &HistoryPage) -> String {
     text
 }
 
-/// A field as RFC 4180 has it.
+/// A CSV field according to RFC 4180.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! `lab calibrate`: what loads cost on this machine, measured for a model.
+//! `lab calibrate`: measures the cost of loads on this machine, for a cost model.
 
 use super::session::{self, SessionArgs, Task};
 use crate::commands::model;
@@ -32,10 +32,10 @@ pub(crate) struct CalibrateArgs {
     session: SessionArgs,
 }
 
-/// What its measurements are called in the store.
+/// Name of the measurements in the store.
 pub(crate) const DATA: &str = "calibrate";
 
-/// Loads with one interval: so many clients, so many signals per second over all of them.
+/// Loads with one interval, for the given numbers of clients and total signals per second.
 fn scenario(quick: bool, stack: &str, interval: f64, clients: &[u32], rates: &[u32]) -> Scenario {
     let mut load = LoadSpec::new(Kind::Subscribe);
     load.clients = Some(Sweep::Many(clients.to_vec()));
@@ -53,8 +53,8 @@ fn scenario(quick: bool, stack: &str, interval: f64, clients: &[u32], rates: &[u
     scenario
 }
 
-/// Loads that vary everything a model knows: clients, signals, intervals, security. They reach from what a small field
-/// device has to do, so that its figures are not guessed at from beyond, to what fills a good part of a core.
+/// Loads that vary all factors of a model: clients, signals, intervals and security. They range from the load of a
+/// small field device, so that no extrapolation is needed, to a large part of a core.
 fn scenarios(quick: bool, stacks: &[String]) -> Vec<Scenario> {
     let mut all = Vec::new();
     for stack in stacks {
@@ -113,15 +113,15 @@ pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interru
          reasons"
     );
     let models = model::fit_all(&finished.measurements)
-        .map_err(|_| Failure::Worthless(format!("there are too few for a model: {said}")))?;
+        .map_err(|_| Failure::InvalidReported(format!("there are too few for a model: {said}")))?;
     model::print(&models, output)?;
     if !output.is_json() {
         output.text(&format!(
-            "\nkept as run {run}; what a load will cost: taktwerk model predict, taktwerk size"
+            "\nstored as run {run}; to predict the cost of a load: taktwerk model predict, taktwerk size"
         ))?;
     }
     if is_too_much(failed, all) {
-        return Err(Failure::Worthless(said));
+        return Err(Failure::InvalidReported(said));
     }
     if failed > 0 {
         tracing::warn!("{said}");
@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &CalibrateArgs, output: Output, interrupt: &Interru
     Ok(())
 }
 
-/// Whether a model is made of too few of the loads that were meant for it: more than a fifth are missing.
+/// Whether more than a fifth of the measurements for a model are missing.
 fn is_too_much(failed: usize, all: usize) -> bool {
     failed * 5 > all
 }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_short_form_is_short_and_every_load_has_items_for_every_client() {
+    fn the_short_form_is_short_and_every_client_has_items() {
         let own = ["own".to_owned()];
         for quick in [true, false] {
             for condition in scenarios(quick, &own).iter().flat_map(Scenario::conditions) {
@@ -155,12 +155,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_may_be_missing() {
+    fn up_to_a_fifth_may_be_missing() {
         assert!(!is_too_much(0, 0) && !is_too_much(7, 35) && is_too_much(8, 35));
     }
 
     #[test]
-    fn what_small_nodes_have_to_do_is_measured_and_so_is_encryption() {
+    fn small_loads_and_encryption_are_measured() {
         let all = |stack: &str| {
             let stacks = [stack.to_owned()];
             scenarios(true, &stacks).iter().flat_map(Scenario::conditions).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! `lab compare`: two runs, condition by condition, with intervals.
+//! `lab compare`: compares two runs, condition by condition, with confidence intervals.
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -32,7 +32,7 @@ pub(crate) struct CompareArgs {
     store: super::StoreArgs,
 }
 
-/// What matters for a load.
+/// The main figures of a kind of load.
 fn usual(kind: Kind) -> &'static [Figure] {
     match kind {
         Kind::Subscribe => &[Figure::SERVER_CPU_US_PER_SIGNAL, Figure::PER_SECOND],
@@ -57,7 +57,7 @@ fn only_stack<'a>(groups: &[Group<'a>]) -> Option<&'a str> {
     groups.iter().all(|group| group.condition.stack == first).then_some(first)
 }
 
-/// What a load is, with or without the stack that it is put on.
+/// The factors of a load, with or without the stack.
 fn load(condition: &Condition, stacks_differ: bool) -> BTreeMap<String, String> {
     let mut factors = condition.factors();
     if stacks_differ {
@@ -66,7 +66,7 @@ fn load(condition: &Condition, stacks_differ: bool) -> BTreeMap<String, String> 
     factors
 }
 
-/// One figure of one load in two runs.
+/// A figure of a load in two runs.
 struct Compared<'a> {
     condition: &'a Condition,
     other: &'a Condition,
@@ -79,7 +79,7 @@ struct Compared<'a> {
 
 impl Compared<'_> {
     fn verdict(&self) -> &'static str {
-        // An interval needs something that varies.
+        // A confidence interval needs at least two values per run.
         if self.base.values.len() < 2 || self.run.values.len() < 2 {
             return "measured once";
         }
@@ -90,7 +90,7 @@ impl Compared<'_> {
         }
     }
 
-    /// The interval, if there can be one: not of what was measured once.
+    /// The confidence interval; `None` for single measurements.
     fn interval(&self) -> Option<(f64, f64)> {
         Some(self.ratio_ci95).filter(|(_, high)| high.is_finite())
     }
@@ -110,9 +110,9 @@ impl Compared<'_> {
     }
 }
 
-/// What two runs have in common, with the loads in the order of tables.
+/// The conditions that both runs have, in the order of tables.
 fn compared<'a>(before: &[Group<'a>], after: &[Group<'a>], metrics: &[String]) -> Vec<Compared<'a>> {
-    // Two runs of one stack each are compared across them: that is what somebody wants who measured two.
+    // Two runs of one stack each are compared across stacks.
     let stacks_differ = match (only_stack(before), only_stack(after)) {
         (Some(one), Some(two)) => one != two,
         _ => false,
@@ -137,7 +137,7 @@ fn compared<'a>(before: &[Group<'a>], after: &[Group<'a>], metrics: &[String]) -
     compared
 }
 
-/// A table for each figure.
+/// Formats a table for each figure.
 fn tables(compared: &[Compared<'_>], base: &str, run: &str) -> String {
     let mut metrics: Vec<&str> = Vec::new();
     for one in compared {
@@ -150,7 +150,7 @@ fn tables(compared: &[Compared<'_>], base: &str, run: &str) -> String {
         let rows: Vec<&Compared<'_>> = compared.iter().filter(|one| one.metric == metric).collect();
         let (before, after) =
             (stacks(rows.iter().map(|one| one.condition)), stacks(rows.iter().map(|one| one.other)));
-        // Where each run has one stack, the titles say which.
+        // If each run has one stack, the titles name it.
         let left_out: &[&str] = if before.is_some() && after.is_some() { &["stack"] } else { &[] };
         let labels = Labels::without(rows.iter().map(|one| one.condition), left_out);
         let of = |run: &str, stack: Option<&str>| match stack {
@@ -192,20 +192,20 @@ fn tables(compared: &[Compared<'_>], base: &str, run: &str) -> String {
     text
 }
 
-/// The one stack that all of these are on.
+/// The stack of all these conditions, if it is the same.
 fn stacks<'a>(conditions: impl Iterator<Item = &'a Condition>) -> Option<&'a str> {
     let stacks: BTreeSet<&str> = conditions.map(|condition| condition.stack.as_str()).collect();
     if stacks.len() == 1 { stacks.first().copied() } else { None }
 }
 
-/// The figures that there are.
+/// The names of all figures.
 fn names(measurements: &[Measurement]) -> String {
     let names: BTreeSet<&str> =
         measurements.iter().flat_map(|one| one.metrics.keys()).map(String::as_str).collect();
     names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Compares them.
+/// Compares two runs.
 pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure> {
     let store = arguments.store.open_to_read()?;
     let (base, other) = (store.choose(Some(&arguments.base))?, store.choose(Some(&arguments.other))?);
@@ -214,7 +214,7 @@ pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure
     let is_other_machine = base.fingerprint.get("machine") != other.fingerprint.get("machine");
     if is_other_machine {
         tracing::warn!(
-            "the two runs were made on machines that differ: only ratios within each of them mean anything"
+            "the two runs are from different machines: only ratios within each run are meaningful"
         );
     }
     if output.is_json() {
@@ -235,9 +235,7 @@ pub(crate) fn run(arguments: &CompareArgs, output: Output) -> Result<(), Failure
         }));
     }
     output.text(tables(&compared, &base.name, &other.name).trim_end())?;
-    output.text(
-        "means with their intervals; ratios are those of the medians, which one slow window does not move",
-    )
+    output.text("means with 95 % intervals; ratios of medians, which are robust against a slow window")
 }
 
 #[cfg(test)]
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_told_apart_in_a_hundred_columns() {
+    fn loads_are_distinguishable_in_a_hundred_columns() {
         let (before, after) = (run(&["own", "async-opcua"], 123_456.7), run(&["own", "async-opcua"], 9.87));
         let compared = compared(&group(&before), &group(&after), &[]);
         assert_eq!(compared.len(), 2 * 16);
@@ -304,13 +302,13 @@ mod tests {
             let (before, after) = (of(before), of(after));
             compared(&group(&before), &group(&after), &[])[0].verdict()
         };
-        // They do not overlap: one pair in three does not, without any difference.
+        // The ranges do not overlap, but that happens in one of three pairs without any difference.
         assert_eq!(verdict([100.0, 103.0], [104.0, 108.0]), "no difference shown");
         assert_eq!(verdict([100.0, 103.0], [204.0, 208.0]), "higher");
     }
 
     #[test]
-    fn servers_that_differ_are_other_loads() {
+    fn different_servers_are_different_loads() {
         let mut load = LoadSpec::new(Kind::Update);
         load.threads = Some(1.into());
         let of = |signals: u32, span: f64| {

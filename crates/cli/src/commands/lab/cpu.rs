@@ -1,4 +1,4 @@
-//! `taktwerk lab cpu`: run a program under CPU conditions, and say what they really are.
+//! `taktwerk lab cpu`: runs a program under CPU conditions, and reports the actual ones.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -10,7 +10,7 @@ use taktwerk_lab::cpu::{Class, NotPermitted, Observed, Set, Wanted, observe};
 use taktwerk_lab::orphans;
 use taktwerk_lab::pin::CpuList;
 
-/// What can be done with CPUs.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CpuCommand {
     /// Show the CPU conditions of a running program.
@@ -47,7 +47,7 @@ pub(crate) struct RunArgs {
     command: Vec<String>,
 }
 
-/// Runs one of them.
+/// Runs a command.
 pub(crate) fn run(command: &CpuCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         CpuCommand::Show(arguments) => show(arguments.pid.unwrap_or_else(std::process::id), output),
@@ -56,7 +56,7 @@ pub(crate) fn run(command: &CpuCommand, output: Output, interrupt: &Interrupt) -
 }
 
 fn show(pid: u32, output: Output) -> Result<(), Failure> {
-    let seen = observe(pid).ok_or_else(|| Failure::Environment(format!("there is no process {pid}")))?;
+    let seen = observe(pid).ok_or_else(|| Failure::Environment(format!("process {pid} does not exist")))?;
     if output.is_json() { output.document(&json!(seen)) } else { output.text(&seen.to_string()) }
 }
 
@@ -71,7 +71,7 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
         class: arguments.class,
         governor: arguments.governor.clone(),
     };
-    // Groups of a laboratory that was killed take CPUs from everybody.
+    // Control groups of a killed run reserve CPUs.
     taktwerk_lab::leftovers::clean_up();
     let set = wanted.set().map_err(refused)?;
     let mut child = start(arguments, &set)?;
@@ -82,7 +82,7 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
     let seen = match conditions() {
         Ok(seen) => seen,
         Err(failure) => {
-            // Not under other conditions than those that were asked for. It may have ended by itself.
+            // Refuse to run under other conditions than requested. Errors mean that the program has ended already.
             let _ = child.kill();
             let _ = child.wait();
             return Err(failure);
@@ -102,8 +102,8 @@ fn under(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(
     }
 }
 
-/// Starts the program on its CPUs: a child inherits those of the thread that starts it. Where everything else has been
-/// moved away from them, it is let in afterwards.
+/// Starts the program on its CPUs: it inherits the affinity of the starting thread. On isolated CPUs, it is moved into
+/// the group afterwards.
 fn start(arguments: &RunArgs, set: &Set) -> Result<Child, Failure> {
     let (program, rest) = arguments
         .command

@@ -1,4 +1,4 @@
-//! `taktwerk lab flood`: attacks on a server on this machine, and whether honest clients notice.
+//! `taktwerk lab flood`: attacks a server on this machine, and checks whether honest clients are affected.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -11,30 +11,30 @@ use taktwerk_attack::{Attack, AttackError, Limits, Memory, Options, Report, Serv
 use taktwerk_lab::leftovers::clean_up;
 use taktwerk_lab::table::{Align, Table};
 
-/// Floods a server on this machine and says what that did to an honest client.
+/// Arguments of `taktwerk lab flood`.
 #[derive(Debug, Args)]
 pub(crate) struct FloodArgs {
-    /// What to do to the server.
+    /// Attack to run.
     #[arg(value_parser = attacks())]
     attack: Attack,
 
-    /// Connections of the attacker; each attack has its own default.
+    /// Number of connections of the attacker. Default: depends on the attack.
     #[arg(long, short = 'c', value_name = "N")]
     connections: Option<usize>,
 
-    /// How long the attack goes on; some attacks end by themselves.
+    /// Duration of the attack; some attacks end by themselves.
     #[arg(long, short = 'd', value_name = "SECONDS", default_value_t = 20)]
     seconds: u64,
 
-    /// How long to wait after the attack until memory is compared.
+    /// Time between the attack and the comparison of memory.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     settle: u64,
 
-    /// For `chunks`: bytes to send in all, in MB.
+    /// For `chunks`: total amount of data to send, in MB.
     #[arg(long, value_name = "MB", default_value_t = 10_000)]
     megabytes: u64,
 
-    /// Start the server with the limits of `taktwerk serve` on loopback instead of those for strangers.
+    /// Start the server with the limits of `taktwerk serve` on loopback instead of those of a public server.
     #[arg(long)]
     wide: bool,
 
@@ -42,7 +42,7 @@ pub(crate) struct FloodArgs {
     #[arg(long, value_name = "MS", default_value_t = 200.0)]
     p99: f64,
 
-    /// Report the canary's latency and the memory without judging them, for machines that are busy otherwise.
+    /// Report the canary's latency and the memory without judging them, for busy machines.
     #[arg(long)]
     no_times: bool,
 }
@@ -121,7 +121,7 @@ fn print(report: &Report, output: Output) -> Result<(), Failure> {
     facts.row(["canary values", &format!("{}, {} lost", canary.values, canary.lost_values)]);
     output.text(&facts.to_string())?;
     if report.claims.is_empty() {
-        return output.text("interrupted: no claim is judged");
+        return output.text("interrupted: nothing was judged");
     }
     let mut claims = Table::new(&[("holds", Align::Left), ("claim", Align::Left)]);
     for claim in &report.claims {

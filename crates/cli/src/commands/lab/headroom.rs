@@ -1,10 +1,11 @@
-//! `lab headroom`: a ramp against one running server, predicted CPU beside actual CPU.
+//! `lab headroom`: a load ramp on one server, with predicted and measured CPU.
 
 use super::session::{self, SessionArgs, Task};
 use crate::commands::model;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::progress::Progress;
 use clap::Args;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -19,17 +20,17 @@ use taktwerk_lab::orphans;
 use taktwerk_lab::pin::CpuList;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::program::{Program, Running};
-use taktwerk_lab::ramp::{self, INTERVAL_MS, Reading, Step, VARIABLES};
+use taktwerk_lab::ramp::{self, INTERVAL_MS, Reading, Repeated, Step, VARIABLES};
 use taktwerk_load::result::Figure;
 use taktwerk_net::client::BlockingClient;
 use taktwerk_schema::{ReadRequest, ReadValueId};
 use taktwerk_types::{NodeId, Variant};
 
-/// What its calibration is called in the store.
+/// Name of the calibration in the store.
 const DATA: &str = "headroom";
-/// The server must be ready by then.
+/// Timeout for the start of the server.
 const START: Duration = Duration::from_secs(60);
-/// The headroom is read so often.
+/// Interval at which the headroom is read.
 const LOOK: Duration = Duration::from_millis(250);
 /// The attribute Value (Part 6 Annex A).
 const VALUE: u32 = 13;
@@ -49,8 +50,12 @@ pub(crate) struct HeadroomArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 80.0)]
     until: f64,
 
+    /// Ramps, each with a server of its own. The verdict is open if they disagree about a step.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    ramps: u32,
+
     /// Seconds of each step.
-    #[arg(long, value_name = "SECONDS", default_value_t = 6.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 20.0)]
     window: f64,
 
     /// Use these cost models (`model fit -o`) instead of measuring some first.
@@ -61,17 +66,17 @@ pub(crate) struct HeadroomArgs {
     session: SessionArgs,
 }
 
-/// A file that is removed at the end.
+/// A file that is deleted when dropped.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // It may not have been written.
+        // The file may not exist.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Calibrates, starts a server, and ramps up.
+/// Calibrates, starts a server, and runs the ramps.
 pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     arguments.session.check(output)?;
     if !(3.0..=600.0).contains(&arguments.window) {
@@ -84,7 +89,7 @@ pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrup
         )));
     }
     if !Machine::this().optimised {
-        tracing::warn!("this is a debug build: its figures say nothing about a release");
+        tracing::warn!("this is a debug build: its results are not valid for a release");
     }
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let models = match &arguments.model {
@@ -92,21 +97,28 @@ pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrup
         None => calibrate(arguments, &place, interrupt)?,
     };
     let own = models.iter().find(|one| one.stack == "own").ok_or_else(|| {
-        Failure::Usage(
-            "there is no model of taktwerk in the file: run this command without --model".to_owned(),
-        )
+        Failure::Usage("the file contains no model of taktwerk: run this command without --model".to_owned())
     })?;
     let directory = std::env::temp_dir();
     let file = Temporary(directory.join(format!("taktwerk-headroom-{}.json", orphans::mark())));
     session::write_whole(
         &file.0,
         &serde_json::to_string(&models)
-            .map_err(|error| Failure::Environment(format!("the model cannot be written: {error}")))?,
+            .map_err(|error| Failure::Environment(format!("cannot write the model: {error}")))?,
     )?;
-    let server = start(arguments, &place, &file)?;
-    let (steps, skipped) = ramp(arguments, &place, own, &server, interrupt)?;
-    drop(server);
-    let outcome = ramp::outcome(&steps, skipped.clone());
+    let (mut steps, mut skipped) = (Vec::new(), Vec::new());
+    let mut bar = Progress::new("steps of all ramps", u64::from(arguments.ramps * arguments.steps));
+    for number in 1..=arguments.ramps {
+        tracing::info!("ramp {number} of {}", arguments.ramps);
+        // A new server for each ramp, so that learned prices do not carry over.
+        let server = start(arguments, &place, &file)?;
+        let done = u64::from((number - 1) * arguments.steps);
+        let on_step = |step: u32| bar.at(done + u64::from(step));
+        ramp(arguments, (&place, own, &server), interrupt, (&mut steps, &mut skipped), on_step)?;
+    }
+    drop(bar);
+    let steps: Vec<Repeated> = ramp::repeated(&steps, arguments.ramps);
+    let outcome = ramp::outcome(&steps, arguments.steps, skipped.clone());
     if output.is_json() {
         let findings = &outcome.findings;
         output.document(&json!({"model": own, "steps": steps, "findings": findings, "skipped": skipped}))?;
@@ -114,12 +126,12 @@ pub(crate) fn run(arguments: &HeadroomArgs, output: Output, interrupt: &Interrup
         output.text(outcome.text().trim_end())?;
     }
     if steps.is_empty() {
-        return Err(Failure::Worthless(format!("no step gave a figure: {}", skipped.join("; "))));
+        return Err(Failure::InvalidReported(format!("no step has a result: {}", skipped.join("; "))));
     }
     super::judged(&outcome.findings)
 }
 
-/// Measures loads that are not those of the ramp, and fits a model.
+/// Measures loads other than those of the ramp, and fits a model.
 fn calibrate(arguments: &HeadroomArgs, place: &Place, interrupt: &Interrupt) -> Result<Vec<Model>, Failure> {
     let conditions = ramp::calibration(1.5, 3);
     let conditions: Vec<_> = conditions.into_iter().map(|condition| (DATA.to_owned(), condition)).collect();
@@ -127,7 +139,7 @@ fn calibrate(arguments: &HeadroomArgs, place: &Place, interrupt: &Interrupt) -> 
     let finished = session::measure(&arguments.session, &task, place, interrupt)?;
     model::fit_all(&ramp::typical(&finished.measurements)).map_err(|_| {
         let run = finished.run;
-        Failure::Worthless(format!(
+        Failure::InvalidReported(format!(
             "too few valid measurements for a model: `taktwerk lab report {run}` says why"
         ))
     })
@@ -153,13 +165,13 @@ fn start(arguments: &HeadroomArgs, place: &Place, model: &Temporary) -> Result<R
 
 fn ramp(
     arguments: &HeadroomArgs,
-    place: &Place,
-    model: &Model,
-    server: &Running,
+    (place, model, server): (&Place, &Model, &Running),
     interrupt: &Interrupt,
-) -> Result<(Vec<Step>, Vec<String>), Failure> {
-    let (mut steps, mut skipped) = (Vec::new(), Vec::new());
+    (steps, skipped): (&mut Vec<Step>, &mut Vec<String>),
+    mut on_step: impl FnMut(u32),
+) -> Result<(), Failure> {
     for number in 1..=arguments.steps {
+        on_step(number - 1);
         let wanted = arguments.until * f64::from(number) / f64::from(arguments.steps);
         let clients = ramp::clients_for(model, wanted);
         tracing::info!("step {number} of {}: {clients} clients", arguments.steps);
@@ -196,7 +208,7 @@ fn ramp(
         let until = from + measured.get(Figure::WINDOW_S).unwrap_or(0.0) * 1e3;
         let signals = measured.signals_per_s().unwrap_or(0.0);
         let generator = measured.get(Figure::GENERATOR_CPU_PERCENT).unwrap_or(0.0);
-        match Step::of(clients, (signals, generator), &readings, (from, until)) {
+        match Step::of((number, clients), (signals, generator), &readings, (from, until)) {
             Some(step) => match step.problem() {
                 Some(problem) => skipped.push(format!("{at}: {problem}")),
                 None => steps.push(step),
@@ -204,7 +216,7 @@ fn ramp(
             None => skipped.push(format!("{at}: the headroom could not be read in the window")),
         }
     }
-    Ok((steps, skipped))
+    Ok(())
 }
 
 /// Reads the headroom until the end of a step.

@@ -1,4 +1,4 @@
-//! `lab calibrate --host`: what work takes on this machine, for the simulator.
+//! `lab calibrate --host`: measures the processor costs of this machine for the simulator.
 
 use super::host_jobs;
 use crate::failure::Failure;
@@ -25,15 +25,15 @@ use taktwerk_sim::scenario::instruments::Providers;
 
 const SERVER_URI: &str = "urn:taktwerk:calibration:server";
 const CLIENT_URI: &str = "urn:taktwerk:calibration:client";
-/// What measurements of the whole loads are called.
+/// Name of the measurements of whole loads.
 pub(super) const DATA: &str = "calibration";
-/// What the simulated server is called in URLs.
+/// Host name of the simulated server in URLs.
 const HOST: &str = "server";
 
-/// The kinds of keys for which there are certificates: RSA, and elliptic curves.
+/// Kinds of keys with certificates: RSA and elliptic curves.
 const KEYS: [NewKey; 4] = [NewKey::Rsa2048, NewKey::NistP256, NewKey::NistP384, NewKey::Ed25519];
 
-/// One end: its certificates with their keys, and the folder with what it trusts.
+/// One end of the connection: its certificates with keys, and its trust list.
 struct Party {
     identities: Vec<Identity>,
     certificates: Vec<Certificate>,
@@ -58,7 +58,7 @@ impl Party {
         Ok(Self { identities, certificates, store })
     }
 
-    /// Trusts the other end, as an installation does: by files, with everything that is checked of a certificate.
+    /// Trusts the other end as an installation does: with files, and with all checks of certificates.
     fn trusting(self, other: &[Certificate]) -> Result<(Arc<dyn Provider>, Arc<StoreValidator>), Failure> {
         for certificate in other {
             self.store
@@ -86,15 +86,15 @@ fn calibrate(
     Ok((measured, misses))
 }
 
-/// How much is measured.
+/// The extent of the measurement.
 pub(super) const fn extent(quick: bool) -> Extent {
     if quick { Extent::Smoke } else { Extent::Full }
 }
 
-/// Measures what the parts of the programs take, which the whole loads have not corrected yet.
+/// Measures the costs of the program's parts, without correction by whole loads.
 pub(super) fn parts(quick: bool, interrupt: &Interrupt) -> Result<Measured, Failure> {
     if !Machine::this().optimised {
-        tracing::warn!("this is a debug build: its profile says nothing about a release");
+        tracing::warn!("this is a debug build: its profile is not valid for a release");
     }
     let folder = tempfile::tempdir().map_err(|error| Failure::Environment(error.to_string()))?;
     let server = Party::new(SERVER_URI, folder.path().join("server"))?;
@@ -112,15 +112,15 @@ pub(super) fn parts(quick: bool, interrupt: &Interrupt) -> Result<Measured, Fail
     let mut measured = measured.map_err(|error| match error {
         HostError::Run(RunError::Stopped) => Failure::Interrupted,
         HostError::System(_) => Failure::Environment(error.to_string()),
-        _ => Failure::Worthless(error.to_string()),
+        _ => Failure::InvalidReported(error.to_string()),
     })?;
     let certificate = of_client.first().map(Certificate::der).unwrap_or_default();
     measured.add_jobs(host_jobs::measure(&*validator, certificate, quick)?);
     Ok(measured)
 }
 
-/// Corrects prices by measurements of the loads of [`conditions`], in any order. Says how far the corrected profile is off for
-/// each of these loads, as a share of what was measured.
+/// Corrects prices by measurements of the loads of [`conditions`], in any order. Returns the relative error of the
+/// corrected profile for each load.
 pub(super) fn correct(
     profile: &mut HostProfile,
     conditions: &[Condition],
@@ -174,7 +174,7 @@ fn whole(
     Ok(all)
 }
 
-/// Measures, and writes the profile.
+/// Measures and writes the profile.
 pub(super) fn run(
     file: &Path,
     place: &Place,

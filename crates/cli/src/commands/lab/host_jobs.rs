@@ -1,4 +1,4 @@
-//! What slow jobs take that no client and server need: passwords, certificates, history.
+//! Costs of slow jobs without a connection: passwords, certificates, history.
 
 use crate::failure::Failure;
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use taktwerk_server::history::{
 };
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// Values of one request for history, as most clients ask for them.
+/// Values per history request, as most clients use.
 const VALUES: usize = 1_000;
-/// Values that are stored before.
+/// Number of stored values.
 const STORED: usize = 20_000;
 
-/// Times of one kind of job, in nanoseconds.
+/// Durations of a job in nanoseconds.
 fn times(rounds: usize, mut job: impl FnMut() -> Result<(), Failure>) -> Result<Vec<f64>, Failure> {
     let mut all = Vec::with_capacity(rounds);
     for _ in 0..rounds {
@@ -32,7 +32,7 @@ fn environment(error: &dyn std::fmt::Display) -> Failure {
     Failure::Environment(error.to_string())
 }
 
-/// Measures them. `certificate` is one that `validator` trusts.
+/// Measures all jobs. `certificate` must be trusted by `validator`.
 pub(super) fn measure(
     validator: &dyn CertificateValidator,
     certificate: &[u8],
@@ -49,7 +49,7 @@ pub(super) fn measure(
     Ok(all)
 }
 
-/// Argon2id with the parameters that `taktwerk user add` chooses.
+/// Argon2id with the default parameters of `taktwerk user add`.
 fn passwords(rounds: usize) -> Result<Vec<f64>, Failure> {
     let (name, password) = ("calibration", b"a password of usual length");
     let mut users = Users::default();
@@ -58,12 +58,12 @@ fn passwords(rounds: usize) -> Result<Vec<f64>, Failure> {
         if users.verify(name, password) {
             Ok(())
         } else {
-            Err(Failure::Environment("a password is not its own".to_owned()))
+            Err(Failure::Environment("a password does not match its own hash".to_owned()))
         }
     })
 }
 
-/// Requests for and updates of a thousand values in SQLite.
+/// Reading and writing 1000 values in SQLite.
 fn history(rounds: usize, all: &mut BTreeMap<String, Vec<f64>>) -> Result<(), Failure> {
     let directory = tempfile::tempdir().map_err(|error| environment(&error))?;
     let retention = Retention { age: Duration::from_secs(365 * 86_400), size: u64::MAX };
@@ -127,12 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_job_is_timed() {
+    fn all_jobs_are_timed() {
         let all = measure(&Known(b"known"), b"known", true).unwrap();
         let names: Vec<&str> = all.keys().map(String::as_str).collect();
         assert_eq!(names, ["check-credential", "read-history", "update-history", "validate-certificate"]);
         assert!(all.values().all(|times| !times.is_empty() && times.iter().all(|nanos| *nanos > 0.0)));
-        // A password costs what its hash is made for.
+        // A password hash is expensive by design.
         assert!(all["check-credential"][0] > all["validate-certificate"][0]);
         assert!(measure(&Known(b"known"), b"unknown", true).is_err());
     }

@@ -1,4 +1,4 @@
-//! `taktwerk lab links`: the networks that can be emulated.
+//! `taktwerk lab links`: emulated networks.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -20,12 +20,12 @@ use taktwerk_netem::emulator::loss::Loss;
 use taktwerk_netem::profile::{NAMES, ParseProfileError, named, rate_text, short};
 use taktwerk_netem::tcp::Exchange;
 
-/// Reads a link. Shared because it is far larger than other arguments.
+/// Parses a link. Shared, because it is much larger than other arguments.
 fn profile(text: &str) -> Result<Arc<Profile>, ParseProfileError> {
     text.parse().map(Arc::new)
 }
 
-/// What can be done with links.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinksCommand {
     /// List the named links with their figures.
@@ -139,7 +139,7 @@ pub(crate) struct ProxyArgs {
     exit_with_stdin: bool,
 }
 
-/// Runs one of them.
+/// Runs a command.
 pub(crate) fn run(command: &LinksCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         LinksCommand::List => list(output),
@@ -178,10 +178,10 @@ fn list(output: Output) -> Result<(), Failure> {
 }
 
 fn failed(error: std::io::Error) -> Failure {
-    Failure::Environment(format!("the link cannot be probed: {error}"))
+    Failure::Environment(format!("cannot probe the link: {error}"))
 }
 
-/// Probes a link, with a bar: it takes some seconds.
+/// Probes a link, with a progress bar.
 fn look(link: &Link) -> Result<Probed, Failure> {
     let effort = Effort::default();
     let expected = Duration::try_from_secs_f64(effort.seconds(link.profile())).unwrap_or_default();
@@ -192,7 +192,7 @@ fn look(link: &Link) -> Result<Probed, Failure> {
 fn compare_tcp(arguments: &TcpArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     taktwerk_lab::leftovers::clean_up();
     if let Some(loss) = arguments.loss.iter().find(|loss| !(0.0..=50.0).contains(*loss)) {
-        return Err(Failure::Usage(format!("--loss {loss}: write per cent from 0 to 50")));
+        return Err(Failure::Usage(format!("--loss {loss}: write a percentage from 0 to 50")));
     }
     let bulk = Exchange { request: arguments.bulk as usize, response: 1, count: 1 };
     let requests = Exchange { request: 100, response: 1_000, count: arguments.requests as usize };
@@ -204,7 +204,7 @@ fn compare_tcp(arguments: &TcpArgs, output: Output, interrupt: &Interrupt) -> Re
         ("error", Align::Right),
     ]);
     let mut documents = Vec::new();
-    let wrong = |error: std::io::Error| Failure::Environment(format!("TCP cannot be compared: {error}"));
+    let wrong = |error: std::io::Error| Failure::Environment(format!("cannot compare TCP: {error}"));
     let late = tcp::lateness(&arguments.link, arguments.seed).map_err(wrong)?;
     for (what, name) in [(bulk, "bulk"), (requests, "request and response")] {
         for loss in &arguments.loss {
@@ -239,7 +239,7 @@ fn compare_tcp(arguments: &TcpArgs, output: Output, interrupt: &Interrupt) -> Re
         );
     }
     output.text(&format!(
-        "{}: {} repetitions, CUBIC, error of the time. Packets are {} ms late in each direction; the model's are, too",
+        "{}: {} repetitions, CUBIC, error of the time. Packets are {} ms late in each direction, in the model too",
         arguments.link.name,
         arguments.repetitions,
         short(late.as_secs_f64() * 1e3)
@@ -263,18 +263,18 @@ fn probe_link(arguments: &ProbeArgs, output: Output) -> Result<(), Failure> {
     verdict(&probed)
 }
 
-/// Fails if the link is not what was asked for.
+/// Fails if the link does not have the requested properties.
 fn verdict(probed: &Probed) -> Result<(), Failure> {
     if probed.is_verified() {
         return Ok(());
     }
     Err(Failure::Environment(format!(
-        "the link is not what was asked for: {}; is the machine busy?",
+        "the link does not have the requested properties: {}. The machine may be busy",
         probed.deviations.join("; ")
     )))
 }
 
-/// What was asked for beside what was seen.
+/// Requested and measured properties.
 fn table(probed: &Probed) -> String {
     let mut table = Table::new(&[("link", Align::Left), ("asked", Align::Right), ("measured", Align::Right)]);
     let (asked, seen) = (&probed.expected, &probed.round_trips);
@@ -318,7 +318,7 @@ fn table(probed: &Probed) -> String {
             }
         }
     }
-    let unseen: String = probed.not_looked_at.iter().map(|what| wrapped("not looked at  ", what)).collect();
+    let unseen: String = probed.not_looked_at.iter().map(|what| wrapped("not verified  ", what)).collect();
     format!("{table}{unseen}")
 }
 
@@ -336,7 +336,7 @@ fn run_over(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Resul
     let mut target = address.to_string();
     if let Some(server) = &server {
         tell!("at the far end: {}", server.url());
-        // A relay has another address than the server behind it.
+        // A proxy has another address than the server.
         if link.method() == Method::Proxy {
             let port =
                 server.url().rsplit(':').next().and_then(|port| port.trim_end_matches('/').parse().ok());
@@ -379,7 +379,7 @@ fn far(link: &Link, command: &str) -> Result<Running, Failure> {
     program.serve(Duration::from_secs(120)).map_err(|error| Failure::Environment(error.to_string()))
 }
 
-/// Runs the program at the near end to its end, with this terminal. An interrupt ends it too.
+/// Runs the program at the near end in this terminal until it ends. An interrupt ends it too.
 fn near(
     link: &Link,
     command: &[String],
@@ -443,7 +443,7 @@ fn clean(output: Output) -> Result<(), Failure> {
         return output.document(&json!({ "cleaned": cleaned }));
     }
     if cleaned.is_empty() {
-        return output.text("nothing was left behind");
+        return output.text("nothing to clean up");
     }
     output.text(&cleaned.join("\n"))
 }

@@ -1,4 +1,4 @@
-//! `lab list`: the published experiments.
+//! `lab list`: lists the published experiments.
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -16,7 +16,7 @@ pub(crate) struct ListArgs {
     stacks: Option<Vec<String>>,
 }
 
-/// Lists them.
+/// Lists the experiments.
 pub(crate) fn run(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
     let place = super::place(None)?;
     let stacks = super::reproduce::stacks(arguments.stacks.as_ref(), &place)?;

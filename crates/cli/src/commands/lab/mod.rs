@@ -1,4 +1,4 @@
-//! `taktwerk lab`: scenarios, published experiments, their results and what can be learnt from them.
+//! `taktwerk lab`: scenarios, published experiments, their results, and comparisons.
 
 mod calibrate;
 mod capacity;
@@ -38,7 +38,7 @@ use taktwerk_lab::peers as installed;
 use taktwerk_lab::place::Place;
 use taktwerk_lab::store::{self, Store, StoreError};
 
-/// What the laboratory does.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     /// List the published experiments that can be reproduced.
@@ -76,7 +76,7 @@ pub(crate) enum LabCommand {
     Report(report::ReportArgs),
 }
 
-/// Where results are kept.
+/// The results file.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoreArgs {
     /// File with all results (TAKTWERK_RESULTS).
@@ -89,16 +89,16 @@ impl StoreArgs {
         self.results.clone().unwrap_or_else(store::default_path)
     }
 
-    /// Opens it; it is made if there is none.
+    /// Opens the file, or creates it.
     pub(crate) fn open(&self) -> Result<Store, Failure> {
         Ok(Store::open(&self.path())?)
     }
 
-    /// Opens it to look at what is there: a name that was mistyped makes no file.
+    /// Opens an existing file for reading. A misspelt name must not create a file.
     pub(crate) fn open_to_read(&self) -> Result<Store, Failure> {
         match &self.results {
             Some(path) if !path.exists() => Err(Failure::Usage(format!(
-                "there is no file {}: `taktwerk lab reproduce`, `lab run` and `lab calibrate` make one",
+                "the file {} does not exist: `taktwerk lab reproduce`, `lab run` and `lab calibrate` create one",
                 path.display()
             ))),
             _ => self.open(),
@@ -118,7 +118,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// A failure that names what has come out otherwise than it should.
+/// A failure that lists the findings that do not hold.
 fn judged(findings: &[Finding]) -> Result<(), Failure> {
     let failed = findings.iter().filter(|finding| finding.holds == Some(false));
     let failed: Vec<_> = failed.map(|finding| format!("{}: {}", finding.claim, finding.evidence)).collect();
@@ -127,7 +127,7 @@ fn judged(findings: &[Finding]) -> Result<(), Failure> {
 
 /// This machine, and this program or another build of it.
 pub(crate) fn place(program: Option<&PathBuf>) -> Result<Place, Failure> {
-    // First of all: groups of a laboratory that was killed take CPUs from everybody, this one included.
+    // Cleans up first, because control groups of a killed run reserve CPUs.
     taktwerk_lab::leftovers::clean_up();
     let exe = match program {
         Some(program) => program.clone(),
@@ -137,7 +137,7 @@ pub(crate) fn place(program: Option<&PathBuf>) -> Result<Place, Failure> {
     Ok(Place::new(exe, installed::directory()).with_embedded_broker(cfg!(feature = "embedded-broker")))
 }
 
-/// Runs one of them.
+/// Runs a command.
 pub(crate) fn run(command: &LabCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         LabCommand::List(arguments) => list::run(arguments, output),
@@ -158,10 +158,10 @@ pub(crate) fn run(command: &LabCommand, output: Output, interrupt: &Interrupt) -
     }
 }
 
-/// Waits until a program ends. An interrupt ends it too.
+/// Waits until a program ends. An interrupt is passed on.
 fn wait(child: &mut Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
     const STEP: Duration = Duration::from_millis(50);
-    /// A terminal has told the program too; who does not listen within five seconds is ended.
+    /// A terminal has sent the signal to the program too. After five seconds the program is killed.
     const PATIENCE: u32 = 100;
     let mut asked = 0;
     loop {
@@ -180,7 +180,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
     }
 }
 
-/// Asks a program to end. It may have ended by itself in the meantime.
+/// Sends SIGTERM to a program, which may have ended already.
 fn end(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::TERM);

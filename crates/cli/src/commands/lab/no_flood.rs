@@ -1,11 +1,11 @@
-//! `taktwerk lab flood` in a build without the feature `attack`: how to build it.
+//! `taktwerk lab flood` in a build without the feature `attack`: prints how to build it.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use clap::Args;
 
-/// Whatever was typed: this build knows none of it.
+/// Accepts any arguments.
 #[derive(Debug, Args)]
 pub(crate) struct FloodArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
@@ -13,7 +13,7 @@ pub(crate) struct FloodArgs {
     arguments: Vec<String>,
 }
 
-/// Says how to build it.
+/// Prints how to build the command.
 pub(crate) fn run(_: &FloodArgs, _: Output, _: &Interrupt) -> Result<(), Failure> {
     Err(Failure::Environment(
         "this build has no `lab flood`. Build the command with it: \

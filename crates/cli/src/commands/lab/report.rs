@@ -1,4 +1,4 @@
-//! `lab report`: the page of a run, written again from what is kept.
+//! `lab report`: writes the report of a stored run again.
 
 use super::session;
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ pub(crate) struct ReportArgs {
     store: super::StoreArgs,
 }
 
-/// Adds mean current and energy to the measurements that a record covers, and says how many those are.
+/// Adds mean current and energy to the measurements that the recording covers. Returns their number.
 fn supply(measurements: &mut [Measurement], current: &Current, volts: f64) -> usize {
     let mut covered = 0;
     for one in measurements {
@@ -60,7 +60,7 @@ fn supply(measurements: &mut [Measurement], current: &Current, volts: f64) -> us
     covered
 }
 
-/// The outcomes of all experiments that a run has data for, and of scenarios in it.
+/// The outcomes of all experiments and scenarios that a run has data for.
 pub(super) fn outcomes(run: &Run, measurements: &[Measurement]) -> Vec<Outcome> {
     let has = |data: &str| measurements.iter().any(|one| one.experiment == data);
     let mut outcomes: Vec<Outcome> = experiment::all()
@@ -77,10 +77,10 @@ pub(super) fn outcomes(run: &Run, measurements: &[Measurement]) -> Vec<Outcome> 
     outcomes
 }
 
-/// The report if the user does not name one. The next command replaces it.
+/// The default file name. The next command replaces it.
 const DEFAULT: &str = "taktwerk-report.html";
 
-/// Where a report goes, if it can be written there.
+/// Where to write the report, after checking that it can be written.
 pub(super) fn destination(named: Option<&Path>, overwrite: Overwrite) -> Result<&Path, Failure> {
     match named {
         Some(path) => session::can_write(path, overwrite).map(|()| path),
@@ -93,7 +93,7 @@ pub(super) fn write(path: &Path, run: &Run, outcomes: &[Outcome]) -> Result<(), 
     session::write_whole(path, &page(run, outcomes))
 }
 
-/// Writes it again.
+/// Writes the report again.
 pub(crate) fn run(arguments: &ReportArgs, output: Output) -> Result<(), Failure> {
     let path = destination(arguments.output.as_deref(), arguments.overwrite)?;
     let store = arguments.store.open_to_read()?;

@@ -1,4 +1,4 @@
-//! `lab reproduce`: published experiments, run here, with published beside measured.
+//! `lab reproduce`: runs published experiments, and compares published with measured results.
 
 use super::report;
 use super::session::{self, SessionArgs, Task};
@@ -61,12 +61,12 @@ pub(crate) struct ReproduceArgs {
     session: SessionArgs,
 }
 
-/// A single window that was disturbed is left out and said so; a report in which a stack is missing is not what was asked for.
+/// A single invalid window is omitted with a note. The run fails only if a stack has no valid measurement.
 const EXIT_CODES: &str = "Exit code 0: every experiment has a valid measurement of each stack that was planned for it, \
     whether or not the findings hold. 5: some have none; the report is written all the same, and says which and why.";
 
-/// How long the short form of everything may take where there is nothing but our own stack: a machine that is slower than
-/// expected, or busy, gets fewer repetitions.
+/// Time limit of the short form of all experiments with the own stack only. Slow or busy machines get fewer
+/// repetitions.
 const SHORT_FORM: Duration = Duration::from_secs(690);
 
 impl ReproduceArgs {
@@ -78,7 +78,7 @@ impl ReproduceArgs {
 }
 
 impl ReproduceArgs {
-    /// How the run departs from the protocol, as notes.
+    /// Deviations from the protocol, as notes.
     fn changes(&self) -> Vec<String> {
         let span = |name: &str, value: Option<Duration>| {
             value.map(|value| format!("{PROTOCOL}{name} of {} s", value.as_secs_f64()))
@@ -91,7 +91,7 @@ impl ReproduceArgs {
     }
 }
 
-/// The experiments that were asked for.
+/// The selected experiments.
 pub(super) fn chosen(ids: &[String]) -> Result<Vec<&'static dyn Experiment>, Failure> {
     let all = experiment::all();
     let mut chosen: Vec<&'static dyn Experiment> = Vec::new();
@@ -106,7 +106,7 @@ pub(super) fn chosen(ids: &[String]) -> Result<Vec<&'static dyn Experiment>, Fai
         if found.is_empty() {
             let known: Vec<&str> = all.iter().map(|one| one.id()).collect();
             return Err(Failure::Usage(format!(
-                "there is no experiment {id:?}; there are {}",
+                "unknown experiment {id:?}; known experiments: {}",
                 known.join(", ")
             )));
         }
@@ -119,7 +119,7 @@ pub(super) fn chosen(ids: &[String]) -> Result<Vec<&'static dyn Experiment>, Fai
     Ok(chosen)
 }
 
-/// What they want to be measured, each condition once; and what is left out.
+/// The conditions to measure, each once, and notes about omitted ones.
 pub(super) fn plan(
     chosen: &[&'static dyn Experiment],
     quick: bool,
@@ -140,20 +140,20 @@ pub(super) fn plan(
     (conditions, notes)
 }
 
-/// The stacks that were asked for; all that are installed without that.
+/// The selected stacks. Default: all installed ones.
 pub(super) fn stacks(asked: Option<&Vec<String>>, place: &Place) -> Result<Vec<String>, Failure> {
     let installed = place.stacks();
     let stacks = asked.cloned().unwrap_or_else(|| installed.clone());
     match stacks.iter().find(|stack| !installed.contains(stack)) {
         None => Ok(stacks),
         Some(unknown) => Err(Failure::Environment(format!(
-            "the stack {unknown:?} is not installed; there are {}",
+            "the stack {unknown:?} is not installed; installed: {}",
             installed.join(", ")
         ))),
     }
 }
 
-/// Loads that have the server's CPU for themselves have it without any other program.
+/// Isolates the server's CPU for loads that have it for themselves.
 fn isolate(conditions: &mut [(String, Condition)], place: &Place) -> Result<(), Failure> {
     let mut is_tried = false;
     for (_, condition) in conditions.iter_mut().filter(|(_, condition)| condition.can_isolate()) {
@@ -166,7 +166,7 @@ fn isolate(conditions: &mut [(String, Condition)], place: &Place) -> Result<(), 
     Ok(())
 }
 
-/// Runs them and reports.
+/// Runs the experiments and writes the report.
 pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     arguments.session.check(output)?;
     let path = report::destination(arguments.output.as_deref(), arguments.session.overwrite)?;
@@ -189,7 +189,7 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     let what =
         if arguments.ids.iter().any(|id| id == "all") { "all".to_owned() } else { arguments.ids.join(" ") };
     if cfg!(debug_assertions) && arguments.session.program.is_none() {
-        tracing::warn!("this program was built without optimisation: figures say nothing about the product");
+        tracing::warn!("this is a debug build: its results are not valid for a release");
     }
     let task = Task {
         what: &format!("reproduce {what}"),
@@ -227,15 +227,15 @@ pub(crate) fn run(arguments: &ReproduceArgs, output: Output, interrupt: &Interru
     }
     let mut lacking = lacking(&conditions, &finished.measurements);
     lacking.extend(outcomes.iter().flat_map(|outcome| outcome.errors.clone()));
-    if lacking.is_empty() { Ok(()) } else { Err(Failure::Worthless(lacking.join("; "))) }
+    if lacking.is_empty() { Ok(()) } else { Err(Failure::InvalidReported(lacking.join("; "))) }
 }
 
-/// How a run says that an experiment was simulated: a report simulates it again.
+/// The note in a run that an experiment was simulated. A report simulates it again.
 pub(super) fn simulated_note(id: &str) -> String {
     format!("{id}: simulated in virtual time")
 }
 
-/// Which experiment has no valid measurement of which stack, and why.
+/// Experiments and stacks without a valid measurement, with the reason.
 fn lacking(conditions: &[(String, Condition)], measured: &[Measurement]) -> Vec<String> {
     let mut planned: Vec<(&str, &str)> = Vec::new();
     for (experiment, condition) in conditions {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_of_our_own_stack_has_an_end() {
+    fn the_short_form_of_the_own_stack_is_bounded() {
         use clap::Parser;
         #[derive(Parser)]
         struct Line {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_without_any_valid_measurement_is_named() {
+    fn stacks_without_valid_measurements_are_reported() {
         use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
         let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
         scenario.stacks = vec!["own".to_owned(), "milo".to_owned()];
@@ -315,7 +315,7 @@ mod tests {
             }
             Measurement::failed("a", condition, 0, "not ready".to_owned())
         };
-        // One that was disturbed beside one that was not is no reason.
+        // An invalid measurement beside a valid one is accepted.
         assert_eq!(lacking(&conditions, &[of(0, true), of(0, false), of(1, true)]), Vec::<String>::new());
         assert_eq!(
             lacking(&conditions, &[of(0, true), of(1, false)]),

@@ -1,4 +1,4 @@
-//! `lab runs`: what is kept.
+//! `lab runs`: lists stored runs.
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -20,11 +20,11 @@ pub(crate) struct RunsArgs {
     store: super::StoreArgs,
 }
 
-/// What a run is whose writer cannot be seen.
+/// The state of a run whose process cannot be checked.
 const UNKNOWN: &str = "unknown: begun in another container (PID namespace), whose processes cannot be seen from here.\n\
-     If it has ended there, --resume RUN --take-over goes on with it.";
+     If it has ended there, --resume RUN --take-over resumes it.";
 
-/// Lists them, or prints one.
+/// Lists runs, or prints one.
 pub(crate) fn run(arguments: &RunsArgs, output: Output) -> Result<(), Failure> {
     let store = arguments.store.open_to_read()?;
     if let Some(wanted) = &arguments.csv {

@@ -1,4 +1,4 @@
-//! `lab run`: a scenario from a file.
+//! `lab run`: measures a scenario from a file.
 
 use super::report;
 use super::session::{self, SessionArgs, Task};
@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     session: SessionArgs,
 }
 
-/// Figures of a load that are shown.
+/// The main figures of a kind of load.
 pub(super) fn shown(kind: Kind) -> &'static [(&'static str, Figure)] {
     match kind {
         Kind::Subscribe => &[
@@ -69,7 +69,7 @@ pub(super) fn shown(kind: Kind) -> &'static [(&'static str, Figure)] {
     }
 }
 
-/// The distribution that says most about a load.
+/// The main distribution of a kind of load.
 fn distribution(kind: Kind) -> &'static str {
     match kind {
         Kind::Subscribe => "delivery",
@@ -81,7 +81,7 @@ fn distribution(kind: Kind) -> &'static str {
     }
 }
 
-/// What scenarios of the user found; `None` if there are none in a run.
+/// The result of the user's scenarios; `None` if the run has none.
 pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
     let mut groups = group(measurements.iter().filter(|one| one.experiment.is_empty()));
     groups.sort_by(|one, other| one.condition.order(other.condition));
@@ -92,7 +92,7 @@ pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
         source: "a scenario of your own".to_owned(),
         ..Outcome::default()
     };
-    // A column that says nothing of any load takes room from those that do: requests back to back have no schedule.
+    // Omit columns without values: for example, requests back to back have no schedule.
     let is_known = |(_, figure): &&(&str, Figure)| groups.iter().any(|group| group.metric(*figure).is_some());
     let figures: Vec<&(&str, Figure)> = shown(kind).iter().filter(is_known).collect();
     let mut columns = vec!["load", "n"];
@@ -115,7 +115,7 @@ pub(super) fn outcome(measurements: &[Measurement]) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// Whose it is to mend that something cannot be measured.
+/// Whether a load that cannot be measured is a usage error or a problem of the environment.
 fn impossible(error: PlaceError) -> Failure {
     match &error {
         PlaceError::NoLink { .. } | PlaceError::Cpus(_) => Failure::Usage(error.to_string()),
@@ -124,8 +124,8 @@ fn impossible(error: PlaceError) -> Failure {
     }
 }
 
-/// Those of the loads that are planned, and how many there are of others: a run that goes on may have been begun with a file that
-/// had more of them.
+/// The measurements of the planned loads, and the number of others. A resumed run may have been started with a file
+/// that had more loads.
 fn planned(all: Vec<Measurement>, conditions: &[(String, Condition)]) -> (Vec<Measurement>, usize) {
     let count = all.len();
     let is_planned =
@@ -135,7 +135,7 @@ fn planned(all: Vec<Measurement>, conditions: &[(String, Condition)]) -> (Vec<Me
     (ours, others)
 }
 
-/// Measures it and reports.
+/// Measures the scenario and prints the result.
 pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     arguments.session.check(output)?;
     let file = arguments.file.display().to_string();
@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
     if let Some(path) = &arguments.output {
         session::can_write(path, arguments.session.overwrite)?;
     }
-    // What is missing is known before anything is measured.
+    // Check all conditions before anything is measured.
     let mut looked_at = Vec::new();
     for (_, condition) in &conditions {
         let what = (&condition.stack, &condition.link);
@@ -159,7 +159,7 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
         }
     }
     if let Some((_, first)) = conditions.first() {
-        // Under the conditions that were asked for, or not at all.
+        // Refuse to measure under other CPU conditions than requested.
         place.check_cpu(first).map_err(|error| Failure::Environment(error.to_string()))?;
     }
     let task = Task { what: &scenario.name, quick: false, conditions: &conditions, notes: &[], within: None };
@@ -196,12 +196,12 @@ pub(crate) fn run(arguments: &RunArgs, output: Output, interrupt: &Interrupt) ->
         }
     }
     if let Some(reason) = measurements.iter().find_map(|one| one.invalid.first()) {
-        return Err(Failure::Worthless(reason.clone()));
+        return Err(Failure::InvalidReported(reason.clone()));
     }
     if !broken.is_empty() {
         return Err(Failure::Threshold(broken.join("; ")));
     }
-    open.map_or(Ok(()), |open| Err(Failure::Worthless(open)))
+    open.map_or(Ok(()), |open| Err(Failure::InvalidReported(open)))
 }
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
     use std::collections::BTreeSet;
     use taktwerk_lab::scenario::{CpuCondition, LoadSpec, SecuritySpec, Sweep};
 
-    /// A scenario in which everything varies that a file can make vary, on stacks with long names.
+    /// A scenario in which everything varies, on stacks with long names.
     fn many(kind: Kind) -> Vec<Measurement> {
         let mut load = LoadSpec::new(kind);
         load.clients = Some(Sweep::Many(vec![1, 10_000]));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_can_be_told_apart_in_a_hundred_columns_however_much_varies() {
+    fn rows_are_distinguishable_in_a_hundred_columns() {
         for kind in [Kind::Subscribe, Kind::Read, Kind::PubSub, Kind::Fan] {
             let outcome = outcome(&many(kind)).unwrap();
             let [grid] = &outcome.grids[..] else { panic!("one table") };
@@ -249,14 +249,14 @@ mod tests {
             let text = outcome.text();
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
             assert!(!text.contains('…'), "something is cut off: {}", &text[..4_000]);
-            // What is the same in all rows stands once, below.
+            // Values that are the same in all rows are printed once, below the table.
             assert_eq!(text.matches("Basic256Sha256").count(), 1, "{}", &text[..4_000]);
             assert_eq!(text.matches("cpu=same").count(), 1);
         }
     }
 
     #[test]
-    fn a_table_of_one_stack_does_not_name_it_in_each_row() {
+    fn tables_of_one_stack_do_not_repeat_its_name() {
         let mut own = many(Kind::Read);
         own.retain(|one| one.condition.stack == "own" && one.condition.batch == Some(1));
         let outcome = outcome(&own).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_has_no_more_is_not_judged() {
+    fn removed_loads_are_not_judged() {
         let scenario = |clients: &[u32]| {
             let mut load = LoadSpec::new(Kind::Read);
             load.clients = Some(Sweep::Many(clients.to_vec()));

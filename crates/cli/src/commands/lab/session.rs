@@ -1,4 +1,4 @@
-//! A run of the laboratory: measured, kept, and told about while it goes on.
+//! A run of the laboratory: measures, stores the results and shows progress.
 
 use super::live::Live;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use taktwerk_lab::runner::{RunError, Runner, Step, check, missing};
 use taktwerk_lab::scenario::Condition;
 use taktwerk_lab::store::{Run, Store};
 
-/// Options of everything that measures.
+/// Options of all commands that measure.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SessionArgs {
     /// Name of the run; a number is appended if the name is taken.
@@ -55,7 +55,7 @@ pub(crate) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// One stream is for one kind of document.
+    /// `--stream` and `--json` must not use the same output.
     pub(crate) fn check(&self, output: Output) -> Result<(), Failure> {
         if output.is_json() && self.stream.as_deref() == Some(Path::new("-")) {
             return Err(Failure::Usage(
@@ -69,33 +69,33 @@ impl SessionArgs {
     }
 }
 
-/// What is to be measured.
+/// The measurements to make.
 pub(crate) struct Task<'a> {
-    /// What it is called in the store.
+    /// Its name in the store.
     pub(crate) what: &'a str,
-    /// Whether it is the short form.
+    /// Whether this is the short form.
     pub(crate) quick: bool,
-    /// Loads, each with the experiment that asked for it.
+    /// Loads, each with the experiment that contains it.
     pub(crate) conditions: &'a [(String, Condition)],
-    /// What is left out from the beginning, and why.
+    /// Notes about omitted parts, with the reasons.
     pub(crate) notes: &'a [String],
-    /// Repetitions that do not fit into this time are left out.
+    /// Omit repetitions that do not fit into this time.
     pub(crate) within: Option<Duration>,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Finished {
-    /// Its number.
+    /// The number of the run.
     pub(crate) run: i64,
-    /// What was left out, and why.
+    /// Notes about omitted parts, with the reasons.
     pub(crate) notes: Vec<String>,
     /// All measurements.
     pub(crate) measurements: Vec<Measurement>,
-    /// Where it is kept.
+    /// The store with the run.
     pub(crate) store: Store,
 }
 
-/// Measures all conditions and keeps them as one run.
+/// Measures all conditions and stores them as one run.
 pub(crate) fn measure(
     arguments: &SessionArgs,
     task: &Task<'_>,
@@ -109,7 +109,7 @@ pub(crate) fn measure(
         None => (arguments.name.clone().unwrap_or_else(|| short_name(what)), None),
         Some(wanted) => {
             let run = store.choose(Some(wanted))?;
-            can_go_on(&run, what, quick, &place.fingerprint())?;
+            can_resume(&run, what, quick, &place.fingerprint())?;
             (run.name.clone(), Some(run))
         }
     };
@@ -124,7 +124,7 @@ pub(crate) fn measure(
     };
     for measurement in &already {
         live.step(&Step::End(measurement));
-        // The file is written anew, and holds the whole run in the end.
+        // The file is written from the beginning, so that it contains the whole run.
         stream.line(measurement)?;
     }
     let asked = interrupt.flag();
@@ -150,9 +150,9 @@ pub(crate) fn measure(
     let measurements = match result {
         Ok(measurements) => measurements,
         Err(RunError::Interrupted) => {
-            // Everything measured so far is in the store; the run stays marked as incomplete.
+            // All measurements are in the store. The run stays marked as incomplete.
             tracing::warn!(
-                "run {name} is incomplete; what it has measured is kept, and --resume {name} goes on"
+                "run {name} is incomplete; its measurements are stored, and --resume {name} continues it"
             );
             return Err(Failure::Interrupted);
         }
@@ -167,7 +167,7 @@ pub(crate) fn measure(
     Ok(Finished { run, notes, measurements, store })
 }
 
-/// A run of experiments that are simulated: there is nothing to measure, and a report is written of it all the same.
+/// A run of simulated experiments: nothing is measured, but a report can be written.
 pub(crate) fn without_measurements(
     arguments: &SessionArgs,
     task: &Task<'_>,
@@ -175,7 +175,7 @@ pub(crate) fn without_measurements(
 ) -> Result<Finished, Failure> {
     if arguments.resume.is_some() {
         return Err(Failure::Usage(
-            "simulated experiments are whole in every run: leave --resume out".to_owned(),
+            "simulated experiments are complete in every run: remove --resume".to_owned(),
         ));
     }
     let mut store = arguments.store.open()?;
@@ -185,7 +185,7 @@ pub(crate) fn without_measurements(
     Ok(Finished { run, notes: task.notes.to_vec(), measurements: Vec::new(), store })
 }
 
-/// Why no run is begun. One without measurements would be complete at once, and what reports are written of.
+/// Why no run is started. A run without measurements would count as the last complete one.
 fn refused(error: &RunError, notes: &[String]) -> Failure {
     if matches!(error, RunError::Nothing) && !notes.is_empty() {
         return Failure::Environment(format!("there is nothing to measure here: {}", notes.join("; ")));
@@ -193,7 +193,7 @@ fn refused(error: &RunError, notes: &[String]) -> Failure {
     Failure::Usage(error.to_string())
 }
 
-/// Repetitions for which there was no time, in a note for each experiment.
+/// Notes about repetitions that did not fit into the time, by experiment.
 fn left_out(
     conditions: &[(String, Condition)],
     measured: &[Measurement],
@@ -221,19 +221,18 @@ fn left_out(
     counts.into_iter().map(note).collect()
 }
 
-/// What a run is called that has no name.
+/// The default name of a run.
 fn short_name(what: &str) -> String {
     what.chars().take(40).map(|c| if c.is_whitespace() { '-' } else { c }).collect()
 }
 
-/// Whether measurements of this kind, here and now, belong to a run that exists: figures of two machines or of two
-/// versions must not end up in one mean.
-fn can_go_on(run: &Run, what: &str, quick: bool, fingerprint: &Value) -> Result<(), Failure> {
+/// Whether new measurements may be added to a run. Results of two machines or versions must not be averaged.
+fn can_resume(run: &Run, what: &str, quick: bool, fingerprint: &Value) -> Result<(), Failure> {
     let name = &run.name;
     if run.what != what || run.quick != quick {
         let form = if run.quick { ", the short form" } else { "" };
         return Err(Failure::Usage(format!(
-            "the run {name:?} is of something else ({}{form}): repeat the command that began it, with --resume {name}",
+            "the run {name:?} is for another command ({}{form}): repeat the command that started it, with --resume {name}",
             run.what
         )));
     }
@@ -246,14 +245,14 @@ fn can_go_on(run: &Run, what: &str, quick: bool, fingerprint: &Value) -> Result<
     ] {
         if run.fingerprint.pointer(part) != fingerprint.pointer(part) {
             return Err(Failure::Usage(format!(
-                "the run {name:?} was measured {said}: begin a new one, `taktwerk lab compare` sets them side by side"
+                "the run {name:?} was measured {said}: start a new one, and compare them with `taktwerk lab compare`"
             )));
         }
     }
     Ok(())
 }
 
-/// A span in words.
+/// A duration as text.
 pub(super) fn span(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     if seconds >= 3_600 {
@@ -302,30 +301,30 @@ impl Stream {
     }
 }
 
-/// Whether a file can be written there: asked before something is measured for an hour.
+/// Checks before the measurement that a file can be written.
 pub(crate) fn can_write(path: &Path, overwrite: Overwrite) -> Result<(), Failure> {
     overwrite.check(path)?;
     let failed = |why: String| Failure::Usage(format!("cannot write {}: {why}", path.display()));
     if path.is_dir() {
-        return Err(failed("it is a folder; name a file".to_owned()));
+        return Err(failed("it is a directory; name a file".to_owned()));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(failed(format!("there is no folder {}", folder.display())));
+        return Err(failed(format!("the directory {} does not exist", folder.display())));
     }
     if is_device(path) {
-        // To open a pipe could mean to wait for a reader.
+        // Opening a pipe could wait for a reader.
         return Ok(());
     }
     let mut trial = path.as_os_str().to_owned();
     trial.push(format!(".{}.part", orphans::mark()));
     std::fs::write(&trial, "").map_err(|error| failed(error.to_string()))?;
-    // What is left of it the next command removes.
+    // If this fails, the next command removes the file.
     let _ = std::fs::remove_file(&trial);
     Ok(())
 }
 
-/// Writes a file whole or not at all: beside it first, then renamed. Devices and pipes are written to.
+/// Writes a file atomically, with a temporary file and a rename. Devices and pipes are written to.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::Environment(format!("cannot write {}: {error}", path.display()));
@@ -333,7 +332,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
         let mut device = File::options().write(true).open(path).map_err(failed)?;
         return device.write_all(text.as_bytes()).map_err(failed);
     }
-    // What a link leads to is replaced, and not the link.
+    // Replaces the target of a symbolic link, not the link.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     remove_parts(path);
     let mut beside = path.as_os_str().to_owned();
@@ -343,8 +342,8 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::rename(&beside, path).map_err(failed)
 }
 
-/// Removes what writers of this file left that were killed before they could rename it. Those of another container cannot be
-/// seen from here, and what they write is told instead.
+/// Removes temporary files of killed writers. Processes of another container cannot be checked, so their files are
+/// reported instead.
 fn remove_parts(path: &Path) {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
     else {
@@ -358,7 +357,7 @@ fn remove_parts(path: &Path) {
         });
         match fate {
             Some(Fate::Gone) => {
-                // Somebody else may have been faster.
+                // Another process may have removed it.
                 let _ = std::fs::remove_file(entry.path());
             }
             Some(Fate::Unknown) => tracing::warn!(
@@ -371,7 +370,7 @@ fn remove_parts(path: &Path) {
     }
 }
 
-/// Says where something was written, unless a program reads the output.
+/// Prints where a report was written, unless the output is JSON.
 pub(crate) fn wrote(output: Output, path: &Path) -> Result<(), Failure> {
     if output.is_json() { Ok(()) } else { output.text(&format!("\nreport: {}", path.display())) }
 }
@@ -382,13 +381,14 @@ mod tests {
     use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
 
     #[test]
-    fn files_are_whole_and_leftovers_of_the_dead_go() {
+    fn files_are_written_atomically_and_stale_parts_removed() {
         let directory = std::env::temp_dir().join(format!("taktwerk-whole-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let page = directory.join("page.html");
         let alive = directory.join("page.html.1.part");
         let others = directory.join("other.html.4194999.part");
-        // The same process in another container, one that is gone here, and both as earlier versions called them.
+        // The same process id in another container, a process that has ended here, and both with the naming of earlier
+        // versions.
         let ours = orphans::mark();
         let (before, namespace) = ours.rsplit_once('-').unwrap();
         let unseen = directory.join(format!("page.html.{before}-1.part"));
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_and_devices_are_written_to_and_links_stay() {
+    fn pipes_devices_and_links_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_was_no_time_for_is_said_by_experiment() {
+    fn omitted_repetitions_are_noted_by_experiment() {
         let mut scenario = Scenario::new("x", LoadSpec::new(Kind::Read));
         scenario.time.repetitions = 3;
         let condition = scenario.conditions().remove(0);
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_two_builds_are_not_mixed() {
+    fn runs_of_different_builds_cannot_be_resumed() {
         let run = Run {
             id: 1,
             name: "x".into(),
@@ -472,11 +472,11 @@ mod tests {
             invalid: 0,
         };
         let same = json!({"version": "1", "program": "a", "peers": {"milo": "2"}});
-        assert!(can_go_on(&run, "reproduce burger", true, &same).is_ok());
-        assert!(can_go_on(&run, "reproduce burger", false, &same).is_err());
-        assert!(can_go_on(&run, "calibrate", true, &same).is_err());
+        assert!(can_resume(&run, "reproduce burger", true, &same).is_ok());
+        assert!(can_resume(&run, "reproduce burger", false, &same).is_err());
+        assert!(can_resume(&run, "calibrate", true, &same).is_err());
         let other = json!({"version": "1", "program": "b"});
-        let refused = can_go_on(&run, "reproduce burger", true, &other).unwrap_err();
+        let refused = can_resume(&run, "reproduce burger", true, &other).unwrap_err();
         assert!(refused.to_string().contains("build"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! `lab truth`: the same loads measured and simulated.
+//! `lab truth`: measures loads and simulates the same loads.
 
 use super::session::{self, SessionArgs, Task};
 use crate::commands::sim;
@@ -18,7 +18,7 @@ use taktwerk_lab::truth::{self, Extent, LINKS, Pair, Summary};
 use taktwerk_model::HostProfile;
 use taktwerk_sim::scenario::RunError;
 
-/// What its measurements are called in the store.
+/// Name of the measurements in the store.
 const DATA: &str = "truth";
 
 /// Arguments of `taktwerk lab truth`.
@@ -55,7 +55,7 @@ pub(crate) struct TruthArgs {
     )]
     stored: Vec<String>,
 
-    /// Measure and simulate as little as possible: nothing to rely on.
+    /// Measure and simulate as little as possible, as a smoke test.
     #[arg(long)]
     quick: bool,
 
@@ -81,7 +81,8 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
     let extent = Extent { window_s: arguments.window, repetitions: arguments.repetitions };
     let place = super::place(arguments.session.program.as_ref())?.with_stop(interrupt.flag());
     let (conditions, skipped) = truth::conditions(&links(arguments), extent);
-    // The machine changes from minute to minute: what corrects the prices is measured between the loads that judge them.
+    // The state of the machine drifts, so the measurements that correct the prices are interleaved with the loads that
+    // are compared.
     let tellers = match &arguments.host_profile {
         Some(_) => Vec::new(),
         None => taktwerk_lab::host::conditions(super::host::extent(arguments.quick)),
@@ -96,7 +97,7 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
         place.check(condition).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     if !Machine::this().optimised {
-        tracing::warn!("this is a debug build: its figures say nothing about a release");
+        tracing::warn!("this is a debug build: its results are not valid for a release");
     }
     let mut profile = match &arguments.host_profile {
         Some(path) => sim::profile(Path::new(""), path, false).map_err(Failure::Usage)?,
@@ -112,7 +113,7 @@ pub(crate) fn run(arguments: &TruthArgs, output: Output, interrupt: &Interrupt) 
     compare(finished.run, &measurements, &profile, skipped, output, interrupt)
 }
 
-/// The measurements of runs that are kept, and the number of the first.
+/// The measurements of stored runs, and the number of the first run.
 fn stored(arguments: &TruthArgs) -> Result<(i64, Vec<Measurement>), Failure> {
     let store = arguments.session.store.open_to_read()?;
     let (mut first, mut all) = (None, Vec::new());
@@ -130,7 +131,7 @@ fn stored(arguments: &TruthArgs) -> Result<(i64, Vec<Measurement>), Failure> {
     Ok((first.unwrap_or_default(), all))
 }
 
-/// Simulates what was measured, and says how far off that is.
+/// Simulates the measured loads, and reports the errors.
 fn compare(
     run: i64,
     measurements: &[Measurement],
@@ -160,7 +161,7 @@ fn compare(
     }
     let all = measurements.len();
     if failed * 5 > all {
-        return Err(Failure::Worthless(format!("{failed} of {all} measurements are invalid")));
+        return Err(Failure::InvalidReported(format!("{failed} of {all} measurements are invalid")));
     }
     super::judged(&outcome.findings)
 }
@@ -172,10 +173,10 @@ fn links(arguments: &TruthArgs) -> Vec<Option<String>> {
     }
 }
 
-/// A load by its number, and what came of it; `None` if nothing was measured.
+/// The number of a load and its result; `None` if nothing was measured.
 type Compared = (usize, Result<Option<Pair>, Failure>);
 
-/// Simulates each load on all processors, and compares.
+/// Simulates all loads in parallel, and compares.
 fn pairs(groups: &[Group<'_>], profile: &HostProfile, interrupt: &Interrupt) -> Result<Vec<Pair>, Failure> {
     let mut bar = Progress::new("simulating", groups.len() as u64);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! `lab versus`: the figures that this project promises, against a peer on this machine.
+//! `lab versus`: compares the project's performance targets with a peer on this machine.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use taktwerk_lab::peers;
 use taktwerk_lab::versus::{self, BUSY, Event, Options, Programs, Row, VersusError, Watch, table};
 
-/// A peer with figures to compare with.
+/// A peer with performance targets.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PeerName {
     Open62541,
@@ -49,7 +49,7 @@ pub(crate) struct VersusArgs {
     overwrite: Overwrite,
 }
 
-/// Measures the rows and prints each as soon as it is complete.
+/// Measures the rows and prints each when it is complete.
 pub(super) fn run(arguments: &VersusArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let PeerName::Open62541 = arguments.peer;
     let repetitions = arguments.repetitions.unwrap_or(if arguments.quick { 2 } else { 5 });
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &VersusArgs, output: Output, interrupt: &Interrupt)
     let programs = Programs { taktwerk, peer, library: None, allocations: None, cipher: None };
     let load = versus::load_average();
     if load > BUSY {
-        tracing::warn!("the load average is {load:.1}: other programs distort the figures");
+        tracing::warn!("the load average is {load:.1}: other programs distort the results");
     }
     let file = arguments.output.clone();
     let watch =
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &VersusArgs, output: Output, interrupt: &Interrupt)
     if comparison.stopped { Err(Failure::Interrupted) } else { judge(&comparison.rows) }
 }
 
-/// Shows an event on standard error, and keeps what has been measured.
+/// Prints an event on standard error, and saves the measurements.
 fn show(event: &Event<'_>, file: Option<&Path>) {
     match event {
         Event::Repetition { id, side, at, of } => {
@@ -109,19 +109,20 @@ fn failure(error: VersusError) -> Failure {
     }
 }
 
-/// What the exit code says of the rows.
+/// The exit code for the rows.
 fn judge(rows: &[Row]) -> Result<(), Failure> {
     let failed = rows.iter().filter(|row| row.holds() == Some(false)).count();
     if failed > 0 {
         return Err(Failure::Threshold(format!("{failed} of {} rows fail", rows.len())));
     }
     if let Some(problem) = rows.iter().find_map(|row| row.problems().first()) {
-        return Err(Failure::Worthless(problem.clone()));
+        return Err(Failure::InvalidReported(problem.clone()));
     }
     match rows.iter().filter(|row| row.is_open()).count() {
         0 => Ok(()),
-        open => {
-            Err(Failure::Worthless(format!("{open} of {} rows are open: use more --repetitions", rows.len())))
-        }
+        open => Err(Failure::InvalidReported(format!(
+            "{open} of {} rows are open: use more --repetitions",
+            rows.len()
+        ))),
     }
 }

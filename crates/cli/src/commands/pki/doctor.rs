@@ -1,6 +1,6 @@
-//! `taktwerk pki doctor`: why a certificate is refused, in one sentence, and the command that mends it.
+//! `taktwerk pki doctor`: explains why a certificate is refused, and which command fixes it.
 
-use super::{Place, document, print_of, problems_document, warn};
+use super::{StoreArgs, document, print_of, problems_document, warn};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -9,6 +9,7 @@ use clap::{Args, Parser, ValueEnum};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::SystemTime;
+use taktwerk_config::file;
 use taktwerk_crypto::CertificatePurpose;
 use taktwerk_crypto::certificate::{Certificate, ValidationOptions, ValidationReport, ValidationRequest};
 use taktwerk_pki::doctor::{Diagnosis, Patient, diagnose, expires_soon};
@@ -22,8 +23,7 @@ use taktwerk_types::{StatusCode, UtcTime};
 /// Arguments of `taktwerk pki doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// A file, the beginning of a thumbprint, or a server's URL or host[:port]. Default: the certificate that was rejected
-    /// last.
+    /// A file, the beginning of a thumbprint, or a server's URL or host[:port]. Default: the last rejected certificate.
     #[arg(value_name = "FILE|THUMBPRINT|URL")]
     what: Option<String>,
 
@@ -52,7 +52,7 @@ enum Role {
     User,
 }
 
-/// Who is examined.
+/// The certificate under examination.
 struct Case {
     chain: Vec<u8>,
     file: Option<PathBuf>,
@@ -61,14 +61,14 @@ struct Case {
     url: Option<String>,
 }
 
-/// Options of a connection, read from a command line that we write ourselves.
+/// Connection options, parsed from a command line that this module builds.
 #[derive(Parser)]
 struct Dial {
     #[command(flatten)]
     connection: ConnectionArgs,
 }
 
-pub(super) fn run(arguments: &DoctorArgs, at: &Place, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &DoctorArgs, at: &StoreArgs, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
     let case = case(arguments, at, &store)?;
     let Some(certificate) = first_certificate(&case.chain) else {
@@ -84,10 +84,10 @@ pub(super) fn run(arguments: &DoctorArgs, at: &Place, output: Output) -> Result<
     let request = ValidationRequest { application_uri: uri, ..ValidationRequest::new(&purpose) };
     let mut problems = Vec::new();
     let own = store.own(&mut problems).iter().find(|own| own.certificate == certificate).map(|own| {
-        // A key that we would not make is none that we use.
+        // Kinds of keys that are not created are not used either.
         NewKey::like(own.key.kind()).unwrap_or_default()
     });
-    // Reads the trust list, and says what in it is broken.
+    // Reads the trust list, and reports invalid files in it.
     store.trust_list(at.group(), &mut problems);
     let validator = StoreValidator::new(store.clone(), ValidationOptions::default());
     let report = validator.report(&case.chain, &request, true);
@@ -125,7 +125,7 @@ pub(super) fn run(arguments: &DoctorArgs, at: &Place, output: Output) -> Result<
     refused(&report)
 }
 
-/// The exit code says whether it is accepted.
+/// The exit code depends on whether the certificate is accepted.
 fn refused(report: &ValidationReport) -> Result<(), Failure> {
     match report.failure() {
         Some(finding) => Err(Failure::Connect(format!("the certificate is refused: {}", finding.status))),
@@ -161,7 +161,7 @@ fn prescribe(diagnosis: &Diagnosis, output: Output) -> Result<(), Failure> {
     diagnosis.advice.as_ref().map_or(Ok(()), |advice| output.text(&format!("  ({advice})")))
 }
 
-/// Bytes that are no certificate.
+/// Diagnoses bytes that are not a certificate.
 fn broken(case: &Case, store: &Store, output: Output) -> Result<(), Failure> {
     let validator = StoreValidator::new(store.clone(), ValidationOptions::default());
     let purpose = CertificatePurpose::Client { address: None };
@@ -208,7 +208,10 @@ fn findings(report: &ValidationReport) -> Value {
     report.findings().iter().map(one).collect()
 }
 
-fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failure> {
+/// Largest file that is examined, in bytes. Chains are much smaller.
+const CASE_LEN_MAX: u64 = 1 << 20;
+
+fn case(arguments: &DoctorArgs, at: &StoreArgs, store: &Store) -> Result<Case, Failure> {
     let Some(what) = &arguments.what else {
         let refused = store.rejected(at.group(), &mut Vec::new());
         if refused.len() > 1 {
@@ -233,8 +236,8 @@ fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failu
         Ok(entry) => {
             Ok(Case { chain: entry.chain(), file: Some(entry.path), host: None, uri: None, url: None })
         }
-        // A file that is no certificate is a case for the doctor too, and so are certificates of our own.
-        Err(error) => match (std::fs::read(what), own_by_thumbprint(store, what)) {
+        // Files that are not certificates, and own certificates, are examined too.
+        Err(error) => match (file::read_bytes(what.as_ref(), CASE_LEN_MAX), own_by_thumbprint(store, what)) {
             (Ok(chain), _) => Ok(Case { chain, file: Some(what.into()), host: None, uri: None, url: None }),
             (Err(_), Some(own)) => {
                 Ok(Case { chain: own.chain, file: Some(own.path), host: None, uri: None, url: None })
@@ -245,7 +248,7 @@ fn case(arguments: &DoctorArgs, at: &Place, store: &Store) -> Result<Case, Failu
     }
 }
 
-/// One of our own certificates, by the beginning of its thumbprint.
+/// An own certificate, by the beginning of its thumbprint.
 fn own_by_thumbprint(store: &Store, what: &str) -> Option<OwnCertificate> {
     let wanted: String =
         what.chars().filter(|c| !matches!(c, ':' | ' ')).flat_map(char::to_lowercase).collect();
@@ -255,8 +258,8 @@ fn own_by_thumbprint(store: &Store, what: &str) -> Option<OwnCertificate> {
     store.own(&mut Vec::new()).into_iter().find(is_meant)
 }
 
-/// Whether a text that names no file is a server: `localhost`, an address, or a host with a port. Other words are rather names of
-/// files with a mistake.
+/// Whether a text that names no file is a server: `localhost`, an address, or a host with a port. Other words are more
+/// likely misspelt file names.
 fn may_be_host(what: &str) -> bool {
     let has_port = |(host, port): (&str, &str)| {
         let is_thumbprint = host.chars().all(|c| c.is_ascii_hexdigit() || c == ':');
@@ -267,7 +270,7 @@ fn may_be_host(what: &str) -> bool {
         || what.rsplit_once(':').is_some_and(has_port)
 }
 
-/// The endpoint whose certificate a client with this policy gets.
+/// The endpoint that a client with this policy uses.
 fn endpoint_of<'a>(
     endpoints: &'a [EndpointDescription],
     policy: Option<&str>,
@@ -285,7 +288,7 @@ fn endpoint_of<'a>(
     }
 }
 
-/// The certificate that a server presents to those who ask for its endpoints.
+/// The certificate that a server presents with its endpoints.
 fn presented(url: &str, policy: Option<&str>) -> Result<Case, Failure> {
     let dial = Dial::try_parse_from(["doctor", url]).map_err(|error| Failure::Usage(error.to_string()))?;
     let endpoints = session::endpoints(&dial.connection)?;
@@ -317,8 +320,8 @@ fn presented(url: &str, policy: Option<&str>) -> Result<Case, Failure> {
     })
 }
 
-/// What a server presented is kept, so that it can be trusted by its thumbprint.
-fn keep(store: &Store, at: &Place, chain: &[u8]) -> Option<PathBuf> {
+/// Stores the certificate of a server as rejected, so that it can be trusted by its thumbprint.
+fn keep(store: &Store, at: &StoreArgs, chain: &[u8]) -> Option<PathBuf> {
     let folder = store.folder(at.group(), taktwerk_pki::Folder::Rejected);
     taktwerk_pki::RejectedStore::new(folder).offer(chain, None)
 }
@@ -328,7 +331,7 @@ fn purpose(role: Role, host: Option<String>, certificate: &Certificate) -> Certi
         Role::Client => CertificatePurpose::Client { address: None },
         Role::User => CertificatePurpose::User { address: None },
         Role::Server => {
-            // Without a host there is nothing to compare: any of its own will do.
+            // Without a host, use any host name of the certificate, so that the check passes.
             let extensions = certificate.extensions();
             let any = || {
                 let address = extensions.ip_addresses.first().map(ToString::to_string);
@@ -348,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_told_from_files_and_thumbprints() {
+    fn servers_are_distinguished_from_files_and_thumbprints() {
         for host in
             ["localhost", "localhost:4840", "127.0.0.1", "10.0.0.7:4841", "plc7:4840", "[::1]:4840", "::1"]
         {
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_is_that_of_the_policy() {
+    fn the_certificate_matches_the_policy() {
         let endpoint = |name: &str, certificate: &[u8], level| EndpointDescription {
             security_policy_uri: format!("http://opcfoundation.org/UA/SecurityPolicy#{name}").into(),
             server_certificate: certificate.to_vec().into(),
@@ -379,7 +382,7 @@ mod tests {
         assert_eq!(of(None), Some(vec![1]));
         assert_eq!(of(Some("best")), Some(vec![2]));
         assert_eq!(of(Some("ecc_nistp256")), Some(vec![2]));
-        assert_eq!(of(Some("None")), Some(vec![1]), "without security nobody is shown one");
+        assert_eq!(of(Some("None")), Some(vec![1]), "without security no certificate is used");
         assert_eq!(of(Some("Basic128")), None);
     }
 }

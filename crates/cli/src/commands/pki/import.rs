@@ -1,6 +1,6 @@
 //! `taktwerk pki import`.
 
-use super::{Place, unusable};
+use super::{StoreArgs, unusable};
 use crate::failure::Failure;
 use crate::output::Output;
 use clap::Args;
@@ -28,7 +28,7 @@ pub(super) struct ImportArgs {
     key: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &ImportArgs, at: &Place, output: Output) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ImportArgs, at: &StoreArgs, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
     let role = match arguments {
         ImportArgs { own: true, .. } => Role::Own,

@@ -1,4 +1,4 @@
-//! `taktwerk pki`: our certificates, whom we trust, and why somebody is refused.
+//! `taktwerk pki`: manages certificates and trust lists.
 
 mod doctor;
 mod import;
@@ -23,12 +23,12 @@ pub(crate) struct PkiArgs {
     command: PkiCommand,
 
     #[command(flatten)]
-    place: Place,
+    store: StoreArgs,
 }
 
-/// Which store, and which trust list in it.
+/// The store, and the trust list in it.
 #[derive(Debug, Args)]
-struct Place {
+struct StoreArgs {
     /// Directory of the store. Default: that of the client commands.
     #[arg(long, value_name = "DIR", global = true, env = "TAKTWERK_PKI")]
     pki: Option<PathBuf>,
@@ -62,7 +62,7 @@ enum PkiCommand {
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &PkiArgs, output: Output) -> Result<(), Failure> {
-    let at = &arguments.place;
+    let at = &arguments.store;
     match &arguments.command {
         PkiCommand::Init(arguments) => own::init(arguments, at, output),
         PkiCommand::Show => show::run(at, output),
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &PkiArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-impl Place {
+impl StoreArgs {
     fn store(&self) -> Result<Store, Failure> {
         if let Some(folder) = &self.pki {
             return Ok(Store::at(folder));
@@ -87,14 +87,14 @@ impl Place {
         if self.users { Group::Users } else { Group::Applications }
     }
 
-    /// A certificate as it is named on the command line: a file, or the beginning of a thumbprint.
+    /// Finds a certificate by file or by the beginning of its thumbprint.
     fn find(&self, store: &Store, what: &str) -> Result<Entry, Failure> {
         let path = Path::new(what);
         if path.is_file() {
             let chain = Store::read_certificates(path).map_err(Failure::Usage)?;
             let mut chain = chain.into_iter();
             let certificate =
-                chain.next().ok_or_else(|| Failure::Usage(format!("{what} holds no certificate")))?;
+                chain.next().ok_or_else(|| Failure::Usage(format!("{what} contains no certificate")))?;
             return Ok(Entry { path: path.to_owned(), certificate, behind: chain.collect() });
         }
         let mut found = store.find(self.group(), what);
@@ -122,12 +122,12 @@ fn missing(what: &str, store: &Store) -> Failure {
     ))
 }
 
-/// A store that cannot be read or written.
+/// The store cannot be read or written.
 fn unusable(store: &Store, error: &std::io::Error) -> Failure {
     Failure::Environment(format!("{}: {error}", store.root().display()))
 }
 
-/// Files that do not count are named, and nothing else happens to them.
+/// Prints warnings about files that are ignored.
 fn warn(problems: &[Problem]) {
     for problem in problems {
         tell!("warning: {problem}");
@@ -138,7 +138,7 @@ fn print_of(certificate: &Certificate) -> String {
     thumbprint_text(&thumbprint(certificate.der()))
 }
 
-/// A certificate for programs.
+/// A certificate as JSON.
 fn document(certificate: &Certificate, path: Option<&Path>) -> Value {
     let extensions = certificate.extensions();
     let mut hosts = extensions.dns_names.clone();
@@ -166,7 +166,7 @@ fn problems_document(problems: &[Problem]) -> Value {
         .collect()
 }
 
-/// The folder as a user would call it.
+/// The display name of a folder.
 fn folder_name(folder: Folder) -> &'static str {
     match folder {
         Folder::Trusted => "trusted",

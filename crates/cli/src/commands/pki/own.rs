@@ -1,6 +1,6 @@
-//! `taktwerk pki init` and `csr`: our own certificates.
+//! `taktwerk pki init` and `csr`: own certificates.
 
-use super::{Place, document, print_of, unusable, warn};
+use super::{StoreArgs, document, print_of, unusable, warn};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::overwrite::Overwrite;
@@ -12,7 +12,7 @@ use taktwerk_crypto::certificate::Certificate;
 use taktwerk_pki::create::{self, CertificateSettings};
 use taktwerk_pki::{NewKey, OwnCertificate, PrivateKey, Store};
 
-/// What a certificate shall say.
+/// The content of a certificate.
 #[derive(Debug, Args)]
 struct SettingsArgs {
     /// Kind of key: rsa2048, rsa3072, rsa4096, p256, p384 or ed25519. Default: the present kind, or rsa2048.
@@ -67,8 +67,8 @@ pub(super) struct CsrArgs {
 }
 
 impl SettingsArgs {
-    /// The settings: as given, else as the certificate before says, else for this machine.
-    fn settings(&self, at: &Place, before: Option<&Certificate>) -> CertificateSettings {
+    /// The settings: from the command line, else from the previous certificate, else for this machine.
+    fn settings(&self, at: &StoreArgs, before: Option<&Certificate>) -> CertificateSettings {
         let (name, uri) = if at.serve {
             ("Taktwerk demo server", "urn:taktwerk:demo-server")
         } else {
@@ -90,18 +90,18 @@ impl SettingsArgs {
     }
 }
 
-/// Whether somebody who asked for this kind of key means such a certificate.
+/// Whether a certificate matches the requested kind of key.
 fn is_meant(asked: Option<NewKey>, own: &OwnCertificate) -> bool {
     asked.is_none_or(|key| key.serves_as(own.key.kind()))
 }
 
-pub(super) fn init(arguments: &InitArgs, at: &Place, output: Output) -> Result<(), Failure> {
+pub(super) fn init(arguments: &InitArgs, at: &StoreArgs, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
     store.create().map_err(|error| unusable(&store, &error))?;
     let mut problems = Vec::new();
     let mut own = store.own(&mut problems);
     warn(&problems);
-    // A key of another kind belongs to the same application: it says the same of it.
+    // A certificate of another kind belongs to the same application, so use its settings.
     let like = own.first().map(|own| own.certificate.clone());
     own.retain(|own| is_meant(arguments.settings.key, own));
     if !own.is_empty() && !arguments.renew {
@@ -144,7 +144,7 @@ pub(super) fn init(arguments: &InitArgs, at: &Place, output: Output) -> Result<(
     Ok(())
 }
 
-/// What is there already.
+/// Reports existing certificates.
 fn is_there(own: &[OwnCertificate], output: Output) -> Result<(), Failure> {
     if output.is_json() {
         let own: Vec<Value> = own.iter().map(|own| document(&own.certificate, Some(&own.path))).collect();
@@ -160,7 +160,7 @@ fn is_there(own: &[OwnCertificate], output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A certificate that was made.
+/// A new certificate.
 struct Made {
     certificate: Certificate,
     path: PathBuf,
@@ -177,10 +177,10 @@ impl Made {
     }
 }
 
-/// Makes a self-signed certificate, in the place of another one.
+/// Creates a self-signed certificate, possibly as a replacement.
 fn make(
     arguments: &InitArgs,
-    at: &Place,
+    at: &StoreArgs,
     store: &Store,
     before: Option<OwnCertificate>,
     like: Option<&Certificate>,
@@ -205,7 +205,7 @@ fn failed(error: &dyn std::error::Error) -> Failure {
     Failure::Environment(error.to_string())
 }
 
-/// A few lines about a certificate of ours.
+/// A summary of an own certificate.
 fn describe(certificate: &Certificate, output: Output) -> Result<(), Failure> {
     let extensions = certificate.extensions();
     let mut hosts = extensions.dns_names.clone();
@@ -221,18 +221,18 @@ fn describe(certificate: &Certificate, output: Output) -> Result<(), Failure> {
     ))
 }
 
-pub(super) fn csr(arguments: &CsrArgs, at: &Place, output: Output) -> Result<(), Failure> {
-    // Before a key is made: the request that is there may belong to another one.
+pub(super) fn csr(arguments: &CsrArgs, at: &StoreArgs, output: Output) -> Result<(), Failure> {
+    // Checked before a key is created: an existing request may belong to another key.
     arguments.out.as_deref().map_or(Ok(()), |path| arguments.overwrite.check(path))?;
     let store = at.store()?;
     let mut problems = Vec::new();
     let own = store.own(&mut problems);
     warn(&problems);
-    // The one that it shall take the place of; else one of another kind says at least who we are.
+    // The certificate to replace, else any other one, which names the application.
     let is_rsa = |own: &&OwnCertificate| own.key.kind().is_rsa();
     let before = match arguments.settings.key {
         Some(_) => own.iter().find(|own| is_meant(arguments.settings.key, own)),
-        // Of several kinds the one that everybody understands.
+        // If there are several kinds, prefer RSA, which all peers support.
         None => own.iter().find(is_rsa),
     };
     let before = before.or(own.first());

@@ -1,6 +1,6 @@
-//! `taktwerk pki show`: what is in a store.
+//! `taktwerk pki show`: lists the content of a store.
 
-use super::{Place, document, folder_name, print_of, problems_document, warn};
+use super::{StoreArgs, document, folder_name, print_of, problems_document, warn};
 use crate::failure::Failure;
 use crate::output::Output;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use taktwerk_crypto::certificate::Certificate;
 use taktwerk_lab::table::{Align, Table};
 use taktwerk_pki::Folder;
 
-pub(super) fn run(at: &Place, output: Output) -> Result<(), Failure> {
+pub(super) fn run(at: &StoreArgs, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
     if !store.exists() {
         return Err(Failure::Environment(format!(
-            "there is no store in {}: make one with taktwerk pki init --pki {0}",
+            "there is no certificate store in {}: create one with taktwerk pki init --pki {0}",
             store.root().display()
         )));
     }
@@ -73,7 +73,7 @@ pub(super) fn run(at: &Place, output: Output) -> Result<(), Failure> {
     }
     output.text(&format!("{}\n", store.root().display()))?;
     if table.is_empty() {
-        output.text("There is no certificate in it: taktwerk pki init makes one.")?;
+        output.text("The store has no own certificate: taktwerk pki init creates one.")?;
     } else {
         output.text(&table.to_string())?;
     }
@@ -89,7 +89,7 @@ pub(super) fn run(at: &Place, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The date of a time.
+/// The date of a timestamp.
 fn day(time: &str) -> String {
     time.get(..10).unwrap_or(time).to_owned()
 }

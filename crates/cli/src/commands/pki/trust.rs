@@ -1,6 +1,6 @@
 //! `taktwerk pki trust` and `reject`.
 
-use super::{Place, document, print_of, unusable};
+use super::{StoreArgs, document, print_of, unusable};
 use crate::failure::Failure;
 use crate::output::{Output, short};
 use clap::Args;
@@ -29,7 +29,7 @@ pub(super) struct RejectArgs {
     certificate: String,
 }
 
-pub(super) fn trust(arguments: &TrustArgs, at: &Place, output: Output) -> Result<(), Failure> {
+pub(super) fn trust(arguments: &TrustArgs, at: &StoreArgs, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
     let entry = match &arguments.certificate {
         Some(what) => at.find(&store, what)?,
@@ -43,7 +43,8 @@ pub(super) fn trust(arguments: &TrustArgs, at: &Place, output: Output) -> Result
     };
     store.create().map_err(|error| unusable(&store, &error))?;
     let path = store.trust(at.group(), &entry.certificate).map_err(|error| unusable(&store, &error))?;
-    // What the peer sent along completes the chain, but is not trusted: so much is sure only if it signed.
+    // Certificates sent by the peer complete the chain, but are not trusted. An issuer is certain only if it has
+    // signed.
     let mut issuers = Vec::new();
     for issuer in entry.behind.iter().filter(|issuer| issuer.is_authority()) {
         store.add_issuer(at.group(), issuer).map_err(|error| unusable(&store, &error))?;
@@ -70,9 +71,9 @@ pub(super) fn trust(arguments: &TrustArgs, at: &Place, output: Output) -> Result
     Ok(())
 }
 
-/// Lists the refused certificates and asks which one is trusted. The answer is digits of the thumbprint, not a position
-/// in the list: anybody can be refused at any time with any name, and only the thumbprint tells peers apart.
-fn ask(store: &Store, at: &Place, output: Output) -> Result<Option<Entry>, Failure> {
+/// Lists the rejected certificates and asks which one to trust. The answer must be digits of the thumbprint, not a
+/// position in the list: a peer can be rejected at any time with any name, and only the thumbprint identifies it.
+fn ask(store: &Store, at: &StoreArgs, output: Output) -> Result<Option<Entry>, Failure> {
     let refused = store.rejected(at.group(), &mut Vec::new());
     if refused.is_empty() {
         let root = store.root().display();
@@ -94,8 +95,8 @@ fn ask(store: &Store, at: &Place, output: Output) -> Result<Option<Entry>, Failu
     if answer.is_empty() { Ok(None) } else { at.find(store, answer).map(Some) }
 }
 
-/// Certificates with what tells them apart: thumbprint, subject, where the peer was, when it was last refused.
-fn listed(store: &Store, at: &Place, entries: &[Entry]) -> String {
+/// A list of certificates with thumbprint, subject, address, and the time of the last rejection.
+fn listed(store: &Store, at: &StoreArgs, entries: &[Entry]) -> String {
     let addresses = store.rejected_addresses(at.group());
     let line = |entry: &Entry| {
         let thumbprint = entry.thumbprint();
@@ -114,12 +115,12 @@ fn vouches_for_others(certificate: &Certificate) -> Option<String> {
     (certificate.is_authority() && !is_application).then(|| certificate.subject_text())
 }
 
-pub(super) fn reject(arguments: &RejectArgs, at: &Place, output: Output) -> Result<(), Failure> {
+pub(super) fn reject(arguments: &RejectArgs, at: &StoreArgs, output: Output) -> Result<(), Failure> {
     let store = at.store()?;
     let entry = at.find(&store, &arguments.certificate)?;
     let was_trusted =
         store.reject(at.group(), &entry.certificate).map_err(|error| unusable(&store, &error))?;
-    // Its issuers may be trusted, and then it still is.
+    // The certificate is still trusted if its issuer is.
     let trust = store.trust_list(at.group(), &mut Vec::new());
     let by_issuer = trust
         .trusted()

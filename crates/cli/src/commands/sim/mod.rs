@@ -1,4 +1,4 @@
-//! `taktwerk sim`: a plant in virtual time.
+//! `taktwerk sim`: simulates a plant in virtual time.
 
 mod records;
 mod shortest;
@@ -25,7 +25,7 @@ use taktwerk_model::HostProfile;
 use taktwerk_sim::Costs;
 use taktwerk_sim::scenario::RunError;
 
-/// Behind the examples of `--help`.
+/// Text after the examples of `--help`.
 const EXPLAINED: &str = "\
 The file:
   [[host]], [[link]], [[server]], [[client]], [[publisher]], [[subscriber]], [[broker]] and [[fault]] describe a plant
@@ -84,7 +84,7 @@ pub(crate) struct SimArgs {
     threads: Option<usize>,
 }
 
-/// Simulates and prints.
+/// Simulates and prints the result.
 pub(crate) fn run(arguments: &SimArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let study = read(arguments)?;
     for path in arguments.report.iter().chain(&arguments.trace) {
@@ -134,12 +134,12 @@ fn read(arguments: &SimArgs) -> Result<Study, Failure> {
     Study::parse(&text, &file, &options).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Reads a host profile: a file in this directory, or the one of a host that comes with the program.
+/// Reads a host profile: a file in this directory, or a built-in host.
 pub(crate) fn profile(directory: &Path, path: &Path, any_build: bool) -> Result<HostProfile, String> {
     let file = path.display();
     let text = hosts::read(directory, path, hosts::Kind::Profile)?;
     let profile = HostProfile::parse(&text).map_err(|error| format!("{file}: {error}"))?;
-    // Names of counters are checked where the file is known.
+    // Counter names are checked here, where the file name is known.
     Costs::new(&profile).map_err(|error| format!("{file}: {error}"))?;
     match profile.check_origin(env!("CARGO_PKG_VERSION"), None) {
         Err(error) if any_build => {

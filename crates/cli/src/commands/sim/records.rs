@@ -1,4 +1,4 @@
-//! The records of a simulation that the command line asks for.
+//! Traces and packet captures of a simulation.
 
 use super::SimArgs;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use taktwerk_sim::Trace;
 use taktwerk_sim::capture::Capture;
 use taktwerk_sim::scenario::Instruments;
 
-/// Bytes that are written at once.
+/// Buffer size of a file, in bytes.
 const BUFFER: usize = 1 << 18;
 
 /// A link and the file for its packets.
@@ -21,7 +21,7 @@ pub(super) struct CaptureOf {
     pub(super) file: PathBuf,
 }
 
-/// Reads `LINK=FILE`.
+/// Parses `LINK=FILE`.
 pub(super) fn parse_capture(text: &str) -> Result<CaptureOf, String> {
     match text.split_once('=') {
         Some((link, file)) if !link.is_empty() && !file.is_empty() => {
@@ -31,7 +31,7 @@ pub(super) fn parse_capture(text: &str) -> Result<CaptureOf, String> {
     }
 }
 
-/// Opens the files.
+/// Creates the files.
 pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instruments, Failure> {
     let links = study.cases.first().map(|case| case.scenario.links.as_slice()).unwrap_or_default();
     let mut chosen = BTreeSet::new();
@@ -48,7 +48,7 @@ pub(super) fn instruments(arguments: &SimArgs, study: &Study) -> Result<Instrume
     for CaptureOf { file, .. } in &arguments.pcap {
         arguments.overwrite.check(file)?;
     }
-    // Only now: a mistake in the names must not empty a file.
+    // Created last: a misspelt name must not empty a file.
     let create_capture = |(link, of): (usize, &CaptureOf)| Ok((link, Capture::new(create(&of.file)?)));
     let position = |of: &CaptureOf| links.iter().position(|link| link.name == of.link);
     let captures = arguments.pcap.iter().filter_map(|of| Some((position(of)?, of)));

@@ -1,4 +1,4 @@
-//! Which faults of a script a broken promise needs.
+//! Finds the shortest script of faults that breaks an assertion.
 
 use crate::interrupt::Interrupt;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use taktwerk_sim::campaign::fewest_faults;
 use taktwerk_sim::scenario::text::faults_to_toml;
 use taktwerk_sim::scenario::{RunError, run};
 
-/// So long the user waits for it.
+/// Maximum time of the search.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Most simulations.
+/// Maximum number of simulations.
 const RUNS: usize = 200;
 
-/// The shortest script, in words and as the file has it.
+/// The shortest script, as a sentence and as TOML.
 pub(super) fn script(study: &Study, failed: &Failed, interrupt: &Interrupt) -> String {
     let Some(case) = study.cases.get(failed.case) else { return String::new() };
     if case.scenario.faults.is_empty() {

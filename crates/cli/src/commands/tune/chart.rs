@@ -1,9 +1,9 @@
-//! The front as a chart.
+//! The Pareto front as a chart.
 
 use taktwerk_lab::chart::{Axis, Chart, Mark, Point, Series};
 use taktwerk_model::tune::{Figures, Metric, Problem, Tuned};
 
-/// A figure in the unit of its axis.
+/// A figure converted to the unit of its axis.
 fn scaled(metric: Metric, value: f64) -> f64 {
     match metric {
         Metric::Utilisation | Metric::Loss => value * 100.0,
@@ -22,7 +22,7 @@ fn axis(metric: Metric) -> Axis {
     Axis::linear(&format!("{}, {unit}", metric.words()))
 }
 
-/// The front in the plane of the first two figures that count, with all other points.
+/// The Pareto front for the first two minimized figures, with all other points.
 pub(super) fn front(problem: &Problem, tuned: &Tuned) -> Chart {
     let (x, y) = match problem.minimize[..] {
         [x, y, ..] => (x, y),
@@ -54,8 +54,8 @@ pub(super) fn front(problem: &Problem, tuned: &Tuned) -> Chart {
     let series = series.into_iter().filter(|(_, mark, _)| !mark.points().is_empty());
     Chart::plane(
         &problem.name,
-        "Each point is a choice of settings. Left is faster, lower costs less. Every point of the line is better than all \
-         others in one of both.",
+        "Each point is a choice of settings. Left is faster, lower costs less. Points on the line are not dominated by any \
+         other point.",
         axis(x),
         axis(y),
         series.map(|(name, mark, colour)| Series { name, mark, colour }).collect(),

@@ -1,4 +1,4 @@
-//! `taktwerk tune`: which settings suit a plant or a running server.
+//! `taktwerk tune`: finds the best settings for a plant or a running server.
 
 mod chart;
 mod probe;
@@ -26,7 +26,7 @@ use taktwerk_model::tune::problem::Options;
 use taktwerk_model::tune::search::Point;
 use taktwerk_model::tune::{Evaluate, Metric, Problem, Stage, TuneError, Tuned, tune, write};
 
-/// Behind the examples of `--help`.
+/// Text after the examples of `--help`.
 const EXPLAINED: &str = "\
 How the recommended point is chosen:
   Every point of the Pareto front is better than all others in one figure. The recommended
@@ -91,11 +91,11 @@ pub(crate) struct TuneArgs {
     security: SecurityArgs,
 }
 
-/// The files that are written. Users of an earlier run stay.
+/// The files that are written. An existing users file is kept.
 const WRITTEN: [&str; 6] =
     ["server.toml", "client.toml", "publishednodes.json", "telegraf.conf", "confirm.toml", "front.svg"];
 
-/// Tunes and prints.
+/// Tunes and prints the result.
 pub(crate) fn run(arguments: &TuneArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     let options = Options {
         sets: arguments.set.clone(),
@@ -150,12 +150,12 @@ fn failure(error: &TuneError) -> Failure {
     match error {
         TuneError::NoCapacity(_) | TuneError::Infeasible { .. } => Failure::Threshold(error.to_string()),
         TuneError::Stopped => Failure::Interrupted,
-        TuneError::Failed(_) => Failure::Worthless(error.to_string()),
+        TuneError::Failed(_) => Failure::InvalidReported(error.to_string()),
         TuneError::Unknown(_) => Failure::Usage(error.to_string()),
     }
 }
 
-/// The cost model, if a figure needs one or the user names one.
+/// The cost model, if a figure needs it or the user names it.
 fn cost_model(arguments: &TuneArgs, problem: &Problem) -> Result<Option<Model>, Failure> {
     let of_cpu = [Metric::ServerCpu, Metric::EnergyW];
     let counts = |metric: &Metric| {
@@ -165,7 +165,7 @@ fn cost_model(arguments: &TuneArgs, problem: &Problem) -> Result<Option<Model>, 
     is_needed.then(|| arguments.source.load()).transpose()
 }
 
-/// The columns of the table: what counts first, then the rest that is known.
+/// The columns of the table: minimized figures first, then all other known ones.
 fn columns(problem: &Problem, tuned: &Tuned) -> Vec<Metric> {
     let mut all = problem.minimize.clone();
     let usual = [Metric::DelayP99Ms, Metric::BandwidthBitsS, Metric::ServerCpu, Metric::Loss];
@@ -178,7 +178,7 @@ fn columns(problem: &Problem, tuned: &Tuned) -> Vec<Metric> {
     all
 }
 
-/// Settings in which the points of the front differ, beside the interval.
+/// Settings that differ between the points of the front, besides the interval.
 fn differing(points: &[&Point]) -> Vec<&'static str> {
     const NAMES: [&str; 9] = [
         "sampling_ms",
@@ -209,7 +209,7 @@ fn print(
     let chosen = &tuned.recommended;
     let front: Vec<&Point> = tuned.points.iter().filter(|point| point.on_front).collect();
     let shared = if problem.is_shared { ", shared by both directions" } else { "" };
-    // The rate below is what is left of the line.
+    // The rate below is the remaining rate of the link.
     let busy = match problem.link.down.busy {
         busy if busy > 0.0 => format!("; other traffic takes {} % of the line", (busy * 100.0).round()),
         _ => String::new(),
@@ -249,7 +249,7 @@ fn print(
     output.text(&table.to_string())?;
     if tuned.sorted_out > 0 {
         output.text(&format!(
-            "{} combinations of other settings were sorted out by formulas.",
+            "{} combinations of other settings were excluded by formulas.",
             tuned.sorted_out
         ))?;
     }
@@ -267,7 +267,7 @@ fn print(
     Ok(())
 }
 
-/// Widths of the columns of settings and values.
+/// Widths of the columns for settings and values.
 fn widths(reasons: &[Reason]) -> [usize; 2] {
     let widest = |text: fn(&Reason) -> String| {
         reasons.iter().map(|reason| text(reason).chars().count()).max().unwrap_or(0)
@@ -321,7 +321,7 @@ fn save(
         super::lab::write_whole(&directory.join(file.name), &file.text)?;
         names.push(file.name);
     }
-    // The users that the server's file names: none yet. Those of an earlier run stay.
+    // The configuration names a users file. Create an empty one, but keep an existing one.
     let users = directory.join("users.toml");
     if !users.exists() {
         let saved = taktwerk_config::users::Users::default().save(&users);
@@ -347,7 +347,7 @@ fn save(
     if has_nodes {
         return Ok(());
     }
-    output.text("The NodeIds in them are made up: name yours as `nodes` of [[signals]].")
+    output.text("The NodeIds in these files are examples. Set yours as `nodes` of [[signals]].")
 }
 
 #[cfg(test)]
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn columns_fit_their_content() {
         let reason =
             |setting, value: &str| Reason { setting, value: value.to_owned(), why: "It is best".to_owned() };
         let reasons = [reason("security", "sign-and-encrypt"), reason("notifications_max", "no limit")];

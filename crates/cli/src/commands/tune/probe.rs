@@ -1,4 +1,4 @@
-//! What a running server has, found out by reading only: one session, one subscription, bounded lists.
+//! Observes a running server read-only: one session, one subscription, bounded lists.
 
 use super::TuneArgs;
 use super::source::{Target, parse};
@@ -22,22 +22,22 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{DataValue, Encode, NodeId, Variant};
 
-/// Most variables that are watched: a probe must not be a load.
+/// Maximum number of monitored variables. A probe must not be a load.
 const VARIABLES_MAX: usize = 200;
-/// Most nodes that are browsed for them.
+/// Maximum number of browsed nodes.
 const BROWSED_MAX: usize = 2_000;
-/// Publishing interval while watching, in milliseconds.
+/// Publishing interval of the observation, in milliseconds.
 const WATCHING_MS: f64 = 250.0;
-/// Values of one item that the server keeps meanwhile.
+/// Queue size of an item.
 const QUEUE: u32 = 100;
-/// Reads by which the round trip is measured.
+/// Number of reads for the round-trip time.
 const READS: usize = 11;
-/// Periods within this factor of each other are one group.
+/// Maximum ratio of periods within one group.
 const ALIKE: f64 = 1.25;
 /// AttributeId of Value (Part 6 Annex A).
 const VALUE: u32 = 13;
 
-/// What has been seen of a variable.
+/// Observations of one variable.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     changes: u64,
@@ -58,7 +58,7 @@ impl Seen {
         }
     }
 
-    /// Milliseconds between changes; `None` if it does not change.
+    /// Mean time between changes in milliseconds; `None` if the variable does not change.
     fn period_ms(&self) -> Option<f64> {
         let gaps = self.changes.checked_sub(1).filter(|gaps| *gaps > 0)? as f64;
         let span = self.last?.checked_sub(self.first?).filter(|span| *span > 0)? as f64 / 1e4;
@@ -66,12 +66,12 @@ impl Seen {
     }
 }
 
-/// Bytes of a value without its type.
+/// Encoded size of a value without its type, in bytes.
 fn bytes(value: &Variant) -> usize {
     value.encode_to_vec().len().saturating_sub(1).clamp(1, 65_536)
 }
 
-/// Watches a server and asks how to tune it.
+/// Observes a server and returns the tuning problem.
 pub(super) fn server(
     arguments: &TuneArgs,
     options: &Options,
@@ -125,7 +125,7 @@ pub(super) fn server(
     Ok(Target { problem: parse(&text, &url, options)?, endpoint: url, notes })
 }
 
-/// The median time of a read in seconds.
+/// The median duration of a read, in seconds.
 fn round_trip(session: &mut Session) -> Result<f64, Failure> {
     let time = || ReadValueId {
         node_id: NodeId::numeric(0, variable_ids::SERVER_SERVER_STATUS_CURRENT_TIME),
@@ -141,7 +141,7 @@ fn round_trip(session: &mut Session) -> Result<f64, Failure> {
     Ok(median(&times).unwrap_or(0.0))
 }
 
-/// MinSupportedSampleRate, if the server says it.
+/// MinSupportedSampleRate, if the server has it.
 fn least_sampling(session: &mut Session) -> Result<Option<f64>, Failure> {
     let node_id = NodeId::numeric(0, variable_ids::SERVER_SERVER_CAPABILITIES_MIN_SUPPORTED_SAMPLE_RATE);
     let results = session.read(vec![ReadValueId { node_id, attribute_id: VALUE, ..Default::default() }])?;
@@ -151,7 +151,7 @@ fn least_sampling(session: &mut Session) -> Result<Option<f64>, Failure> {
     })
 }
 
-/// The variables below Objects, without those of the server itself.
+/// The variables below Objects, except those of the Server Object.
 fn variables(session: &mut Session, interrupt: &Interrupt) -> Result<Vec<NodeId>, Failure> {
     let mut seen = BTreeSet::from([NodeId::numeric(0, object_ids::SERVER)]);
     let mut level = vec![NodeId::numeric(0, object_ids::OBJECTS_FOLDER)];
@@ -177,7 +177,7 @@ fn variables(session: &mut Session, interrupt: &Interrupt) -> Result<Vec<NodeId>
     Ok(found)
 }
 
-/// Watches nodes. Returns what was seen of each, and the shortest publishing interval that the server grants.
+/// Monitors nodes. Returns the observations and the shortest publishing interval that the server grants.
 fn watch(
     session: &mut Session,
     nodes: &[NodeId],
@@ -203,7 +203,7 @@ fn watch(
     let core = session.client().core();
     let watching = core.create_subscription(params, monotonic());
     core.add_items(watching, items, monotonic()).map_err(|error| Failure::Usage(error.to_string()))?;
-    // Without items it costs the server nothing, and its revised interval is the least that it grants.
+    // An empty subscription costs the server nothing. Its revised interval is the shortest that the server grants.
     let quick = SubscriptionParams { publishing_interval_ms: 0.0, ..SubscriptionParams::default() };
     let quick = core.create_subscription(quick, monotonic());
     let mut revised = WATCHING_MS;
@@ -247,7 +247,7 @@ fn watch(
     Ok((seen, revised))
 }
 
-/// Variables that change about equally often.
+/// Variables with about the same period.
 #[derive(Debug, PartialEq)]
 struct Group {
     nodes: Vec<NodeId>,
@@ -278,10 +278,10 @@ fn groups(nodes: &[NodeId], seen: &[Seen]) -> Vec<Group> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// The plant file of what was seen.
+/// The plant file for the observations.
 fn plant(url: &str, groups: &[Group], round_trip: f64, revised_ms: f64) -> String {
     let mut text = String::new();
-    // Writing to a String does not fail. Debug of a string is a TOML string as long as it has no control characters.
+    // Writing to a `String` does not fail. `Debug` of a string without control characters is a valid TOML string.
     let _ = writeln!(text, "name = {url:?}");
     let _ = writeln!(text, "[link]\ndelay = \"{}us\"", (round_trip * 5e5).round().max(1.0));
     for group in groups {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_a_plant() {
+    fn observations_become_a_plant() {
         let nodes = vec![NodeId::string(2, "a\"b\\c"), NodeId::numeric(2, 7)];
         let groups = [Group { nodes, period_ms: 100.0, bytes: 8 }];
         let text = plant("opc.tcp://x:4840", &groups, 0.004, 10.0);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_the_size_that_they_have_on_the_wire() {
+    fn values_have_their_encoded_size() {
         assert_eq!((bytes(&Variant::from(1i32)), bytes(&Variant::from(1.0f64))), (4, 8));
         assert_eq!(bytes(&Variant::from("abc")), 7);
     }

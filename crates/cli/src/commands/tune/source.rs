@@ -1,4 +1,4 @@
-//! Where the question comes from: a plant, a scenario, or a running server.
+//! The source of the tuning problem: a plant, a scenario, or a running server.
 
 use super::{TuneArgs, probe};
 use crate::endpoint::Endpoint;
@@ -11,7 +11,7 @@ use taktwerk_lab::scenario::{Kind, Scenario};
 use taktwerk_model::tune::Problem;
 use taktwerk_model::tune::problem::Options;
 
-/// The question, and what is known about its server.
+/// The tuning problem, and what is known about its server.
 pub(super) struct Target {
     pub(super) problem: Problem,
     pub(super) endpoint: String,
@@ -20,7 +20,7 @@ pub(super) struct Target {
 
 const HERE: &str = "opc.tcp://localhost:4840";
 
-/// Reads a file or asks a server.
+/// Reads a file or observes a server.
 pub(super) fn read(
     arguments: &TuneArgs,
     options: &Options,
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str, file: &str, options: &Options) -> Result<Problem
     Problem::parse(text, file, options).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// The plant that the first subscription of a scenario describes.
+/// The plant that is equivalent to the first subscription of a scenario.
 fn of_scenario(text: &str, file: &str) -> Result<(String, Vec<String>), Failure> {
     let scenario = Scenario::parse(text, file).map_err(|error| Failure::Usage(error.to_string()))?;
     let conditions = scenario.conditions();
@@ -59,7 +59,7 @@ fn of_scenario(text: &str, file: &str) -> Result<(String, Vec<String>), Failure>
     let interval = first.publishing_ms.unwrap_or(1_000.0);
     let period = Some(first.server.update_ms).filter(|update| *update > 0.0).unwrap_or(interval);
     let mut plant = String::new();
-    // Writing to a String does not fail.
+    // Writing to a `String` does not fail.
     let _ = writeln!(plant, "name = {:?}", scenario.name);
     if let Some(link) = &first.link {
         let _ = writeln!(plant, "link = {link:?}");

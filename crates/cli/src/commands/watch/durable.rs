@@ -1,7 +1,9 @@
-//! Durable subscriptions of `taktwerk watch` (Part 4 §6.8), and what is told of a time without connection.
+//! Durable subscriptions of `taktwerk watch` (Part 4 §6.8), and messages about values from the time without a
+//! connection.
 
 use crate::failure::Failure;
 use crate::output::{Output, counted};
+use crate::reconnection::Reconnection;
 use crate::session::{self, Session};
 use serde_json::json;
 use std::time::Duration;
@@ -11,10 +13,10 @@ use taktwerk_schema::ids::{method_ids, object_ids};
 use taktwerk_schema::{CallMethodRequest, CallRequest};
 use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
-/// How long the server may take to create a subscription.
+/// Timeout for creating a subscription.
 const CREATE_TIME: Duration = Duration::from_secs(60);
 
-/// Waits until the subscription is there.
+/// Waits until the subscription is created.
 pub(super) fn created(session: &mut Session) -> Result<Event, Failure> {
     let end = monotonic() + CREATE_TIME;
     while let Some(delivery) = session.client().wait(end) {
@@ -32,7 +34,7 @@ pub(super) fn created(session: &mut Session) -> Result<Event, Failure> {
     Err(Failure::Connect("the server did not create the subscription within a minute".to_owned()))
 }
 
-/// Calls SetSubscriptionDurable (Part 5 §9.2) and tells what the server grants.
+/// Calls SetSubscriptionDurable (Part 5 §9.2) and prints the granted lifetime.
 pub(super) fn request(
     session: &mut Session,
     subscription_id: u32,
@@ -77,51 +79,35 @@ fn refused(status: StatusCode) -> Failure {
     ))
 }
 
-/// What came of a time without connection.
-#[derive(Debug, Default)]
+/// Tracks values from the time without a connection.
+#[derive(Debug)]
 pub(super) struct Kept {
-    /// When the connection was lost, until it is back.
-    is_lost: bool,
-    /// Since the connection is back: the time, and the values from before it.
+    reconnection: Reconnection,
+    /// Set after a reconnection: its time, and the number of values from before it.
     counted: Option<(UtcTime, usize)>,
 }
 
 impl Kept {
-    /// Tells what became of the connection and of the subscription.
-    pub(super) fn on_event(&mut self, event: &Event, output: Output) -> Result<(), Failure> {
-        let (name, text) = match event {
-            // Only the first attempt that fails is news.
-            Event::ConnectionLost { error, .. } if !core::mem::replace(&mut self.is_lost, true) => {
-                ("ConnectionLost", format!("connection lost ({error}); connecting again"))
-            }
-            Event::Restored(..) => {
-                (self.is_lost, self.counted) = (false, Some((wall(), 0)));
-                return Ok(());
-            }
-            Event::Subscription(_, SubscriptionEvent::Kept) => {
-                ("Kept", "connected again; the server kept the subscription".to_owned())
-            }
-            Event::Subscription(_, SubscriptionEvent::Transferred) => (
-                "Transferred",
-                "connected again in a new session; the subscription was transferred to it".to_owned(),
-            ),
-            Event::Subscription(_, SubscriptionEvent::Recreating(status)) => {
-                self.counted = None;
-                let text = format!(
-                    "the server lost the subscription ({status}): it is created again and is not durable; changes meanwhile are lost"
-                );
-                ("Recreating", output.bad(&text))
-            }
-            _ => return Ok(()),
+    pub(super) fn new(is_durable: bool) -> Self {
+        let loss = if is_durable {
+            " and is not durable; changes in between are lost"
+        } else {
+            "; changes in between are lost"
         };
-        if output.is_json() {
-            return output.line(&json!({ "Event": name }));
-        }
-        tell!("{text}");
-        Ok(())
+        Self { reconnection: Reconnection::new(loss), counted: None }
     }
 
-    /// Counts the values that waited on the server, and tells their number once newer ones come.
+    /// Prints messages about the connection and the subscription.
+    pub(super) fn on_event(&mut self, event: &Event, output: Output) -> Result<(), Failure> {
+        match event {
+            Event::Restored(..) => self.counted = Some((wall(), 0)),
+            Event::Subscription(_, SubscriptionEvent::Recreating(_)) => self.counted = None,
+            _ => {}
+        }
+        self.reconnection.notice(event).map_or(Ok(()), |notice| notice.print(output))
+    }
+
+    /// Counts values that the server had queued, and prints their number when newer ones arrive.
     pub(super) fn count<'a>(
         &mut self,
         values: impl Iterator<Item = &'a DataValue>,
@@ -153,14 +139,14 @@ mod tests {
     use crate::output::ColorChoice;
 
     #[test]
-    fn values_of_the_time_without_connection_are_counted_once() {
+    fn queued_values_are_counted_once() {
         let output = Output::new(false, ColorChoice::Never);
         let at = |seconds: u64| DataValue {
             source_timestamp: Some(UtcTime::from_unix(Duration::from_secs(1_700_000_000 + seconds))),
             ..DataValue::default()
         };
         let restored = UtcTime::from_unix(Duration::from_secs(1_700_000_010));
-        let mut kept = Kept { is_lost: false, counted: Some((restored, 0)) };
+        let mut kept = Kept { counted: Some((restored, 0)), ..Kept::new(true) };
         kept.count([at(1), at(2)].iter(), output).unwrap();
         assert_eq!(kept.counted, Some((restored, 2)));
         kept.count([at(3), at(11)].iter(), output).unwrap();
@@ -171,6 +157,6 @@ mod tests {
         );
         kept.counted = Some((restored, 5));
         kept.on_event(&lost, output).unwrap();
-        assert_eq!(kept.counted, None, "the first values of a new subscription have waited nowhere");
+        assert_eq!(kept.counted, None, "the first values of a new subscription were not queued");
     }
 }

@@ -1,4 +1,4 @@
-//! History in PostgreSQL: what the configuration says of the database, and the store in it.
+//! History in PostgreSQL: connection settings and the store.
 
 use crate::failure::Failure;
 use std::path::PathBuf;
@@ -10,24 +10,24 @@ use taktwerk_history::PostgresStore;
 use taktwerk_history::postgres::{Config, Host, SslMode, explained};
 use taktwerk_server::history::StoreError;
 
-/// The password, where it is not in a file.
+/// The environment variable with the password, if no file is set.
 const PASSWORD: &str = "TAKTWERK_HISTORY_PASSWORD";
-/// Longer passwords are a mistake in the name of the file.
+/// Maximum length of a password in a file. A longer content is probably the wrong file.
 const PASSWORD_MAX: u64 = 4096;
 
-/// Where the database is, and how to get in.
+/// Address and credentials of the database.
 #[derive(Debug)]
 pub(super) struct Settings {
     config: Config,
     is_tls: bool,
     password_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
-    /// The file and the line with the address, for errors.
+    /// The configuration file and line of the address, for errors.
     place: String,
 }
 
 impl Settings {
-    /// Reads what a file says, which has to name a database.
+    /// Reads the settings of a configuration, which must name a database.
     pub(super) fn of(file: &ConfigFile) -> Result<Self, Failure> {
         let section = &file.config().history;
         let at = section.postgresql.as_ref().map_or(0, |url| url.span().start);
@@ -64,7 +64,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The password as it is now; there may be none.
+    /// Reads the password; `None` if there is none.
     fn password(&self) -> Result<Option<String>, String> {
         let Some(path) = &self.password_file else { return Ok(std::env::var(PASSWORD).ok()) };
         let text = taktwerk_config::file::read_text(path, PASSWORD_MAX);
@@ -72,13 +72,14 @@ impl Settings {
         Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
     }
 
-    /// Opens the store of the server with an ApplicationUri. Values are kept for some time; zero is for ever.
+    /// Opens the store of the server with this ApplicationUri. Values are deleted after `keep`; zero keeps them for
+    /// ever.
     pub(super) fn open(self, uri: &str, keep: Duration) -> Result<PostgresStore, Failure> {
         let tls = if self.is_tls {
             let tls = taktwerk_gateway::tls::client(self.ca_file.as_deref());
             Some(tls.map_err(|error| Failure::Usage(format!("history.ca_file: {error}")))?)
         } else {
-            // A Unix socket has no host name, which TLS would ask for.
+            // TLS needs a host name, and a Unix socket has none.
             None
         };
         let place = self.place.clone();
@@ -100,14 +101,14 @@ impl Settings {
     }
 }
 
-/// What to do if the store cannot be opened.
+/// Advice for an error when opening the store.
 fn advice(error: &str) -> &'static str {
     let known = [
         ("does not exist", "create it with `createdb` and `createuser`, or correct the address"),
         ("password", "set password_file, or correct the password and the user in the address"),
         ("no pg_hba.conf entry", "allow this host and user in the pg_hba.conf of the database"),
         ("permission denied", "grant the user CREATE in the schema, for the tables of the history"),
-        ("server does not support TLS", "switch TLS on there, or set tls = false where nobody can listen"),
+        ("server does not support TLS", "enable TLS there, or set tls = false on a trusted network"),
         ("failed to lookup address", "correct the host in the address"),
     ];
     let is_known = |(part, _): &&(&str, &str)| error.contains(part);

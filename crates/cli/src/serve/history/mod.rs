@@ -1,4 +1,4 @@
-//! Where `taktwerk serve` keeps history.
+//! The history store of `taktwerk serve`.
 
 #[cfg(feature = "postgres")]
 mod database;
@@ -12,12 +12,14 @@ use taktwerk::history::{MemoryStore, Rule};
 use taktwerk::server::ServerBuilder;
 use taktwerk_config::ConfigFile;
 use taktwerk_history::{Retention, SqliteStore};
+use taktwerk_schema::NodeClass;
+use taktwerk_server::AddressSpace;
 use taktwerk_types::NodeId;
 
-/// Values of each variable that are kept in memory: nearly three hours of the plant's.
+/// Values per variable that are kept in memory: nearly three hours of the plant.
 const VALUES_MAX: usize = 10_000;
 
-/// Gives the server a store: a file, or memory for the plant. Load without a plant has none, and pays nothing.
+/// Adds a history store: a file, or memory for the plant. Load without a plant has none, and no cost.
 pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerBuilder, Failure> {
     if let Some(path) = &arguments.history {
         let store = SqliteStore::open(path, Retention::default())
@@ -30,7 +32,7 @@ pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<Serv
     Ok(builder.history(Arc::new(MemoryStore::new(VALUES_MAX))))
 }
 
-/// Checks what a configuration says of the database, without connecting to it.
+/// Checks the database settings without connecting.
 pub(super) fn check(file: &ConfigFile) -> Result<(), Failure> {
     if file.config().history.postgresql.is_none() {
         return Ok(());
@@ -49,7 +51,7 @@ pub(super) fn check(file: &ConfigFile) -> Result<(), Failure> {
     }
 }
 
-/// The store that a configuration names, for the server with an ApplicationUri.
+/// The store of a configuration, for the server with this ApplicationUri.
 pub(super) fn configured(
     builder: ServerBuilder,
     file: &ConfigFile,
@@ -71,7 +73,7 @@ pub(super) fn configured(
         }
         let what = if section.events { "events = true" } else { "[[history.record]]" };
         return Err(Failure::Usage(format!(
-            "{what} needs a place to record to: set file = \"history.db\" under [history]"
+            "{what} needs a history store: set file = \"history.db\" under [history]"
         )));
     };
     let retention = Retention { age, size: section.keep_megabytes << 20 };
@@ -80,7 +82,7 @@ pub(super) fn configured(
     Ok(builder.history(Arc::new(store)))
 }
 
-/// Records what a configuration names.
+/// Records the variables of a configuration.
 pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(), Failure> {
     let server = references.server();
     let section = &file.config().history;
@@ -95,7 +97,7 @@ pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(
         };
         let is_number = |number: f64| number.is_finite() && number >= 0.0;
         if !is_number(section.deadband) || !is_number(section.interval) {
-            return Err(wrong("deadband and interval are numbers from 0 on"));
+            return Err(wrong("deadband and interval must be numbers of at least 0"));
         }
         let Some(id) = references.node("history.record.below", &section.below)? else { continue };
         let rule = Rule {
@@ -106,9 +108,13 @@ pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(
         let now = taktwerk_net::clock::wall();
         let count = server.space().historize_below(&id, section.writable, rule, now);
         match count.map_err(|error| wrong(&error.to_string()))? {
+            // Variables can be added below an Object later.
+            0 if server.space().node_class(&id) == Some(NodeClass::OBJECT) => {
+                tracing::warn!(below = text, "there are no variables to record yet");
+            }
             0 => {
                 return Err(wrong(
-                    "there are no variables to record; name a node that has some, as `taktwerk browse` shows them",
+                    "there are no variables to record; name a node with variables (see `taktwerk browse`)",
                 ));
             }
             count => tracing::info!(count, below = text, "recorded"),
@@ -117,7 +123,25 @@ pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(
     Ok(())
 }
 
-/// Reads a NodeId with the index or the URI of its namespace.
+/// Warns about nodes that rules refer to and that no longer exist.
+pub(super) fn warn_of_missing(file: &ConfigFile, space: &AddressSpace) {
+    let of_alarms = file.config().alarms.alarm.iter().map(|section| ("alarms.alarm", &section.variable));
+    let of_rules = file.config().history.record.iter().map(|section| ("history.record", &section.below));
+    let namespaces = space.namespaces();
+    for (section, text) in of_rules.chain(of_alarms) {
+        let node = text.get_ref();
+        if !node_id(node, &namespaces).is_some_and(|id| space.contains(&id)) {
+            tracing::warn!(
+                section,
+                node,
+                "this node no longer exists; the setting is used again when the node is added, but the server does not \
+                 start without it"
+            );
+        }
+    }
+}
+
+/// Parses a NodeId with the index or the URI of its namespace.
 pub(super) fn node_id(text: &str, namespaces: &[String]) -> Option<NodeId> {
     let Some(rest) = text.strip_prefix("nsu=") else { return text.parse().ok() };
     let (uri, identifier) = rest.split_once(';')?;

@@ -1,11 +1,12 @@
-//! Alarms that test programs raise themselves: they write the input.
+//! Alarms for test programs, which trigger them by writing the input.
 
 use super::super::ServeError;
 use super::Nodes;
 use taktwerk::Node;
 
-/// Adds the object `alarms` under Objects, the variable `alarms/input`, and its alarm `alarms/input/LevelAlarm`. The alarm is
-/// the first one of the group `alarms/Group`, suppresses `alarms/Follower`, and is counted in `alarms/AlarmMetrics`.
+/// Adds the object `alarms` below Objects, the variable `alarms/input`, and its alarm `alarms/input/LevelAlarm`. The
+/// alarm is the first one of the group `alarms/Group`, suppresses `alarms/Follower`, and is counted in
+/// `alarms/AlarmMetrics`.
 pub(super) fn add(nodes: &Nodes, objects: &Node) -> Result<(), ServeError> {
     let alarms = objects.object("alarms").node_id(nodes.id("alarms")).event_notifier().organized().add()?;
     let input = alarms.variable("input", 0.0).node_id(nodes.id("alarms/input")).writable().add()?;

@@ -1,4 +1,4 @@
-//! The interop test node set, exactly as `interop/TESTNODES.md` describes it.
+//! The interop test nodes, as `interop/TESTNODES.md` defines them.
 
 mod alarms;
 pub(crate) mod values;
@@ -11,10 +11,10 @@ use taktwerk_types::{BuiltInType, NodeId, StatusCode, Variant};
 
 /// The namespace of the test nodes.
 pub(crate) const NAMESPACE: &str = "urn:taktwerk:interop";
-/// Users and passwords that the test programs know.
+/// Users and passwords of the test programs.
 pub(crate) const USERS: [(&str, &str); 2] = [("user1", "password"), ("user2", "password1")];
 
-/// The counter goes up ten times a second.
+/// Period of the counter in nanoseconds: 100 ms.
 const COUNTER_PERIOD_NS: u64 = 100_000_000;
 
 /// Adds the nodes to a server and starts the counter.
@@ -57,11 +57,11 @@ fn ns0(id: u32) -> NodeId {
 }
 
 fn count(counter: Variable<u32>) -> std::io::Result<Updater> {
-    // The cycle's number wraps as the counter does.
+    // The counter wraps, as the cycle number does.
     Updater::start("counter", COUNTER_PERIOD_NS, move |cycle| counter.set(cycle as u32))
 }
 
-/// Makes nodes with the ids of the test node set.
+/// Creates nodes with the ids of the test nodes.
 struct Nodes {
     index: u16,
 }
@@ -75,7 +75,7 @@ impl Nodes {
         parent.object(id).node_id(self.id(id)).of_type(ns0(object_type_ids::FOLDER_TYPE)).organized().add()
     }
 
-    /// A writable variable whose DataType and rank follow from its value.
+    /// A writable variable. Its DataType and ValueRank follow from its value.
     fn variable(&self, parent: &Node, id: &str, value: Variant) -> Result<(), BuildError> {
         let name = id.rsplit('/').next().unwrap_or(id);
         parent.variable(name, value).node_id(self.id(id)).writable().add()?;

@@ -6,7 +6,7 @@ use taktwerk_types::{
     UaString, UtcTime, Variant, XmlElement,
 };
 
-/// A type of the table with its scalar and its array.
+/// A type of the table with its scalar and array values.
 #[derive(Debug)]
 pub(crate) struct TestValue {
     /// The built-in type; `Variant` stands for BaseDataType.

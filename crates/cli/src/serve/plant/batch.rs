@@ -1,17 +1,17 @@
-//! A batch as a Program (Part 10): clients start, suspend, resume, halt and reset it. It takes a minute.
+//! A batch as a Program (Part 10): clients start, suspend, resume, halt and reset it. It takes one minute.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use taktwerk::program::{Program, State, Transition};
 use taktwerk::{BuildError, Node, Unit, UtcTime, Variable};
 
-/// How long a batch takes, in seconds.
+/// Duration of a batch, in seconds.
 const SECONDS: f64 = 60.0;
 
-/// The batch, with what it shows.
+/// The batch and its variables.
 pub(super) struct Batch {
     program: Program,
-    /// It was started anew.
+    /// Set when the batch is restarted.
     is_new: Arc<AtomicBool>,
     done: f64,
     count: u32,
@@ -20,7 +20,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Adds it.
+    /// Adds the batch.
     pub(super) fn add(plant: &Node) -> Result<Self, BuildError> {
         let is_new = Arc::new(AtomicBool::new(false));
         let started = Arc::clone(&is_new);
@@ -41,7 +41,7 @@ impl Batch {
         })
     }
 
-    /// What happens in a second.
+    /// Advances by one second.
     pub(super) fn second(&mut self, now: UtcTime) {
         if self.program.state() != State::Running {
             return;
@@ -51,7 +51,7 @@ impl Batch {
         }
         self.done = (self.done + 1.0).min(SECONDS);
         self.progress.set_at(100.0 * self.done / SECONDS, now);
-        // A client may have halted it since it was looked at.
+        // A client may have halted it since the check.
         if self.done >= SECONDS && self.program.finish().is_ok() {
             self.count += 1;
             self.batches.set_at(self.count, now);

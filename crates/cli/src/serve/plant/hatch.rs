@@ -1,9 +1,9 @@
-//! A hatch as a state machine of a type of its own (Part 16): clients open and close it, and lock it when it is closed.
+//! A hatch as a state machine of its own type (Part 16): clients open and close it, and lock it when it is closed.
 
 use taktwerk::state_machine::Definition;
 use taktwerk::{BuildError, Namespace, Node};
 
-/// Adds it.
+/// Adds the hatch.
 pub(super) fn add(namespace: &Namespace, plant: &Node) -> Result<(), BuildError> {
     let kind = namespace.state_machine_type(
         Definition::new("HatchStateMachineType", "Closed")

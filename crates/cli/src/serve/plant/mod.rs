@@ -1,8 +1,8 @@
-//! The demo plant: what `taktwerk serve` shows without any option.
+//! The demo plant of `taktwerk serve`.
 //!
-//! Machines with simulated [`sensors`], counters, arrays and a matrix, structures and an enumeration with DataTypes
-//! of their own (from `plant.NodeSet2.xml`), something to write, methods of every kind, [`events`] and [`alarms`], a [`batch`] as a Program,
-//! a [`hatch`] as a state machine.
+//! Machines with simulated [`sensors`], counters, arrays and a matrix, structures and an enumeration with own DataTypes
+//! (from `plant.NodeSet2.xml`), writable variables, methods, [`events`] and [`alarms`], a [`batch`] as a Program, and a
+//! [`hatch`] as a state machine.
 
 mod alarms;
 mod batch;
@@ -12,8 +12,9 @@ mod sensors;
 pub(crate) mod waveform;
 
 use super::updater::Updater;
+use alarms::Maintenance;
 use batch::Batch;
-use events::Happenings;
+use events::EventSources;
 use sensors::SENSORS;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use taktwerk_server::space::import::Importer;
 use taktwerk_types::{Encode, ExtensionObject, NodeId, StatusCode, UaString, UtcTime, Variant};
 use waveform::{Signal, Waveform};
 
-/// The namespace of everything in the plant.
+/// The namespace of the plant.
 pub(crate) const NAMESPACE: &str = "urn:taktwerk:demo-plant";
 const TYPES: &str = include_str!("plant.NodeSet2.xml");
 
@@ -33,16 +34,16 @@ const TYPES: &str = include_str!("plant.NodeSet2.xml");
 const RECIPE_ENCODING: u32 = 5002;
 const MODE_TYPE: u32 = 3003;
 
-/// Everything moves ten times a second.
+/// Interval of the simulation.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Values of the spectrum.
+/// Number of values of the spectrum.
 const BINS: usize = 64;
-/// The temperature field, rows and columns.
+/// Rows and columns of the temperature field.
 const FIELD: (usize, usize) = (4, 8);
 
-/// What changes by itself.
+/// The simulated variables.
 struct Moving {
-    /// How much of the signals has passed before the first cycle, in seconds.
+    /// Simulated time before the first cycle, in seconds.
     time: f64,
     sensors: Vec<(Variable<f64>, Signal)>,
     cycles: Variable<u64>,
@@ -54,8 +55,9 @@ struct Moving {
     histogram: Variable<Vec<u16>>,
     field: Variable<Variant>,
     field_signals: Vec<Signal>,
-    happenings: Happenings,
+    happenings: EventSources,
     batch: Batch,
+    maintenance: Maintenance,
 }
 
 /// Adds the plant to a server and starts it.
@@ -68,8 +70,9 @@ pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::Se
     let mut moving = Moving {
         time: 0.0,
         sensors: add_sensors(&plant)?,
-        happenings: Happenings::of(&plant)?,
+        happenings: EventSources::of(&plant)?,
         batch: Batch::add(&plant)?,
+        maintenance: Maintenance::add(&plant)?,
         cycles: plant.variable("Cycles", 0u64).add()?,
         parts_good: plant.variable("PartsGood", 0u32).units(Unit::PIECE).add()?,
         parts_rejected: plant.variable("PartsRejected", 0u32).units(Unit::PIECE).add()?,
@@ -88,20 +91,20 @@ pub(crate) fn start(server: &Server, in_file: bool) -> Result<Updater, super::Se
         record(server, store, &mut moving, in_file)?;
         server.record_events(false).map_err(super::ServeError::from)?;
     }
-    alarms::add(&plant, &moving.sensors)?;
+    alarms::add(&moving.sensors)?;
     add_setpoints(&namespace, &plant)?;
     add_recipes(&namespace, &plant)?;
     add_methods(&plant)?;
     Ok(Updater::start("plant", nanos(PERIOD), move |cycle| moving.cycle(cycle))?)
 }
 
-/// What is recorded of sensors: a value per second.
+/// Interval of recorded sensor values.
 const EVERY: Duration = Duration::from_secs(1);
-/// What the history begins with, in seconds.
+/// Length of the generated history, in seconds.
 const PAST: i64 = 3_600;
 
-/// Records sensors and counters. A history in memory begins with an hour that the same signals make; a file keeps what was
-/// true.
+/// Records sensors and counters. A history in memory starts with a generated hour of the same signals; a file contains
+/// only real values.
 fn record(
     server: &Server,
     store: &Arc<dyn HistoryStore>,
@@ -157,7 +160,7 @@ fn add_sensors(plant: &Node) -> Result<Vec<(Variable<f64>, Signal)>, BuildError>
     Ok(added)
 }
 
-/// Things that clients may write.
+/// Writable variables.
 fn add_setpoints(namespace: &Namespace, plant: &Node) -> Result<(), BuildError> {
     plant
         .variable("TemperatureSetpoint", 80.0)
@@ -182,7 +185,7 @@ fn add_setpoints(namespace: &Namespace, plant: &Node) -> Result<(), BuildError> 
     Ok(())
 }
 
-/// Structures of the plant's own types.
+/// Structures of the plant's own DataTypes.
 fn add_recipes(namespace: &Namespace, plant: &Node) -> Result<(), BuildError> {
     let rinse = recipe(namespace.index(), 1, "Rinse", &[40.0, 40.0, 20.0]);
     let sterilise = recipe(namespace.index(), 2, "Sterilise", &[121.0, 121.0, 30.0]);
@@ -191,7 +194,7 @@ fn add_recipes(namespace: &Namespace, plant: &Node) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// A RecipeType: its fields one after the other, as `plant.NodeSet2.xml` defines them.
+/// Encodes a RecipeType: its fields in the order of `plant.NodeSet2.xml`.
 fn recipe(namespace: u16, number: u32, name: &str, temperatures: &[f64]) -> ExtensionObject {
     let mut body = Vec::new();
     number.encode(&mut body);
@@ -222,7 +225,7 @@ fn add_methods(plant: &Node) -> Result<(), BuildError> {
         .handler(|_, (name,): (String,)| Ok((format!("Hello, {name}!"),)))?;
     methods
         .method("Wait")
-        .description("Answers after some milliseconds, at most 60 000; other clients do not notice")
+        .description("Responds after the given milliseconds, at most 60 000, without delaying other clients")
         .inputs(["milliseconds"])
         .async_handler(|_, (milliseconds,): (u32,)| async move {
             if milliseconds > 60_000 {
@@ -239,12 +242,12 @@ fn add_methods(plant: &Node) -> Result<(), BuildError> {
 }
 
 fn matrix(values: &[f32]) -> Variant {
-    // The product of the dimensions is the length of every slice that comes here.
+    // All slices have the length of the matrix.
     Variant::matrix(values.to_vec(), vec![FIELD.0 as u32, FIELD.1 as u32]).unwrap_or_default()
 }
 
 impl Moving {
-    /// Everything that happens in one cycle, with one look at the clock.
+    /// One cycle of the simulation.
     fn cycle(&mut self, cycle: u64) {
         let now: UtcTime = clock::wall();
         let time = self.time + cycle as f64 * PERIOD.as_secs_f64();
@@ -257,12 +260,13 @@ impl Moving {
         }
         let seconds = cycle / 10;
         self.operating_seconds.set_at(seconds, now);
-        // A part every four seconds, one in fifty is bad: counters that wrap as real ones do.
+        // A part every four seconds, one in fifty is bad. The counters wrap, like real ones.
         let parts = seconds / 4;
         self.parts_good.set_at((parts - parts / 50) as u32, now);
         self.parts_rejected.set_at((parts / 50) as u32, now);
         self.happenings.second(seconds, now);
         self.batch.second(now);
+        self.maintenance.second(seconds, now);
         let spectrum: Vec<f64> = self.spectrum_signals.iter_mut().map(|signal| signal.at(time)).collect();
         let mut histogram = vec![0u16; 16];
         for value in &spectrum {

@@ -1,4 +1,4 @@
-//! Which sensors the demo plant has: names, ranges, units and how they move.
+//! The sensors of the demo plant: names, ranges, units and waveforms.
 
 use super::waveform::Waveform::{self, Noise, Ramp, Sine, Square, Step, Walk};
 use taktwerk::Unit;
@@ -6,15 +6,15 @@ use taktwerk::Unit;
 /// One simulated sensor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sensor {
-    /// The machine that it belongs to.
+    /// The machine of the sensor.
     pub(crate) machine: &'static str,
     /// Its name within the machine.
     pub(crate) name: &'static str,
-    /// The ends of its range.
+    /// Minimum and maximum.
     pub(crate) range: (f64, f64),
     /// Its unit.
     pub(crate) unit: Unit,
-    /// How it moves.
+    /// The waveform.
     pub(crate) waveform: Waveform,
 }
 
@@ -35,7 +35,7 @@ macro_rules! sensors {
     };
 }
 
-/// All of them. The papers that this project reproduces use 30; here are a few more.
+/// All sensors. The papers that this project reproduces use 30.
 pub(crate) const SENSORS: &[Sensor] = sensors! {
     "Boiler" {
         Temperature 20.0 .. 180.0 Unit::CELSIUS, Step { every: 45.0, lag: 12.0 };

@@ -1,8 +1,8 @@
-//! Signals as real sensors give them: periodic, drifting, stepping, and never without noise.
+//! Simulated signals similar to real sensors: periodic, drifting or stepping, with noise.
 
 use std::f64::consts::TAU;
 
-/// How a simulated value moves between the ends of its range. Spans are in seconds.
+/// The waveform of a simulated value. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Waveform {
     /// A sine around the middle.
@@ -10,19 +10,19 @@ pub(crate) enum Waveform {
         /// Length of a period.
         period: f64,
     },
-    /// Rises evenly and falls back at once.
+    /// Rises linearly and drops at once.
     Ramp {
         /// Length of a rise.
         period: f64,
     },
-    /// Follows a setpoint that jumps, like a controlled quantity: approaches it exponentially.
+    /// Follows a setpoint that jumps, like a controlled quantity, with an exponential approach.
     Step {
         /// Time between jumps.
         every: f64,
         /// Time constant of the approach.
         lag: f64,
     },
-    /// Drifts at random and is drawn back to the middle.
+    /// A random drift with a pull to the middle.
     Walk {
         /// Typical change per second as a share of the range.
         pace: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Signal {
     high: f64,
     waveform: Waveform,
     random: Random,
-    /// Between 0 and 1: where in the range the value is.
+    /// Position of the value in the range, between 0 and 1.
     level: f64,
     setpoint: f64,
     next_jump: f64,
@@ -73,7 +73,7 @@ impl Signal {
                     self.setpoint = 0.1 + 0.8 * self.random.uniform();
                     self.next_jump = time + every;
                 }
-                // The exact answer of a first-order lag, so the result does not depend on the step's length.
+                // The exact response of a first-order lag, independent of the length of the step.
                 let kept = (-step / lag).exp();
                 self.setpoint + (self.level - self.setpoint) * kept + 0.002 * noise
             }
@@ -88,7 +88,7 @@ impl Signal {
     }
 }
 
-/// A small deterministic generator (splitmix64): a demo needs neither secrecy nor a dependency.
+/// A small deterministic generator (splitmix64), which avoids a dependency.
 #[derive(Debug, Clone)]
 struct Random(u64);
 
@@ -101,12 +101,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Evenly between 0 and 1.
+    /// Uniformly distributed between 0 and 1.
     fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Close enough to a normal distribution: the sum of twelve uniform numbers.
+    /// Approximately normal: the sum of twelve uniform numbers.
     fn gauss(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
@@ -130,7 +130,7 @@ mod tests {
             let mut again = signal.clone();
             let values: Vec<f64> = (0..1_000).map(|tick| signal.at(f64::from(tick) * 0.1)).collect();
             assert!(values.iter().all(|value| (-20.0..=80.0).contains(value)), "{waveform:?}");
-            // Noise makes nearly every value new, which is what data-change subscriptions see.
+            // Noise changes nearly every value, as subscriptions need.
             let changes = values.windows(2).filter(|pair| pair[0] != pair[1]).count();
             assert!(changes > 900, "{waveform:?}: {changes}");
             assert_eq!(again.at(0.0), values[0]);

@@ -17,7 +17,7 @@ impl Server {
             session,
             interval_ms: request.requested_publishing_interval,
             keep_alive_count: request.requested_max_keep_alive_count,
-            // The first message comes after one cycle, with or without data.
+            // The first message is sent after one cycle, with or without data.
             idle: request.requested_max_keep_alive_count,
             next_cycle: now.plus_millis_f64(request.requested_publishing_interval),
             next_number: 1,

@@ -9,7 +9,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The vector for TLS 1.2 that circulates since RFC 5246 was a draft (label and seed together are the seed).
+/// The TLS 1.2 vector that has circulated since the draft of RFC 5246 (label and seed concatenated are the seed).
 #[test]
 fn p_sha256_of_tls_1_2() {
     let secret = hex("9bbe436ba940f017b17652849a71db35");
@@ -105,8 +105,8 @@ fn chacha20_poly1305_of_rfc_8439() {
     );
 }
 
-/// The nonce is the vector with TokenId and LastSequenceNumber in its first eight bytes (Part 6 §6.8.1, Table 69): a
-/// vector that already has them in gives the same.
+/// The nonce is the initialization vector combined with TokenId and LastSequenceNumber in its first eight bytes (Part 6
+/// §6.8.1, Table 69). An initialization vector that already contains them gives the same nonce.
 #[test]
 fn token_and_sequence_number_go_into_the_nonce() {
     let info = SecurityPolicy::ECC_nistP256_AesGcm.info();
@@ -159,7 +159,7 @@ fn key_derivation_of_part_6() {
         };
         let both = made(MessageSecurityMode::SignAndEncrypt);
         assert_eq!(both, (hex(client), hex(server)), "{policy}");
-        // The length is part of the salt: what is only signed has other keys, and no more than it needs.
+        // The length is part of the salt: mode Sign has other, shorter key material.
         let signed = made(MessageSecurityMode::Sign);
         if policy.info().is_aead() {
             assert_eq!(signed, both, "{policy}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use taktwerk_types::StatusCode;
 
-/// Trusts everybody whose certificate does not carry the name "untrusted".
+/// Trusts all certificates without the name "untrusted".
 #[derive(Debug)]
 struct Naive;
 
@@ -49,7 +49,7 @@ pub(super) fn identity(kind: &'static str, name: &str) -> Identity {
     Identity::new(certificate, &key).unwrap()
 }
 
-/// A provider with a certificate of every kind.
+/// A provider with certificates of all kinds.
 pub(super) fn provider(name: &str) -> AwsLcProvider {
     with_rsa(name, "RSA2048")
 }

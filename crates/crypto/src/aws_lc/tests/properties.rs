@@ -1,4 +1,4 @@
-//! Chunks of every policy, mode and size: what one side seals the other opens, and nothing else opens.
+//! Chunks of every policy, mode and size: the other side opens a sealed chunk and refuses everything else.
 
 use super::*;
 use crate::{ChunkLayout, ChunkNonce, SymmetricKeys};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const HEADERS_LEN: usize = 16;
 
-/// Both sides' keys of a token; renewals chain to `previous`.
+/// The keys of both sides for a token; renewals chain to `previous`.
 fn token(
     policy: SecurityPolicy,
     mode: MessageSecurityMode,
@@ -20,7 +20,7 @@ fn token(
     (client.derive(&server_nonce, previous).unwrap(), server.derive(&client_nonce, previous).unwrap())
 }
 
-/// A chunk whose plain text counts up, with room for the signature and a whole number of blocks.
+/// A chunk with counting plain text, space for the signature, and a whole number of blocks.
 fn chunk(layout: ChunkLayout, body_len: usize) -> (Vec<u8>, usize) {
     let secured = (body_len + layout.signature_len).next_multiple_of(layout.block_len);
     let len = HEADERS_LEN + secured;
@@ -42,9 +42,9 @@ fn securities() -> impl Strategy<Value = (SecurityPolicy, MessageSecurityMode)> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// However many chunks are sealed side by side, each is what it would be alone.
+    /// Sealing chunks in parallel gives the same result as sealing them one by one.
     #[test]
-    fn a_message_is_sealed_as_its_chunks_are(
+    fn parallel_sealing_equals_sealing_one_by_one(
         (policy, mode) in securities(),
         body_len in 8usize..3000,
         last_body_len in 1usize..3000,
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_sealed_opens_and_nothing_else(
+    fn only_sealed_chunks_open(
         (policy, mode) in securities(),
         body_len in 8usize..9000,
         token_id: u32,
@@ -104,7 +104,7 @@ proptest! {
         prop_assert!(theirs.open(&mut flipped_bit, HEADERS_LEN, nonce).is_err());
         let mut cut = sealed[..flipped.index(sealed.len())].to_vec();
         prop_assert!(theirs.open(&mut cut, HEADERS_LEN, nonce).is_err());
-        // What we sent does not open with the keys of what we receive: nothing can be reflected.
+        // Our own chunks do not open with the peer's keys: they cannot be reflected.
         let mut reflected = sealed.clone();
         prop_assert!(ours.open(&mut reflected, HEADERS_LEN, nonce).is_err());
         if policy.info().is_aead() {
@@ -116,14 +116,14 @@ proptest! {
                 prop_assert!(theirs.open(&mut moved, HEADERS_LEN, other).is_err());
             }
         }
-        // Another token's keys do not open it.
+        // The keys of another token do not open it.
         let (_, mut others) = token(policy, mode, None);
         let mut other = sealed.clone();
         prop_assert!(others.open(&mut other, HEADERS_LEN, nonce).is_err());
     }
 
     #[test]
-    fn nothing_that_arrives_panics(
+    fn arbitrary_chunks_do_not_panic(
         (policy, mode) in securities(),
         mut bytes in prop::collection::vec(any::<u8>(), 0..200),
         headers_len in 0usize..40,
@@ -145,7 +145,7 @@ fn keys_are_chained_over_renewals() {
         assert_eq!(chain.is_some(), policy.info().enhancements, "{policy}");
         let Some(chain) = chain else { continue };
         let provider = provider("any");
-        // Client and server chain to the same secret: they understand each other. To different ones: they do not.
+        // Client and server understand each other only if both chain to the same secret.
         for (server_chain, understood) in [(Some(chain.as_slice()), true), (None, false)] {
             let client = provider.agree(policy, mode, Role::Client).unwrap();
             let server = provider.agree(policy, mode, Role::Server).unwrap();

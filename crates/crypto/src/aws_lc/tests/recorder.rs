@@ -1,4 +1,4 @@
-//! A provider that writes down what it is asked to do and with how many bytes: what a stopwatch would see of it.
+//! A provider that records its operations with their lengths: everything that timing could reveal.
 
 use crate::aws_lc::AwsLcProvider;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 use std::sync::{Arc, Mutex};
 use zeroize::Zeroizing;
 
-/// One operation and the bytes that it takes.
+/// An operation with its lengths in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Operation(pub(super) &'static str, pub(super) usize);
 
@@ -33,7 +33,7 @@ impl Recorder {
         Self { inner, log: Log::default() }
     }
 
-    /// What was asked for since the last time.
+    /// The operations since the last call.
     pub(super) fn take(&self) -> Vec<Operation> {
         core::mem::take(&mut *self.log.0.lock().unwrap())
     }

@@ -1,10 +1,10 @@
-//! Refusing costs the same operations, whatever a message is refused for (Part 6 §6.7.7): counted, because a test that
-//! takes times would measure the machine. `taktwerk lab flood timing` takes them.
+//! Refusing a message takes the same operations for every reason (Part 6 §6.7.7). The operations are counted, because
+//! timing would measure the machine. `taktwerk lab flood timing` measures times.
 
 use super::recorder::{Operation, Recorder};
 use super::*;
 
-/// What is wrong with an OpenSecureChannel message.
+/// The fault in an OpenSecureChannel message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Nothing,
@@ -12,13 +12,13 @@ enum Wrong {
     Cipher,
     FirstBlock,
     LastBlock,
-    /// It can be decrypted, and nobody has signed it.
+    /// It can be decrypted, but the signature is wrong.
     Signature,
-    /// The signature could not be one: it is no number below the modulus.
+    /// The signature is invalid as a number: not below the modulus.
     NoSignature,
-    /// It is signed, and the padding is wrong.
+    /// The signature is valid, but the padding is wrong.
     Padding,
-    /// Its blocks are encrypted, and hold fewer bytes than a signature has.
+    /// It can be decrypted, but is shorter than a signature.
     Short,
 }
 
@@ -56,7 +56,7 @@ impl Setting {
             }
             return chunk;
         }
-        // Behind the body the padding, and how much of it there is, in one byte or two.
+        // After the body: the padding and its length in one or two bytes.
         let mut signed = headers.clone();
         let extra = cipher_block > 256;
         let padding = 20;
@@ -90,7 +90,7 @@ impl Setting {
         chunk
     }
 
-    /// What opening a chunk came to, and what was done for it.
+    /// The result of opening a chunk, and the operations it took.
     fn open(&self, chunk: Vec<u8>) -> (Result<JobOutput, CryptoError>, Vec<Operation>) {
         let headers_len = self.headers().len();
         let own = self.server.own_certificate(self.policy).unwrap();
@@ -110,7 +110,7 @@ impl Setting {
 }
 
 #[test]
-fn every_broken_handshake_costs_what_an_honest_one_costs() {
+fn invalid_handshakes_take_the_same_operations() {
     for (client, server) in [("RSA2048", "RSA2048"), ("RSA4096", "RSA2048"), ("RSA2048", "RSA4096")] {
         for policy in carried().filter(|policy| identity::oaep(*policy).is_some()) {
             let setting = Setting {
@@ -135,7 +135,7 @@ fn every_broken_handshake_costs_what_an_honest_one_costs() {
 }
 
 #[test]
-fn blocks_behind_a_broken_one_are_decrypted_too() {
+fn blocks_after_an_invalid_one_are_decrypted() {
     let setting = Setting {
         policy: SecurityPolicy::Basic256Sha256,
         client: provider("client"),
@@ -150,7 +150,7 @@ fn blocks_behind_a_broken_one_are_decrypted_too() {
     }
 }
 
-/// The operations that opening a secret takes.
+/// The result of opening a secret, and the operations it took.
 fn opening(job: &OpenSecret, server: &Recorder) -> (Result<Secret, CryptoError>, Vec<Operation>) {
     server.take();
     let result = job.run(server);
@@ -158,7 +158,7 @@ fn opening(job: &OpenSecret, server: &Recorder) -> (Result<Secret, CryptoError>,
 }
 
 #[test]
-fn every_secret_that_cannot_be_decrypted_costs_what_a_forged_one_costs() {
+fn undecryptable_secrets_take_the_same_operations() {
     let client = provider("client");
     for policy in carried().filter(|policy| identity::oaep(*policy).is_some()) {
         let server = Recorder::new(provider("server"));
@@ -191,7 +191,7 @@ fn every_secret_that_cannot_be_decrypted_costs_what_a_forged_one_costs() {
             let (right, honest) = open(seal(vec![9; 32]).bytes);
             assert!(right.is_ok(), "{policy} {len}");
             let bytes = seal(vec![9; 32]).bytes;
-            // The encrypted keys lie somewhere in the middle: every place that is not readable is a place to forge.
+            // Forge bytes at every offset that is not readable, because the encrypted keys are somewhere in the middle.
             let mut kinds = Vec::new();
             for at in 0..bytes.len() {
                 let mut forged = bytes.clone();
@@ -206,7 +206,7 @@ fn every_secret_that_cannot_be_decrypted_costs_what_a_forged_one_costs() {
                 |done: &&Vec<Operation>| done.iter().any(|it| matches!(it, Operation("decrypt", _)));
             let kinds: Vec<_> = kinds.iter().filter(decrypting).collect();
             assert_eq!(kinds.len(), 1, "{policy} {len} {kinds:?}");
-            // What has passed the signature over it was made by somebody who knows the keys: only that goes further.
+            // Only a secret with a valid signature, whose sender knows the keys, gets further.
             assert!(honest.starts_with(kinds[0]), "{policy} {len} {honest:?} {kinds:?}");
             assert!(honest.len() <= kinds[0].len() + 1, "{policy} {len}");
         }
@@ -249,7 +249,7 @@ fn signatures_of_curves_are_checked_before_anything_is_derived() {
             forged[at] ^= 1;
             let (refused, done) = open(forged);
             assert_eq!(refused, Err(CryptoError::Decryption), "{policy} {at}");
-            assert!(!derives(&done), "{policy} {at}: nobody but the client gets its bytes near the key");
+            assert!(!derives(&done), "{policy} {at}: keys are derived before the signature is verified");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Numbers within the bytes of a frame, as DBC files place them.
+//! Bit fields in the bytes of a frame, in the layouts of DBC files.
 
 use core::ops::RangeInclusive;
 
-/// Longest payload of a frame: that of CAN FD.
+/// Longest payload of a frame, that of CAN FD.
 pub const DATA_MAX: usize = 64;
 
-/// What the bits of a signal mean.
+/// The number format of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// A whole number from 0 on.
+    /// An unsigned integer.
     Unsigned,
-    /// A whole number in two's complement.
+    /// An integer in two's complement.
     Signed,
     /// IEEE 754, 32 bits.
     Float,
@@ -18,7 +18,7 @@ pub enum Meaning {
     Double,
 }
 
-/// Which bits of a frame a signal has.
+/// The bits of a signal in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bits {
     start: u16,
@@ -27,8 +27,8 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// `size` bits from `start` on: the least significant one in little endian, the most significant one in big endian,
-    /// both counted as DBC files do, from the least significant bit of byte 0. `None` if they are not within `len` bytes.
+    /// `size` bits from `start`: the least significant bit for little endian, the most significant bit for big endian. Both are
+    /// counted as in DBC files, from the least significant bit of byte 0. `None` if the bits are not within `len` bytes.
     #[must_use]
     pub fn new(start: u64, size: u64, is_big_endian: bool, len: usize) -> Option<Self> {
         let start = u16::try_from(start).ok().filter(|start| usize::from(*start) < DATA_MAX * 8)?;
@@ -37,19 +37,19 @@ impl Bits {
         (bits.bytes_needed() <= len.min(DATA_MAX)).then_some(bits)
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     #[must_use]
     pub fn size(self) -> u8 {
         self.size
     }
 
-    /// How many bytes a frame needs to have them all.
+    /// The frame length needed for all bits, in bytes.
     #[must_use]
     pub fn bytes_needed(self) -> usize {
         self.bytes().end() + 1
     }
 
-    /// The first bit, counted in the order in which the bits stand on the way from the start to the end.
+    /// The first bit, in the order of bits from start to end.
     fn first(self) -> usize {
         let start = usize::from(self.start);
         if self.is_big_endian { start / 8 * 8 + 7 - start % 8 } else { start }
@@ -60,7 +60,7 @@ impl Bits {
         first / 8..=(first + usize::from(self.size) - 1) / 8
     }
 
-    /// How far the bits stand from the least significant bit of their bytes taken as one number.
+    /// The distance of the bits from the least significant bit of their bytes, taken as one number.
     fn shift(self) -> usize {
         if self.is_big_endian {
             self.bytes().end() * 8 + 7 - (self.first() + usize::from(self.size) - 1)
@@ -102,7 +102,7 @@ impl Bits {
         true
     }
 
-    /// The bits as a number in two's complement.
+    /// Interprets the bits as two's complement.
     #[must_use]
     pub fn signed(self, raw: u64) -> i64 {
         let unused = 64 - u32::from(self.size);
@@ -114,7 +114,7 @@ impl Bits {
 mod tests {
     use super::*;
 
-    /// Small and good enough for tests, the same each time.
+    /// A small reproducible generator for tests.
     fn random(state: &mut u64) -> u64 {
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -122,7 +122,7 @@ mod tests {
         *state
     }
 
-    /// One bit after the other, as the DBC format is explained.
+    /// A bit-by-bit reference implementation of the DBC format.
     fn slowly(start: u16, size: u8, is_big_endian: bool, data: &[u8]) -> u64 {
         let mut at = usize::from(start);
         let mut raw = 0;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_comes_out_and_nothing_else_changes() {
+    fn written_bits_are_read_back_and_other_bits_stay() {
         let mut state = 0x9E37_79B9_7F4A_7C15;
         let mut found = 0;
         while found < 20_000 {

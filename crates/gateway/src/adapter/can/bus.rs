@@ -1,4 +1,4 @@
-//! A bus of this machine, through SocketCAN.
+//! Access to a local CAN bus through SocketCAN.
 
 use super::frame::{EXTENDED, Event, Frame, event_of_error};
 use crate::fault::{Fault, plain};
@@ -9,9 +9,9 @@ use std::io;
 use std::time::SystemTime;
 use taktwerk_types::UtcTime;
 
-/// Where frames come from and go to.
+/// Sends and receives frames.
 pub(super) trait Bus: Send {
-    /// The next event. Nothing is lost if it is not waited for.
+    /// The next event. Cancelling the future loses nothing.
     fn next(&mut self) -> impl Future<Output = Result<Event, Fault>> + Send;
 
     /// Sends a frame.
@@ -28,7 +28,7 @@ impl Interface {
     /// Opens an interface.
     ///
     /// # Errors
-    /// There is none of this name, or this system has no SocketCAN.
+    /// The interface does not exist, or this system has no SocketCAN.
     pub(super) fn open(name: &str) -> Result<Self, Fault> {
         let open = || -> io::Result<CanFdSocket> {
             let socket = CanFdSocket::open(name)?;
@@ -75,7 +75,7 @@ impl Bus for Interface {
             socketcan::ExtendedId::new(frame.id & !EXTENDED).map(socketcan::Id::Extended)
         };
         let Some(id) = id else { return Err(Fault::other(&self.name, "the identifier is too large")) };
-        // Frames of more than 8 bytes are those of CAN FD.
+        // Frames with more than 8 bytes are CAN FD frames.
         let sent = match CanDataFrame::new(id, frame.data()) {
             Some(frame) => self.socket.write_frame(&frame).await,
             None => match CanFdFrame::new(id, frame.data()) {

@@ -1,6 +1,7 @@
-//! The messages and signals of a DBC file.
+//! Parses DBC files: messages and signals.
 
 use super::bits::{Bits, DATA_MAX, Meaning};
+use crate::linear::Linear;
 use can_dbc::{
     AttributeValue, ByteOrder, Comment, Dbc, ExtendedMultiplex, MessageId, MultiplexIndicator, NumericValue,
     SignalExtendedValueType, ValDescription, ValueDescription, ValueType,
@@ -11,10 +12,10 @@ use taktwerk_types::{BuiltInType, Variant};
 
 /// Largest file in bytes.
 pub const FILE_MAX: usize = 32 << 20;
-/// Switches that stand behind each other.
+/// Most nested multiplexor switches.
 const SWITCHES_MAX: usize = 16;
 
-/// What a DBC file says of a network.
+/// The content of a DBC file.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
     /// Its messages.
@@ -24,15 +25,15 @@ pub struct Network {
 /// A message: a frame with signals.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// The identifier; bit 31 says that it has 29 bits.
+    /// The identifier; bit 31 marks 29-bit identifiers.
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// Bytes of its frames.
+    /// Length of its frames in bytes.
     pub len: usize,
-    /// How often it is sent: the attribute GenMsgCycleTime.
+    /// Its cycle time: the attribute GenMsgCycleTime.
     pub cycle: Option<Duration>,
-    /// Its signals. Those that are not within its frames are left out.
+    /// Its signals. Signals beyond the frame are omitted.
     pub signals: Vec<Signal>,
 }
 
@@ -43,33 +44,32 @@ pub struct Signal {
     pub name: String,
     bits: Bits,
     meaning: Meaning,
-    factor: f64,
-    offset: f64,
-    /// The range of values; `None` if the file names none.
+    scaling: Linear,
+    /// The range of values; `None` if the file has none.
     pub range: Option<(f64, f64)>,
     /// The unit; empty if there is none.
     pub unit: String,
-    /// What the file says about it.
+    /// The comment of the file.
     pub comment: Option<String>,
     /// Names of values.
     pub labels: Vec<(i64, String)>,
     when: Option<When>,
 }
 
-/// A multiplexed signal is there if its switch has one of these values.
+/// A multiplexed signal is present if its switch has one of these values.
 #[derive(Debug, Clone)]
 struct When {
-    /// The position of the signal that is the switch.
+    /// The index of the switch signal.
     switch: usize,
-    /// Ranges of values with their ends.
+    /// Inclusive ranges of switch values.
     values: Vec<(u64, u64)>,
 }
 
 impl Network {
-    /// Reads a file: in UTF-8, or in Windows-1252 as most tools write it.
+    /// Parses a file in UTF-8, or in Windows-1252, which most tools write.
     ///
     /// # Errors
-    /// Why it is no DBC file.
+    /// Why the file is not a DBC file.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() > FILE_MAX {
             return Err(format!("has more than {FILE_MAX} bytes"));
@@ -84,14 +84,14 @@ impl Network {
         Ok(Self { messages: dbc.messages.iter().map(|message| Message::of(&dbc, &index, message)).collect() })
     }
 
-    /// The position of a message.
+    /// The index of a message.
     #[must_use]
     pub fn message(&self, name: &str) -> Option<usize> {
         self.messages.iter().position(|message| message.name == name)
     }
 }
 
-/// What the parser says, without the line, which may be as long as the file.
+/// The parser's message without the line, which may be as long as the file.
 fn explained(error: &str) -> String {
     let place = error.lines().find_map(|line| line.trim_start().strip_prefix("--> "));
     let line = place.and_then(|place| place.split(':').next()).unwrap_or("?");
@@ -99,7 +99,7 @@ fn explained(error: &str) -> String {
     format!("line {line}: {}", said.chars().take(200).collect::<String>())
 }
 
-/// What a file says of signals, by message and name. The first entry counts.
+/// Additional information about signals, by message and name. The first entry counts.
 struct Index<'a> {
     comments: HashMap<(MessageId, &'a str), &'a str>,
     labels: HashMap<(MessageId, &'a str), &'a [ValDescription]>,
@@ -109,7 +109,7 @@ struct Index<'a> {
 
 impl<'a> Index<'a> {
     fn new(dbc: &'a Dbc) -> Self {
-        // In reverse, as what comes later replaces what was there.
+        // In reverse order: inserting replaces, so the first entry wins.
         let comments = dbc.comments.iter().rev().filter_map(|it| match it {
             Comment::Signal { message_id, name, comment } => Some(((*message_id, &**name), &**comment)),
             _ => None,
@@ -142,7 +142,7 @@ impl Message {
         let is_switch =
             |signal: &&can_dbc::Signal| signal.multiplexer_indicator == MultiplexIndicator::Multiplexor;
         let first = message.signals.iter().find(is_switch).map(|signal| &*signal.name);
-        // The name of its switch, with the values; a switch that is not known is called nothing.
+        // The name of its switch, with the values; an unknown switch has no name.
         let switch_of = |signal: &can_dbc::Signal| {
             let extended = index.switches.get(&(message.id, &*signal.name));
             match (extended, signal.multiplexer_indicator) {
@@ -158,7 +158,7 @@ impl Message {
                 (None, MultiplexIndicator::Plain | MultiplexIndicator::Multiplexor) => None,
             }
         };
-        // Without its switch, nothing says whether a signal is in a frame. It may be a switch itself.
+        // Without its switch, a signal cannot be located and is removed. It may be a switch itself, so repeat.
         loop {
             let there: HashSet<&str> = found.iter().map(|(signal, _)| &*signal.name).collect();
             let before = found.len();
@@ -177,13 +177,13 @@ impl Message {
         Self { id: message.id.raw(), name: message.name.clone(), len, cycle: cycle(dbc, message.id), signals }
     }
 
-    /// The position of a signal.
+    /// The index of a signal.
     #[must_use]
     pub fn signal(&self, name: &str) -> Option<usize> {
         self.signals.iter().position(|signal| signal.name == name)
     }
 
-    /// The switches that a signal depends on, with the values for which it is there.
+    /// The switches on which a signal depends, with the required values.
     fn switches(&self, signal: usize) -> impl Iterator<Item = (&Signal, &When)> {
         let mut next = self.signals.get(signal).and_then(|signal| signal.when.as_ref());
         let step = move || {
@@ -192,11 +192,11 @@ impl Message {
             next = switch.when.as_ref();
             Some((switch, when))
         };
-        // A file may say that switches depend on each other.
+        // Limited, because a file may contain a cycle of switches.
         core::iter::from_fn(step).take(SWITCHES_MAX)
     }
 
-    /// The bits of a signal in a frame; `None` if it is not in this frame.
+    /// The bits of a signal in a frame; `None` if the signal is not present.
     ///
     /// # Errors
     /// The frame is too short for it, or for its switch.
@@ -211,7 +211,7 @@ impl Message {
         signal.bits.get(data).map(Some).ok_or(TooShort)
     }
 
-    /// The value of a signal in a frame; `None` if it is not in this frame.
+    /// The value of a signal in a frame; `None` if the signal is not present.
     ///
     /// # Errors
     /// The frame is too short for it, or for its switch.
@@ -220,7 +220,7 @@ impl Message {
         Ok(raw.zip(self.signals.get(signal)).map(|(raw, signal)| signal.physical(raw)))
     }
 
-    /// The name of a signal's value in a frame, or the number if it has none; `None` if it is not in this frame.
+    /// The name of a signal's value in a frame, or the number if it has no name; `None` if the signal is not present.
     ///
     /// # Errors
     /// The frame is too short for it, or for its switch.
@@ -232,7 +232,7 @@ impl Message {
         }))
     }
 
-    /// Puts the value of a signal into a frame, and the values of its switches.
+    /// Writes the value of a signal into a frame, including the values of its switches.
     ///
     /// # Errors
     /// Why the value cannot be sent.
@@ -251,7 +251,7 @@ impl Message {
         if !found.bits.set(data, raw) {
             return Err(Unsendable::TooShort);
         }
-        // Its switches may have no such value, or stand in its bits: another signal would have the value.
+        // A switch may not support the value, or overlap the signal's bits; then another signal would have the value.
         if self.raw(signal, data) == Ok(Some(raw)) { Ok(()) } else { Err(Unsendable::OutOfRange) }
     }
 }
@@ -263,11 +263,11 @@ pub struct TooShort;
 /// Why a value cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsendable {
-    /// It is no number, and no name of a value.
+    /// Neither a number nor the name of a value.
     NoNumber,
-    /// It is outside of the range of the signal.
+    /// Outside of the signal's range.
     OutOfRange,
-    /// The frame has no place for it.
+    /// The frame is too short.
     TooShort,
 }
 
@@ -294,10 +294,12 @@ impl Signal {
             name: signal.name.clone(),
             bits,
             meaning,
-            // A factor of 0 makes every value the same: files of careless tools mean 1.
-            factor: if signal.factor == 0.0 || !signal.factor.is_finite() { 1.0 } else { signal.factor },
-            offset: if signal.offset.is_finite() { signal.offset } else { 0.0 },
-            // [0|0] says that there is none.
+            // Some files have a factor of 0, which would make every value the same; they mean 1.
+            scaling: Linear::new(
+                if signal.factor == 0.0 || !signal.factor.is_finite() { 1.0 } else { signal.factor },
+                if signal.offset.is_finite() { signal.offset } else { 0.0 },
+            ),
+            // [0|0] means that there is no range.
             range: Some(range).filter(|(low, high)| low < high),
             unit: signal.unit.trim().to_owned(),
             comment: index.comments.get(&key).map(|comment| (*comment).to_owned()),
@@ -307,10 +309,10 @@ impl Signal {
     }
 
     fn is_scaled(&self) -> bool {
-        self.factor != 1.0 || self.offset != 0.0
+        !self.scaling.is_identity()
     }
 
-    /// The type of its values.
+    /// The data type of its values.
     #[must_use]
     pub fn kind(&self) -> BuiltInType {
         match (self.meaning, self.bits.size()) {
@@ -329,7 +331,7 @@ impl Signal {
         }
     }
 
-    /// Whether its values are states with names, and not numbers of which some have a name, such as an error.
+    /// Whether all its values are named states, and not numbers of which only some have names, such as an error.
     #[must_use]
     pub fn has_states(&self) -> bool {
         let is_whole = matches!(self.meaning, Meaning::Signed | Meaning::Unsigned) && !self.is_scaled();
@@ -348,7 +350,7 @@ impl Signal {
             Meaning::Float => f64::from(f32::from_bits(raw as u32)),
             Meaning::Double => f64::from_bits(raw),
         };
-        Variant::Double(number * self.factor + self.offset)
+        Variant::Double(self.scaling.apply(number))
     }
 
     fn label(&self, raw: u64) -> Option<&str> {
@@ -361,7 +363,7 @@ impl Signal {
         Some(label)
     }
 
-    /// The bits of a value: a number, or the name of one.
+    /// The bits for a value, given as a number or a name.
     fn raw_of(&self, value: &Variant) -> Result<u64, Unsendable> {
         let fit = |whole: i128| -> Result<u64, Unsendable> {
             let mask = i128::from(self.bits.mask());
@@ -390,9 +392,9 @@ impl Signal {
         if self.range.is_some_and(|(low, high)| !(low..=high).contains(&number)) {
             return Err(Unsendable::OutOfRange);
         }
-        let unscaled = (number - self.offset) / self.factor;
+        let unscaled = self.scaling.revert(number);
         match (self.meaning, value) {
-            // Large numbers stay exact.
+            // Keep large integers exact.
             (Meaning::Signed | Meaning::Unsigned, Variant::Int64(whole)) if !self.is_scaled() => {
                 fit(i128::from(*whole))
             }
@@ -417,7 +419,7 @@ fn cycle(dbc: &Dbc, message: MessageId) -> Option<Duration> {
         AttributeValue::Double(millis) => *millis,
         AttributeValue::String(_) => return None,
     };
-    // 0 says that it is not sent at an interval.
+    // 0 means that it is not sent cyclically.
     (1.0..1e9).contains(&millis).then(|| Duration::from_secs_f64(millis / 1e3))
 }
 

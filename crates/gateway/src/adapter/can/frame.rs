@@ -1,22 +1,22 @@
-//! What a CAN bus says: frames, and what its controller reports.
+//! Frames of a CAN bus, and reports of its controller.
 
 use super::bits::DATA_MAX;
 use taktwerk_types::UtcTime;
 
-/// The bit of an identifier that says that it has 29 bits.
+/// The bit that marks 29-bit identifiers.
 pub const EXTENDED: u32 = 1 << 31;
 
 /// A data frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The identifier; [`EXTENDED`] says that it has 29 bits.
+    /// The identifier; [`EXTENDED`] marks 29-bit identifiers.
     pub id: u32,
     data: [u8; DATA_MAX],
     len: usize,
 }
 
 impl Frame {
-    /// A frame with these bytes, of which the first 64 count.
+    /// A frame with up to 64 bytes; further bytes are dropped.
     #[must_use]
     pub fn new(id: u32, bytes: &[u8]) -> Self {
         let mut data = [0; DATA_MAX];
@@ -37,16 +37,16 @@ impl Frame {
     }
 }
 
-/// What comes from a bus.
+/// An event of a bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A frame, and when it was received.
+    /// A frame, with the time of receipt.
     Frame(Frame, Option<UtcTime>),
-    /// The controller takes no part any more: it has seen too many errors.
+    /// The controller went bus-off after too many errors.
     BusOff,
-    /// The controller takes part again.
+    /// The controller is back on the bus.
     Restarted,
-    /// Something else went wrong.
+    /// Another error.
     Error(&'static str),
     /// A frame without data.
     Other,
@@ -66,7 +66,7 @@ const ERRORS: [(u32, &str); 8] = [
 const BUS_OFF: u32 = 0x40;
 const RESTARTED: u32 = 0x100;
 
-/// What an error frame with these classes says.
+/// The event for an error frame with these classes.
 #[must_use]
 pub fn event_of_error(classes: u32) -> Event {
     match classes {

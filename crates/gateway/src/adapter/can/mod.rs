@@ -1,6 +1,6 @@
-//! CAN buses of this machine, with the signals of a DBC file.
+//! Local CAN buses, with the signals of a DBC file.
 //!
-//! - [`dbc`]: what a file says, and values in frames; [`bits`]: numbers in bytes; [`frame`]: what comes from a bus;
+//! - [`dbc`]: DBC files; [`bits`]: bit fields; [`frame`]: frames and events;
 //! - `bus`: SocketCAN; `session`: receiving and sending.
 
 pub mod bits;
@@ -37,21 +37,21 @@ pub struct Can {
     memory: session::Memory,
 }
 
-/// Which frames are those of a message.
+/// How frames are assigned to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ids {
-    /// Those with its identifier.
+    /// By identifier.
     Exact,
-    /// Those with its parameter group number, whoever sends them with whatever priority (SAE J1939-21).
+    /// By parameter group number, regardless of sender and priority (SAE J1939-21).
     J1939,
 }
 
 impl Ids {
-    /// What frames of the same message have in common.
+    /// The key common to all frames of a message.
     fn key(self, id: u32) -> u32 {
         match self {
             Self::J1939 if id & EXTENDED != 0 => {
-                // PDU format below 240: the next byte is a destination, not a part of the group.
+                // PDU format below 240: the next byte is a destination address and not part of the group.
                 let is_addressed = id >> 16 & 0xFF < 240;
                 id & if is_addressed { 0x83FF_0000 } else { 0x83FF_FF00 }
             }
@@ -60,14 +60,14 @@ impl Ids {
     }
 }
 
-/// What a tag shows.
+/// The signal of a tag.
 #[derive(Debug, Clone)]
 struct Point {
     message: usize,
     signal: usize,
-    /// Whether values are shown by their names.
+    /// Whether values are shown by name.
     is_label: bool,
-    /// How often a frame is sent once a client has written.
+    /// The interval for sending a frame after a client has written it.
     send_every: Option<Duration>,
 }
 
@@ -86,7 +86,7 @@ impl Can {
     /// The first mistake.
     pub fn take(fields: &mut Fields, _: &SourceSettings) -> Result<Self, Mistake> {
         let (line, interface) = fields.required("interface", "\"can0\"")?;
-        // IFNAMSIZ is 16 with the byte behind the name.
+        // IFNAMSIZ is 16 including the terminating byte.
         if interface.len() > 15 || interface.contains(|char: char| char.is_whitespace() || char == '/') {
             let hint = "write the name that `ip link` shows, such as \"can0\"";
             return Err(fields.mistake_in(line, "interface", format!("{interface:?} is no interface"), hint));
@@ -107,7 +107,7 @@ impl Can {
         Some((message, message.signals.get(point.signal)?))
     }
 
-    /// Finds the signal of a tag.
+    /// Finds the signal for the settings of a tag.
     fn find(&self, fields: &mut Fields, name: &str) -> Result<(usize, usize), Mistake> {
         let messages = &self.network.messages;
         let (line, wanted) = fields.required("message", "\"EngineData\"")?;
@@ -136,11 +136,11 @@ impl Can {
     }
 }
 
-/// What clients are told about a signal: the comment of the file, and the names of values.
+/// The description for clients: the comment of the file, and the names of values.
 fn described(signal: &Signal) -> Option<String> {
     let mut text = signal.comment.clone().unwrap_or_default();
     for (at, (value, label)) in signal.labels.iter().take(32).enumerate() {
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(
             text,
             "{}{value} = {label}",
@@ -183,16 +183,16 @@ impl Adapter for Can {
         let Some(point) = self.points.get(position) else { return };
         let Some((message, signal)) = self.message(point) else { return };
         tag.description = tag.description.take().or_else(|| described(signal));
-        // A frame that the gateway sends itself is nothing to wait for.
+        // Do not expect frames that the gateway sends itself.
         if tag.access == Access::Read {
             tag.expect_every = tag.expect_every.or(message.cycle);
         }
-        // Names of values are those of raw values. With them, a unit and a range mean nothing.
+        // Names belong to raw values. They exclude unit and range.
         if !point.is_label && tag.scaling.is_identity() && tag.states.is_empty() && signal.has_states() {
             tag.states.clone_from(&signal.labels);
             return;
         }
-        // Unit and range of the file are those of its values, not of what else is made of them.
+        // Unit and range of the file apply only to unscaled values.
         if !point.is_label && tag.scaling.is_identity() && signal.kind() != BuiltInType::Boolean {
             tag.units = tag
                 .units

@@ -1,4 +1,4 @@
-//! Receiving frames and sending them.
+//! Receives and sends frames.
 
 use super::Can;
 use super::bus::Bus;
@@ -11,20 +11,19 @@ use std::collections::HashMap;
 use taktwerk_types::{StatusCode, UtcTime};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// What outlives a connection: what clients have written goes on being sent when the interface is back.
+/// State that survives the connection: cyclic sending of written frames continues when the interface is back.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The frames that were seen or sent last, by message: what a write does not change stays as it was. Only of messages
-    /// that clients write.
+    /// The last seen or sent frame of each message that clients write. A write changes only one signal of it.
     last: HashMap<usize, Option<Frame>>,
-    /// The messages that are sent again and again, with their next time.
+    /// The messages that are sent cyclically, with their next send time.
     cyclic: HashMap<usize, (Duration, Instant)>,
 }
 
-/// What is known of a bus while it is connected.
+/// State while a bus is connected.
 struct State<'a> {
     can: &'a Can,
-    /// The positions of tags by the key of their message.
+    /// The positions of tags by message key.
     tags: HashMap<u32, Vec<usize>>,
     memory: &'a mut Memory,
     is_off: bool,
@@ -44,7 +43,7 @@ impl<'a> State<'a> {
         Self { can, tags, memory, is_off: false }
     }
 
-    /// What a frame says of tags.
+    /// The readings in a frame.
     fn readings(&mut self, frame: &Frame, time: Option<UtcTime>) -> Vec<(usize, Reading)> {
         let Some(positions) = self.tags.get(&self.can.ids.key(frame.id)) else { return Vec::new() };
         let mut readings = Vec::with_capacity(positions.len());
@@ -60,7 +59,7 @@ impl<'a> State<'a> {
             };
             match value {
                 Ok(Some(value)) => readings.push((*position, Reading::good(value).at(time))),
-                // Another one of its multiplexed signals is in this frame.
+                // The frame contains another multiplexed signal.
                 Ok(None) => {}
                 Err(_) => readings.push((*position, Reading::bad(StatusCode::BAD_NO_DATA).at(time))),
             }
@@ -68,12 +67,12 @@ impl<'a> State<'a> {
         readings
     }
 
-    /// The frame that a write makes.
+    /// The frame for a write.
     fn written(&self, write: &Write) -> Option<(usize, Frame)> {
         let point = self.can.points.get(write.position)?;
         let (message, _) = self.can.message(point)?;
         let last = self.memory.last.get(&point.message).and_then(Clone::clone);
-        // What was seen may have been shorter than the file says.
+        // The last frame may be shorter than the message in the file.
         let bytes = last.map(|last| last.data().to_vec()).unwrap_or_default();
         let mut frame = Frame::new(
             message.id,
@@ -84,7 +83,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// Receives and sends until something fails.
+/// Receives and sends until an error occurs.
 pub(super) async fn run(
     can: &Can,
     memory: &mut Memory,
@@ -116,7 +115,7 @@ pub(super) async fn run(
                 let mut frames = Vec::new();
                 let Memory { last, cyclic } = &mut *state.memory;
                 for (message, (every, at)) in cyclic.iter_mut().filter(|(_, (_, at))| *at <= now) {
-                    // What was late is not sent several times.
+                    // Missed sends are not repeated.
                     *at = (*at + *every).max(now);
                     frames.extend(last.get(message).and_then(Clone::clone));
                 }
@@ -140,7 +139,7 @@ async fn send(
         Err(_) => return Err(Fault::NoAnswer { target: state.can.interface.clone(), after: deadline }),
         Ok(sent) => sent?,
     }
-    // A socket does not receive what it has sent.
+    // A socket does not receive its own frames.
     let readings = state.readings(frame, None);
     if !readings.is_empty() {
         feed.deliver(readings);
@@ -160,7 +159,7 @@ fn take(state: &mut State<'_>, event: Event, feed: &Feed) {
             }
         }
         Event::BusOff => {
-            // The socket stays: it says when the controller is back.
+            // Keep the socket: it reports when the controller is back.
             state.is_off = true;
             feed.disconnected(&fault(
                 "the controller is off the bus; check wiring, termination and bit rate",

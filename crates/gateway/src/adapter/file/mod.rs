@@ -1,7 +1,6 @@
-//! Files that other programs write: whole files that are read at an interval, and lines that are appended to them.
+//! Files written by other programs: whole files read at an interval, and lines appended to log files.
 //!
-//! - `work`: reading that may hang, with a deadline; `tail`: the lines that are appended to a file; `open`: opening files,
-//!   and nothing else.
+//! - `work`: blocking reads with a timeout; `tail`: appended lines; `open`: safe opening of files.
 
 mod open;
 pub mod tail;
@@ -26,7 +25,7 @@ use taktwerk_types::UtcTime;
 use tokio::time::{MissedTickBehavior, interval};
 use work::Work;
 
-/// A file whose whole content is read at an interval.
+/// A file that is read completely at an interval.
 #[derive(Debug)]
 pub struct WholeFile {
     place: Place,
@@ -35,19 +34,19 @@ pub struct WholeFile {
     work: Work<io::Result<(Option<String>, SystemTime)>>,
 }
 
-/// How a whole file is told from one that is being written.
+/// How to distinguish a complete file from one that is being written.
 #[derive(Debug, Clone)]
 struct Whole {
     size_max: u64,
-    /// For how long it must not have changed.
+    /// The file must not have changed for this time.
     settle: Duration,
-    /// What stands at the end of a whole file.
+    /// The text at the end of a complete file.
     end: Option<String>,
 }
 
-/// Unless the file names another time.
+/// Default time without changes.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How often a file is read that changes while it is read.
+/// Attempts to read a file that changes during reading.
 const TRIES: usize = 5;
 
 /// A file to which lines are appended.
@@ -59,7 +58,7 @@ pub struct Log {
     work: Work<io::Result<Arc<tail::Step>>>,
 }
 
-/// What both have.
+/// Settings common to both.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
@@ -89,7 +88,7 @@ impl Place {
         self.extractor.add_tag(tag, fields).map(Placement::Variable)
     }
 
-    /// A file that is not there yet may come later.
+    /// The file may be created later, so this is only a warning.
     fn review(&self) -> Vec<Advice> {
         if self.path.is_file() {
             return Vec::new();
@@ -100,7 +99,7 @@ impl Place {
     }
 }
 
-/// The content, unless a program is writing the file, and the time of its last change.
+/// Reads the content, with the time of the last change; `None` while a program is writing the file.
 fn read(path: &Path, whole: &Whole) -> io::Result<(Option<String>, SystemTime)> {
     let mut changed = SystemTime::UNIX_EPOCH;
     for _ in 0..TRIES {
@@ -117,8 +116,8 @@ fn read_once(path: &Path, whole: &Whole) -> io::Result<(Option<String>, SystemTi
     let file = open::open_regular(path)?;
     let before = file.metadata()?;
     let changed = before.modified()?;
-    // A program that writes the file in place may not be done. One that puts another file in its place leaves this one as it
-    // is. Files of the kernel (/proc, /sys) do not know their size, and are made when they are read.
+    // A program that writes the file in place may not be finished. Atomic replacement is not affected. Files of the kernel
+    // (/proc, /sys) have no size and are generated on reading.
     let age = changed.elapsed().unwrap_or(whole.settle);
     if let Some(left) = whole.settle.checked_sub(age).filter(|left| !left.is_zero() && before.len() > 0) {
         std::thread::sleep(left);
@@ -164,7 +163,7 @@ impl WholeFile {
 
     async fn look(&mut self, feed: &Feed) -> Result<Result<(), String>, Fault> {
         let (path, whole) = (self.place.path.clone(), self.whole.clone());
-        // Waiting for the end of a write takes nothing from the time that reading may take.
+        // Waiting for the end of a write does not count towards the deadline.
         let deadline = feed.settings().deadline + whole.settle * TRIES as u32;
         let done = self.work.within(deadline, &self.place.target(), move || read(&path, &whole)).await?;
         let (text, changed) = done.map_err(|error| self.place.failed(&error))?;
@@ -176,14 +175,14 @@ impl WholeFile {
             };
             return Ok(Err(reason));
         };
-        // A clock that was set back a little makes a file of the future, which is not an old one.
+        // If the clock was set back, a recent file may have a time in the future.
         let age = changed.elapsed().unwrap_or_else(|error| error.duration());
         if self.unchanged_max.is_some_and(|most| age > most) {
-            // The file is no longer updated: its values become stale, then lost.
+            // The file is no longer updated: its values expire.
             return Ok(Ok(()));
         }
         let changed = changed.duration_since(SystemTime::UNIX_EPOCH).ok().map(UtcTime::from_unix);
-        // The file's time is that of its values only where somebody writes it.
+        // The file's time is the time of its values only if a program is known to update it.
         let changed = changed.filter(|_| self.unchanged_max.is_some());
         let readings = match self.place.extractor.whole(&text) {
             Ok(readings) => readings,
@@ -208,7 +207,7 @@ impl WholeFile {
                     feed.statistics().add(Count::Requests, 1);
                     match self.look(feed).await? {
                         Ok(()) => was_wrong = false,
-                        // Once, it may be half written.
+                        // Tolerated once, because it may be half written.
                         Err(_) if !was_wrong => {
                             feed.statistics().add(Count::Invalid, 1);
                             was_wrong = true;
@@ -241,14 +240,14 @@ impl Log {
         let tail = Tail::new(place.path.clone(), start.unwrap_or(Start::End), line_max);
         Ok(Self {
             place,
-            // Faster burns a core.
+            // A shorter interval would use a whole core.
             check_every: check_every.max(Duration::from_millis(1)),
             tail: Arc::new(Mutex::new(tail)),
             work: Work::default(),
         })
     }
 
-    /// Reads what is new; gives whether there may be more at once.
+    /// Reads new lines. Returns whether more may be available immediately.
     async fn look(&mut self, feed: &Feed) -> Result<bool, Fault> {
         let deadline = feed.settings().deadline;
         let tail = Arc::clone(&self.tail);
@@ -264,7 +263,7 @@ impl Log {
                 if !readings.is_empty() {
                     feed.deliver(core::mem::take(&mut readings));
                 }
-                // Other sources have this thread, too.
+                // Let other sources of this thread run.
                 tokio::task::yield_now().await;
             }
             match self.place.extractor.line(line) {
@@ -282,12 +281,12 @@ impl Log {
         Ok(step.has_more)
     }
 
-    /// Goes on where a source of this name has ended whose settings were changed: lines that came meanwhile are not lost.
+    /// Continues where a predecessor with the same name stopped, so that lines written during a change of settings are not lost.
     fn go_on(&self, feed: &Feed) {
         let name = feed.settings().name.as_str();
         let before = feed.plant().kept::<Mutex<Tail>>(name);
         if let Some(before) = before.filter(|before| !Arc::ptr_eq(before, &self.tail))
-            // Held by a thread that hangs: then there is no place to go on from.
+            // If a hanging thread holds it, there is no position to continue from.
             && let Ok(mut before) = before.try_lock()
         {
             self.tail.lock().unwrap_or_else(PoisonError::into_inner).go_on_from(&mut before);
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_written_in_place_with_pauses_is_read_when_it_is_whole() {
+    fn a_file_written_in_place_is_read_when_it_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.csv");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -374,7 +373,7 @@ mod tests {
         let (text, _) = read(&path, &whole(500, None)).unwrap();
         assert_eq!(text.unwrap().lines().count(), 5, "not the first line alone");
         writer.join().unwrap();
-        // One that has not changed for that time is read at once; so is one of the kernel.
+        // A file unchanged for that time is read immediately; so is a kernel file.
         let begin = std::time::Instant::now();
         sleep(Duration::from_millis(600));
         assert!(read(&path, &whole(500, None)).unwrap().0.is_some());
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_end_mark_is_not_whole() {
+    fn a_file_without_its_end_mark_is_incomplete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.txt");
         std::fs::write(&path, "21.5\n1.").unwrap();

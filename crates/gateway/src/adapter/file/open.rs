@@ -1,4 +1,4 @@
-//! Opening files that other programs make.
+//! Opens files of other programs safely.
 
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -9,16 +9,16 @@ use std::path::Path;
 /// Opens a regular file.
 ///
 /// # Errors
-/// It is something else, or cannot be opened.
+/// The path is not a regular file, or cannot be opened.
 pub(super) fn open_regular(path: &Path) -> io::Result<File> {
-    // Opening a device may do something to it.
+    // Check first: opening a device may have side effects.
     if !std::fs::metadata(path)?.is_file() {
         return Err(no_file());
     }
     open_checked(path)
 }
 
-/// Opens what has this name by now: another program may have put a pipe there, and opening one waits for its other end.
+/// Opens the path without blocking: it may have been replaced by a pipe, and opening a pipe blocks.
 fn open_checked(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -26,7 +26,7 @@ fn open_checked(path: &Path) -> io::Result<File> {
 }
 
 fn no_file() -> io::Error {
-    io::Error::other("is not a regular file; name a file, no folder and no pipe")
+    io::Error::other("is not a regular file; name a file, not a directory or pipe")
 }
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_pipe_that_takes_the_place_of_a_file_is_refused_at_once() {
+    fn a_pipe_that_replaces_a_file_is_rejected_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         let mode = rustix::fs::Mode::RUSR;

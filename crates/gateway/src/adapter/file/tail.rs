@@ -1,4 +1,4 @@
-//! The lines that are appended to a file, through rotation and truncation.
+//! Follows the lines appended to a file, through rotation and truncation.
 
 use super::open::open_regular;
 use crate::lines::Lines;
@@ -10,43 +10,43 @@ use std::sync::Arc;
 
 /// Bytes read in one step.
 const STEP_MAX: usize = 256 << 10;
-/// Bytes in front of the place that are compared each time: a file that was truncated and filled again differs there.
+/// Bytes before the position that are compared each time, to detect a file that was truncated and refilled.
 const RECENT_MAX: usize = 64;
 
-/// Where to begin in a file that is there at the start.
+/// Where to begin in a file that exists at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// With the first line.
+    /// At the first line.
     Begin,
-    /// With the next line.
+    /// At the next new line.
     End,
 }
 
-/// What is new in a file.
+/// New content of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The lines.
     pub lines: Vec<String>,
-    /// How many lines were too long.
+    /// How many lines were too long and dropped.
     pub dropped: u64,
     /// Whether there may be more.
     pub has_more: bool,
 }
 
-/// A place in a file that grows. The file is held open, so that the end of a file that was renamed is not lost.
+/// A position in a growing file. The file is kept open, so that the end of a renamed file is not lost.
 #[derive(Debug)]
 pub struct Tail {
     path: PathBuf,
     lines: Lines,
-    /// Where to begin in the next file that is opened: those that come later are read whole.
+    /// Where to begin in the next file. Files created later are read from the beginning.
     start: Start,
     file: Option<File>,
     offset: u64,
-    /// What stood in front of the place when it was read.
+    /// The bytes before the position when they were read.
     recent: Vec<u8>,
-    /// What was read and is not delivered yet.
+    /// Content that was read but not yet delivered.
     step: Option<Arc<Step>>,
-    /// Whether no file had the name last time.
+    /// Whether the file did not exist at the last check.
     is_missing: bool,
 }
 
@@ -66,7 +66,7 @@ impl Tail {
         }
     }
 
-    /// Goes on at the place of another one, if it follows the same path.
+    /// Continues at the position of `other`, if it follows the same path.
     pub fn go_on_from(&mut self, other: &mut Self) {
         if other.path == self.path && (other.file.is_some() || other.step.is_some()) {
             self.lines.go_on_from(&other.lines);
@@ -78,11 +78,11 @@ impl Tail {
         }
     }
 
-    /// Reads what is new. The same is given again until [`Self::done`], so that nothing is lost if a reader that came too
-    /// late is not waited for. It blocks while the drive does.
+    /// Reads new content. The same content is returned until [`Self::done`], so that nothing is lost if the caller stopped
+    /// waiting. Blocks on the drive.
     ///
     /// # Errors
-    /// There is no file, or it cannot be read. The place is kept.
+    /// The file does not exist, or cannot be read. The position is kept.
     pub fn step(&mut self) -> io::Result<Arc<Step>> {
         let step = match self.step.take() {
             Some(step) => step,
@@ -91,7 +91,7 @@ impl Tail {
         Ok(Arc::clone(self.step.insert(step)))
     }
 
-    /// What was read is delivered.
+    /// Marks the content as delivered.
     pub fn done(&mut self) {
         self.step = None;
     }
@@ -103,7 +103,7 @@ impl Tail {
         }
         let Some(file) = &mut self.file else { return Ok(step) };
         if file.metadata()?.len() < self.offset {
-            // Truncated: what comes now begins at the start.
+            // Truncated: continue at the start.
             self.offset = 0;
             self.recent.clear();
             self.lines.reset(false);
@@ -113,7 +113,7 @@ impl Tail {
         let mut piece = Vec::new();
         file.by_ref().take((overlap + STEP_MAX) as u64).read_to_end(&mut piece)?;
         if !piece.starts_with(&self.recent) {
-            // Truncated and filled again, at least up to here: it is another file with the same name.
+            // Truncated and refilled beyond the position: another file with the same name.
             self.offset = 0;
             self.recent.clear();
             self.lines.reset(false);
@@ -130,13 +130,13 @@ impl Tail {
             match std::fs::metadata(&self.path) {
                 Ok(now) if (now.dev(), now.ino()) == (held.dev(), held.ino()) => {}
                 Ok(_) => {
-                    // Another file has its name: this one has ended.
+                    // Another file has its name, so this one is complete.
                     step.dropped += self.lines.finish(&mut step.lines);
                     self.file = None;
                     step.has_more = true;
                 }
-                // Renamed, and the next one is not there yet: no fault, unless it lasts. What is still written to this one
-                // is read.
+                // Renamed, and the next file does not exist yet. This is no fault unless it lasts. Further writes to the renamed
+                // file are read.
                 Err(error) if error.kind() == ErrorKind::NotFound && !self.is_missing => {
                     self.is_missing = true;
                     return Ok(step);
@@ -153,7 +153,7 @@ impl Tail {
         if let Err(error) = &found
             && error.kind() == ErrorKind::NotFound
         {
-            // Whatever comes is new.
+            // Files created later are read from the beginning.
             self.start = Start::Begin;
         }
         found?;
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(lines(&mut tail), ["new"], "the rest of a line that had begun is none");
         append(&path, "ly\n");
         assert_eq!(lines(&mut tail), ["partly"]);
-        // Renamed, and written to once more before the next one is there.
+        // Renamed, and written to once more before the next file exists.
         let gone = folder.path().join("a.log.1");
         fs::rename(&path, &gone).unwrap();
         append(&gone, "last\nno end");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_comes_later_is_read_whole_and_long_lines_are_counted() {
+    fn a_file_created_later_is_read_from_its_start_and_long_lines_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         let mut tail = Tail::new(path.clone(), Start::End, 5);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_truncated_and_filled_again_between_two_looks_is_read_from_its_start() {
+    fn a_file_truncated_and_refilled_between_checks_is_read_from_its_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         append(&path, "12:00 a\n12:01 b\n");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_delivered_is_given_again_and_handed_over() {
+    fn undelivered_lines_are_returned_again_and_handed_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
         append(&path, "old\n");

@@ -1,11 +1,11 @@
-//! Work that may hang, such as reading from a network drive: on a thread of its own, with a deadline, one at a time.
+//! Runs blocking work, such as reading from a network drive, on a separate thread with a timeout, one at a time.
 
 use crate::fault::Fault;
 use core::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-/// One piece of work at a time.
+/// At most one piece of work at a time.
 #[derive(Debug)]
 pub(super) struct Work<T>(Option<JoinHandle<T>>);
 
@@ -16,7 +16,8 @@ impl<T> Default for Work<T> {
 }
 
 impl<T: Send + 'static> Work<T> {
-    /// Does something. The result of what came too late before is dropped: it says how things were. What hung before must end first, so that a drive that hangs holds one thread, not many.
+    /// Runs work with a timeout. A result that arrives after its timeout is dropped, because it is outdated. Hanging work must
+    /// end before the next begins, so that a hanging drive occupies only one thread.
     pub(super) async fn within(
         &mut self,
         deadline: Duration,
@@ -40,7 +41,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[tokio::test]
-    async fn work_that_hangs_holds_one_thread_and_is_waited_for() {
+    async fn hanging_work_occupies_one_thread_until_it_ends() {
         let mut work = Work::default();
         let (go, wait) = mpsc::channel::<()>();
         let short = Duration::from_millis(20);

@@ -1,52 +1,53 @@
-//! Frames within bytes that come in pieces.
+//! Splits a byte stream into frames.
 
 use crate::lines::Lines;
 
-/// The first byte of a frame unless the settings say otherwise.
+/// Default first byte of a frame.
 pub const STX: u8 = 0x02;
-/// The last byte of a frame unless the settings say otherwise.
+/// Default last byte of a frame.
 pub const ETX: u8 = 0x03;
 
-/// Cuts bytes into frames. It keeps at most one frame.
+/// Splits bytes into frames. It buffers at most one frame.
 #[derive(Debug, Clone)]
 pub enum Framer {
-    /// Lines that end with LF or CR LF.
+    /// Lines ending with LF or CR LF.
     Lines(Lines),
-    /// What stands between two bytes; what is outside is thrown away.
+    /// The bytes between two markers; bytes outside are dropped.
     Between {
-        /// The byte in front of a frame.
+        /// The marker before a frame.
         start: u8,
-        /// The byte behind it.
+        /// The marker after a frame.
         end: u8,
-        /// The frame that has begun.
+        /// The incomplete frame.
         begun: Option<Vec<u8>>,
         /// Longest frame in bytes.
         most: usize,
     },
-    /// Frames of so many bytes.
+    /// Frames of fixed length.
     Fixed {
-        /// The frame that has begun.
+        /// The incomplete frame.
         begun: Vec<u8>,
-        /// The bytes of a frame, from 1 on.
+        /// The length of a frame in bytes, at least 1.
         size: usize,
     },
-    /// Frames behind their length.
+    /// Frames with a length prefix.
     Length {
-        /// The bytes of the length, from 1 to 4.
+        /// The size of the length prefix, 1 to 4 bytes.
         size: usize,
-        /// Whether the least significant byte of the length comes first.
+        /// Whether the length is little endian.
         is_little_endian: bool,
-        /// The length and the frame that have begun.
+        /// The length and the incomplete frame.
         begun: Vec<u8>,
         /// Longest frame in bytes.
         most: usize,
-        /// How many bytes of a frame that is too long are still to come.
+        /// Remaining bytes of a frame that is too long.
         skip: usize,
     },
 }
 
 impl Framer {
-    /// Takes a piece: its whole frames go to `found`. Gives how many frames were dropped because they are too long.
+    /// Processes a piece. Complete frames are appended to `found`. Returns how many frames were dropped because they were too
+    /// long.
     pub fn push(&mut self, piece: &[u8], found: &mut Vec<String>) -> u64 {
         let text = |frame: &[u8]| String::from_utf8_lossy(frame).into_owned();
         let mut dropped = 0;
@@ -55,7 +56,7 @@ impl Framer {
             Self::Between { start, end, begun, most } => {
                 for byte in piece {
                     match (*byte, begun.as_mut()) {
-                        // A frame without an end is none.
+                        // A frame without its end marker is discarded.
                         (byte, None) if byte == *start => *begun = Some(Vec::new()),
                         (byte, Some(_)) if byte == *start && start != end => *begun = Some(Vec::new()),
                         (byte, Some(frame)) if byte == *end => {
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_the_same_however_they_are_cut() {
+    fn frames_do_not_depend_on_the_pieces() {
         let text = b"x\x02one\x03\r\n\x02lost\x02two\x03\x021234567\x03\x02\x03";
         let stx = Framer::Between { start: STX, end: ETX, begun: None, most: 6 };
         let same = Framer::Between { start: b'1', end: b'1', begun: None, most: 6 };
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_behind_their_length_are_found_and_long_ones_skipped() {
+    fn length_prefixed_frames_are_found_and_long_ones_skipped() {
         let framer = |is_little_endian| Framer::Length {
             size: 2,
             is_little_endian,

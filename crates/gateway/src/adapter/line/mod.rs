@@ -1,6 +1,6 @@
-//! Devices that send texts over TCP or a serial line: scales, scanners, and serial lines behind a serial device server.
+//! Devices that send text over TCP or a serial line, such as scales and scanners, also behind a serial device server.
 //!
-//! - `frame`: frames within bytes that come in pieces.
+//! - `frame`: splits a byte stream into frames.
 
 pub mod frame;
 
@@ -24,10 +24,10 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
-/// The port of most serial device servers.
+/// The default port of most serial device servers.
 const PORT: u16 = 4001;
 
-/// A device that sends texts.
+/// A device that sends text.
 #[derive(Debug)]
 pub struct Line {
     way: Way,
@@ -36,11 +36,11 @@ pub struct Line {
     poll_every: Duration,
     silence_max: Option<Duration>,
     extractor: Extractor,
-    /// What is sent when a client writes a tag, by its position.
+    /// The text to send when a client writes a tag, by position.
     writes: Vec<Option<String>>,
 }
 
-/// How the device is reached.
+/// The connection type.
 #[derive(Debug, Clone, PartialEq)]
 enum Way {
     Tcp(String, u16),
@@ -59,7 +59,7 @@ enum Framing {
     Length,
 }
 
-/// How frames are cut out.
+/// Takes the framing settings.
 fn take_framer(fields: &mut Fields) -> Result<Framer, Mistake> {
     let most = fields.integer("frame_max", 1, 1 << 20)?.unwrap_or(4096) as usize;
     let words = [
@@ -183,7 +183,7 @@ impl Line {
             Json::String(text) => text,
             other => other.to_string(),
         };
-        // What a client writes must not begin another command.
+        // A written value must not contain the start of another command.
         let is_plain = !value.chars().any(char::is_control);
         is_plain.then(|| template.replace("{value}", &value))
     }
@@ -196,7 +196,7 @@ impl Line {
                 if !readings.is_empty() {
                     feed.deliver(core::mem::take(&mut readings));
                 }
-                // Other sources have this thread, too.
+                // Let other sources of this thread run.
                 tokio::task::yield_now().await;
             }
             match self.extractor.line(frame) {
@@ -225,7 +225,7 @@ impl Line {
         let mut ticks = interval(self.poll_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut heard = Instant::now();
-        // Since when an answer is awaited.
+        // Since when an answer is pending.
         let mut asked: Option<Instant> = None;
         let mut piece = vec![0; 4096];
         loop {
@@ -261,7 +261,7 @@ impl Line {
                         asked = None;
                     }
                     self.deliver(&frames, dropped, feed).await;
-                    // A device that floods always has a further piece.
+                    // A flooding device always has more data.
                     tokio::task::yield_now().await;
                 }
             }

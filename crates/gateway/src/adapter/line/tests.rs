@@ -1,4 +1,4 @@
-//! Devices that mean harm, and devices behind a pseudo terminal.
+//! Malicious devices, and devices at a pseudo terminal.
 
 use super::*;
 use crate::extract::LOOKS_AT_ONCE;
@@ -46,7 +46,7 @@ impl Stand {
 const TAG: &str = "[[tag]]\nsource = \"s\"\nname = \"T\"\n";
 
 #[tokio::test]
-async fn a_flood_of_frames_leaves_turns_for_others() {
+async fn a_flood_of_frames_does_not_starve_other_sources() {
     let tags: String = (0..50)
         .map(|at| format!("[[tag]]\nsource = \"s\"\nname = \"T{at}\"\npattern = 'T{at}=(\\d+)'\n"))
         .collect();
@@ -72,7 +72,7 @@ async fn a_flood_of_frames_leaves_turns_for_others() {
 }
 
 #[tokio::test]
-async fn a_device_that_drips_is_silent() {
+async fn a_device_that_sends_incomplete_frames_times_out() {
     for settings in ["silence_max = \"100 ms\"", "poll = \"P\"\ndeadline = \"100 ms\""] {
         let mut stand = Stand::new(&format!("address = \"a\"\n{settings}"), TAG);
         let (near, mut far) = duplex(64);
@@ -89,7 +89,7 @@ async fn a_device_that_drips_is_silent() {
 }
 
 #[tokio::test]
-async fn characters_in_pieces_endless_frames_and_huge_numbers_do_no_harm() {
+async fn split_characters_endless_frames_and_huge_numbers_are_harmless() {
     let tags = format!(
         "{TAG}pattern = 'T=(\\S+)'\n[[tag]]\nsource = \"s\"\nname = \"N\"\npattern = 'N=(\\S+)'\ntype = \"Int32\"\n\
         [[tag]]\nsource = \"s\"\nname = \"S\"\npattern = 'S=(\\S+)'\ntype = \"String\"\n"
@@ -112,7 +112,7 @@ async fn characters_in_pieces_endless_frames_and_huge_numbers_do_no_harm() {
 }
 
 #[test]
-fn settings_that_do_not_belong_together_are_refused() {
+fn conflicting_settings_are_rejected() {
     let mistake = |text: &str| {
         let mut sections = Sections::parse(Path::new("g.toml"), &format!("[[source]]\n{text}\n")).unwrap();
         let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), None).unwrap();
@@ -140,7 +140,7 @@ async fn a_build_without_serial_lines_says_so() {
 
 #[cfg(feature = "serial")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_serial_line_is_asked_read_and_written() {
+async fn a_serial_line_is_polled_read_and_written() {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::io::{BufRead, BufReader, Write};
     let device = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();

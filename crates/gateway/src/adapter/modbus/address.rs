@@ -1,19 +1,19 @@
-//! Where a tag's value is in a Modbus device, and how it is encoded there.
+//! Addresses of tags in a Modbus device, and their encoding.
 
 use crate::fields::{Fields, Mistake};
 use crate::value::Kind;
 use taktwerk_types::BuiltInType;
 
-/// The four tables of a device.
+/// The four data tables of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
-    /// Bits that can be written.
+    /// Read-write bits.
     Coil,
-    /// Bits.
+    /// Read-only bits.
     Discrete,
-    /// Registers.
+    /// Read-only registers.
     Input,
-    /// Registers that can be written.
+    /// Read-write registers.
     Holding,
 }
 
@@ -53,17 +53,17 @@ pub enum Format {
     Text(u16),
 }
 
-/// Which half comes first.
+/// The order of halves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// The high one, as the specification says.
+    /// The high half first, as in the specification.
     #[default]
     Big,
-    /// The low one.
+    /// The low half first.
     Little,
 }
 
-/// The orders that can be chosen.
+/// The configurable orders.
 pub const ORDERS: [(&str, Order); 2] = [("big", Order::Big), ("little", Order::Little)];
 
 const FORMATS: [(&str, Format); 10] = [
@@ -79,33 +79,33 @@ const FORMATS: [(&str, Format); 10] = [
     ("string", Format::Text(0)),
 ];
 
-/// Registers in one request (Modbus Application Protocol §6.3).
+/// Most registers per request (Modbus Application Protocol §6.3).
 pub const REGISTERS_MAX: u16 = 125;
-/// Bits in one request (§6.1).
+/// Most bits per request (§6.1).
 pub const BITS_MAX: u16 = 2000;
 
-/// Where a tag's value is, and what it is there.
+/// The address and encoding of a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// The unit on the line.
+    /// The unit id.
     pub unit: u8,
     /// The table.
     pub table: Table,
-    /// The first register or bit, from 0.
+    /// The first register or bit, counted from 0.
     pub first: u16,
     /// How each element is encoded.
     pub format: Format,
-    /// The bit of the register, from the lowest.
+    /// The bit within the register, counted from the least significant.
     pub bit: u8,
-    /// Elements; `None` if the value is no array.
+    /// Number of elements; `None` for a scalar.
     pub count: Option<u16>,
-    /// The order of the registers of one number.
+    /// The order of registers within a number.
     pub word_order: Order,
-    /// The order of the bytes of one register.
+    /// The order of bytes within a register.
     pub byte_order: Order,
 }
 
-/// What tags have that do not say it themselves.
+/// Default settings of tags.
 #[derive(Debug, Clone, Copy)]
 pub struct Defaults {
     /// The unit.
@@ -117,7 +117,7 @@ pub struct Defaults {
 }
 
 impl Format {
-    /// Registers, or bits, of one element.
+    /// Number of registers or bits of one element.
     #[must_use]
     pub fn width(self) -> u16 {
         match self {
@@ -138,19 +138,19 @@ impl Format {
 }
 
 impl Point {
-    /// Registers, or bits, from the first to the last.
+    /// Number of registers or bits of all elements.
     #[must_use]
     pub fn width(&self) -> u16 {
         self.format.width().saturating_mul(self.count.unwrap_or(1))
     }
 
-    /// One behind the last register or bit.
+    /// The register or bit after the last one.
     #[must_use]
     pub fn end(&self) -> u32 {
         u32::from(self.first) + u32::from(self.width())
     }
 
-    /// The type of the value.
+    /// The data type of the value.
     #[must_use]
     pub fn kind(&self) -> Kind {
         Kind { element: self.format.element(), is_array: self.count.is_some() }
@@ -179,7 +179,7 @@ impl Point {
         let mut format = match fields.word("format", &FORMATS)? {
             Some(format) => format,
             None if table.is_bits() || bit.is_some() => Format::Bit,
-            // Without scaling the tag's type tells what is in the registers.
+            // Without scaling, the tag's type determines the encoding.
             None => match wanted.filter(|_| !is_scaled) {
                 Some(BuiltInType::String) => Format::Text(0),
                 Some(kind @ (BuiltInType::Float | BuiltInType::Double)) => Format::Number(kind),
@@ -247,7 +247,7 @@ impl Point {
     }
 }
 
-/// Reads `table:number`, `table:number.bit`, or the five or six digits of manuals.
+/// Parses `table:number`, `table:number.bit`, or the five or six digits used in manuals.
 #[must_use]
 pub fn parse(text: &str) -> Option<(Table, u16, Option<u8>)> {
     let text = text.trim();
@@ -278,7 +278,8 @@ pub fn parse(text: &str) -> Option<(Table, u16, Option<u8>)> {
     Some((table, number, bit))
 }
 
-/// `40001` and `400001` are the first holding register; `0`, `1` and `3` begin coils, discrete inputs and input registers.
+/// `40001` and `400001` are the first holding register; prefixes `0`, `1` and `3` mean coils, discrete inputs and input
+/// registers.
 fn classic(text: &str) -> Option<(Table, u16, Option<u8>)> {
     let (digits, bit) = match text.split_once('.') {
         Some((digits, bit)) => (digits, Some(bit.parse().ok().filter(|bit| *bit < 16)?)),
@@ -305,7 +306,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn addresses_are_read_as_manuals_write_them() {
+    fn addresses_are_parsed_as_in_manuals() {
         assert_eq!(parse("holding:100"), Some((Table::Holding, 100, None)));
         assert_eq!(parse("holding:0x10.15"), Some((Table::Holding, 16, Some(15))));
         assert_eq!(parse("Input: 7"), Some((Table::Input, 7, None)));
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn points_have_a_width_and_refuse_what_no_request_can_carry() {
+    fn points_have_a_width_limited_by_one_request() {
         let width = |text: &str| point(text).unwrap().width();
         assert_eq!(width("address = \"holding:1\""), 1);
         assert_eq!(width("address = \"holding:1\"\nformat = \"float64\"\ncount = 3"), 12);

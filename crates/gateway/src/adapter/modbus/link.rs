@@ -1,4 +1,4 @@
-//! The connection to a line of Modbus devices, and what their errors mean.
+//! The connection to a Modbus line, and its errors.
 
 use super::address::Table;
 use crate::connect;
@@ -12,19 +12,19 @@ use tokio_modbus::client::{Client, Context, rtu, tcp};
 use tokio_modbus::slave::{Slave, SlaveContext};
 use tokio_modbus::{Error, ExceptionCode, ProtocolError, Request, Response};
 
-/// How to reach the devices.
+/// The connection type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Way {
     /// Modbus TCP.
     Tcp(String, u16),
-    /// Frames of a serial line through TCP, as serial device servers carry them.
+    /// RTU frames over TCP, as used by serial device servers.
     RtuOverTcp(String, u16),
     /// A serial line.
     Serial(SerialLine),
 }
 
 impl Way {
-    /// The other side, as people write it.
+    /// The target for messages.
     #[must_use]
     pub fn target(&self) -> String {
         match self {
@@ -34,7 +34,7 @@ impl Way {
     }
 }
 
-/// What a device has answered.
+/// The answer of a device.
 pub type Answer<T> = Result<T, ExceptionCode>;
 
 /// A connection.
@@ -54,7 +54,7 @@ impl Link {
     /// Connects.
     ///
     /// # Errors
-    /// There is no connection.
+    /// The connection failed.
     pub async fn connect(way: &Way, deadline: Duration) -> Result<Self, Fault> {
         let context = match way {
             Way::Tcp(host, port) => tcp::attach(connect::tcp(host, *port, deadline).await?),
@@ -64,8 +64,8 @@ impl Link {
         Ok(Self { context, target: way.target(), deadline })
     }
 
-    /// Asks, and gives an answer of the same function. The readers and writers of the library are of no use here: they take it
-    /// for a mistake of the program if an answer is not what was asked for, and devices lie.
+    /// Sends a request and returns an answer with the same function code. The library's own readers and writers are not used:
+    /// they panic if an answer does not match the request, and devices may send anything.
     async fn ask(&mut self, unit: u8, request: Request<'_>) -> Result<Answer<Response>, Fault> {
         self.context.set_slave(Slave(unit));
         match timeout(self.deadline, self.context.call(request)).await {
@@ -82,7 +82,7 @@ impl Link {
     /// Reads registers, or bits as 0 and 1.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection must not be used again.
     pub async fn read(
         &mut self,
         unit: u8,
@@ -104,7 +104,7 @@ impl Link {
         let wanted = usize::from(count);
         let (words, most) = match answer {
             Err(exception) => return Ok(Err(exception)),
-            // Bits come in bytes.
+            // The library returns bits in whole bytes.
             Ok(Response::ReadCoils(bits) | Response::ReadDiscreteInputs(bits)) => {
                 (bits.into_iter().map(u16::from).collect(), wanted.next_multiple_of(8))
             }
@@ -120,7 +120,7 @@ impl Link {
         Ok(Ok(words.into_iter().take(wanted).collect()))
     }
 
-    /// Writes, and compares what the device says it has written.
+    /// Writes, and checks the address and value in the answer.
     async fn write(
         &mut self,
         unit: u8,
@@ -140,7 +140,7 @@ impl Link {
     /// Writes coils.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection must not be used again.
     pub async fn write_coils(&mut self, unit: u8, first: u16, bits: &[bool]) -> Result<Answer<()>, Fault> {
         let count = bits.len() as u16;
         let (request, expected) = match bits {
@@ -152,10 +152,10 @@ impl Link {
         self.write(unit, request, expected).await
     }
 
-    /// Writes registers: one with function 6, and with function 16 if the device does not know that; more with 16.
+    /// Writes registers: a single one with function 6, or 16 if the device does not support 6; several with 16.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection must not be used again.
     pub async fn write_registers(
         &mut self,
         unit: u8,
@@ -173,10 +173,10 @@ impl Link {
         self.write(unit, Request::WriteMultipleRegisters(first, words.into()), expected).await
     }
 
-    /// Writes one bit of a register: with function 22, or by reading and writing if the device does not know that.
+    /// Writes one bit of a register: with function 22, or with read and write if the device does not support 22.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection must not be used again.
     pub async fn write_bit(&mut self, unit: u8, first: u16, bit: u8, on: bool) -> Result<Answer<()>, Fault> {
         let mask = 1u16 << (bit & 15);
         let set = if on { mask } else { 0 };
@@ -194,10 +194,10 @@ impl Link {
         self.write(unit, Request::WriteSingleRegister(first, word), expected).await
     }
 
-    /// Asks a device who it is: vendor, product and revision (function 43/14), by their numbers.
+    /// Reads the device identification: vendor, product and revision (function 43/14), by object number.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection must not be used again.
     pub async fn identify(&mut self, unit: u8) -> Result<Answer<Vec<(u8, String)>>, Fault> {
         let request = Request::ReadDeviceIdentification(tokio_modbus::prelude::ReadCode::Basic, 0);
         Ok(self.ask(unit, request).await?.map(|answer| match answer {
@@ -221,7 +221,7 @@ fn serial(line: &SerialLine) -> Result<Context, Fault> {
     Err(line.missing())
 }
 
-/// What an error of the library means. It reports a closed connection as whatever error the operating system had last.
+/// Explains an error of the library. For a closed connection, the library reports whatever error the operating system had last.
 fn explained(target: String, error: Error) -> Fault {
     use io::ErrorKind as Kind;
     match error {
@@ -241,7 +241,7 @@ fn explained(target: String, error: Error) -> Fault {
     }
 }
 
-/// What an exception means for the values that were asked for; `None` if the device wants to be asked again.
+/// The status of the values for an exception; `None` if the device asks for a retry.
 #[must_use]
 pub fn status_of(exception: ExceptionCode) -> Option<StatusCode> {
     Some(match exception {
@@ -262,8 +262,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_library_are_put_into_words() {
-        // What it says when the other side has closed the connection.
+    fn errors_of_the_library_are_explained() {
+        // The library's error after the peer has closed the connection.
         let stale = Error::Transport(io::Error::from_raw_os_error(115));
         assert_eq!(
             explained("plc:502, unit 1".to_owned(), stale).to_string(),

@@ -1,11 +1,10 @@
 //! Modbus devices: TCP, RTU over TCP, and serial lines.
 //!
-//! - [`address`]: what tags say; [`registers`]: values in registers; [`plan`]: which requests read them;
-//! - [`link`]: the connection and what errors mean; `poll`: reading and writing; `review`: warnings;
-//!   [`scan`]: which units there are.
+//! - [`address`]: addresses of tags; [`registers`]: encoding; [`plan`]: grouping into requests;
+//! - [`link`]: the connection and its errors; `poll`: reading and writing; `review`: warnings; [`scan`]: finds units.
 //!
-//! A line has one request under way at a time. A unit that does not answer is asked again after a pause of its own, so
-//! that the others on the line are read on time.
+//! A line carries one request at a time. A unit that does not answer is retried after its own pause, so that the other units on
+//! the line are read on time.
 
 pub mod address;
 pub mod link;

@@ -1,8 +1,8 @@
-//! Which requests read all points: as few as the protocol allows.
+//! Groups points into as few read requests as the protocol allows.
 
 use super::address::{BITS_MAX, Point, REGISTERS_MAX, Table};
 
-/// One read request and the points that it answers.
+/// A read request and the points that it covers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The unit.
@@ -11,23 +11,23 @@ pub struct Request {
     pub table: Table,
     /// The first register or bit.
     pub first: u16,
-    /// How many.
+    /// The number of registers or bits.
     pub count: u16,
     /// Indexes of the points.
     pub points: Vec<usize>,
 }
 
-/// What a request may be.
+/// Limits of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Registers in one request.
+    /// Most registers per request.
     pub registers: u16,
-    /// Registers, or bits, that are read along although nobody wants them.
+    /// Most unneeded registers or bits between two points of a request.
     pub gap: u16,
 }
 
-/// Groups points into requests. Points in the order of their addresses are taken together as long as they fit: no other
-/// grouping has fewer requests.
+/// Groups points into requests. Points are joined in order of address as long as they fit, which gives the minimum number of
+/// requests.
 #[must_use]
 pub fn plan(points: &[Point], bounds: Bounds) -> Vec<Request> {
     let all = (0..points.len()).collect::<Vec<_>>();
@@ -58,8 +58,7 @@ fn group(points: &[Point], mut members: Vec<usize>, bounds: Bounds) -> Vec<Reque
     requests
 }
 
-/// Two requests instead of one that the device has refused: at first without gaps, then halves. `None` if there is one
-/// point only.
+/// Splits a request that the device has rejected: first at its gaps, then into halves. `None` if it has only one point.
 #[must_use]
 pub fn split(request: &Request, points: &[Point], bounds: Bounds) -> Option<Vec<Request>> {
     if request.points.len() < 2 {
@@ -100,7 +99,7 @@ mod tests {
             at(1, Table::Holding, 35, 1),
             at(2, Table::Holding, 1, 1),
             at(1, Table::Input, 1, 1),
-            // Lies within another one.
+            // Within another point.
             at(1, Table::Holding, 10, 3),
         ];
         let mut spans: Vec<_> =
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_point_is_in_exactly_one_request_that_contains_it() {
-        // Many layouts, from a counter that mixes.
+        // Many layouts, from a mixed counter.
         let mut state = 1u64;
         let mut next = |bound: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -144,7 +143,7 @@ mod tests {
                         assert!(point.end() <= u32::from(request.first) + u32::from(request.count));
                     }
                 }
-                // A device that refuses everything is asked for ever smaller things.
+                // For a device that rejects everything, requests become ever smaller.
                 requests = requests
                     .iter()
                     .flat_map(|request| {

@@ -1,4 +1,4 @@
-//! Reading a line at its interval, and writing in between.
+//! Reads a line at its interval, and writes in between.
 
 use super::Modbus;
 use super::address::{Point, Table};
@@ -44,7 +44,7 @@ pub(super) async fn run(modbus: &Modbus, feed: &Feed, writes: &mut Writes) -> Re
         line.identify().await?;
     }
     let mut ticks = interval(settings.interval.unwrap_or(Duration::from_secs(1)));
-    // Intervals that were missed as a whole are left out.
+    // Completely missed intervals are skipped.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
@@ -54,7 +54,7 @@ pub(super) async fn run(modbus: &Modbus, feed: &Feed, writes: &mut Writes) -> Re
                 while let Some(write) = writes.try_next() {
                     line.write(write).await?;
                 }
-                // So that clients see what the device made of it.
+                // Show clients the result in the device.
                 line.poll().await?;
             }
             _ = ticks.tick() => line.poll().await?,
@@ -63,7 +63,7 @@ pub(super) async fn run(modbus: &Modbus, feed: &Feed, writes: &mut Writes) -> Re
 }
 
 impl Line<'_> {
-    /// The connection; made anew if the last one is of no use.
+    /// The connection. Opens a new one if the previous one failed.
     async fn link(&mut self) -> Result<&mut Link, Fault> {
         let link = match self.link.take() {
             Some(link) => link,
@@ -86,10 +86,12 @@ impl Line<'_> {
                         "identified"
                     );
                 }
-                Ok(Err(exception)) => tracing::info!(unit, %exception, "the device does not say what it is"),
+                Ok(Err(exception)) => {
+                    tracing::info!(unit, %exception, "the device does not return its identification")
+                }
                 Err(fault) => {
-                    tracing::info!(unit, %fault, "the device does not say what it is");
-                    // A late answer must not be taken for that of another request.
+                    tracing::info!(unit, %fault, "the device does not return its identification");
+                    // A late answer must not be matched with another request.
                     self.link = None;
                 }
             }
@@ -97,7 +99,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Reads everything once.
+    /// Reads all points once.
     async fn poll(&mut self) -> Result<(), Fault> {
         let (source, requests) = (&self.feed.settings().name, self.requests.len());
         let span = tracing::debug_span!(target: TARGET, "source.poll", source, requests, error = Empty);
@@ -150,13 +152,13 @@ impl Line<'_> {
             }
         }
         match fault {
-            // If nobody has answered, it is the line.
+            // If no unit has answered, the line is broken.
             Some(fault) if answers == 0 => Err(fault),
             _ => Ok(()),
         }
     }
 
-    /// The unit is asked again later, and still later the next time.
+    /// Retries the unit later, with growing pauses.
     fn silence(&mut self, unit: u8) {
         let settings = self.feed.settings();
         let pause =
@@ -164,8 +166,7 @@ impl Line<'_> {
         self.silent.insert(unit, Silent { until: Instant::now() + pause, pause });
     }
 
-    /// Stores what a request has brought. True if it asked for something that the device does not have, together with
-    /// something that it may have.
+    /// Stores the answer to a request. True if the device rejected it because of an address, and the request can be split.
     fn take(&self, request: &Request, answer: Result<Vec<u16>, ExceptionCode>) -> bool {
         let points =
             request.points.iter().filter_map(|index| Some((*index, self.modbus.points.get(*index)?)));

@@ -1,10 +1,10 @@
-//! Values in registers.
+//! Encoding of values in registers.
 
 use super::address::{Format, Order, Point};
 use crate::value::{Kind, array, map_numbers};
 use taktwerk_types::{BuiltInType, Variant};
 
-/// The bytes of a number, high byte first.
+/// The bytes of a number, most significant first.
 fn bytes<const N: usize>(words: &[u16], point: &Point) -> Option<[u8; N]> {
     let mut out = [0; N];
     let words = words.get(..N / 2)?;
@@ -63,7 +63,7 @@ fn element(words: &[u16], point: &Point) -> Option<Variant> {
     })
 }
 
-/// The value of a point, whose registers (or bits, as 0 and 1) these are.
+/// Decodes registers (or bits, as 0 and 1) of a point.
 #[must_use]
 pub fn decode(words: &[u16], point: &Point) -> Option<Variant> {
     let words = words.get(..usize::from(point.width()))?;
@@ -77,12 +77,12 @@ pub fn decode(words: &[u16], point: &Point) -> Option<Variant> {
     }
 }
 
-/// The registers (or bits, as 0 and 1) of a value; `None` if it does not fit.
+/// Encodes a value in registers (or bits, as 0 and 1); `None` if it does not fit.
 #[must_use]
 pub fn encode(value: &Variant, point: &Point) -> Option<Vec<u16>> {
     let kind = point.kind();
     if point.count.is_some() {
-        // Scaling has made numbers of the elements.
+        // Scaling has converted the elements to numbers.
         let value = match kind.coerce(value.clone()) {
             Some(value) => value,
             None => map_numbers(value, kind.element, |number| number)?,
@@ -118,7 +118,7 @@ fn one(value: &Variant, point: &Point) -> Option<Vec<u16>> {
                 return None;
             }
             bytes.resize(usize::from(point.format.width()) * 2, 0);
-            // Texts have their first register first, whatever numbers do.
+            // Texts always begin in the first register, regardless of the word order.
             words(&bytes, &Point { word_order: Order::Big, ..point.clone() })
         }
         _ => return None,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_comes_back_as_it_went() {
+    fn every_format_survives_a_round_trip() {
         for word_order in [Order::Big, Order::Little] {
             for byte_order in [Order::Big, Order::Little] {
                 for (format, value) in [

@@ -1,4 +1,4 @@
-//! What is suspicious in the tags of a line: registers that overlap, intervals that it cannot keep.
+//! Warnings about the tags of a line: overlapping registers, intervals that are too short.
 
 use super::Modbus;
 use super::address::{Format, Point};
@@ -8,9 +8,9 @@ use crate::settings::SourceSettings;
 use crate::source::Advice;
 use core::time::Duration;
 
-/// Few devices answer sooner.
+/// Few devices answer faster.
 const ANSWER_MIN: Duration = Duration::from_millis(2);
-/// What a device on a serial line needs until it answers, at least.
+/// Least turnaround time of a device on a serial line.
 const TURNAROUND: Duration = Duration::from_millis(5);
 
 pub(super) fn review(modbus: &Modbus, settings: &SourceSettings, names: &[String]) -> Vec<Advice> {
@@ -48,15 +48,15 @@ fn too_short(interval: Duration, way: &Way, requests: &[Request]) -> Option<(Str
     }
 }
 
-/// How long a request and its answer take on a serial line: characters have 11 bits, and frames are apart by 3.5 characters
-/// (Modbus over Serial Line §2.5.1).
+/// Transmission time of a request and its answer on a serial line: characters have 11 bits, and frames are separated by 3.5
+/// characters (Modbus over Serial Line §2.5.1).
 fn on_the_line(request: &Request, baud: u32) -> Duration {
     let data = if request.table.is_bits() { request.count.div_ceil(8) } else { request.count * 2 };
     let characters = 8.0 + 5.0 + f64::from(data) + 7.0;
     Duration::from_secs_f64(characters * 11.0 / f64::from(baud.max(1))) + TURNAROUND
 }
 
-/// Points that share registers in a way that is no usual one: a word beside its bits, or an array beside its elements.
+/// Points that share registers in an unusual way. Usual are a word with its bits, and an array with its elements.
 fn overlaps(points: &[Point], names: &[String]) -> Vec<Advice> {
     let mut order: Vec<(usize, &Point)> = points.iter().enumerate().collect();
     order.sort_by_key(|(index, point)| (point.unit, point.table, point.first, *index));
@@ -90,7 +90,7 @@ fn overlaps(points: &[Point], names: &[String]) -> Vec<Advice> {
             });
         }
         seen = Some((index, point));
-        // The one that ends last is the one that later ones can overlap.
+        // Keep the point that ends last, because later ones can overlap it.
         if before.is_none_or(|(_, other)| !is_same_place(other) || point.end() >= other.end()) {
             before = Some((index, point));
         }

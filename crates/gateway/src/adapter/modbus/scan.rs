@@ -1,4 +1,4 @@
-//! Which units answer on a line, and what they say they are.
+//! Finds the units on a line, with their identification.
 
 use super::Modbus;
 use super::address::Table;
@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_modbus::ExceptionCode;
 
-/// A unit that has answered.
+/// A unit that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Its number.
+    /// Its unit id.
     pub number: u8,
-    /// What it says it is, by the number of the object (function 43/14); empty if it does not say.
+    /// Its identification by object number (function 43/14); empty if it has none.
     pub identity: Vec<(u8, String)>,
     /// The exception to a read of its first holding register, if there was one.
     pub exception: Option<String>,
@@ -36,10 +36,10 @@ pub fn object_name(number: u8) -> &'static str {
     }
 }
 
-/// Asks units one after the other: reads a register, because every device knows that, then asks who it is.
+/// Scans units one after the other: reads a register, which every device supports, then the identification.
 ///
 /// # Errors
-/// There is no connection at all.
+/// The connection failed.
 pub async fn units(
     way: &Way,
     numbers: &[u8],
@@ -52,7 +52,7 @@ pub async fn units(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // After an error the connection is made anew: a late answer must not be taken for that of the next unit.
+        // After an error, use a new connection: a late answer must not be matched with the next unit.
         let mut open = match link.take() {
             Some(open) => open,
             None => match Link::connect(way, deadline).await {
@@ -62,7 +62,7 @@ pub async fn units(
         };
         let exception = match open.read(*number, Table::Holding, 0, 1).await {
             Err(_) => continue,
-            // A gateway says that there is no such unit behind it.
+            // A Modbus gateway reports that the unit does not exist.
             Ok(Err(ExceptionCode::GatewayPathUnavailable | ExceptionCode::GatewayTargetDevice)) => {
                 link = Some(open);
                 continue;
@@ -82,7 +82,7 @@ pub async fn units(
     Ok(found)
 }
 
-/// What the units of a source say they are.
+/// The identifications of a source's units.
 pub(super) async fn offers(modbus: &Modbus, question: &Question) -> Result<Vec<Offer>, Fault> {
     let mut numbers: BTreeSet<u8> = modbus.points.iter().map(|point| point.unit).collect();
     if numbers.is_empty() {
@@ -102,7 +102,7 @@ pub(super) async fn offers(modbus: &Modbus, question: &Question) -> Result<Vec<O
         match found.iter().find(|unit| unit.number == number) {
             None => offers.push(offer("", "does not answer".to_owned())),
             Some(unit) if unit.identity.is_empty() => {
-                offers.push(offer("", "answers, but does not say what it is".to_owned()));
+                offers.push(offer("", "answers, but has no identification".to_owned()));
             }
             Some(unit) => {
                 offers.extend(unit.identity.iter().map(|(id, text)| offer(object_name(*id), text.clone())));

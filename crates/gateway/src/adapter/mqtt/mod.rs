@@ -1,7 +1,6 @@
 //! Values from an MQTT broker, 3.1.1 and 5.
 //!
-//! - [`topic`]: filters and templates; [`payload`]: what a message means; `session`: one connection; `offers`: the topics
-//!   of a broker.
+//! - [`topic`]: filters and templates; [`payload`]: reads messages; `session`: one connection; `offers`: lists a broker's topics.
 
 mod offers;
 pub mod payload;
@@ -30,11 +29,11 @@ pub struct Mqtt {
     broker: Broker,
     qos: u8,
     maps: Vec<Map>,
-    /// Positions of variables that were added while it runs, by the tag, the topic and the path within the message.
+    /// Positions of variables added while running, by tag, topic and path within the message.
     added: HashMap<(usize, String, String), Option<usize>>,
 }
 
-/// A tag: the topics that it is fed from.
+/// A tag with its topic filter.
 #[derive(Debug)]
 struct Map {
     tag: Tag,
@@ -43,7 +42,7 @@ struct Map {
     reader: Reader,
     /// `None` if variables are added for each topic.
     position: Option<usize>,
-    /// Where writes go, as what, and whether the broker keeps them.
+    /// Topic and template of writes, and whether the broker retains them.
     write: Option<(String, String, bool)>,
 }
 

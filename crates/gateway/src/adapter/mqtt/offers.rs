@@ -1,4 +1,4 @@
-//! The topics that a broker has, as far as messages come while somebody listens.
+//! Lists the topics of a broker whose messages arrive while listening.
 
 use super::Mqtt;
 use super::payload::{Reader, typed};
@@ -11,9 +11,9 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How often to look whether to end early.
+/// Interval for checking whether to end early.
 const LOOK: Duration = Duration::from_millis(100);
-/// What is kept of a message.
+/// Bytes of a message that are kept.
 const PAYLOAD_KEPT: usize = 16 << 10;
 
 pub(super) async fn offers(mqtt: &Mqtt, question: &Question) -> Result<Vec<Offer>, Fault> {
@@ -56,7 +56,7 @@ pub(super) async fn offers(mqtt: &Mqtt, question: &Question) -> Result<Vec<Offer
     if !is_connected && !question.is_stopped() {
         return Err(Fault::NoAnswer { target, after: deadline });
     }
-    // The broker may be slow; nothing depends on it.
+    // Best effort: the broker may be slow.
     let _ = timeout(LOOK, connection.disconnect(&target)).await;
     let all = messages.iter().flat_map(|(topic, payload)| of_message(topic, payload));
     Ok(all.take(question.most).collect())
@@ -87,7 +87,7 @@ fn of_message(topic: &str, payload: &[u8]) -> Vec<Offer> {
             path.extend(between.iter().map(|name| clean(name)));
         }
         if kind.is_array {
-            // A tag has one value.
+            // A tag has a single value.
             settings.clear();
         }
         Offer { address, name, path, kind: kind.to_string(), value: part.json.to_string(), settings }
@@ -95,7 +95,7 @@ fn of_message(topic: &str, payload: &[u8]) -> Vec<Offer> {
     parts.into_iter().map(offer).collect()
 }
 
-/// A name that a folder or a variable can have.
+/// A valid name of a folder or variable.
 fn clean(name: &str) -> String {
     name.chars().map(|char| if char.is_control() || char == '/' { '_' } else { char }).collect()
 }

@@ -1,4 +1,4 @@
-//! What a message means: a number, a text, or a part of JSON.
+//! Reads messages: a number, a text, or a part of JSON.
 
 use crate::json_path::JsonPath;
 use crate::json_time::time_of;
@@ -6,38 +6,38 @@ use crate::value::{Kind, kind_of_json};
 use serde_json::Value as Json;
 use taktwerk_types::{UtcTime, Variant};
 
-/// Values of one message that become variables.
+/// Most values of one message that become variables.
 const LEAVES_MAX: usize = 1000;
 
-/// How messages of a tag are read.
+/// How the messages of a tag are read.
 #[derive(Debug, Clone, Default)]
 pub struct Reader {
-    /// Where the value is; the whole message without it.
+    /// The path of the value; `None` for the whole message.
     pub value: Option<JsonPath>,
-    /// Where its time is.
+    /// The path of its time.
     pub time: Option<JsonPath>,
-    /// Whether each value of an object becomes a variable of its own.
+    /// Whether each value of an object becomes a separate variable.
     pub expand: bool,
 }
 
 /// A value of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// The names that lead to it, from an object that was expanded; otherwise none.
+    /// Its path in an expanded object; empty otherwise.
     pub path: Vec<String>,
     /// The value.
     pub json: Json,
-    /// When it was made.
+    /// The source timestamp.
     pub time: Option<UtcTime>,
 }
 
 impl Reader {
-    /// The values of a message; none if what the tag wants is not there.
+    /// The values of a message; none if the wanted value is missing.
     #[must_use]
     pub fn read(&self, payload: &[u8]) -> Vec<Part> {
         let json = match serde_json::from_slice::<Json>(payload) {
             Ok(json) => json,
-            // What is no JSON is a text.
+            // A message that is not JSON is a text.
             Err(_) if self.value.is_none() => Json::String(String::from_utf8_lossy(payload).into_owned()),
             Err(_) => return Vec::new(),
         };
@@ -59,7 +59,7 @@ impl Reader {
 
 fn expand(json: &Json, path: &mut Vec<String>, time: Option<UtcTime>, parts: &mut Vec<Part>) {
     match json {
-        // serde_json has bounded the depth.
+        // serde_json limits the depth.
         Json::Object(entries) => {
             for (name, value) in entries {
                 path.push(name.clone());
@@ -75,7 +75,7 @@ fn expand(json: &Json, path: &mut Vec<String>, time: Option<UtcTime>, parts: &mu
     }
 }
 
-/// The type and value of a part, for a variable whose type is not known.
+/// The type and value of a part, for a variable of unknown type.
 #[must_use]
 pub fn typed(json: &Json) -> (Kind, Option<Variant>) {
     let kind = kind_of_json(json);
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_deep_or_wide_message_is_bounded() {
         let deep = [b"{\"a\":".repeat(10_000), b"1".to_vec(), b"}".repeat(10_000)].concat();
-        // Deeper than the parser goes: it is a text.
+        // Deeper than the parser allows: treated as a text.
         assert!(matches!(&reader(None, true).read(&deep)[..], [Part { json: Json::String(_), .. }]));
         let wide: Vec<String> = (0..5000).map(|at| format!("\"k{at}\":{at}")).collect();
         assert_eq!(reader(None, true).read(format!("{{{}}}", wide.join(",")).as_bytes()).len(), LEAVES_MAX);

@@ -29,7 +29,7 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
         Ok(connected) => connected?,
     }
     let mut asked: Vec<&str> = Vec::new();
-    // Tags with one topic are found by it; the others are looked through.
+    // Tags with an exact topic are looked up by it; the others are searched.
     let mut by_topic: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut wild: Vec<usize> = Vec::new();
     for (index, map) in mqtt.maps.iter().enumerate() {
@@ -93,7 +93,7 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
 
 type Added = HashMap<(usize, String, String), Option<usize>>;
 
-/// Where a message belongs.
+/// The target of a message.
 struct Place<'a> {
     index: usize,
     map: &'a Map,
@@ -105,7 +105,7 @@ impl Place<'_> {
     fn reading(&self, part: Part, feed: &Feed, added: &mut Added) -> Option<(usize, Reading)> {
         let Part { path, json, time } = part;
         if let Some(position) = self.map.position {
-            // With scaling the number is the device's; the tag's type comes afterwards.
+            // With scaling, the message contains the device's number; the tag's type applies afterwards.
             let wanted = self.map.tag.kind.filter(|_| self.map.tag.scaling.is_identity());
             let value = Kind::scalar(wanted.unwrap_or(BuiltInType::Double)).of_json(&json);
             let reading = match value {
@@ -128,7 +128,7 @@ impl Place<'_> {
             None if feed.len() >= feed.settings().nodes_max || added.len() >= feed.settings().nodes_max => {
                 None
             }
-            // Names are kept, so they are bounded, too.
+            // Names are stored, so their length is limited.
             None if key.2.len() > TOPIC_LEN_MAX => None,
             None => {
                 let position = self.add(&path, kind, feed);
@@ -170,7 +170,7 @@ impl Place<'_> {
             "_".clone_into(&mut name);
         }
         let tag = Tag { path: folders, name, access: Access::Read, ..self.map.tag.clone() };
-        // A topic may have a value and topics below it: then the folder has the name already.
+        // A topic may have a value and subtopics: then a folder already has the name.
         let again = Tag { name: format!("{} (value)", tag.name), ..tag.clone() };
         match feed.add(&tag, kind).or_else(|_| feed.add(&again, kind)) {
             Ok(position) => Some(position),
@@ -182,17 +182,17 @@ impl Place<'_> {
     }
 }
 
-/// A name of an object as one level of a path: `/` as `~1` and `~` as `~0` (RFC 6901 §3), so that different names stay different.
+/// Escapes a name as one level of a path: `/` as `~1` and `~` as `~0` (RFC 6901 §3), so that different names stay different.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Sends what a client has written.
+/// Sends a client's write.
 fn send(client: &Client, mqtt: &Mqtt, feed: &Feed, write: &Write) {
     let map = mqtt.maps.iter().find(|map| map.position == Some(write.position));
     let sent = map.and_then(|map| map.write.as_ref()).is_some_and(|(topic, template, retain)| {
         let value = match &write.value {
-            // A text alone is sent as it is; within JSON it has its quotation marks.
+            // A text by itself is sent without quotation marks; within JSON it has them.
             Variant::String(text) if template == "{value}" => text.as_str().to_owned(),
             value => to_json(value).to_string(),
         };

@@ -1,6 +1,6 @@
-//! Topics, filters with wildcards, and what stands at the place of a wildcard.
+//! Topics, filters with wildcards, and the text matched by wildcards.
 
-/// Longest topic that is looked at.
+/// Longest topic that is processed.
 pub const TOPIC_LEN_MAX: usize = 1024;
 
 /// A filter of topics: `plant/+/temperature`, `plant/#`.
@@ -8,7 +8,7 @@ pub const TOPIC_LEN_MAX: usize = 1024;
 pub struct Filter(Vec<String>);
 
 impl Filter {
-    /// Reads a filter; `None` if wildcards stand where none may (MQTT 5 §4.7.1).
+    /// Parses a filter; `None` if a wildcard is at an invalid position (MQTT 5 §4.7.1).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.is_empty() || text.len() > TOPIC_LEN_MAX || text.contains('\0') {
@@ -30,10 +30,10 @@ impl Filter {
         self.0.iter().any(|level| matches!(level.as_str(), "+" | "#"))
     }
 
-    /// What stands in a topic at the places of the wildcards; `None` if the topic does not match.
+    /// The parts of a topic that match the wildcards; `None` if the topic does not match.
     #[must_use]
     pub fn matches<'a>(&self, topic: &'a str) -> Option<Vec<&'a str>> {
-        // Topics of the broker itself are not meant by wildcards at the beginning (§4.7.2).
+        // A leading wildcard does not match topics of the broker itself (§4.7.2).
         if topic.starts_with('$') && !self.0.first()?.starts_with('$') {
             return None;
         }
@@ -59,7 +59,7 @@ impl Filter {
     }
 }
 
-/// Puts a topic and what its wildcards stand for into a text: `{1}`, `{2}` …, `{topic}`, `{parent}`, `{last}`.
+/// Replaces the placeholders `{1}`, `{2}` …, `{topic}`, `{parent}`, `{last}` in a text.
 #[must_use]
 pub fn fill(template: &str, topic: &str, found: &[&str]) -> String {
     let (parent, last) = topic.rsplit_once('/').unwrap_or(("", topic));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_take_what_wildcards_stand_for() {
+    fn templates_insert_the_text_matched_by_wildcards() {
         assert_eq!(fill("Line {1}/{last}", "l/7/t", &["7"]), "Line 7/t");
         assert_eq!(fill("{parent}|{topic}|{2}|{x|", "a/b", &["a"]), "a|a/b|{2}|{x|");
         assert_eq!(fill("{0}{99999999999999999999}", "a", &[]), "{0}{99999999999999999999}");

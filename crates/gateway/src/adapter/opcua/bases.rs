@@ -1,4 +1,4 @@
-//! The supertypes of another server's types: what a value or an event is where its own type is not known.
+//! The supertypes of another server's types, for values and events whose own type is unknown.
 
 use super::budget::{Budget, browse};
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use taktwerk_schema::BrowseDirection;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::NodeId;
 
-/// Types whose supertypes are remembered.
+/// Most types whose supertypes are remembered.
 const BASES_MAX: usize = 10_000;
 
-/// The nearest supertypes in namespace 0 of types that were asked for.
+/// The nearest supertypes in namespace 0 of requested types.
 #[derive(Debug, Default)]
 pub(super) struct Bases(HashMap<NodeId, NodeId>);
 
-/// Supertypes that are looked at.
+/// Most supertypes that are followed.
 const SUPERTYPES_MAX: usize = 20;
 
 impl Bases {
@@ -50,19 +50,19 @@ impl Bases {
                 None => break,
             }
         }
-        // Behind the limit nobody was asked: the type may have a supertype all the same.
+        // Beyond the limit nothing was requested, so the type may still have a supertype.
         if budget.exceeded().is_none() {
             self.keep(kind, &NodeId::NULL);
         }
         Ok(NodeId::NULL)
     }
 
-    /// The nearest supertype in namespace 0 of a type that was asked for; null if there is none.
+    /// The nearest supertype in namespace 0 of a requested type; null if there is none.
     pub(super) fn known(&self, kind: &NodeId) -> NodeId {
         if kind.namespace_index == 0 { kind.clone() } else { self.0.get(kind).cloned().unwrap_or_default() }
     }
 
-    /// Remembers a supertype, unless there are too many: then it is asked for again.
+    /// Remembers a supertype, unless there are too many: then it is requested again.
     fn keep(&mut self, kind: &NodeId, base: &NodeId) {
         if self.0.len() < BASES_MAX {
             self.0.insert(kind.clone(), base.clone());
@@ -80,14 +80,14 @@ mod tests {
     use taktwerk_types::QualifiedName;
 
     #[test]
-    fn the_types_that_are_remembered_are_limited() {
+    fn remembered_types_are_limited() {
         let mut bases = Bases::default();
         (0..BASES_MAX as u32 + 10).for_each(|number| bases.keep(&NodeId::numeric(1, number), &NodeId::NULL));
         assert_eq!(bases.0.len(), BASES_MAX);
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_supertype_that_was_not_told_in_time_is_asked_for_again() {
+    async fn a_supertype_not_returned_in_time_is_requested_again() {
         let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let _own = server.namespace("urn:example:plant");
         let ns0 = |id| NodeId::numeric(0, id);
@@ -103,12 +103,12 @@ mod tests {
         let server = server.spawn().unwrap();
         let client = Client::connect(&server.url()).await.unwrap();
         let mut bases = Bases::default();
-        // The answer is larger than that.
+        // The answer is larger.
         let mut budget = Budget::new(1, Duration::from_secs(60));
         budget.take(2);
         assert_eq!(bases.of(&client, &kind, &mut budget).await.unwrap(), NodeId::NULL);
         assert_eq!(bases.of(&client, &kind, &mut Budget::small()).await.unwrap(), base);
-        // What has none is not asked for again and again.
+        // A type without supertype is not requested repeatedly.
         let none = NodeId::numeric(2, 8);
         assert_eq!(bases.of(&client, &none, &mut Budget::small()).await.unwrap(), NodeId::NULL);
         assert_eq!(bases.0.get(&none), Some(&NodeId::NULL));

@@ -1,5 +1,5 @@
-//! How much another server may tell while its nodes are looked at: bytes and time for all requests together. A server can
-//! give references without end, each answer within the limits of a message.
+//! Limits the bytes and the time for reading another server's nodes, over all requests together. A server can return references
+//! without end, although each answer is within the limits of a message.
 
 use core::future::Future;
 use core::time::Duration;
@@ -12,18 +12,18 @@ use taktwerk_schema::{
 use taktwerk_types::{DataValue, Encode, NodeId, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
-/// References of a node that are asked for at once.
+/// References per node and request.
 const PAGE: u32 = 1000;
-/// Attributes that are read at once.
+/// Most attributes per request.
 const READ_MAX: usize = 1000;
-/// What a reference, a value or an empty answer is kept in, besides its content.
+/// Bytes counted for a reference, a value or an empty answer in addition to its content.
 const OVERHEAD: usize = 128;
 /// All fields of a ReferenceDescription (Part 4 §5.9.2.2).
 const RESULT_ALL: u32 = 0x3F;
-/// Bytes and time for a few questions beside a mirror.
+/// Limits for a few requests outside of a mirror.
 const SMALL: (usize, Duration) = (1 << 20, Duration::from_secs(10));
 
-/// What is left.
+/// The remaining budget.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes_max: usize,
@@ -34,17 +34,17 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// So many bytes, and so much time from now on.
+    /// A budget of `bytes_max` bytes, and the time `within` from now.
     pub(super) fn new(bytes_max: usize, within: Duration) -> Self {
         Self { bytes_max, left: bytes_max, within, end: Instant::now() + within, exceeded: None }
     }
 
-    /// For a few questions.
+    /// A budget for a few requests.
     pub(super) fn small() -> Self {
         Self::new(SMALL.0, SMALL.1)
     }
 
-    /// Takes bytes; false if there are not so many. Then nothing more is asked.
+    /// Takes bytes; false if there are not enough. Then no more requests are sent.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
         if self.exceeded.is_some() {
             return false;
@@ -53,19 +53,18 @@ impl Budget {
             Some(left) => self.left = left,
             None => {
                 let most = self.bytes_max >> 20;
-                self.exceeded =
-                    Some(format!("it has told more than mirror_mb_max = {most} MiB about its nodes"));
+                self.exceeded = Some(format!("its nodes have more data than mirror_mb_max = {most} MiB"));
             }
         }
         self.exceeded.is_none()
     }
 
-    /// Which limit was reached.
+    /// Which limit was exceeded.
     pub(super) fn exceeded(&self) -> Option<&str> {
         self.exceeded.as_deref()
     }
 
-    /// Does something in the time that is left; `None` if that is not enough.
+    /// Runs a future in the remaining time; `None` if the time is not sufficient.
     async fn within<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         if self.exceeded.is_some() {
             return None;
@@ -73,7 +72,7 @@ impl Budget {
         let done = timeout_at(self.end, work).await.ok();
         if done.is_none() {
             let within = self.within;
-            self.exceeded = Some(format!("its nodes were not told within mirror_within = {within:?}"));
+            self.exceeded = Some(format!("its nodes could not be read within mirror_within = {within:?}"));
         }
         done
     }
@@ -90,7 +89,7 @@ impl Budget {
     }
 }
 
-/// The references of nodes, in their order; those of nodes that have none to give, and of those behind the limit, are none.
+/// The references of nodes, in order. Empty for nodes without references, and for those beyond the limit.
 pub(super) async fn browse(
     client: &Client,
     nodes: Vec<NodeId>,
@@ -99,7 +98,7 @@ pub(super) async fn browse(
 ) -> Result<Vec<Vec<ReferenceDescription>>, Error> {
     let count = nodes.len();
     let mut results = pages(client, nodes.clone(), options, budget).await?;
-    // Servers keep few continuation points. Those of the others are given back by now.
+    // Servers have few continuation points. By now those of the other nodes are released.
     let crowded_out = results
         .iter()
         .zip(&nodes)
@@ -147,7 +146,7 @@ async fn pages(
         }
         let points = waiting.iter_mut().map(|result| take(&mut result.continuation_point));
         let request = BrowseNextRequest {
-            // The server need not keep what nobody asks for.
+            // Release continuation points that are not followed.
             release_continuation_points: !is_within,
             continuation_points: points.collect(),
             ..BrowseNextRequest::default()
@@ -173,7 +172,7 @@ async fn pages(
     }
 }
 
-/// Reads attributes, in their order; fewer if the limit is reached.
+/// Reads attributes, in order; fewer if the limit is reached.
 pub(super) async fn read(
     client: &Client,
     wanted: Vec<(NodeId, Attribute)>,
@@ -201,7 +200,7 @@ mod tests {
         let mut budget = Budget::new(3 << 20, Duration::from_secs(60));
         assert!(budget.take(2 << 20) && budget.take(1 << 20) && budget.exceeded().is_none());
         assert!(!budget.take(1) && !budget.take(0));
-        assert_eq!(budget.exceeded(), Some("it has told more than mirror_mb_max = 3 MiB about its nodes"));
+        assert_eq!(budget.exceeded(), Some("its nodes have more data than mirror_mb_max = 3 MiB"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -229,11 +228,11 @@ mod tests {
         let found = browse(&client, vec![root.clone(), NodeId::numeric(0, 9_999_999)], &options, &mut budget);
         let found = found.await.unwrap();
         assert_eq!((found[0].len(), found[1].len(), budget.exceeded()), (2500, 0, None));
-        // More nodes than the server has continuation points for.
+        // More nodes than the server has continuation points.
         let found = browse(&client, vec![root.clone(); 40], &options, &mut budget).await.unwrap();
         let counts: Vec<usize> = found.iter().map(Vec::len).collect();
         assert!(budget.exceeded().is_none() && counts.iter().all(|count| *count == 2500), "{counts:?}");
-        // Pages are given up in the middle, and the server keeps none of them.
+        // Reading stops in the middle, and the server must keep no continuation points.
         for _ in 0..100 {
             let mut small = Budget::new(300_000, Duration::from_secs(60));
             let found = browse(&client, vec![root.clone()], &options, &mut small).await.unwrap();

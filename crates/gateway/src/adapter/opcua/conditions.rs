@@ -1,7 +1,7 @@
-//! Alarms of the other server: they become alarms of this server, of the same type and with the same fields. What operators
-//! do here is done there.
+//! Mirrors alarms of the other server as alarms of this server, with the same type and fields. Operators' actions here are
+//! repeated there.
 //!
-//! Shelving and suppressing stay here: they say what the operators of this server want to see.
+//! Shelving and suppression stay local: they depend on what operators of this server want to see.
 
 use super::bases::Bases;
 use super::budget::Budget;
@@ -23,59 +23,59 @@ use taktwerk_schema::ids::object_type_ids;
 use taktwerk_server::FieldName;
 use taktwerk_types::{NodeId, UaString, Variant};
 
-/// Conditions of one source.
+/// Most conditions of one source.
 const CONDITIONS_MAX: usize = 100_000;
-/// Bytes that the own fields of all alarms of a source are kept in.
+/// Most bytes of the additional fields of all alarms of a source.
 const OWN_BYTES_MAX: usize = 64 << 20;
-/// Types that are asked for on one connection.
+/// Most types requested per connection.
 const KINDS_MAX: usize = 1000;
-/// Events that wait until their types are known.
+/// Most events that wait for their types.
 const WAITING_MAX: usize = 1000;
 
-/// Fields of an alarm's own type with their values.
+/// Fields that an alarm's type adds, with their values.
 type Own = Vec<(FieldName, Variant)>;
 
-/// What has to be done after an event.
+/// The action required after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Nothing,
-    /// The conditions have to be asked for again.
+    /// The conditions must be refreshed.
     Refresh,
-    /// Its type is not known.
+    /// Its type must be read.
     Learn,
 }
 
-/// A condition that is passed on.
+/// A mirrored condition.
 #[derive(Debug)]
 struct Relayed {
     alarm: Alarm,
-    /// What the other server said last.
+    /// The last event of the other server.
     remote: ConditionEvent,
-    /// Whether it was acknowledged and confirmed here when it was looked at last.
+    /// Whether it was acknowledged and confirmed here at the last check.
     seen: (bool, bool),
-    /// A refresh has begun and has not told of it yet.
+    /// A refresh has begun and has not reported it yet.
     is_suspect: bool,
-    /// Bytes of its own fields.
+    /// Bytes of its additional fields.
     own_bytes: usize,
 }
 
-/// The conditions of the other server. They outlive connections.
+/// The conditions of the other server. They survive the connection.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
     relayed: HashMap<String, Relayed>,
-    /// What is asked for behind the fields of [`ConditionEvent::query`].
+    /// The fields selected after those of [`ConditionEvent::query`].
     own: Vec<OwnField>,
     own_bytes: usize,
-    /// What types of this connection are here.
+    /// The local types of this connection's types.
     kinds: HashMap<NodeId, NodeId>,
     /// Types that are not known yet.
     unknown: HashSet<NodeId>,
     waiting: Vec<Vec<Variant>>,
-    /// The number of changes of alarms here when they were looked at last.
+    /// The counter of local alarm changes at the last check.
     changes: u64,
 }
 
-/// Where conditions are.
+/// Information needed to process conditions.
 pub(super) struct Context<'a> {
     pub(super) places: &'a HashMap<String, Place>,
     pub(super) namespaces: &'a [UaString],
@@ -84,34 +84,34 @@ pub(super) struct Context<'a> {
 }
 
 impl Conditions {
-    /// A connection begins. Namespace indexes may be others than on the last one.
+    /// Begins a connection. Its namespace indexes may differ from those of the previous one.
     pub(super) fn begin(&mut self) {
         self.kinds.clear();
         self.unknown.clear();
         self.waiting.clear();
     }
 
-    /// What is asked for of conditions, with these fields of their own.
+    /// The fields of conditions to select, including `own` fields.
     pub(super) fn query(own: &[OwnField]) -> EventQuery {
         own::select(ConditionEvent::query(), own)
     }
 
-    /// These fields are asked for from now on.
+    /// Sets the fields that are selected from now on.
     pub(super) fn asks_for(&mut self, own: Vec<OwnField>) {
         self.own = own;
     }
 
-    /// Whether there are types that have to be asked for.
+    /// Whether there are types to read.
     pub(super) fn has_unknown(&self) -> bool {
         !self.unknown.is_empty()
     }
 
-    /// Types that are not known yet; they are asked for once.
+    /// Takes the unknown types, each of which is requested once.
     pub(super) fn take_unknown(&mut self) -> Vec<NodeId> {
         core::mem::take(&mut self.unknown).into_iter().collect()
     }
 
-    /// What was to be learnt of types is learnt: those that are not here are their nearest supertype in namespace 0.
+    /// Records the result of reading types. A type that could not be added is replaced by its nearest supertype in namespace 0.
     pub(super) async fn learnt(
         &mut self,
         kinds: Vec<NodeId>,
@@ -128,15 +128,15 @@ impl Conditions {
         Ok(())
     }
 
-    /// Takes the events that have waited until their types were known.
+    /// Processes the events that waited for their types.
     pub(super) fn take_waiting(&mut self, context: &Context<'_>) {
         for fields in core::mem::take(&mut self.waiting) {
             self.take(&fields, context);
         }
     }
 
-    /// Events that have waited are not needed if a refresh tells of their conditions. Without one they are taken, without
-    /// fields of their own: those may have been asked for in another order.
+    /// Handles events still waiting. After a refresh they are dropped, because the refresh reports their conditions. Otherwise
+    /// they are processed without additional fields, because those may have been selected in another order.
     pub(super) fn end_waiting(&mut self, is_refreshed: bool, context: &Context<'_>) {
         for fields in core::mem::take(&mut self.waiting).iter().filter(|_| !is_refreshed) {
             self.take(fields.get(..ConditionEvent::len()).unwrap_or(fields), context);
@@ -158,7 +158,7 @@ impl Conditions {
             Some(object_type_ids::REFRESH_REQUIRED_EVENT_TYPE) => return Next::Refresh,
             _ => {}
         }
-        // Branches are earlier states, which the other server keeps.
+        // Branches are earlier states, which the other server manages.
         if event.condition_id.is_null() || !event.branch_id.is_null() {
             return Next::Nothing;
         }
@@ -199,8 +199,8 @@ impl Conditions {
         Next::Nothing
     }
 
-    /// The type here of a type there. `None`: it, or its fields, have not been asked for. Of a server that gives ever new
-    /// types, not all are.
+    /// The local type of a remote type. `None` if the type or its fields have not been requested. Limited, because a server can
+    /// return new types without end.
     fn kind_here(&self, kind: &NodeId, plant: &Plant) -> Option<NodeId> {
         match self.kinds.get(kind) {
             Some(here) => Some(here.clone()),
@@ -210,22 +210,22 @@ impl Conditions {
         }
     }
 
-    /// A refresh has ended: what it has not told of is done with.
+    /// Ends a refresh: removes the conditions that it has not reported.
     fn end_suspects(&mut self, feed: &Feed) {
         for relayed in self.relayed.values_mut().filter(|relayed| relayed.is_suspect) {
             relayed.is_suspect = false;
-            // Operators there are done with it.
+            // Operators there no longer need to see it.
             let mut done = relayed.remote.clone();
             (done.active, done.retain, done.time) = (Some(false), false, None);
             (done.acked, done.confirmed) = (done.acked.map(|_| true), done.confirmed.map(|_| true));
             relayed.follow(done, Own::new());
         }
-        // Those that were shown before the settings of the source were changed.
+        // Includes alarms from before the settings of the source changed.
         let known = self.relayed.values().map(|relayed| relayed.alarm.id().clone()).collect();
         feed.plant().alarms().end_except(&feed.settings().name, &known);
     }
 
-    /// Passes on what operators have done here since the last call.
+    /// Repeats operators' local actions since the last call at the other server.
     pub(super) async fn pass_on(&mut self, client: &Client, feed: &Feed, target: &str) -> Result<(), Error> {
         let changes = feed.plant().alarm_changes();
         if self.relayed.is_empty() || changes == self.changes {
@@ -244,8 +244,8 @@ impl Conditions {
                 done = client.conditions().acknowledge(remote, comment).await;
                 remote.acked = Some(done.is_ok());
                 if done.is_ok() {
-                    // What was acknowledged waits to be confirmed (Part 9 Annex B.1.2). If it does not wait here any more,
-                    // the operator has done both since the last look.
+                    // An acknowledged state waits for confirmation (Part 9 Annex B.1.2). If it no longer waits here, the operator
+                    // has acknowledged and confirmed since the last check.
                     remote.confirmed = remote.confirmed.map(|_| false);
                     is_confirmed = confirmed && view.confirms;
                 }
@@ -257,9 +257,9 @@ impl Conditions {
             match done {
                 Ok(()) => {}
                 Err(error) if matches!(error, Error::Status { .. }) => {
-                    let problem = format!("{} refuses what an operator did: {error}", view.name);
+                    let problem = format!("{} rejects an operator's action: {error}", view.name);
                     feed.failed(&Fault::other(target, problem));
-                    // The state there is what counts.
+                    // The remote state is authoritative.
                     let remote = relayed.remote.clone();
                     relayed.follow(remote, Own::new());
                 }
@@ -270,7 +270,7 @@ impl Conditions {
     }
 }
 
-/// The type here of a type of conditions there; `None` if it is not here.
+/// The local type of a remote condition type; `None` if it does not exist here.
 fn known(kind: &NodeId, plant: &Plant, translation: &Translation) -> Option<NodeId> {
     let here = translation.here(kind)?;
     let base = NodeId::numeric(0, object_type_ids::BASE_EVENT_TYPE);
@@ -278,12 +278,12 @@ fn known(kind: &NodeId, plant: &Plant, translation: &Translation) -> Option<Node
     is_here.then(|| alarm_type(here, plant))
 }
 
-/// The type that an alarm of a type has: other conditions than alarms are alarms here.
+/// The type of the local alarm. Conditions that are not alarms become alarms.
 fn alarm_type(kind: NodeId, plant: &Plant) -> NodeId {
     if plant.space().is_event_subtype(&kind, &ALARM) { kind } else { ALARM }
 }
 
-/// Adds the alarm that stands for a condition. `None`: its source is not mirrored.
+/// Adds the alarm for a condition. `None` if its source is not mirrored.
 fn add(
     event: &ConditionEvent,
     kind: NodeId,
@@ -312,8 +312,8 @@ fn add(
     Ok(Some(alarm))
 }
 
-/// The name of the condition here, and its alarm if it is there already, because the configuration was applied anew.
-/// Several conditions of a source may have one name: each but the first has its address behind the name.
+/// The local name of the condition, and its alarm if it exists already because the configuration was applied again. If several
+/// conditions of a source have the same name, all but the first have their address appended.
 fn own_name(
     node: &Node,
     name: &str,
@@ -331,7 +331,7 @@ fn own_name(
 }
 
 impl Relayed {
-    /// The values of its own fields, as far as there is room for them. Fields that never had one are left out.
+    /// The values of additional fields, within the limit. Fields that never had a value are omitted.
     fn own(&mut self, own: &[OwnField], values: &[Variant], used: &mut usize, context: &Context<'_>) -> Own {
         let Some(view) = self.alarm.view().filter(|_| !own.is_empty()) else { return Own::new() };
         let (plant, translation) = (context.feed.plant(), context.translation);
@@ -356,17 +356,18 @@ impl Relayed {
         values
     }
 
-    /// Takes over a state of the other server, with the fields of the alarm's own type.
+    /// Takes over a remote state, with the additional fields of the alarm's type.
     fn follow(&mut self, event: ConditionEvent, own: Own) {
         self.is_suspect = false;
         let Some(view) = self.alarm.view() else { return };
-        // One that does not fit the type of its field leaves the others.
+        // Skip only values that do not fit the type of their field.
         let own = own.into_iter().filter(|(name, value)| {
             let set = self.alarm.set_field(name, value.clone());
-            set.inspect_err(|error| tracing::debug!(%error, "a field of an alarm is not taken over")).is_ok()
+            set.inspect_err(|error| tracing::debug!(%error, "a field of a mirrored alarm was not accepted"))
+                .is_ok()
         });
         own.for_each(drop);
-        // Acknowledged or confirmed here, and not passed on yet. What became active anew is not what was acknowledged.
+        // Acknowledged or confirmed here, but not repeated there yet. This does not apply to an alarm that became active again.
         let was_active = self.remote.active.unwrap_or(self.remote.retain);
         let active = event.enabled && event.active.unwrap_or(event.retain);
         let is_same = was_active || !active;
@@ -374,7 +375,7 @@ impl Relayed {
         let is_confirm_pending = !self.seen.1 && view.state.confirmed && event.confirmed == Some(false);
         let is_news = event.message != self.remote.message;
         if event.acked == Some(false) && view.state.acked && !is_ack_pending {
-            // Only what becomes active anew has to be acknowledged anew.
+            // Acknowledgement is required again only if the alarm becomes active again.
             if view.state.active {
                 self.report(&event, false, false);
             }
@@ -393,7 +394,7 @@ impl Relayed {
         self.remote = event;
     }
 
-    /// Says here what an event said there.
+    /// Reports a remote event here.
     fn report(&self, event: &ConditionEvent, is_active: bool, is_news: bool) {
         let report = ConditionReport {
             is_active,
@@ -405,11 +406,11 @@ impl Relayed {
             time: event.time.unwrap_or_else(taktwerk_net::clock::wall),
         };
         if let Err(error) = self.alarm.report(report) {
-            tracing::debug!(%error, "the state of a condition is not taken over");
+            tracing::debug!(%error, "the state of a mirrored condition was not accepted");
         }
     }
 
-    /// Does here what somebody did there.
+    /// Repeats a remote action here.
     fn operate(
         &self,
         method: Method,
@@ -420,7 +421,7 @@ impl Relayed {
         let operation =
             Operation::new(method).event(view.event_id).comment(event.comment.as_str()).by(&event.user);
         if let Err(status) = self.alarm.operate(&operation) {
-            tracing::debug!(condition = view.name.as_ref() as &str, %status, "the state of a condition is not taken over");
+            tracing::debug!(condition = view.name.as_ref() as &str, %status, "the state of a mirrored condition was not accepted");
         }
     }
 }
@@ -429,7 +430,7 @@ impl Relayed {
 mod tests {
     use super::*;
 
-    /// A condition here of one there that is active and acknowledged by nobody.
+    /// A local condition for a remote one that is active and unacknowledged.
     fn relayed(server: &taktwerk::Server) -> (Relayed, ConditionEvent) {
         let boiler = server.namespace("urn:example:plant").object("Boiler").event_notifier().add().unwrap();
         let alarm = boiler.alarm("Leak").confirm().without_nodes().add().unwrap();
@@ -450,25 +451,25 @@ mod tests {
     }
 
     #[test]
-    fn an_event_does_not_undo_what_an_operator_has_just_done() {
+    fn an_event_does_not_undo_an_action_of_an_operator() {
         let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let (mut relayed, event) = relayed(&server);
         acknowledge(&relayed);
-        // Somebody there has commented on it meanwhile.
+        // A remote operator has added a comment in the meantime.
         let mut commented = event.clone();
         commented.message = "Look at the pump".to_owned();
         relayed.follow(commented, Own::new());
         let state = relayed.alarm.view().unwrap().state;
         assert!(state.acked && state.active, "{state:?}");
         assert!(!relayed.seen.0, "it is still to be passed on");
-        // It has passed on what was done, and refuses it.
+        // The action was repeated there and rejected.
         relayed.seen.0 = true;
         relayed.follow(event, Own::new());
         assert!(!relayed.alarm.view().unwrap().state.acked);
     }
 
     #[test]
-    fn what_becomes_active_anew_is_acknowledged_anew() {
+    fn an_alarm_active_again_requires_acknowledgement_again() {
         let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let (mut relayed, event) = relayed(&server);
         let mut inactive = event.clone();

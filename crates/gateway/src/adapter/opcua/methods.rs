@@ -1,4 +1,4 @@
-//! The methods of a mirror: their arguments here, and the way of their calls.
+//! The methods of a mirror: their local arguments, and the forwarding of calls.
 
 use super::OpcUa;
 use super::bases::Bases;
@@ -15,7 +15,7 @@ use taktwerk_schema::Argument;
 use taktwerk_schema::ids::data_type_ids;
 use taktwerk_types::{NodeId, UaString};
 
-/// Adds methods that are new. Those with arguments that mean something only on their own server are left out.
+/// Adds new methods. Methods whose arguments have a meaning only on their own server are skipped.
 pub(super) fn add(
     server: &mut OpcUa,
     feed: &Feed,
@@ -50,7 +50,7 @@ pub(super) fn add(
     }
 }
 
-/// The arguments of a method with types that this server has.
+/// The arguments of a method with types of this server.
 fn signature(
     signature: Signature,
     bases: &Bases,
@@ -67,8 +67,8 @@ fn signature(
     Some(Signature { inputs: here(signature.inputs)?, outputs: here(signature.outputs)? })
 }
 
-/// The type of an argument here: its own, if it was taken over and its values mean the same here; otherwise the nearest supertype
-/// in namespace 0, unless that says nothing of them.
+/// The local type of an argument: its own, if that was added and its values have the same meaning here. Otherwise the nearest
+/// supertype in namespace 0, unless that is abstract.
 fn data_type(kind: &NodeId, bases: &Bases, plant: &Plant, translation: &Translation) -> Option<NodeId> {
     if kind.namespace_index == 0 {
         return Some(kind.clone());

@@ -1,4 +1,4 @@
-//! What there is below a node of another server.
+//! Explores the nodes below a node of another server.
 
 use super::bases::Bases;
 use super::budget::{Budget, browse, read};
@@ -14,13 +14,13 @@ use taktwerk::client::BrowseOptions;
 use taktwerk_schema::{Argument, EUInformation, NodeClass, Range};
 use taktwerk_types::{ArrayValues, DataValue, NodeId, QualifiedName, Variant};
 
-/// Nodes that are browsed in one request.
+/// Most nodes browsed per request.
 const BROWSE_MAX: usize = 500;
-/// Nodes of any kind that are looked at: for each variable that is wanted, and in any case.
+/// Most nodes of any kind that are visited: per wanted variable, and at least.
 const VISITED_MAX: (usize, usize) = (4, 1000);
-/// Properties of one variable.
+/// Most properties of one variable.
 const PROPERTIES_MAX: usize = 100;
-/// Names longer than this are cut.
+/// Longest name in bytes; longer ones are cut.
 const NAME_LEN_MAX: usize = 200;
 
 /// A variable of the other server.
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) node: NodeId,
     /// The names from the root to the variable.
     pub(super) path: Vec<String>,
-    /// The type of its values, if it is a plain one.
+    /// The type of its values, if it is a built-in type.
     pub(super) kind: Option<Kind>,
     pub(super) data_type: NodeId,
     pub(super) is_array: bool,
@@ -66,7 +66,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes a node below it; false if it has too many.
+    /// Counts a node below it; false if it has too many.
     fn take(&mut self, name: String, node: NodeId) -> bool {
         let has_room = self.properties.len() < PROPERTIES_MAX;
         if has_room {
@@ -76,18 +76,18 @@ impl Seen {
     }
 }
 
-/// What there is below a node.
+/// The nodes below a node.
 #[derive(Debug, Default)]
 pub(super) struct Subtree {
     pub(super) variables: Vec<Found>,
     pub(super) methods: Vec<Method>,
-    /// The objects with the names from the root to them; the root has none.
+    /// The objects with their names from the root; the root has none.
     pub(super) objects: Vec<Object>,
-    /// Whether there was more than was wanted. What the budget has left out is not counted.
+    /// Whether there were more nodes than the limit. Nodes omitted because of the budget do not count.
     pub(super) is_cut: bool,
     /// The supertypes of the types of arguments.
     pub(super) bases: Bases,
-    /// References between its nodes, besides those that make the tree.
+    /// Non-hierarchical references between its nodes.
     pub(super) links: Vec<Link>,
 }
 
@@ -102,8 +102,8 @@ pub(super) struct Method {
     pub(super) signature: Signature,
 }
 
-/// What there is below a node, without what belongs to namespace 0: every server has that, and nobody wants to see it
-/// twice. At most `most` variables and as many methods.
+/// Explores the nodes below a node, without those of namespace 0, which every server has. At most `most` variables and as many
+/// methods.
 pub(super) async fn subtree(
     client: &Client,
     target: &str,
@@ -117,7 +117,7 @@ pub(super) async fn subtree(
     let mut objects = vec![Object { node: root.clone(), path: Vec::new(), nature: Nature::default() }];
     let mut visited: HashSet<NodeId> = HashSet::from([root.clone()]);
     let mut paths: HashSet<Vec<String>> = HashSet::new();
-    // The variable above, for properties; the path.
+    // Node, parent variable (for properties), and path.
     let mut level: Vec<(NodeId, Option<usize>, Vec<String>)> = vec![(root, None, Vec::new())];
     let mut is_cut = false;
     let mut links: Vec<Link> = Vec::new();
@@ -140,7 +140,7 @@ pub(super) async fn subtree(
                     if node.ns0().is_some() {
                         continue;
                     }
-                    // Objects of a type often have the type's own method node.
+                    // Objects often share the method node of their type.
                     if reference.node_class == NodeClass::METHOD {
                         if methods.len() < most {
                             let signature = Signature::default();
@@ -151,19 +151,19 @@ pub(super) async fn subtree(
                         }
                         continue;
                     }
-                    // It has several nodes above it.
+                    // The node has several parents.
                     if visited.contains(&node) {
                         let (source, kind) = (parent.clone(), reference.reference_type_id);
                         links.push(Link { source, kind, target: node });
                         continue;
                     }
-                    // Objects are limited too: a server may go on telling of new ones.
+                    // Objects are limited too: a server may return new ones without end.
                     if visited.len() >= visited_max {
                         is_cut = true;
                         continue;
                     }
                     let path = free(&paths, path, name, &node);
-                    // A path is as long as the server makes it.
+                    // The server determines the length of paths.
                     if !budget.take(path.iter().map(|name| name.len() + 24).sum()) {
                         continue;
                     }
@@ -199,7 +199,7 @@ pub(super) async fn subtree(
 }
 
 impl Subtree {
-    /// The types that its nodes have.
+    /// The types of its nodes.
     pub(super) fn types(&self) -> impl Iterator<Item = NodeId> {
         let of_variables =
             self.variables.iter().flat_map(|found| [&found.data_type, &found.nature.type_definition]);
@@ -212,7 +212,7 @@ impl Subtree {
     }
 }
 
-/// Reads the arguments of methods, and the supertypes of their types. Methods whose arguments cannot be read are left out.
+/// Reads the arguments of methods, and the supertypes of their types. Methods whose arguments cannot be read are skipped.
 async fn sign(
     client: &Client,
     methods: Vec<Method>,
@@ -237,7 +237,7 @@ async fn sign(
                     _ => continue,
                 };
                 let value = read(client, vec![(property, Attribute::Value)], budget).await?;
-                // Behind the limit nothing is known of them.
+                // Beyond the limit they are unknown.
                 let arguments = value.into_iter().next().and_then(arguments);
                 for argument in arguments.iter().flatten() {
                     bases.of(client, &argument.data_type, budget).await?;
@@ -271,8 +271,8 @@ fn arguments(value: DataValue) -> Option<Vec<Argument>> {
     }
 }
 
-/// The path of a node below another one. If a sibling has its name, the identifier is behind it: two alarms of one object, or names
-/// of two namespaces.
+/// The path of a child node. If a sibling has the same name, the identifier is appended, for example for two alarms of one
+/// object, or names of two namespaces.
 fn free(paths: &HashSet<Vec<String>>, above: &[String], name: String, node: &NodeId) -> Vec<String> {
     let mut path = above.to_vec();
     path.push(name);
@@ -285,7 +285,7 @@ fn free(paths: &HashSet<Vec<String>>, above: &[String], name: String, node: &Nod
     path
 }
 
-/// A name that can stand in a path.
+/// A name that is valid in a path.
 fn name_of(name: &str) -> String {
     let name: String =
         name.chars().map(|char| if char.is_control() || char == '/' { '_' } else { char }).collect();
@@ -296,7 +296,7 @@ fn name_of(name: &str) -> String {
     name.get(..end).filter(|name| !name.is_empty()).unwrap_or("_").to_owned()
 }
 
-/// Attributes that are read of each variable.
+/// The attributes read for each variable.
 const ATTRIBUTES: [Attribute; 5] = [
     Attribute::DataType,
     Attribute::Value,
@@ -330,7 +330,7 @@ async fn describe(
             _ => NodeId::NULL,
         };
         let kind = kind_of(&data_type, value.value.as_ref());
-        // Of the types of its own namespaces, it may have structures.
+        // Types of the server's own namespaces may be structures.
         if kind.is_none() && data_type.namespace_index == 0 {
             continue;
         }
@@ -379,7 +379,7 @@ mod tests {
     use core::time::Duration;
 
     #[test]
-    fn what_a_server_tells_is_limited() {
+    fn data_from_a_server_is_limited() {
         let node = |number: usize| NodeId::numeric(1, number as u32);
         let mut seen =
             Seen { node: node(0), path: Vec::new(), nature: Nature::default(), properties: HashMap::new() };
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn objects_without_end_are_cut() {
+    async fn endless_objects_are_limited() {
         let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         let plant = server.namespace("urn:example:plant").folder("Plant").unwrap();
         for number in 0..1500 {
@@ -400,18 +400,18 @@ mod tests {
         let client = Client::connect(&server.url()).await.unwrap();
         let mut budget = Budget::new(64 << 20, Duration::from_secs(60));
         let found = subtree(&client, "plc", root.clone(), (5, 10), &mut budget).await.unwrap();
-        // The root is one of them.
+        // The root counts too.
         assert_eq!((found.objects.len(), found.is_cut), (1040, true));
         let found = subtree(&client, "plc", root.clone(), (5, 200), &mut budget).await.unwrap();
         assert_eq!((found.objects.len(), found.is_cut, budget.exceeded()), (1501, false, None));
-        // What fits into the budget is there.
+        // Nodes within the budget are included.
         let mut budget = Budget::new(250_000, Duration::from_secs(60));
         let found = subtree(&client, "plc", root, (5, 200), &mut budget).await.unwrap();
         assert!(budget.exceeded().is_some() && found.objects.len() < 1501);
     }
 
     #[test]
-    fn names_fit_into_paths() {
+    fn names_are_valid_in_paths() {
         assert_eq!(name_of("Line 1"), "Line 1");
         assert_eq!(name_of("a/b\n"), "a_b_");
         assert_eq!(name_of(""), "_");

@@ -1,12 +1,13 @@
 //! Other OPC UA servers: single nodes, and whole subtrees that are mirrored.
 //!
-//! - `mirror`: which nodes a subtree has and what they are, `budget`: how much of it is asked, `bases`: supertypes;
-//! - `session`: one connection with one subscription; `methods`: what clients can call, `passage`: calls and history;
-//! - `relations`: references between nodes; `notices`: events, `conditions`: alarms, `own`: the fields of their types;
-//!   `offers`: the variables of a server;
-//! - `types`: the types that a mirror needs, `translation`: their ids here and there.
+//! - `mirror`: explores a subtree, `budget`: its limits, `bases`: supertypes;
+//! - `session`: one connection with one subscription; `updates`: its messages; `redundancy`: switching between servers;
+//! - `methods`: methods for clients, `passage`: calls and history;
+//! - `relations`: references between nodes; `notices`: events, `conditions`: alarms, `own`: additional fields of their types;
+//!   `offers`: lists the variables of a server;
+//! - `types`: the types that a mirror needs, `translation`: ids on both servers.
 //!
-//! However many clients the gateway has, the other server sees one session with one subscription.
+//! The other server sees one session with one subscription, however many clients the gateway has.
 
 mod bases;
 mod budget;
@@ -17,10 +18,12 @@ mod notices;
 mod offers;
 mod own;
 mod passage;
+mod redundancy;
 mod relations;
 mod session;
 mod translation;
 mod types;
+mod updates;
 
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
@@ -44,23 +47,36 @@ pub struct OpcUa {
     remote: Remote,
     publishing_interval: Duration,
     sampling_interval: Option<Duration>,
+    /// How many values the other server queues for each variable.
+    queue_size: u32,
     writable: bool,
     /// Whether clients can call the methods of a mirror.
     methods: bool,
-    /// Whether the events and alarms of a mirror are passed on.
+    /// Whether events and alarms of a mirror are forwarded.
     events: bool,
     depth_max: usize,
-    /// Bytes and time for looking at all mirrors.
+    /// Limits in bytes and time for exploring all mirrors.
     limits: (usize, Duration),
     mirrors: Vec<String>,
-    /// Tags that are named one by one: their node, and their position if they have one.
+    /// Individually configured tags: their node, and their position if they have one.
     tags: Vec<(Tag, String, Option<usize>)>,
-    /// The positions of variables that were found, by their node with the URI of its namespace.
+    /// The positions of discovered variables, by node with namespace URI.
     known: HashMap<String, usize>,
-    /// The methods that were found, by object and method.
+    /// The discovered methods, by object and method.
     known_methods: HashSet<(String, String)>,
     passage: Arc<Passage>,
     notices: Notices,
+}
+
+/// Largest queue of a variable on the other server.
+const QUEUE_SIZE_MAX: u32 = 100_000;
+/// Largest queue unless it is configured.
+const QUEUE_SIZE_DEFAULT_MAX: u32 = 1000;
+
+/// The default queue: all samples between two messages.
+fn queue_size_for(publishing: Duration, sampling: Option<Duration>) -> u32 {
+    let samples = sampling.map_or(1.0, |sampling| publishing.div_duration_f64(sampling));
+    (samples.ceil() as u32).clamp(1, QUEUE_SIZE_DEFAULT_MAX)
 }
 
 impl OpcUa {
@@ -74,10 +90,14 @@ impl OpcUa {
         for node in &mirrors {
             check_node(fields, fields.line(), "mirror", node)?;
         }
+        let publishing_interval = fields.span("publishing_interval")?.unwrap_or(Duration::from_millis(500));
+        let sampling_interval = fields.span("sampling_interval")?;
+        let queue_size = fields.integer("queue_size", 1, QUEUE_SIZE_MAX.into())?.map(|size| size as u32);
         Ok(Self {
             remote,
-            publishing_interval: fields.span("publishing_interval")?.unwrap_or(Duration::from_millis(500)),
-            sampling_interval: fields.span("sampling_interval")?,
+            publishing_interval,
+            sampling_interval,
+            queue_size: queue_size.unwrap_or_else(|| queue_size_for(publishing_interval, sampling_interval)),
             writable: fields.flag("writable")?.unwrap_or(true),
             methods: fields.flag("methods")?.unwrap_or(true),
             events: fields.flag("events")?.unwrap_or(true),
@@ -104,7 +124,7 @@ impl Adapter for OpcUa {
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {
         let (line, node) = fields.required("address", "\"nsu=urn:example:plc;s=Temperature\"")?;
         check_node(fields, line, "address", &node)?;
-        // Without a type the variable is added when the server has said it.
+        // Without a configured type the variable is added when the server has returned its type.
         let placement = tag.kind.map_or(Placement::Later, |kind| Placement::Variable(Kind::scalar(kind)));
         let position = tag.kind.map(|_| position);
         self.tags.push((tag.clone(), node, position));
@@ -121,5 +141,20 @@ impl Adapter for OpcUa {
 
     fn run<'a>(&'a mut self, feed: &'a Feed, writes: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
         Box::pin(session::run(self, feed, writes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_queue_holds_all_samples_between_two_messages() {
+        let ms = Duration::from_millis;
+        assert_eq!(queue_size_for(ms(500), None), 1);
+        assert_eq!(queue_size_for(ms(500), Some(ms(500))), 1);
+        assert_eq!(queue_size_for(ms(500), Some(ms(2000))), 1);
+        assert_eq!(queue_size_for(ms(500), Some(ms(120))), 5);
+        assert_eq!(queue_size_for(ms(500), Some(Duration::from_nanos(1))), 1000);
     }
 }

@@ -1,4 +1,5 @@
-//! Events of the other server: raised again here, at the node that mirrors their source. Conditions are in `conditions`.
+//! Forwards events of the other server: they are raised here at the node that mirrors their source. For conditions see
+//! `conditions`.
 
 use super::bases::Bases;
 use super::budget::Budget;
@@ -17,39 +18,39 @@ use taktwerk_schema::ids::object_type_ids;
 use taktwerk_server::NewEvent;
 use taktwerk_types::{NodeId, StatusCode, UaString, Variant};
 
-/// Where all events of a server can be seen.
+/// The node that reports all events of a server.
 const SERVER: NodeId = NodeId::numeric(0, 2253);
-/// The fields of an event that are passed on.
+/// The forwarded fields of an event.
 const FIELDS: [&str; 8] =
     ["EventType", "EventId", "SourceNode", "SourceName", "Time", "Message", "Severity", "ConditionId"];
-/// Types of events that are asked for on one connection.
+/// Most event types requested per connection.
 const KINDS_MAX: usize = 1000;
 
-/// The node here that stands for one there.
+/// The local node of a remote one.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    /// Its folders and its name.
+    /// Its folders and name.
     pub(super) path: Vec<String>,
     pub(super) is_object: bool,
 }
 
-/// What is known of the other server's events. It outlives connections.
+/// State of the other server's events. It survives the connection.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     /// By address.
     places: HashMap<String, Place>,
     bases: Bases,
     conditions: Conditions,
-    /// What is asked for of events behind [`FIELDS`].
+    /// Additional fields selected after [`FIELDS`].
     own: Vec<OwnField>,
-    /// Types of events that were not known and have been asked for on this connection, and those that are still to be.
+    /// Unknown event types that were requested on this connection, and those still to request.
     asked: HashSet<NodeId>,
     unknown: HashSet<NodeId>,
-    /// A refresh was refused because another one goes on.
+    /// A refresh was rejected because another one is running.
     is_refresh_due: bool,
 }
 
-/// The items of a subscription that events come by.
+/// The monitored items that report events.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Items {
     events: Option<u32>,
@@ -57,7 +58,7 @@ pub(super) struct Items {
 }
 
 impl Notices {
-    /// The nodes are looked at again: those that the server does not have any more are forgotten.
+    /// Begins a new exploration: nodes that the server no longer has are forgotten.
     pub(super) fn begin_places(&mut self) {
         self.places.clear();
     }
@@ -66,13 +67,13 @@ impl Notices {
         self.places.insert(address, place);
     }
 
-    /// Asks for events on a new connection. A server need not have any.
+    /// Monitors events on a new connection. A server need not support them.
     pub(super) async fn subscribe(
         &mut self,
         subscription: &SubscriptionHandle,
         own: OwnFields,
     ) -> Result<Items, Error> {
-        // Namespace indexes may be others than on the last connection.
+        // Namespace indexes may differ from the previous connection.
         self.bases = Bases::default();
         self.conditions.begin();
         (self.asked, self.unknown, self.is_refresh_due) = Default::default();
@@ -84,7 +85,7 @@ impl Notices {
         Ok(Items { events, conditions })
     }
 
-    /// Asks for events with fields of their own, or without: a server may refuse what it does not know.
+    /// Monitors events with additional fields, or else without: a server may reject unknown fields.
     async fn monitor_events(
         &mut self,
         subscription: &SubscriptionHandle,
@@ -101,7 +102,7 @@ impl Notices {
         Ok(None)
     }
 
-    /// Asks for conditions with the fields of their types, those of the standard types, or none.
+    /// Monitors conditions with the additional fields of their types, or only those of standard types, or none.
     async fn monitor_conditions(
         &mut self,
         subscription: &SubscriptionHandle,
@@ -118,7 +119,7 @@ impl Notices {
         Ok(None)
     }
 
-    /// Asks for the conditions that operators should see now.
+    /// Requests a refresh of the conditions that operators should see.
     pub(super) async fn refresh(
         &mut self,
         client: &Client,
@@ -129,7 +130,7 @@ impl Notices {
         let is_refreshed = match client.conditions().call("refresh", calls::condition_refresh(id)).await {
             Ok(()) => true,
             Err(error) if error.status() == StatusCode::BAD_REFRESH_IN_PROGRESS => {
-                // It may be older than an item.
+                // The running refresh may be older than an item.
                 self.is_refresh_due = true;
                 return Ok(());
             }
@@ -143,7 +144,7 @@ impl Notices {
         Ok(())
     }
 
-    /// Takes what an item gave. Whether the conditions have to be asked for again.
+    /// Processes an update of an item. Returns whether the conditions must be refreshed.
     pub(super) async fn take(
         &mut self,
         items: Items,
@@ -167,13 +168,12 @@ impl Notices {
         Ok(false)
     }
 
-    /// Whether there are types of events or alarms to be asked for.
+    /// Whether there are event or alarm types to read.
     pub(super) fn has_unknown(&self) -> bool {
         !self.unknown.is_empty() || self.conditions.has_unknown()
     }
 
-    /// Asks for the types that are not known, and for events with the fields that these have. Whether the conditions have to
-    /// be asked for again.
+    /// Reads unknown types, and monitors events with their additional fields. Returns whether the conditions must be refreshed.
     pub(super) async fn learn(
         &mut self,
         items: &mut Items,
@@ -188,7 +188,7 @@ impl Notices {
         let events: Vec<NodeId> = core::mem::take(&mut self.unknown).into_iter().collect();
         let learning = plant.catalogue().learning();
         let seeds = kinds.iter().chain(&events).cloned();
-        // Without its type, an event is one of a supertype.
+        // Without its type, the event is raised with a supertype.
         if let Err(fault) = types::learn(client, target, plant, seeds, &mut budget).await {
             feed.failed(&fault);
         }
@@ -217,7 +217,7 @@ impl Notices {
         Ok(has_conditions)
     }
 
-    /// Passes on what operators have done here since the last call.
+    /// Repeats operators' local actions since the last call at the other server.
     pub(super) async fn pass_on(&mut self, client: &Client, feed: &Feed, target: &str) -> Result<(), Error> {
         self.conditions.pass_on(client, feed, target).await
     }
@@ -231,7 +231,7 @@ impl Notices {
     ) -> Result<(), Error> {
         let Some((all, own)) = fields.split_first_chunk::<{ FIELDS.len() }>() else { return Ok(()) };
         let [kind, id, source, source_name, time, message, severity, condition] = all;
-        // Conditions come by the other item.
+        // The other item reports conditions.
         let is_condition = matches!(condition, Variant::NodeId(id) if !id.is_null());
         let (Variant::NodeId(kind), Variant::NodeId(source), false) = (kind, source, is_condition) else {
             return Ok(());
@@ -269,7 +269,7 @@ impl Notices {
             event = event.severity(*number);
         }
         for (field, value) in self.own.iter().zip(own).filter(|(_, value)| !value.is_empty()) {
-            // What means something on the other server only is left out.
+            // Fields that have a meaning only on the other server are skipped.
             if feed.plant().space().event_field(&kind_here, &field.name).is_some()
                 && let Some(value) = translation.argument_here(value.clone())
             {
@@ -281,13 +281,13 @@ impl Notices {
     }
 }
 
-/// The number of an item, if the server has what is to be monitored.
+/// The number of an item; `None` if the server rejects it.
 fn known(item: Result<u32, Error>) -> Result<Option<u32>, Error> {
     match item {
         Ok(item) => Ok(Some(item)),
         Err(error @ Error::Status { .. }) => {
             let status: StatusCode = error.status();
-            tracing::debug!(%status, "the server has no events");
+            tracing::debug!(%status, "the server does not support events");
             Ok(None)
         }
         Err(error) => Err(error),
@@ -298,7 +298,7 @@ fn known(item: Result<u32, Error>) -> Result<Option<u32>, Error> {
 mod tests {
     use super::*;
 
-    /// A server that has other nodes on each connection.
+    /// A server with other nodes on each connection.
     #[test]
     fn places_are_those_of_the_last_connection() {
         let mut notices = Notices::default();

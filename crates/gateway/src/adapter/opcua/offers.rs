@@ -1,4 +1,4 @@
-//! The variables of a server, for people who write tags.
+//! Lists the variables of a server, to help users write tags.
 
 use super::OpcUa;
 use super::budget::Budget;
@@ -12,7 +12,7 @@ use taktwerk::client::ToNodeId;
 use taktwerk_types::UaString;
 use tokio::time::timeout;
 
-/// Where to begin unless somebody says so: the Objects folder.
+/// The default starting point: the Objects folder.
 const OBJECTS: &str = "i=85";
 
 pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Offer>, Fault> {
@@ -35,12 +35,12 @@ pub(super) async fn offers(server: &OpcUa, question: &Question) -> Result<Vec<Of
         let found = mirror::subtree(&client, &target, root, (server.depth_max, most), &mut budget).await?;
         offers.extend(found.variables.iter().filter_map(|found| offer(found, &namespaces)));
     }
-    // The server need not wait for a session that nobody uses.
+    // Close the unused session, so that the server need not wait for its timeout.
     let _ = timeout(deadline, client.disconnect()).await;
     Ok(offers)
 }
 
-/// Structures are shown by mirrors only.
+/// Only mirrors can show structures.
 fn offer(found: &Found, namespaces: &[UaString]) -> Option<Offer> {
     let kind = found.kind?;
     let address = address(&found.node, namespaces);

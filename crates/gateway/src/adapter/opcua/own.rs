@@ -1,5 +1,5 @@
-//! Fields that the types of events and alarms of the other server add to those of namespace 0, and fields of the standard
-//! types of alarms: which there are, how they are asked for, and what their values are here.
+//! Additional fields: those that the other server's event and alarm types add to namespace 0, and those of the standard alarm
+//! types. Determines which exist, selects them, and translates their values.
 
 use super::translation::Translation;
 use crate::plant::Plant;
@@ -8,13 +8,13 @@ use taktwerk_schema::ids::object_type_ids as types;
 use taktwerk_server::FieldName;
 use taktwerk_types::{Encode, NodeId, QualifiedName, Variant};
 
-/// Fields of own types of events, and of alarms, that are passed on.
+/// Most additional fields of event types, and of alarm types.
 const OWN_MAX: usize = 200;
-/// The longest value of a field that an alarm keeps, in bytes.
+/// Longest value of an alarm's additional field, in bytes.
 const VALUE_LEN_MAX: usize = 16 << 10;
 
-/// What AlarmConditionType has not, and its standard subtypes have (Part 9 §5.8.18 to §5.8.25). Fields that are NodeIds of the
-/// other server mean nothing here.
+/// The fields that standard subtypes add to AlarmConditionType (Part 9 §5.8.18 to §5.8.25). NodeIds of the other server have no
+/// meaning here and are omitted.
 const STANDARD: [(u32, &[&str]); 8] = [
     (
         types::LIMIT_ALARM_TYPE,
@@ -53,21 +53,21 @@ const STANDARD: [(u32, &[&str]); 8] = [
     (types::TRUST_LIST_OUT_OF_DATE_ALARM_TYPE, &["LastUpdateTime", "UpdateFrequency"]),
 ];
 
-/// A field that a type of events of the other server declares.
+/// A field declared by an event type of the other server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OwnField {
-    /// The type and the path there.
+    /// The remote type and path.
     there: (NodeId, Vec<QualifiedName>),
-    /// The path here.
+    /// The local path.
     pub(super) name: FieldName,
 }
 
-/// The fields of the types that a source uses.
+/// The additional fields of a source's types.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OwnFields {
-    /// Those of events that are no conditions.
+    /// Fields of events that are not conditions.
     pub(super) events: Vec<OwnField>,
-    /// Those of alarms.
+    /// Fields of alarms.
     pub(super) alarms: Vec<OwnField>,
 }
 
@@ -95,7 +95,7 @@ impl OwnFields {
 /// AlarmConditionType.
 pub(super) const ALARM: NodeId = NodeId::numeric(0, types::ALARM_CONDITION_TYPE);
 
-/// The fields of the standard types of alarms.
+/// The additional fields of the standard alarm types.
 pub(super) fn standard() -> Vec<OwnField> {
     let field = |kind: u32, path: &str| {
         let name = FieldName::from(path);
@@ -104,13 +104,13 @@ pub(super) fn standard() -> Vec<OwnField> {
     STANDARD.iter().flat_map(|(kind, paths)| paths.iter().map(|path| field(*kind, path))).collect()
 }
 
-/// Selects fields behind what a query has.
+/// Appends fields to the selection of a query.
 pub(super) fn select(query: EventQuery, own: &[OwnField]) -> EventQuery {
     own.iter().fold(query, |query, field| query.select_of(&field.there.0, field.there.1.clone()))
 }
 
-/// The values of fields as they are here, for a type here. What means something on the other server only is null, as is
-/// what an alarm cannot keep.
+/// The local values of fields, for a local type. Values that have a meaning only on the other server become null, and so do
+/// values that an alarm cannot store.
 pub(super) fn values(
     own: &[OwnField],
     values: &[Variant],
@@ -127,7 +127,7 @@ pub(super) fn values(
     .collect()
 }
 
-/// About how many bytes a value is kept in.
+/// Approximate memory of a value in bytes.
 pub(super) fn len(value: &Variant) -> usize {
     value.encode_to_vec().len()
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_standard_fields_are_those_of_their_types_and_not_of_alarms_in_general() {
+    fn standard_fields_belong_to_subtypes_of_the_alarm_type() {
         let server = taktwerk::Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
         for field in standard() {
             let declared = |kind: &NodeId| server.space().event_field(kind, &field.name).is_some();

@@ -1,54 +1,69 @@
-//! What clients ask of the other server besides values: calls of methods, and history.
+//! Forwards clients' requests other than values to the other server: method calls and history.
 //!
-//! Both outlive a connection: while there is none, they are refused at once.
+//! Both survive the connection; without one, requests are rejected immediately.
 
 use super::translation::Translation;
 use crate::fault::Fault;
 use crate::opcua::address;
 use core::time::Duration;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 use taktwerk::Client;
 use taktwerk::client::{HistoryQuery, HistoryRange, ToNodeId};
 use taktwerk::history::{HistoryStore, HistoryValue, NodeKey, Order, ReadLimit, Span, StoreError};
 use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Calls and reads that wait for an answer at the same time; more are refused.
+/// Most calls and reads that wait for an answer; more are rejected.
 const PENDING_MAX: usize = 64;
 
-/// History is read on threads that all nodes of the server share (two of them); whatever waits for other servers may take
-/// one, so that one that hangs does not keep anybody from the history that is kept here.
-static READS: Semaphore = Semaphore::const_new(1);
-
-/// A connection, the runtime that it belongs to, and what ids mean on it.
+/// A connection, its runtime, and its translation of ids.
 type Link = (Client, Handle, Arc<Translation>);
 
-/// The way to the other server.
+/// Access to the other server.
 #[derive(Debug)]
 pub(super) struct Passage {
     link: RwLock<Option<Link>>,
+    /// Until when history reads fail at once, because the server did not answer the last one.
+    avoided_until: Mutex<Option<Instant>>,
     pending: Arc<Semaphore>,
 }
 
 impl Default for Passage {
     fn default() -> Self {
-        Self { link: RwLock::default(), pending: Arc::new(Semaphore::new(PENDING_MAX)) }
+        Self {
+            link: RwLock::default(),
+            avoided_until: Mutex::default(),
+            pending: Arc::new(Semaphore::new(PENDING_MAX)),
+        }
     }
 }
 
 impl Passage {
-    /// There is a connection. Called within the runtime of the gateway.
+    /// Sets the current connection. Must be called within the gateway's runtime.
     pub(super) fn open(&self, client: &Client, translation: Arc<Translation>) {
         *self.link.write().unwrap_or_else(PoisonError::into_inner) =
             Some((client.clone(), Handle::current(), translation));
     }
 
-    /// There is none any more.
+    /// Removes the current connection.
     pub(super) fn close(&self) {
+        self.avoid(Duration::ZERO);
         *self.link.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Whether a history read shall wait for the server. Reads of all servers wait in one queue. One that hangs delays the others
+    /// by one timeout, not by one for each read.
+    fn is_avoided(&self) -> bool {
+        let until = *self.avoided_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn avoid(&self, time: Duration) {
+        *self.avoided_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + time);
     }
 
     fn link(&self) -> Result<Link, StatusCode> {
@@ -56,7 +71,7 @@ impl Passage {
         link.ok_or(StatusCode::BAD_NO_COMMUNICATION)
     }
 
-    /// Calls a method of an object; both as texts that mean the same on every connection.
+    /// Calls a method of an object; both are texts that stay valid across connections.
     pub(super) async fn call(
         &self,
         object: &str,
@@ -72,7 +87,7 @@ impl Passage {
         let unknown = |_| StatusCode::BAD_NODE_ID_UNKNOWN;
         let object = object.to_node_id(&namespaces).map_err(unknown)?;
         let method = method.to_node_id(&namespaces).map_err(unknown)?;
-        // The server that is called from may have another runtime.
+        // The calling server may have another runtime.
         let answer = runtime.spawn(async move {
             let _permit = permit;
             client.call_variants(object, method, inputs).await
@@ -85,9 +100,8 @@ impl Passage {
     }
 }
 
-/// Ends a connection when it is dropped, also with a task that is aborted: otherwise a gateway that has lost its lease
-/// would go on calling methods and reading history. The other server need not wait for a session that nobody uses, and
-/// nobody here for a server that hangs.
+/// Closes a connection on drop, even if the task was aborted: otherwise a gateway that lost its lease would continue calls and
+/// history reads. The session is closed properly within a timeout, so that neither server waits for the other.
 #[derive(Debug)]
 pub(super) struct Ending {
     passage: Arc<Passage>,
@@ -97,7 +111,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Called within the runtime of the gateway.
+    /// Must be called within the gateway's runtime.
     pub(super) fn new(passage: &Arc<Passage>, client: &Client, deadline: Duration) -> Self {
         Self { passage: Arc::clone(passage), client: client.clone(), runtime: Handle::current(), deadline }
     }
@@ -111,7 +125,7 @@ impl Drop for Ending {
     }
 }
 
-/// The history that the other server keeps, by the addresses of its nodes.
+/// The history stored by the other server, by the addresses of its nodes.
 #[derive(Debug)]
 pub(super) struct RemoteHistory {
     passage: Arc<Passage>,
@@ -123,13 +137,17 @@ impl RemoteHistory {
         Self { passage: Arc::clone(passage), deadline }
     }
 
-    /// The name of a node in this store.
+    /// The key of a node in this store.
     pub(super) fn key(node: &NodeId, namespaces: &[taktwerk_types::UaString]) -> NodeKey {
         address(node, namespaces).into()
     }
 }
 
 impl HistoryStore for RemoteHistory {
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn read(
         &self,
         node: &NodeKey,
@@ -144,7 +162,10 @@ impl HistoryStore for RemoteHistory {
         let refused = |status: StatusCode, message: String| StoreError { status, message };
         let away = |status| refused(status, "the server that keeps this history is not connected".to_owned());
         let (client, runtime, _) = self.passage.link().map_err(away)?;
-        let _turn = turn()?;
+        let late = |message| refused(StatusCode::BAD_TIMEOUT, message);
+        if self.passage.is_avoided() {
+            return Err(late("the server did not answer the previous read".to_owned()));
+        }
         let permit = Arc::clone(&self.passage.pending).try_acquire_owned().map_err(|_| {
             let message = format!("{PENDING_MAX} requests to the server wait for an answer already");
             refused(StatusCode::BAD_TOO_MANY_OPERATIONS, message)
@@ -155,29 +176,26 @@ impl HistoryStore for RemoteHistory {
         let deadline = self.deadline;
         runtime.spawn(async move {
             let _permit = permit;
-            // One history takes several requests, each of which may be answered in time.
+            // One history read takes several requests, each with its own timeout. So limit them together.
             if let Ok(page) = timeout(deadline, client.history(&*node, query)).await {
-                // Whoever asked may have given up.
+                // The caller may have timed out.
                 let _ = answer.send(page);
             }
         });
         let page = answered.recv_timeout(deadline).map_err(|_| {
-            let message = format!("the server did not answer within {deadline:?}");
-            refused(StatusCode::BAD_TIMEOUT, message)
+            self.passage.avoid(deadline);
+            late(format!("the server did not answer within {deadline:?}"))
         })?;
-        let page = page.map_err(|error| refused(error.status(), error.to_string()))?;
+        let page = page.map_err(|error| {
+            if error.status() == StatusCode::BAD_TIMEOUT {
+                self.passage.avoid(deadline);
+            }
+            refused(error.status(), error.to_string())
+        })?;
         let values = page.values.into_iter().filter_map(|value| stored(value).ok());
         out.extend(limit.of(values.filter(|value| span.contains(value.source))));
         Ok(())
     }
-}
-
-/// The right to wait for another server.
-fn turn() -> Result<SemaphorePermit<'static>, StoreError> {
-    READS.try_acquire().map_err(|_| StoreError {
-        status: StatusCode::BAD_TOO_MANY_OPERATIONS,
-        message: "the history of another server is being waited for already; try again".to_owned(),
-    })
 }
 
 fn stored(value: DataValue) -> Result<HistoryValue, StatusCode> {
@@ -185,7 +203,7 @@ fn stored(value: DataValue) -> Result<HistoryValue, StatusCode> {
     HistoryValue::from_data_value(value, server)
 }
 
-/// A span as HistoryRead has it: there, the end does not belong to it, and open ends are left out.
+/// A span in the form of HistoryRead: the end is exclusive, and open ends are omitted.
 fn range(span: Span, order: Order, limit: usize) -> HistoryRange {
     let (first, last) = (span.first.ticks(), span.last.ticks());
     let time = UtcTime::from_ticks;
@@ -210,10 +228,10 @@ fn range(span: Span, order: Order, limit: usize) -> HistoryRange {
     range.limit(limit)
 }
 
-/// The end of the year 9999: the last time that servers understand (Part 6 §5.2.2.5).
+/// The end of the year 9999, the last time that servers support (Part 6 §5.2.2.5).
 const TIME_MAX: i64 = 2_650_467_743_990_000_000;
 
-/// What people are told of methods that are not mirrored.
+/// The message about methods that are not mirrored.
 pub(super) fn left_out(target: &str, count: usize) -> Fault {
     Fault::other(target, format!("{count} methods have the name of another node and are not mirrored"))
 }
@@ -239,11 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_waits_for_other_servers_whichever_they_are() {
-        let one = turn().unwrap();
-        assert_eq!(turn().unwrap_err().status, StatusCode::BAD_TOO_MANY_OPERATIONS);
-        drop(one);
-        assert!(turn().is_ok());
+    fn a_server_that_did_not_answer_is_avoided_for_a_while() {
+        let passage = Passage::default();
+        assert!(!passage.is_avoided());
+        passage.avoid(Duration::from_secs(60));
+        assert!(passage.is_avoided());
+        passage.avoid(Duration::ZERO);
+        assert!(!passage.is_avoided());
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! References between the nodes of a mirror, besides those that make the tree of its folders.
+//! Non-hierarchical references between the nodes of a mirror.
 
 use super::budget::{Budget, browse};
 use super::translation::Translation;
@@ -11,7 +11,7 @@ use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_server::space::NodeError;
 use taktwerk_types::NodeId;
 
-/// Nodes that are browsed in one request.
+/// Most nodes browsed per request.
 const BROWSE_MAX: usize = 500;
 
 /// A reference from a node to another one.
@@ -22,7 +22,7 @@ pub(super) struct Link {
     pub(super) target: NodeId,
 }
 
-/// The references between nodes that are not hierarchical.
+/// Reads the non-hierarchical references between nodes.
 pub(super) async fn related(
     client: &Client,
     nodes: Vec<NodeId>,
@@ -31,7 +31,7 @@ pub(super) async fn related(
 ) -> Result<Vec<Link>, Error> {
     let options = BrowseOptions {
         reference_type: NodeId::numeric(0, reference_type_ids::NON_HIERARCHICAL_REFERENCES),
-        // Those to types have a meaning of their own.
+        // References to types are handled separately.
         node_class_mask: (NodeClass::OBJECT.0 | NodeClass::VARIABLE.0).cast_unsigned(),
         ..BrowseOptions::default()
     };
@@ -51,7 +51,7 @@ pub(super) async fn related(
     Ok(links)
 }
 
-/// Adds references where both nodes and the ReferenceType are here. `paths` has the names of the nodes here.
+/// Adds references if both nodes and the ReferenceType exist here. `paths` contains the local names of the nodes.
 pub(super) fn add(links: &[Link], paths: &HashMap<NodeId, String>, plant: &Plant, translation: &Translation) {
     for link in links {
         let (Some(source), Some(target)) = (paths.get(&link.source), paths.get(&link.target)) else {
@@ -59,7 +59,7 @@ pub(super) fn add(links: &[Link], paths: &HashMap<NodeId, String>, plant: &Plant
         };
         let Some(kind) = translation.here(&link.kind) else { continue };
         match plant.space().add_reference(&plant.id(source), &kind, &plant.id(target)) {
-            // It is there from an earlier connection, or an object that has nothing to show is not here.
+            // It exists from an earlier connection, or one of the objects is not shown here.
             Ok(()) | Err(NodeError::ReferenceExists(..) | NodeError::Unknown(_)) => {}
             Err(error) => tracing::debug!(%error, source, target, "a reference is not mirrored"),
         }

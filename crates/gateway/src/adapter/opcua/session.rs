@@ -7,9 +7,11 @@ use super::mirror::{self, Found};
 use super::notices::{Items, Place};
 use super::own::OwnFields;
 use super::passage::{Ending, RemoteHistory};
+use super::redundancy;
 use super::relations;
 use super::translation::Translation;
 use super::types;
+use super::updates::take;
 use crate::catalogue::Form;
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
@@ -29,30 +31,30 @@ use taktwerk_server::history::NodeHistory;
 use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode, UaString, Variant};
 use tokio::time::timeout;
 
-/// Items that are created in one request.
+/// Most items created per request.
 const ITEMS_MAX: usize = 1000;
-/// How often what operators have done is looked for.
+/// Interval for checking operators' actions.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Changes that are stored together.
+/// Most changes stored together.
 const BATCH_MAX: usize = 4096;
 
 pub(super) async fn run(server: &mut OpcUa, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
     let deadline = feed.settings().deadline;
-    // Of several servers that stand for each other the next one is tried at once, until all have failed.
+    // Of several redundant servers the next one is tried immediately, until all have failed.
     let mut failed = 0;
+    let steady = redundancy::steady(server.publishing_interval, feed.settings().retry);
     loop {
         let target = server.remote.target().to_owned();
         let fault = match timeout(deadline, connect(server, feed.settings())).await {
             Err(_) => Fault::ConnectTimeout { target, after: deadline },
             Ok(Err(fault)) => fault,
             Ok(Ok(client)) => {
-                let begin = Instant::now();
-                let mut is_served = false;
+                let mut served_since = None;
                 let ending = Ending::new(&server.passage, &client, deadline);
-                let outcome = serve(server, &client, feed, writes, &target, &mut is_served).await;
+                let outcome = serve(server, &client, feed, writes, &target, &mut served_since).await;
                 drop(ending);
                 server.remote.turn();
-                if is_served && begin.elapsed() > feed.settings().retry {
+                if served_since.is_some_and(|since| since.elapsed() >= steady) {
                     failed = 0;
                 }
                 match outcome {
@@ -73,11 +75,21 @@ pub(super) async fn connect(server: &OpcUa, settings: &SourceSettings) -> Result
     server.remote.connect(&format!("gateway source {}", settings.name), settings.deadline).await
 }
 
-/// The variables of the gateway and the nodes of the other server, and what is monitored.
+/// The mapping between local variables and remote nodes, and the monitored items.
 #[derive(Debug, Default)]
-struct Links {
-    nodes: HashMap<usize, NodeId>,
-    translation: Translation,
+pub(super) struct Links {
+    pub(super) nodes: HashMap<usize, NodeId>,
+    pub(super) translation: Translation,
+}
+
+impl Links {
+    /// The nodes in the order of their variables. Servers walk through items in the order of their creation, and their variables
+    /// usually lie in memory in the order of the address space: any other order costs them far more time per value.
+    pub(super) fn in_order(&self) -> Vec<(usize, NodeId)> {
+        let mut all: Vec<_> = self.nodes.iter().map(|(at, node)| (*at, node.clone())).collect();
+        all.sort_unstable_by_key(|(at, _)| *at);
+        all
+    }
 }
 
 async fn serve(
@@ -86,21 +98,26 @@ async fn serve(
     feed: &Feed,
     writes: &mut Writes,
     target: &str,
-    is_served: &mut bool,
+    served_since: &mut Option<Instant>,
 ) -> Result<(), Fault> {
     let fail = |error: Error| Fault::other(target, error);
     let mut links = link(server, client, feed, target).await?;
     let interval = server.publishing_interval;
-    // So that a server that hangs is noticed soon, also while nothing changes.
+    // Frequent keep-alives detect a server that hangs even if no values change.
     let keep_alive = (2000.0 / (interval.as_secs_f64() * 1e3)).ceil().max(1.0) as u32;
     let options = taktwerk::client::SubscriptionOptions::every(interval).keep_alive_count(keep_alive);
     let mut events = client.events();
+    let is_redundant = server.remote.count() > 1;
+    let current = match is_redundant {
+        true => redundancy::current(client, &links, target).await?,
+        false => Vec::new(),
+    };
     let subscription = client.subscribe(options).await.map_err(fail)?;
     let mut positions: HashMap<u32, usize> = HashMap::new();
-    let wanted: Vec<(usize, NodeId)> = links.nodes.iter().map(|(at, node)| (*at, node.clone())).collect();
+    let wanted = links.in_order();
     for part in wanted.chunks(ITEMS_MAX) {
         let item = |(_, node): &(usize, NodeId)| {
-            let item = Item::new(node.clone());
+            let item = Item::new(node.clone()).queue(server.queue_size);
             match server.sampling_interval {
                 Some(sampling) => item.sampling(sampling),
                 None => item,
@@ -129,103 +146,85 @@ async fn serve(
         }
         false => Items::default(),
     };
-    // Not before: a server that answers but refuses a subscription gives no values.
+    // Only now: a server that answers but rejects the subscription gives no values.
     server.passage.open(client, Arc::new(links.translation.clone()));
     feed.connected();
-    *is_served = true;
+    *served_since = Some(Instant::now());
+    if !current.is_empty() {
+        feed.deliver(current);
+    }
     let alarms = feed.plant().alarms();
     alarms.found(&feed.settings().name);
     if !passes_events {
         alarms.end(&feed.settings().name);
     }
-    // Once for the beginning, then whenever events were lost.
+    // Once at the beginning, then whenever events were lost.
     let mut is_refresh_wanted = passes_events;
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    // Servers that stand for each other are asked how they are: one that hangs has to be noticed within an interval.
-    let is_redundant = server.remote.count() > 1;
-    let mut probe = tokio::time::interval(interval / 2);
-    probe.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        if core::mem::take(&mut is_refresh_wanted) {
-            server.notices.refresh(client, &handle, (feed, &links.translation)).await.map_err(fail)?;
-        }
-        tokio::select! {
-            _ = look.tick(), if passes_events => server.notices.pass_on(client, feed, target).await.map_err(fail)?,
-            _ = probe.tick(), if is_redundant => ask(client, interval, target).await?,
-            write = writes.next() => {
-                let mut all = vec![write];
-                while let Some(write) = writes.try_next() {
-                    all.push(write);
-                }
-                carry_out(client, &links, feed, all, target).await?;
+    // Concurrently, because a request that waits for a server that hangs must not delay the switch.
+    let probing = redundancy::probe(is_redundant, client, interval, target);
+    let serving = async {
+        loop {
+            if core::mem::take(&mut is_refresh_wanted) {
+                server.notices.refresh(client, &handle, (feed, &links.translation)).await.map_err(fail)?;
             }
-            update = updates.next() => {
-                let Some(update) = update else { return Err(Fault::Closed { target: target.to_owned() }) };
-                let mut readings = Vec::new();
-                let mut happened = Vec::new();
-                let mut next = Some(update);
-                // What came with the same message is there already.
-                while let Some(update) = next.take() {
-                    match update {
-                        Update::Event(item, fields) => happened.push((item, fields)),
-                        Update::State(SubscriptionEvent::DataLost { .. }) | Update::Lagged(_) if passes_events => {
-                            is_refresh_wanted = true;
-                            take(update, &positions, &links.translation, &mut readings, feed, target)?;
+            tokio::select! {
+                _ = look.tick(), if passes_events => server.notices.pass_on(client, feed, target).await.map_err(fail)?,
+                write = writes.next() => {
+                    let mut all = vec![write];
+                    while let Some(write) = writes.try_next() {
+                        all.push(write);
+                    }
+                    carry_out(client, &links, feed, all, target).await?;
+                }
+                update = updates.next() => {
+                    let Some(update) = update else { return Err(Fault::Closed { target: target.to_owned() }) };
+                    let mut readings = Vec::new();
+                    let mut happened = Vec::new();
+                    let mut next = Some(update);
+                    // Process further updates of the same message.
+                    while let Some(update) = next.take() {
+                        match update {
+                            Update::Event(item, fields) => happened.push((item, fields)),
+                            Update::State(SubscriptionEvent::DataLost { .. }) | Update::Lagged(_) if passes_events => {
+                                is_refresh_wanted = true;
+                                take(update, &positions, &links.translation, &mut readings, feed, target)?;
+                            }
+                            update => take(update, &positions, &links.translation, &mut readings, feed, target)?,
                         }
-                        update => take(update, &positions, &links.translation, &mut readings, feed, target)?,
+                        if readings.len() + happened.len() < BATCH_MAX {
+                            use futures_util::FutureExt;
+                            next = updates.next().now_or_never().flatten();
+                        }
                     }
-                    if readings.len() + happened.len() < BATCH_MAX {
-                        use futures_util::FutureExt;
-                        next = updates.next().now_or_never().flatten();
+                    if !readings.is_empty() {
+                        feed.deliver(readings);
+                    }
+                    for (item, fields) in happened {
+                        let taken = server.notices.take(items, item, &fields, client, (feed, &links.translation)).await;
+                        is_refresh_wanted |= taken.map_err(fail)?;
+                    }
+                    if server.notices.has_unknown() {
+                        let budget = Budget::new(server.limits.0, server.limits.1);
+                        let at = (feed, &mut links.translation);
+                        let learnt = server.notices.learn(&mut items, client, &handle, at, (target, budget)).await;
+                        is_refresh_wanted |= learnt.map_err(fail)?;
+                        server.passage.open(client, Arc::new(links.translation.clone()));
                     }
                 }
-                if !readings.is_empty() {
-                    feed.deliver(readings);
-                }
-                for (item, fields) in happened {
-                    let taken = server.notices.take(items, item, &fields, client, (feed, &links.translation)).await;
-                    is_refresh_wanted |= taken.map_err(fail)?;
-                }
-                if server.notices.has_unknown() {
-                    let budget = Budget::new(server.limits.0, server.limits.1);
-                    let at = (feed, &mut links.translation);
-                    let learnt = server.notices.learn(&mut items, client, &handle, at, (target, budget)).await;
-                    is_refresh_wanted |= learnt.map_err(fail)?;
-                    server.passage.open(client, Arc::new(links.translation.clone()));
-                }
+                event = next(&mut events) => match event {
+                    Some(Event::ConnectionLost { error, .. }) => return Err(Fault::other(target, error)),
+                    Some(Event::Disconnected(Some(error))) => return Err(Fault::other(target, error)),
+                    Some(Event::Disconnected(None)) | None => return Err(Fault::Closed { target: target.to_owned() }),
+                    Some(_) => {}
+                },
             }
-            event = next(&mut events) => match event {
-                Some(Event::ConnectionLost { error, .. }) => return Err(Fault::other(target, error)),
-                Some(Event::Disconnected(Some(error))) => return Err(Fault::other(target, error)),
-                Some(Event::Disconnected(None)) | None => return Err(Fault::Closed { target: target.to_owned() }),
-                Some(_) => {}
-            },
         }
-    }
-}
-
-/// How long a server that hangs is waited for, as a share of the interval.
-const PATIENCE: f64 = 0.75;
-
-/// Asks a server whether it runs and has data (ServerStatus.State, ServiceLevel; Part 4 §6.6.2).
-async fn ask(client: &Client, interval: Duration, target: &str) -> Result<(), Fault> {
-    let wanted = [2259, 2267].map(|node| (NodeId::numeric(0, node), Attribute::Value));
-    let after = interval.mul_f64(PATIENCE);
-    let values = match timeout(after, client.read_many(wanted)).await {
-        Err(_) => return Err(Fault::NoAnswer { target: target.to_owned(), after }),
-        Ok(values) => values.map_err(|error| Fault::other(target, error))?,
     };
-    let number = |at: usize| values.get(at)?.value.as_ref()?.as_f64();
-    match (number(0), number(1)) {
-        (Some(state), _) if state != 0.0 => {
-            Err(Fault::other(target, format!("the server does not run (state {state})")))
-        }
-        // 0: maintenance; 1: no data.
-        (_, Some(level)) if level < 2.0 => {
-            Err(Fault::other(target, format!("the server has no data (service level {level})")))
-        }
-        _ => Ok(()),
+    tokio::select! {
+        outcome = serving => outcome,
+        fault = probing => Err(fault),
     }
 }
 
@@ -236,63 +235,20 @@ async fn next(events: &mut Option<taktwerk_net::client::ClientEvents>) -> Option
     }
 }
 
-fn take(
-    update: Update,
-    positions: &HashMap<u32, usize>,
-    translation: &Translation,
-    readings: &mut Vec<(usize, Reading)>,
-    feed: &Feed,
-    target: &str,
-) -> Result<(), Fault> {
-    match update {
-        Update::Change(change) => {
-            if let Some(position) = positions.get(&change.item) {
-                let time = change.value.source_timestamp;
-                let mut reading = Reading::of(change.value).at(time);
-                reading = match translation.value_here(reading.value) {
-                    Some(value) => Reading { value, ..reading },
-                    // A structure of a type that the gateway does not have.
-                    None => Reading::bad(StatusCode::BAD_DATA_TYPE_ID_UNKNOWN).at(time),
-                };
-                readings.push((*position, reading));
-            }
-        }
-        Update::Lagged(count) => feed.statistics().add(Count::Dropped, count),
-        Update::State(event) => return end(event, target).map_or(Ok(()), Err),
-        _ => {}
-    }
-    Ok(())
-}
-
-/// Why no values come after an event, if it is one that ends the subscription.
-fn end(event: SubscriptionEvent, target: &str) -> Option<Fault> {
-    match event {
-        SubscriptionEvent::CreateFailed(error) => Some(Fault::other(target, error)),
-        SubscriptionEvent::Ended(status) => {
-            Some(Fault::other(target, format!("the subscription has ended: {status}")))
-        }
-        // The values would stay good for ever.
-        SubscriptionEvent::Inactive => {
-            Some(Fault::other(target, "nothing comes any more, not even a sign of life"))
-        }
-        _ => None,
-    }
-}
-
-/// Finds the nodes, and adds variables for those that are new. Variables whose nodes this server does not have are bad.
+/// Resolves the nodes, and adds variables for new ones. Variables whose nodes this server does not have become bad.
 async fn link(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) -> Result<Links, Fault> {
     let links = find(server, client, feed, target).await?;
     let gone: Vec<_> = missing(&server.known, &links)
         .map(|position| (position, Reading::bad(StatusCode::BAD_NODE_ID_UNKNOWN)))
         .collect();
     if !gone.is_empty() {
-        feed.failed(&Fault::other(target, format!("{} nodes are not there any more", gone.len())));
+        feed.failed(&Fault::other(target, format!("{} nodes no longer exist", gone.len())));
         feed.deliver(gone);
     }
     Ok(links)
 }
 
-/// The variables that were found once and have no node on this connection.
+/// Previously discovered variables without a node on this connection.
 fn missing(known: &HashMap<String, usize>, links: &Links) -> impl Iterator<Item = usize> {
     known.values().copied().filter(|position| !links.nodes.contains_key(position))
 }
@@ -301,7 +257,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
     let fail = |error: Error| Fault::other(target, error);
     let namespaces = client.namespaces();
     let mut links = Links::default();
-    // A namespace that the server does not have now may be there after the next connection.
+    // A namespace that is missing now may exist on the next connection.
     let mut untyped: Vec<(usize, NodeId)> = Vec::new();
     for (index, (tag, node, position)) in server.tags.iter().enumerate() {
         match (node.to_node_id(&namespaces), position) {
@@ -330,8 +286,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
         };
         let Some((tag, text, position)) = server.tags.get_mut(index) else { continue };
         let Some(kind) = kind_of(&data_type, value.value.as_ref()) else {
-            let reason =
-                format!("tag {}: {text} has no value of a plain type; name one with `type`", tag.name);
+            let reason = format!("tag {}: {text} has no value of a built-in type; set `type`", tag.name);
             feed.failed(&Fault::other(target, reason));
             continue;
         };
@@ -343,7 +298,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             Err(error) => feed.failed(&Fault::other(target, format!("tag {}: {error}", tag.name))),
         }
     }
-    // Servers that stand for each other have the same nodes.
+    // Redundant servers have the same nodes.
     if server.remote.count() > 1 && !server.known.is_empty() {
         for (node, position) in &server.known {
             if let Ok(node) = node.to_node_id(&namespaces) {
@@ -368,7 +323,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             feed.failed(&Fault::other(target, &reason));
             incomplete = Some(reason);
         }
-        // Without them, values go on as they are.
+        // Values work without the types.
         if let Err(fault) = types::learn(client, target, feed.plant(), found.types(), &mut budget).await {
             feed.failed(&fault);
             incomplete = Some(fault.to_string());
@@ -414,7 +369,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
     }
     feed.statistics().set_incomplete(incomplete);
     let plant = Arc::clone(feed.plant());
-    // It has no result but nodes that are gone, and is not waited for.
+    // Its result does not matter, so it is not awaited.
     drop(tokio::task::spawn_blocking(move || plant.sweep_types()));
     Ok(links)
 }
@@ -445,7 +400,7 @@ fn add(
             (None, Some(Form::Structure { is_portable: true })) => {
                 Kind { element: BuiltInType::ExtensionObject, is_array: variable.is_array }
             }
-            // Its values mean something on their own server only.
+            // Its values have a meaning only on their own server.
             (None, _) => continue,
         };
         match feed.add(&tag, kind) {
@@ -462,7 +417,7 @@ fn add(
                 server.known.insert(key, position);
                 links.nodes.insert(position, variable.node);
             }
-            // Two nodes of other namespaces may have the same name.
+            // Nodes of different namespaces may have the same name.
             Err(error) => {
                 feed.statistics().add(Count::Dropped, 1);
                 feed.failed(&Fault::other(target, format!("{}: {error}", variable.path.join("/"))));
@@ -471,7 +426,7 @@ fn add(
     }
 }
 
-/// A variable of the other server as a tag, below a folder with the name of the source.
+/// The tag for a discovered variable, below a folder with the name of the source.
 fn tag_of(feed: &Feed, found: &Found, may_write: bool) -> Tag {
     let source = feed.settings().name.clone();
     let (name, folders) = match found.path.split_last() {
@@ -485,7 +440,7 @@ fn tag_of(feed: &Feed, found: &Found, may_write: bool) -> Tag {
         path,
         description: found.description.clone(),
         kind: None,
-        scaling: Scaling { factor: 1.0, offset: 0.0, clamp: None },
+        scaling: Scaling::IDENTITY,
         units: found.units.clone(),
         range: found.range,
         states: Vec::new(),
@@ -493,13 +448,27 @@ fn tag_of(feed: &Feed, found: &Found, may_write: bool) -> Tag {
         access: if may_write && found.is_writable { Access::ReadWrite } else { Access::Read },
         historize: false,
         expect_every: None,
+        stale_after: None,
+        lost_after: None,
         roles: Default::default(),
         alarm: None,
         model: Model::default(),
     }
 }
 
-/// Writes values through.
+/// Counts writes as failed if they are dropped without an answer, because the gateway switches to another server.
+struct Pending<'a> {
+    feed: &'a Feed,
+    count: usize,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.feed.statistics().add(Count::WriteErrors, self.count);
+    }
+}
+
+/// Forwards writes.
 async fn carry_out(
     client: &Client,
     links: &Links,
@@ -520,7 +489,10 @@ async fn carry_out(
         return Ok(());
     }
     let count = values.len();
-    match client.write_many(values).await {
+    let mut pending = Pending { feed, count };
+    let outcome = client.write_many(values).await;
+    pending.count = 0;
+    match outcome {
         Ok(results) => {
             let refused: Vec<&StatusCode> = results.iter().filter(|status| status.is_bad()).collect();
             if let Some(status) = refused.first() {
@@ -542,11 +514,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscription_without_a_sign_of_life_ends_the_connection() {
-        let fault = end(SubscriptionEvent::Inactive, "plc").unwrap().to_string();
-        assert!(fault.contains("not even a sign of life"), "{fault}");
-        assert!(end(SubscriptionEvent::Ended(StatusCode::BAD_TIMEOUT), "plc").is_some());
-        assert!(end(SubscriptionEvent::DataLost { from: 1, to: 1 }, "plc").is_none());
+    fn items_are_created_in_the_order_of_the_variables() {
+        let nodes = (0..100).rev().map(|at| (at, NodeId::numeric(1, at as u32))).collect();
+        let ordered = Links { nodes, ..Links::default() }.in_order();
+        assert!(ordered.iter().map(|(at, _)| *at).eq(0..100), "{ordered:?}");
     }
 
     #[test]

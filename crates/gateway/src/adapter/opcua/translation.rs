@@ -1,4 +1,4 @@
-//! Namespace indexes of another server and of this one.
+//! Translates ids between the namespace indexes of another server and of this one.
 
 use super::mirror::Nature;
 use crate::plant::Plant;
@@ -10,12 +10,12 @@ use taktwerk_types::{ArrayValues, ExtensionObject, NodeId, QualifiedName, UaStri
 
 const CONDITION: NodeId = NodeId::numeric(0, object_type_ids::CONDITION_TYPE);
 
-/// Which namespace index of one connection is which here.
+/// Maps the namespace indexes of one connection to local ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Translation {
-    /// The index here of each namespace there, if it is registered here.
+    /// The local index of each remote namespace, if it is registered here.
     here: Vec<Option<u16>>,
-    /// The encodings of structures that mean the same on every server, as they are called here.
+    /// The local encoding ids of structures that have the same meaning on every server.
     encodings: HashSet<NodeId>,
 }
 
@@ -29,7 +29,7 @@ impl Translation {
         Self { here: namespaces.iter().map(index).collect(), encodings: HashSet::new() }
     }
 
-    /// Lets structures pass that the gateway knows.
+    /// Allows the structures that the gateway knows.
     pub(super) fn with_structures(mut self, plant: &Plant) -> Self {
         self.encodings = plant.catalogue().encodings();
         self
@@ -39,13 +39,13 @@ impl Translation {
         if index == 0 { Some(0) } else { self.here.get(usize::from(index)).copied().flatten() }
     }
 
-    /// The id that a node of the other server has here, if its namespace is registered here.
+    /// The local id of a remote node, if its namespace is registered here.
     pub(super) fn here(&self, node: &NodeId) -> Option<NodeId> {
         let namespace_index = self.index_here(node.namespace_index)?;
         Some(NodeId { namespace_index, identifier: node.identifier.clone() })
     }
 
-    /// The id that a node has at the other server.
+    /// The remote id of a local node.
     pub(super) fn there(&self, node: &NodeId) -> Option<NodeId> {
         let index = node.namespace_index;
         let namespace_index = match index {
@@ -55,22 +55,22 @@ impl Translation {
         Some(NodeId { namespace_index, identifier: node.identifier.clone() })
     }
 
-    /// A name of the other server as it is here, if its namespace is registered here.
+    /// The local form of a remote name, if its namespace is registered here.
     pub(super) fn name(&self, name: &QualifiedName) -> Option<QualifiedName> {
         Some(QualifiedName::new(self.index_here(name.namespace_index)?, name.name.clone()))
     }
 
-    /// A name of this server as it is there.
+    /// The remote form of a local name.
     pub(super) fn name_there(&self, name: &QualifiedName) -> Option<QualifiedName> {
         let id = self.there(&NodeId::numeric(name.namespace_index, 0))?;
         Some(QualifiedName::new(id.namespace_index, name.name.clone()))
     }
 
-    /// What a node is here, as far as this server has its types.
+    /// The local types of a node, as far as they exist here.
     pub(super) fn model(&self, plant: &Plant, nature: &Nature, data_type: Option<&NodeId>) -> Model {
-        // The other server may call any node a type.
+        // Check the node class: the other server may name any node as a type.
         let own = |id: &NodeId, classes: &[NodeClass]| {
-            // Of namespace 0, objects keep the types of conditions only: the others are folders.
+            // From namespace 0, objects keep only condition types: other objects are folders.
             let is_wanted =
                 |here: &NodeId| id.namespace_index != 0 || plant.space().is_event_subtype(here, &CONDITION);
             let here = self.here(id).filter(is_wanted)?;
@@ -87,22 +87,22 @@ impl Translation {
         }
     }
 
-    /// A value of the other server as it is here; `None` if it has a structure that cannot pass.
+    /// Translates a remote value; `None` if it contains an unknown structure.
     pub(super) fn value_here(&self, value: Variant) -> Option<Variant> {
         structures(value, |encoding| self.here(encoding).filter(|here| self.encodings.contains(here)))
     }
 
-    /// What a call gave, or a field of an event, as it is here; `None` if it means something there only.
+    /// Translates a call result or an event field; `None` if it has a meaning only there.
     pub(super) fn argument_here(&self, value: Variant) -> Option<Variant> {
         argument(value, |encoding| self.here(encoding).filter(|here| self.encodings.contains(here)))
     }
 
-    /// What a call is given, as it is there; `None` if it means something here only.
+    /// Translates a call argument; `None` if it has a meaning only here.
     pub(super) fn argument_there(&self, value: Variant) -> Option<Variant> {
         argument(value, |encoding| self.encodings.contains(encoding).then(|| self.there(encoding)).flatten())
     }
 
-    /// A value of this server as it is there; `None` if it has a structure that cannot pass.
+    /// Translates a local value; `None` if it contains an unknown structure.
     pub(super) fn value_there(&self, value: Variant) -> Option<Variant> {
         let pass = |encoding: &NodeId| {
             if self.encodings.contains(encoding) { self.there(encoding) } else { None }
@@ -111,7 +111,7 @@ impl Translation {
     }
 }
 
-/// A value of a call: structures of namespace 0 are the same everywhere, others have other ids of their encodings.
+/// Translates a value of a call: structures of namespace 0 are equal everywhere, others need translated encoding ids.
 fn argument(value: Variant, encoding: impl Fn(&NodeId) -> Option<NodeId>) -> Option<Variant> {
     let has_structures = match &value {
         Variant::ExtensionObject(_) => true,
@@ -124,7 +124,7 @@ fn argument(value: Variant, encoding: impl Fn(&NodeId) -> Option<NodeId>) -> Opt
     }
 }
 
-/// Whether a value means the same on every server.
+/// Whether a value has the same meaning on every server.
 fn is_portable(value: &Variant) -> bool {
     let is_known = |id: &NodeId| id.namespace_index == 0;
     match value {
@@ -146,7 +146,7 @@ fn is_portable(value: &Variant) -> bool {
     }
 }
 
-/// A value whose structures have other ids of their encodings.
+/// Translates the encoding ids of structures.
 fn structures(mut value: Variant, encoding: impl Fn(&NodeId) -> Option<NodeId>) -> Option<Variant> {
     let rename = |object: &mut ExtensionObject| {
         if !object.is_null() {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_mean_something_on_one_server_only_do_not_pass() {
+    fn values_with_a_meaning_on_one_server_only_are_rejected() {
         assert!(is_portable(&1.5.into()) && is_portable(&vec![1i32].into()) && is_portable(&"a".into()));
         assert!(is_portable(&NodeId::numeric(0, 85).into()));
         assert!(!is_portable(&NodeId::numeric(2, 85).into()));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn structures_have_the_id_that_their_encoding_has_at_each_end() {
+    fn encoding_ids_of_structures_are_translated() {
         let own = NodeId::numeric(4, 7);
         let translation =
             Translation { here: vec![Some(0), None, Some(4)], encodings: HashSet::from([own.clone()]) };
@@ -195,7 +195,7 @@ mod tests {
         let there = of(NodeId::numeric(2, 7));
         assert_eq!(translation.value_here(there.clone()), Some(of(own.clone())));
         assert_eq!(translation.value_there(of(own)), Some(there));
-        // Unknown structures do not pass, plain values do.
+        // Unknown structures are rejected, plain values pass.
         assert_eq!(translation.value_here(of(NodeId::numeric(2, 8))), None);
         assert_eq!(translation.value_here(of(NodeId::numeric(1, 7))), None);
         assert_eq!(translation.value_there(of(NodeId::numeric(2, 7))), None);
@@ -208,7 +208,8 @@ mod tests {
             (Some(name(2)), Some(name(0)))
         );
         assert_eq!(translation.name_there(&name(3)), None);
-        // Calls: structures of namespace 0 as they are, known ones with their ids, and nothing that names nodes.
+        // Calls: structures of namespace 0 pass unchanged, known ones with translated ids, and values that name nodes are
+        // rejected.
         let range = of(NodeId::numeric(0, 886));
         assert_eq!(translation.argument_here(range.clone()), Some(range.clone()));
         assert_eq!(translation.argument_there(range.clone()), Some(range));

@@ -1,4 +1,4 @@
-//! The types of another server that a mirror needs: found with all that they refer to, and added to this server.
+//! Reads the types of another server that a mirror needs, with everything that they refer to, and adds them to this server.
 
 use super::budget::{Budget, browse, read};
 use super::translation::Translation;
@@ -17,18 +17,18 @@ use tokio::task::spawn_blocking;
 
 /// The index of the application's own namespace (Part 5 §6.3.1, NamespaceArray).
 const APPLICATION: u16 = 1;
-/// Nodes that are asked about in one request.
+/// Nodes per request.
 const BATCH: usize = 100;
-/// Nodes of types that are looked at for one mirror. The rest is left out.
+/// Most type nodes read for one mirror. The rest is omitted.
 const NODES_MAX: usize = 20_000;
-/// Bytes of what is kept of them.
+/// Most bytes of stored type nodes.
 const BYTES_MAX: usize = 32 << 20;
-/// Variables that are remembered of an ObjectType, and how deep below it they are.
+/// Most variables stored per ObjectType, and their maximum depth.
 const MEMBERS_MAX: usize = 500;
 const MEMBER_DEPTH_MAX: usize = 4;
-/// How many supertypes a DataType has.
+/// Most supertypes of a DataType.
 const DEPTH_MAX: usize = 20;
-/// What is read of each node.
+/// The attributes read for each node.
 const ATTRIBUTES: [Attribute; 18] = [
     Attribute::NodeClass,
     Attribute::BrowseName,
@@ -49,8 +49,8 @@ const ATTRIBUTES: [Attribute; 18] = [
     Attribute::Executable,
     Attribute::DataTypeDefinition,
 ];
-/// The references that lead from a type and its members to what belongs to them, besides hierarchical ones. Others may
-/// lead to the plant.
+/// The references, besides hierarchical ones, from a type and its members to nodes that belong to them. Other references may lead
+/// into the plant.
 const BELONGING: [u32; 5] = [
     reference_type_ids::HAS_TYPE_DEFINITION,
     reference_type_ids::HAS_ENCODING,
@@ -59,13 +59,13 @@ const BELONGING: [u32; 5] = [
     reference_type_ids::HAS_INTERFACE,
 ];
 
-/// What was found at the other server.
+/// The nodes read from the other server.
 #[derive(Default)]
 struct Found {
     nodes: Vec<ExportNode>,
     structures: HashMap<NodeId, StructureDefinition>,
     enumerations: HashSet<NodeId>,
-    /// DataTypes by their encodings.
+    /// DataTypes by encoding.
     encodings: HashMap<NodeId, NodeId>,
     supertypes: HashMap<NodeId, NodeId>,
     /// The nodes that each node needs.
@@ -73,7 +73,7 @@ struct Found {
     is_cut: bool,
 }
 
-/// Adds types, and all types that they need, to this server, unless it has them.
+/// Adds types, with all types that they need, to this server unless they exist.
 pub(super) async fn learn(
     client: &Client,
     target: &str,
@@ -89,7 +89,7 @@ pub(super) async fn learn(
     }
     let found = collect(client, plant, seeds, budget).await.map_err(fail)?;
     let is_cut = found.is_cut;
-    // Thousands of nodes take their time.
+    // Adding thousands of nodes takes long.
     let (own, name) = (Arc::clone(plant), target.to_owned());
     let added = spawn_blocking(move || add(&own, &namespaces, &name, found)).await;
     added.map_err(|_| Fault::other(target, "taking over its types panicked; please report this"))??;
@@ -102,21 +102,21 @@ pub(super) async fn learn(
     Ok(())
 }
 
-/// Whether a node is of a namespace of its own and has not been looked at. Namespaces of this gateway are not the other server's,
-/// whatever it says: its nodes would take the place of tags.
+/// Whether a node is in another server's namespace and has not been read. Namespaces of this gateway are excluded: the other
+/// server's nodes could otherwise replace tags.
 fn is_new(plant: &Plant, namespaces: &[UaString], node: &NodeId) -> bool {
     let here = Translation::new(namespaces, plant).here(node);
     let is_new = |here: NodeId| !is_own(plant, here.namespace_index) && !plant.catalogue().has(&here);
     node.namespace_index != 0 && here.is_none_or(is_new)
 }
 
-/// Whether a namespace is the one of the application or of the tags.
+/// Whether a namespace belongs to the application or to the tags.
 fn is_own(plant: &Plant, namespace_index: u16) -> bool {
     namespace_index == APPLICATION || namespace_index == plant.id("").namespace_index
 }
 
-/// Whether a reference would show a node of the other server below one of namespace 0, such as Objects or Server. A type may only
-/// be a subtype of one there.
+/// Whether a reference would show a node of the other server below one of namespace 0, such as Objects or Server. Only subtypes
+/// may be added there.
 fn hangs_below_standard(reference: &ExportReference) -> bool {
     let is_subtype = reference.reference_type == NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE);
     let is_standard =
@@ -169,7 +169,7 @@ async fn collect(
     Ok(found)
 }
 
-/// The ReferenceTypes that are hierarchical.
+/// The hierarchical ReferenceTypes.
 async fn hierarchical(client: &Client, budget: &mut Budget) -> Result<HashSet<NodeId>, Error> {
     let options = BrowseOptions {
         reference_type: NodeId::numeric(0, reference_type_ids::HAS_SUBTYPE),
@@ -188,13 +188,13 @@ async fn hierarchical(client: &Client, budget: &mut Budget) -> Result<HashSet<No
     Ok(all)
 }
 
-/// About how many bytes a node is kept in.
+/// Approximate memory of a node in bytes.
 fn size(node: &ExportNode) -> usize {
     let attributes: usize = node.attributes.values().map(|value| value.encode_to_vec().len()).sum();
     attributes + 128 * node.references.len() + 256
 }
 
-/// Reads nodes with their references: all from them, and the hierarchical ones to them.
+/// Reads nodes with all their forward and their hierarchical inverse references.
 async fn describe(
     client: &Client,
     ids: &[NodeId],
@@ -220,13 +220,13 @@ async fn describe(
             }
         }
         let all = forward.into_iter().chain(inverse);
-        // Without a class it was deleted meanwhile.
+        // A node without class was deleted in the meantime.
         nodes.extend(ExportNode::of_client(id.clone(), read, all, |kind| hierarchical.contains(kind)));
     }
     Ok(nodes)
 }
 
-/// Remembers what a node says about types, and gives the nodes that it needs.
+/// Records what a node says about types, and appends the nodes that it needs to `wanted`.
 fn needs(node: &ExportNode, found: &mut Found, wanted: &mut Vec<NodeId>) {
     let id = &node.node_id;
     for reference in &node.references {
@@ -238,7 +238,7 @@ fn needs(node: &ExportNode, found: &mut Found, wanted: &mut Vec<NodeId>) {
             }
             !reference.is_forward
         } else if reference.is_hierarchical {
-            // The members of types. What is below an instance belongs to the plant.
+            // Members of types only: nodes below an instance belong to the plant.
             reference.is_forward && is_of_type(node, found)
         } else {
             if is(reference_type_ids::HAS_ENCODING) && reference.is_forward {
@@ -266,7 +266,7 @@ fn needs(node: &ExportNode, found: &mut Found, wanted: &mut Vec<NodeId>) {
     wanted.extend(arguments.into_iter().map(|argument| argument.data_type));
 }
 
-/// Whether a node is a type, or a member of one: those are looked at only because a type leads to them.
+/// Whether a node is a type or a member of one. Only such nodes are reached from types.
 fn is_of_type(node: &ExportNode, found: &Found) -> bool {
     let is_encoding = found.encodings.contains_key(&node.node_id)
         || node.references.iter().any(|reference| {
@@ -276,7 +276,7 @@ fn is_of_type(node: &ExportNode, found: &Found) -> bool {
     !is_encoding && NodeClass(node.node_class) != NodeClass::REFERENCE_TYPE
 }
 
-/// The arguments of a method, if a value has some.
+/// The arguments in a value, if any.
 fn arguments(value: &Variant) -> Option<Vec<Argument>> {
     match &value.as_array()?.values {
         ArrayValues::ExtensionObject(objects) if !objects.is_empty() => {
@@ -286,14 +286,14 @@ fn arguments(value: &Variant) -> Option<Vec<Argument>> {
     }
 }
 
-/// Adds what was found.
+/// Adds the nodes.
 fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -> Result<(), Fault> {
     let mut turn = plant.catalogue().turn();
     if found.nodes.len() > plant.catalogue().room() {
         let most = catalogue::NODES_MAX;
         return Err(Fault::other(
             target,
-            format!("its types are left out: more than {most} nodes of types of other servers in use"),
+            format!("its types were not added: more than {most} type nodes of other servers are in use"),
         ));
     }
     for node in &found.nodes {
@@ -314,14 +314,14 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
         learnt.nodes.insert(here, needs.iter().filter_map(|need| translation.here(need)).collect());
     }
     for (encoding, data_type) in &found.encodings {
-        // An encoding of namespace 0 has a meaning already.
+        // Encodings of namespace 0 are known already.
         if encoding.namespace_index != 0
             && forms.get(data_type) == Some(&Form::Structure { is_portable: true })
         {
             learnt.encodings.extend(translation.here(encoding));
         }
     }
-    // Another source may have brought them, or a NodeSet of the server.
+    // Another source or an imported NodeSet may have added them.
     found
         .nodes
         .retain(|node| translation.here(&node.node_id).is_some_and(|here| !plant.space().contains(&here)));
@@ -337,15 +337,15 @@ fn add(plant: &Plant, namespaces: &[UaString], target: &str, mut found: Found) -
     let text = (!found.nodes.is_empty()).then(|| {
         let uris: Vec<String> = namespaces.iter().map(|uri| uri.as_str().to_owned()).collect();
         let text = export(&uris, &found.nodes, taktwerk_net::clock::wall());
-        // What other models there must be is here already, or left out on purpose.
+        // Required models exist here already, or were omitted intentionally.
         let lines = text.lines().filter(|line| !line.trim_start().starts_with("<RequiredModel "));
         lines.collect::<Vec<_>>().join("\n")
     });
     let added = plant.catalogue().add(&mut turn, plant.space(), target, text, learnt);
-    added.map_err(|error| Fault::other(target, format!("its types cannot be taken over: {error}")))
+    added.map_err(|error| Fault::other(target, format!("its types cannot be added: {error}")))
 }
 
-/// The paths of the variables that ObjectTypes declare, with those below them.
+/// The paths of the variables that ObjectTypes declare, including nested ones.
 fn members(nodes: &[ExportNode], translation: &Translation) -> HashMap<NodeId, Vec<Vec<QualifiedName>>> {
     let known: HashMap<&NodeId, &ExportNode> = nodes.iter().map(|node| (&node.node_id, node)).collect();
     let class = |node: &ExportNode| NodeClass(node.node_class);
@@ -353,7 +353,7 @@ fn members(nodes: &[ExportNode], translation: &Translation) -> HashMap<NodeId, V
     let of_type = |node: &ExportNode| {
         let mut found: Vec<Vec<QualifiedName>> = Vec::new();
         let mut next: Vec<(Vec<QualifiedName>, &ExportNode)> = vec![(Vec::new(), node)];
-        // Members may refer to each other in circles.
+        // Members may refer to each other in a cycle.
         let mut left = MEMBERS_MAX;
         while let Some((path, at)) = next.pop().filter(|_| left > 0) {
             left -= 1;
@@ -371,14 +371,14 @@ fn members(nodes: &[ExportNode], translation: &Translation) -> HashMap<NodeId, V
                 }
             }
         }
-        // Those of the type itself come first: not all fields of events may have room.
+        // Short paths first, because the number of event fields is limited.
         found.sort_by_key(Vec::len);
         Some((translation.here(&node.node_id)?, found)).filter(|(_, found)| !found.is_empty())
     };
     types.filter_map(of_type).collect()
 }
 
-/// Arguments with the ids that their types have here.
+/// Arguments with the local ids of their types.
 fn with_types_of(translation: &Translation, arguments: Vec<Argument>) -> Variant {
     let translated = arguments.into_iter().map(|mut argument| {
         argument.data_type = translation.here(&argument.data_type).unwrap_or_default();
@@ -387,7 +387,7 @@ fn with_types_of(translation: &Translation, arguments: Vec<Argument>) -> Variant
     Variant::from(translated.collect::<Vec<_>>())
 }
 
-/// Whether a value is one of a built-in type, or a structure of namespace 0.
+/// Whether a value has a built-in type, or is a structure of namespace 0.
 fn is_plain(value: &Variant) -> bool {
     match value {
         Variant::ExtensionObject(object) => object.type_id.namespace_index == 0,
@@ -403,8 +403,8 @@ fn is_plain(value: &Variant) -> bool {
     }
 }
 
-/// What values of the DataTypes that were found are like. A server chooses how they refer to each other, so each is looked at
-/// once: at first every structure is taken for portable, then those are not that have a field that is not.
+/// Determines the forms of DataTypes. Each type is visited once, because the server controls how they refer to each other: all
+/// structures begin as portable, then those with a field that is not portable are excluded.
 fn forms(found: &Found, plant: &Plant, translation: &Translation) -> HashMap<NodeId, Form> {
     let unknown = Form::Structure { is_portable: false };
     let mut forms = HashMap::new();
@@ -453,10 +453,10 @@ fn forms(found: &Found, plant: &Plant, translation: &Translation) -> HashMap<Nod
     forms
 }
 
-/// What is known of a DataType by itself.
+/// What is known of a DataType without its fields.
 enum Shape<'a> {
     Known(Form),
-    /// It depends on fields: of this type, which may be a supertype.
+    /// It depends on the fields of this type, which may be a supertype.
     Structure(&'a NodeId, &'a StructureDefinition),
 }
 
@@ -486,9 +486,10 @@ fn shape<'a>(found: &'a Found, plant: &Plant, translation: &Translation, data_ty
     Shape::Known(Form::Structure { is_portable: false })
 }
 
-/// DataTypes of namespace 0 with values that mean the same on every server.
+/// DataTypes of namespace 0 whose values have the same meaning on every server.
 fn is_plain_type(number: u32) -> bool {
-    // Built-in types without ids and names of nodes; numbers, Enumeration, Image; Duration and its like; Range and
+    // Built-in types without node ids and qualified names; numbers, Enumeration, Image; Duration and similar; Range and
+    // EUInformation.
     // EUInformation.
     matches!(number, 1..=16 | 19 | 21 | 26..=30 | 288..=290 | 294 | 295 | 884 | 887)
 }
@@ -499,7 +500,7 @@ mod tests {
     use taktwerk_schema::StructureField;
 
     #[test]
-    fn types_with_ids_of_nodes_are_not_plain() {
+    fn types_with_node_ids_are_not_plain() {
         let plain = [1, 11, 12, 15, 19, 21, 26, 29, 290, 294, 884];
         assert!(plain.into_iter().all(is_plain_type));
         // NodeId, ExpandedNodeId, QualifiedName, Structure, DataValue, BaseDataType, Argument
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn only_subtypes_hang_below_nodes_of_namespace_zero() {
+    fn only_subtypes_are_added_below_namespace_zero() {
         let reference = |kind, is_forward, target: NodeId| ExportReference {
             reference_type: NodeId::numeric(0, kind),
             is_hierarchical: true,
@@ -523,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_cannot_bring_types_without_end() {
+    fn types_of_servers_are_limited() {
         let plant = plant();
         let most = catalogue::NODES_MAX as u32;
         let nodes = (0..most).map(|number| (NodeId::numeric(5, number), Vec::new())).collect();
@@ -541,7 +542,7 @@ mod tests {
         );
         let found = Found { nodes: node.into_iter().collect(), ..Found::default() };
         let error = add(&plant, &namespaces, "other", found).unwrap_err().to_string();
-        assert!(error.contains("100000 nodes"), "{error}");
+        assert!(error.contains("100000 type nodes"), "{error}");
         assert!(!plant.space().namespaces().iter().any(|known| &**known == "urn:new"));
     }
 
@@ -567,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_does_not_choose_how_long_structures_in_structures_take() {
+    fn the_time_for_nested_structures_is_bounded() {
         let plant = plant();
         let translation = Translation::new(&[], &plant);
         let mut all = found([]);
@@ -576,7 +577,7 @@ mod tests {
         }
         all.structures.extend(found([(18, vec![NodeId::numeric(0, 11)])]).structures);
         assert!(forms(&all, &plant, &translation).values().all(|form| form.is_portable()));
-        // One that is not at the end of it, and circles.
+        // A non-portable structure at the end of the chain, and cycles.
         all.structures.extend(found([(18, vec![NodeId::numeric(0, 17)])]).structures);
         assert!(!forms(&all, &plant, &translation).values().any(|form| form.is_portable()));
         let circle = found([(1, vec![node(2)]), (2, vec![node(1), node(3)]), (3, vec![node(3)])]);

@@ -1,27 +1,27 @@
-//! Limits of a program by control groups, version 2 (`man 7 cgroups`).
+//! Limits the resources of a program with control groups, version 2 (`man 7 cgroups`).
 //!
-//! The group of a program stands below that of this process, in the part of the tree that the system has delegated to it
-//! (`Delegate=yes` of systemd). A group that has groups with limits below it must have no processes, so this process moves
-//! into one of its own, beside those of the programs.
+//! The group of a program is a child of this process's group, in the subtree that the system has delegated (`Delegate=yes` of
+//! systemd). A group with limited child groups must not contain processes. So this process moves into its own child group, next
+//! to those of the programs.
 
 use core::time::Duration;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the system shows control groups.
+/// The mount point of control groups.
 pub(super) const ROOT: &str = "/sys/fs/cgroup";
 /// The group of this process.
 const OWN: &str = "taktwerk-main";
-/// Microseconds over which CPU time is counted.
+/// The period for CPU limits, in microseconds.
 const PERIOD: u64 = 100_000;
 
-/// What a program may use.
+/// The limits of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Limits {
     /// Memory in bytes.
     pub(super) memory: Option<u64>,
-    /// Processors: 0.5 is half of one.
+    /// Number of processors: 0.5 is half of one.
     pub(super) cpus: Option<f64>,
 }
 
@@ -31,18 +31,18 @@ impl Limits {
     }
 }
 
-/// What the processes of a group have used.
+/// Resources used by the processes of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Usage {
-    /// Time of processors.
+    /// CPU time.
     pub(super) cpu: Duration,
-    /// Most memory in bytes.
+    /// Peak memory in bytes.
     pub(super) memory: u64,
-    /// How many processes were ended because there was no memory left.
+    /// Number of processes killed because of the memory limit.
     pub(super) killed: u64,
 }
 
-/// The group of a program. Whatever is in it ends when it is dropped.
+/// The group of a program. All processes in it are killed on drop.
 #[derive(Debug)]
 pub(super) struct Group(PathBuf);
 
@@ -80,14 +80,14 @@ fn make_way(base: &Path) -> Result<(), String> {
 }
 
 impl Group {
-    /// Makes the group of a source. `groups` is what `/proc/self/cgroup` says.
+    /// Creates the group of a source. `groups` is the content of `/proc/self/cgroup`.
     ///
     /// # Errors
-    /// Why there can be none.
+    /// Why the group cannot be created.
     pub(super) fn make(root: &Path, groups: &str, source: &str, limits: Limits) -> Result<Self, String> {
         let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
         let own = own.ok_or("this system has no control groups of version 2")?;
-        // Where this process has moved, the base is one above.
+        // If this process has already moved, the base is its parent.
         let own = Path::new(own);
         let base = root.join(if own.ends_with(OWN) { own.parent().unwrap_or(own) } else { own });
         let available = read(&base, "cgroup.controllers")?;
@@ -102,7 +102,7 @@ impl Group {
         let wanted: Vec<String> =
             limits.controllers().iter().map(|controller| format!("+{controller}")).collect();
         let switch_on = || write(&base, "cgroup.subtree_control", &wanted.join(" "));
-        // Refused while processes are in the group.
+        // The kernel refuses this while processes are in the group.
         if switch_on().is_err() {
             make_way(&base)?;
             switch_on()?;
@@ -116,7 +116,7 @@ impl Group {
         });
         let group = Self(base.join(name));
         fs::create_dir_all(&group.0).map_err(|error| format!("{}: {error}", group.0.display()))?;
-        // A group that could not be removed may have other limits.
+        // A leftover group may have other limits.
         if limits.memory.is_none() {
             let _ = write(&group.0, "memory.max", "max");
         }
@@ -125,8 +125,8 @@ impl Group {
         }
         if let Some(memory) = limits.memory {
             write(&group.0, "memory.max", &memory.to_string())?;
-            // Without swap, and all processes of a program together: half of one is of no use. Kernels without swap have no
-            // such file.
+            // No swap. If memory runs out, kill all processes of the program together: a part of them is useless. Kernels without
+            // swap lack this file.
             let _ = write(&group.0, "memory.swap.max", "0");
             let _ = write(&group.0, "memory.oom.group", "1");
         }
@@ -137,15 +137,15 @@ impl Group {
         Ok(group)
     }
 
-    /// Puts a process into the group.
+    /// Moves a process into the group.
     ///
     /// # Errors
-    /// The system refuses it.
+    /// The system rejects it.
     pub(super) fn add(&self, process: u32) -> Result<(), String> {
         write(&self.0, "cgroup.procs", &process.to_string())
     }
 
-    /// What its processes have used so far.
+    /// Resources used so far by its processes.
     pub(super) fn usage(&self) -> Usage {
         let number = |file: &str, key: &str| {
             let text = read(&self.0, file).unwrap_or_default();
@@ -155,7 +155,7 @@ impl Group {
         let peak = number("memory.peak", "");
         Usage {
             cpu: Duration::from_micros(number("cpu.stat", "usage_usec ")),
-            // Kernels before 5.19 do not keep the peak.
+            // Kernels before 5.19 do not record the peak.
             memory: if peak > 0 { peak } else { number("memory.current", "") },
             killed: number("memory.events", "oom_kill "),
         }
@@ -164,8 +164,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Also what the program has started and left behind. A group with processes cannot be removed: the next one of this
-        // source uses it again.
+        // Also kills remaining child processes. A group with processes cannot be removed; the next program of this source reuses
+        // it.
         let _ = write(&self.0, "cgroup.kill", "1");
         for _ in 0..10 {
             match fs::remove_dir(&self.0) {
@@ -206,16 +206,16 @@ mod tests {
         fs::write(group.0.join("memory.peak"), "4096\n").unwrap();
         fs::write(group.0.join("memory.events"), "oom 1\noom_kill 2\n").unwrap();
         assert_eq!(group.usage(), Usage { cpu: Duration::from_micros(1500), memory: 4096, killed: 2 });
-        // Once this process has moved, the place is the same.
+        // After this process has moved, the location is the same.
         let again = make(&format!("0::/system.slice/taktwerk.service/{OWN}\n")).unwrap();
         assert_eq!(again.0, group.0);
-        // Another service may have a name that ends like that.
+        // The name of another service may end with the same text.
         let service = root.path().join(format!("x-{OWN}"));
         fs::create_dir_all(&service).unwrap();
         fs::write(service.join("cgroup.controllers"), "cpu memory\n").unwrap();
         let other = Group::make(root.path(), &format!("0::/x-{OWN}\n"), "s", LIMITS).unwrap();
         assert_eq!(other.0, service.join("source-s"));
-        // A group that was left behind loses a limit that the source no longer has.
+        // A limit that was removed from the settings is removed from a leftover group.
         let without = Limits { memory: None, ..LIMITS };
         Group::make(root.path(), groups, "a b", without).unwrap();
         assert_eq!((text("memory.max"), text("cpu.max")), ("max".to_owned(), "25000 100000".to_owned()));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::print_stderr)] // says why it is skipped
+    #[allow(clippy::print_stderr)] // reports why it is skipped
     fn the_system_ends_a_program_that_takes_too_much_memory() {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
         let limits = Limits { memory: Some(16 << 20), cpus: None };
@@ -246,7 +246,7 @@ mod tests {
                 return;
             }
         };
-        // It waits until it is in the group, then doubles a text until it is ended.
+        // Waits until it is in the group, then doubles a text until it is killed.
         let script = "read x; a=0123456789abcdef; while :; do a=$a$a; done";
         let mut child = std::process::Command::new("sh")
             .args(["-c", script])

@@ -1,4 +1,4 @@
-//! Messages in CBOR (RFC 8949): an item behind its length, four bytes with the highest first.
+//! Messages in CBOR (RFC 8949): an item with a length prefix of four bytes in big-endian order.
 
 use super::LINE_LEN_MAX;
 use super::line::{self, Entry};
@@ -7,15 +7,15 @@ use serde_json::Value as Json;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes of the length.
+/// Bytes of the length prefix.
 const HEAD: usize = 4;
-/// Items within items.
+/// Deepest nesting of items.
 const DEPTH_MAX: usize = 32;
 
-/// A message with its length.
+/// Encodes a message with its length.
 pub(super) fn write(message: &Json) -> Vec<u8> {
     let mut frame = vec![0; HEAD];
-    // Writing into memory does not fail, and JSON has nothing that CBOR has not.
+    // Writing to memory cannot fail, and CBOR can represent all JSON.
     let _ = ciborium::into_writer(message, &mut frame);
     let length = u32::try_from(frame.len() - HEAD).unwrap_or(u32::MAX).to_be_bytes();
     for (byte, length) in frame.iter_mut().zip(length) {
@@ -24,7 +24,8 @@ pub(super) fn write(message: &Json) -> Vec<u8> {
     frame
 }
 
-/// Reads on until `frame` is a whole message with its length; false at the end. May be given up and called again.
+/// Reads until `frame` is a complete message with its length; false at the end of the stream. The future can be dropped and
+/// called again.
 pub(super) async fn read<R: AsyncRead + Unpin>(from: &mut R, frame: &mut Vec<u8>) -> io::Result<bool> {
     loop {
         let length = match frame.first_chunk::<HEAD>() {
@@ -45,7 +46,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(from: &mut R, frame: &mut Vec<u8>
     }
 }
 
-/// What a message with its length says. `None` if it is no CBOR, or has more than one item.
+/// Decodes a message with its length. `None` if it is not CBOR, or has more than one item.
 #[must_use]
 pub fn entries(frame: &[u8]) -> Option<Vec<Option<Entry>>> {
     let mut body = frame.get(HEAD..)?;
@@ -64,7 +65,7 @@ fn entry(item: Cbor) -> Option<Entry> {
     Some(Entry { bytes, ..line::entry(json(item))? })
 }
 
-/// The item as JSON, which the types of tags are made of.
+/// Converts an item to JSON, the basis of tag types.
 fn json(item: Cbor) -> Json {
     match item {
         Cbor::Integer(number) => match (u64::try_from(number), i64::try_from(number)) {
@@ -75,7 +76,7 @@ fn json(item: Cbor) -> Json {
         Cbor::Float(number) => number.into(),
         Cbor::Text(text) => text.into(),
         Cbor::Bool(flag) => flag.into(),
-        // What a tag of CBOR says is known from the key.
+        // The key already determines the meaning, so CBOR tags are ignored.
         Cbor::Tag(_, item) => json(*item),
         Cbor::Array(items) => items.into_iter().map(json).collect(),
         Cbor::Map(entries) => entries
@@ -109,7 +110,7 @@ mod tests {
         let one = write(&json!({ "id": 1, "value": 2.5 }));
         let two = write(&json!([]));
         let both = [&one[..], &two, &one[..3]].concat();
-        // A byte at a time.
+        // One byte at a time.
         let (mut writer, mut reader) = tokio::io::duplex(1);
         let sender = tokio::spawn(async move {
             tokio::io::AsyncWriteExt::write_all(&mut writer, &both).await.unwrap();
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_readings_or_say_nothing() {
+    fn messages_are_readings_or_ignored() {
         let double = Kind::scalar(BuiltInType::Double);
         let text = |text: &str| Cbor::Text(text.to_owned());
         let item = Cbor::Map(vec![

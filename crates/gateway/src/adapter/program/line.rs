@@ -1,4 +1,4 @@
-//! A line that a program writes: a reading, or a list of readings.
+//! A line written by a program: a reading, or a list of readings.
 
 use crate::feed::Reading;
 use crate::json_time::time_of;
@@ -6,27 +6,27 @@ use crate::value::Kind;
 use serde_json::Value as Json;
 use taktwerk_types::{BuiltInType, ByteString, StatusCode, UtcTime};
 
-/// How a program names a tag.
+/// How a program identifies a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
-    /// By the number that it was told.
+    /// By the number in the start message.
     Id(usize),
     /// By its name.
     Name(String),
 }
 
-/// What a program says of a tag.
+/// A reading from a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The tag.
     pub tag: Named,
     /// The value, if there is one.
     pub value: Option<Json>,
-    /// The value, if it is bytes, which JSON has not.
+    /// The value as bytes, which JSON does not have.
     pub bytes: Option<Vec<u8>>,
     /// Its status.
     pub status: StatusCode,
-    /// When it was made.
+    /// The source timestamp.
     pub time: Option<UtcTime>,
 }
 
@@ -39,11 +39,11 @@ const STATUSES: [(&str, StatusCode); 6] = [
     ("device_failure", StatusCode::BAD_DEVICE_FAILURE),
 ];
 
-/// Most entries of a message: shorter ones than these are no readings.
+/// Most entries of a message. More would have to be shorter than any reading.
 pub(super) const ENTRIES_MAX: usize = 1 << 16;
 
-/// Reads a line: its entries, with `None` where one is none. `None` if it is no JSON, or has more
-/// entries than a line has readings: each takes a hundred times the memory of its two bytes.
+/// Parses a line into entries; an invalid entry is `None`. `None` if the line is not JSON, or has too many entries: each needs a
+/// hundred times the memory of its two bytes.
 #[must_use]
 pub fn read(line: &[u8]) -> Option<Vec<Option<Entry>>> {
     let entries = match serde_json::from_slice(line).ok()? {
@@ -69,7 +69,7 @@ pub(super) fn entry(mut json: Json) -> Option<Entry> {
 }
 
 impl Entry {
-    /// The reading for a tag of a type; `None` if there should be a value and there is none.
+    /// The reading for a tag of type `kind`; `None` if the value is missing or invalid.
     #[must_use]
     pub fn reading(&self, kind: Kind) -> Option<Reading> {
         let reading = if self.status.is_bad() {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_readings_or_say_nothing() {
+    fn lines_are_readings_or_ignored() {
         let double = Kind::scalar(BuiltInType::Double);
         let one = |line: &str| read(line.as_bytes()).unwrap().remove(0);
         let entry = one(r#"{"id":3,"value":1.5,"time":1700000000}"#).unwrap();

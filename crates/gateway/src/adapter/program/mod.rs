@@ -1,9 +1,8 @@
-//! Any program: a child process that speaks JSON lines or CBOR on its standard input and output.
+//! Runs any program as a child process that speaks JSON lines or CBOR on its standard input and output.
 //!
-//! The gateway writes `{"type":"start",…}` first and `{"type":"write",…}` when a client writes. The program writes
-//! readings, one object or a list of them per message. What it writes to standard error is logged. The protocol is
-//! described in `docs/gateway-programs.md`. [`line`]: what a message says; [`frame`]: messages in CBOR;
-//! `cgroup`: limits for memory and processors.
+//! The gateway first writes `{"type":"start",…}`, and `{"type":"write",…}` when a client writes. The program writes readings: one
+//! object or a list of them per message. Its standard error is logged. `docs/gateway-programs.md` describes the protocol.
+//! [`line`]: parses messages; [`frame`]: messages in CBOR; `cgroup`: limits for memory and processors.
 
 mod cgroup;
 pub mod frame;
@@ -30,19 +29,19 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Longest line that a program may write.
+/// Longest line of a program's output, in bytes.
 pub(crate) const LINE_LEN_MAX: u64 = 1 << 20;
-/// Longest line of its standard error that is logged.
+/// Longest logged line of its standard error.
 const LOG_LEN_MAX: usize = 500;
-/// Readings that are stored before other sources have their turn: a program that floods always has a further line.
+/// Readings stored before yielding to other sources: a flooding program always has more lines.
 const READINGS_AT_ONCE: usize = 100;
 
-/// How messages are written.
+/// The message format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     /// Lines of JSON.
     Json,
-    /// CBOR (RFC 8949), each item behind its length.
+    /// CBOR (RFC 8949), each item with a length prefix.
     Cbor,
 }
 
@@ -53,10 +52,10 @@ pub struct Program {
     folder: PathBuf,
     environment: Vec<(String, String)>,
     format: Format,
-    /// Without a line for so long, the program is ended and started again.
+    /// After this time without output the program is killed and restarted.
     silence_max: Option<Duration>,
     limits: Limits,
-    /// Whether it was told that there are no limits here.
+    /// Whether the missing support for limits was logged.
     is_told: bool,
     tags: Vec<ProgramTag>,
     by_name: HashMap<String, usize>,
@@ -68,6 +67,19 @@ struct ProgramTag {
     address: Option<String>,
     kind: Kind,
     is_writable: bool,
+}
+
+/// A program with its child processes: killed on drop, with the session or the gateway.
+struct Family(Option<u32>);
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        let id = self.0.and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(id) = id {
+            // The processes may be gone already. The number is not reused soon, because the system counts up first.
+            let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
+        }
+    }
 }
 
 impl Program {
@@ -118,7 +130,7 @@ impl Program {
         })
     }
 
-    /// Whether a program is there, as the system looks for it: a path, or a file in one of the folders of `PATH`.
+    /// Whether the program exists: as a path, or in one of the directories of `PATH`.
     fn is_there(&self, program: &str) -> bool {
         if program.contains('/') {
             return self.folder.join(program).is_file();
@@ -132,17 +144,20 @@ impl Program {
         Command::new(program)
             .args(arguments)
             .envs(self.environment.iter().cloned())
-            // Relative paths start from the folder of the configuration.
+            // Relative paths start from the directory of the configuration.
             .current_dir(&self.folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Its child processes are killed with it.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| Fault::Connect { target: program.clone(), reason: plain(&error) })
     }
 
-    /// The control group for the program's limits. Without rights to one the program runs without limits, and that is said once.
+    /// The control group for the program's limits. Without permission for one, the program runs without limits, which is logged
+    /// once.
     fn group(&mut self, child: &Child, source: &str) -> Option<Group> {
         if self.limits == Limits::default() {
             return None;
@@ -165,7 +180,7 @@ impl Program {
         }
     }
 
-    /// What the program is told first.
+    /// The start message.
     fn greeting(&self, feed: &Feed) -> serde_json::Value {
         let tags = self.tags.iter().enumerate().map(|(id, tag)| {
             json!({
@@ -187,7 +202,7 @@ impl Program {
         })
     }
 
-    /// A message as the program reads it.
+    /// Encodes a message for the program.
     fn written(&self, message: &serde_json::Value) -> Vec<u8> {
         match self.format {
             Format::Json => (message.to_string() + "\n").into_bytes(),
@@ -198,6 +213,7 @@ impl Program {
     async fn session(&mut self, feed: &Feed, writes: &mut Writes) -> Result<(), Fault> {
         let name = self.command.first().cloned().unwrap_or_default();
         let mut child = self.start()?;
+        let _family = Family(child.id());
         let group = self.group(&child, &feed.settings().name);
         let _shown = Shown::new(feed, child.id());
         let closed = || Fault::Closed { target: name.clone() };
@@ -212,7 +228,7 @@ impl Program {
         let told = timeout(deadline, input.write_all(&greeting)).await;
         let outcome = match told {
             Err(_) => Err(Fault::NoAnswer { target: name.clone(), after: deadline }),
-            // It may have ended at once; its exit code says more.
+            // It may have exited immediately; its exit code is more informative.
             Ok(Err(_)) => Ok(()),
             Ok(Ok(())) => {
                 feed.connected();
@@ -221,7 +237,7 @@ impl Program {
         };
         drop(input);
         let ended = timeout(Duration::from_millis(200), child.wait()).await;
-        // Of a program that does not end by itself, and of nothing else: the child is ours.
+        // The program does not exit by itself. This kills only our own child.
         let _ = child.start_kill();
         log.abort();
         if let Some(usage) = group.as_ref().map(Group::usage) {
@@ -250,7 +266,7 @@ impl Program {
         }
     }
 
-    /// Talks with the program until it says nothing more.
+    /// Communicates with the program until its output ends.
     async fn talk(
         &self,
         input: &mut tokio::process::ChildStdin,
@@ -269,7 +285,7 @@ impl Program {
             }
             let silence = self.silence_max.unwrap_or(Duration::MAX);
             tokio::select! {
-                // A part of a line stays in `line` when something else comes first.
+                // A partial line stays in `line` if another branch completes first.
                 read = self.read(&mut output, &mut line) => match read {
                     Err(error) => return Err(Fault::other(name, plain(&error))),
                     Ok(false) => return Ok(()),
@@ -304,7 +320,7 @@ impl Program {
         }
     }
 
-    /// Reads on until the end of a message; false at the end of the output.
+    /// Reads until the end of a message; false at the end of the output.
     async fn read<R: tokio::io::AsyncBufRead + Unpin>(
         &self,
         from: &mut R,
@@ -316,12 +332,12 @@ impl Program {
         }
     }
 
-    /// Stores what a message says; gives how many entries it has.
+    /// Stores the readings of a message; returns the number of its entries.
     fn take_line(&self, line: &[u8], feed: &Feed, name: &str) -> usize {
         let (entries, wrong) = match self.format {
             Format::Json if line.trim_ascii().is_empty() => return 0,
-            Format::Json => (line::read(line.trim_ascii()), "wrote a line that is no JSON"),
-            Format::Cbor => (frame::entries(line), "wrote a message that is no CBOR"),
+            Format::Json => (line::read(line.trim_ascii()), "wrote a line that is not JSON"),
+            Format::Cbor => (frame::entries(line), "wrote a message that is not CBOR"),
         };
         let Some(entries) = entries else {
             feed.statistics().add(Count::Invalid, 1);
@@ -335,14 +351,15 @@ impl Program {
                 None => feed.statistics().add(Count::Invalid, 1),
             }
         }
-        // A message without a reading is no answer: a program that writes nothing else is started again later each time.
+        // A message without a reading does not count as an answer: a program that writes only those is restarted with growing
+        // pauses.
         if !readings.is_empty() {
             feed.deliver(readings);
         }
         entries.len()
     }
 
-    /// A reading of a message; `None` if it is none, or of a tag that there is not.
+    /// A reading of a message; `None` if it is invalid or its tag is unknown.
     fn reading(&self, entry: &Entry) -> Option<(usize, Reading)> {
         let position = match &entry.tag {
             Named::Id(id) => *id,
@@ -352,7 +369,7 @@ impl Program {
     }
 }
 
-/// The statistics name the process while it runs, also if the task is aborted.
+/// Shows the process id in the statistics while it runs, even if the task is aborted.
 struct Shown(Feed);
 
 impl Shown {
@@ -368,7 +385,7 @@ impl Drop for Shown {
     }
 }
 
-/// Reads on until the end of a line; false at the end of the output.
+/// Reads until the end of a line; false at the end of the output.
 async fn read_line<R: tokio::io::AsyncBufRead + Unpin>(
     from: &mut R,
     line: &mut Vec<u8>,
@@ -380,7 +397,7 @@ async fn read_line<R: tokio::io::AsyncBufRead + Unpin>(
         _ if line.len() as u64 >= LINE_LEN_MAX => {
             Err(std::io::Error::other(format!("wrote a line of more than {LINE_LEN_MAX} bytes")))
         }
-        // The last line needs no end.
+        // The last line may lack a line end.
         _ => Ok(count > 0 && !line.is_empty()),
     }
 }
@@ -393,7 +410,7 @@ async fn log(errors: tokio::process::ChildStderr, source: String) {
         let text: String = text.trim().chars().filter(|char| !char.is_control()).take(LOG_LEN_MAX).collect();
         tracing::info!(source, program = text, "says");
         line.clear();
-        // As for readings: one that floods always has a further line.
+        // As for readings: a flooding program always has more lines.
         tokio::task::yield_now().await;
     }
 }
@@ -409,7 +426,7 @@ impl Adapter for Program {
         };
         let words: Vec<&str> = program.split_whitespace().collect();
         let hint = if words.len() > 1 {
-            format!("write each argument as a text of its own: command = {words:?}")
+            format!("write each argument as a separate text: command = {words:?}")
         } else {
             "install it, or write its path; relative paths start from the folder of this file".to_owned()
         };
@@ -420,7 +437,7 @@ impl Adapter for Program {
     fn add_tag(&mut self, tag: &Tag, fields: &mut Fields, position: usize) -> Result<Placement, Mistake> {
         let kind = Kind {
             element: match tag.kind {
-                // The program says the unscaled number.
+                // The program sends the unscaled number.
                 Some(_) | None if !tag.scaling.is_identity() => BuiltInType::Double,
                 Some(kind) => kind,
                 None => BuiltInType::Double,

@@ -1,7 +1,7 @@
-//! What a host application knows of edge nodes: births, deaths, aliases, sequence numbers. No connection, no clock.
+//! State of edge nodes in a host application: births, deaths, aliases, sequence numbers. Pure logic: no connection, no clock.
 //!
-//! A message that does not follow the last one, or that names something that no birth has told, makes the host ask for a
-//! rebirth; in between, nothing of the node is believed (Sparkplug 3.0, 6.4.8 and 6.4.27).
+//! The host requests a rebirth after a gap in the sequence, or after a metric without birth. Until the rebirth, all data of the
+//! node are ignored (Sparkplug 3.0, 6.4.8 and 6.4.27).
 
 use crate::sparkplug::datatype::{self, TEMPLATE};
 use crate::sparkplug::elements::are_few;
@@ -14,27 +14,27 @@ use std::sync::Arc;
 use std::time::Instant;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// How often a node is asked for a rebirth, at most.
+/// Least time between rebirth requests to a node.
 const REBIRTH_PAUSE: Duration = Duration::from_secs(5);
-/// Edge nodes that are kept in mind.
+/// Most edge nodes that are remembered.
 const NODES_MAX: usize = 4096;
 /// Longest name of a metric.
 const NAME_LEN_MAX: usize = 500;
 
-/// Where a metric is.
+/// The path of a metric.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MetricId {
     /// The group.
     pub group: String,
     /// The edge node.
     pub node: String,
-    /// The device behind it, if it is none of the node itself.
+    /// The device; `None` for metrics of the node itself.
     pub device: Option<String>,
     /// The name.
     pub name: String,
 }
 
-/// What a message means.
+/// The effect of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// A value, or why there is none.
@@ -43,31 +43,31 @@ pub enum Told {
         id: Arc<MetricId>,
         /// Its type.
         kind: Kind,
-        /// How it is encoded.
+        /// The Sparkplug data type.
         datatype: u32,
         /// The value; empty if there is none.
         value: Variant,
         /// Its status.
         status: StatusCode,
-        /// When it was made.
+        /// The source timestamp.
         time: Option<UtcTime>,
-        /// The engineering unit that a birth tells.
+        /// The engineering unit from the birth.
         units: Option<String>,
     },
-    /// An edge node is to tell again all that it has.
+    /// Request a rebirth from an edge node.
     Rebirth {
         /// The group.
         group: String,
         /// The edge node.
         node: String,
     },
-    /// Values that cannot be shown: of a type that variables do not have, old ones, or too many.
+    /// Number of values that cannot be shown: of an unsupported type, outdated, or beyond the limit.
     Dropped(usize),
-    /// A message that is none.
+    /// An invalid message.
     Invalid,
 }
 
-/// A metric that a birth has told.
+/// A metric from a birth.
 #[derive(Debug)]
 struct Known {
     id: Arc<MetricId>,
@@ -78,12 +78,12 @@ struct Known {
 #[derive(Debug, Default)]
 struct Node {
     is_online: bool,
-    /// Counts sessions, so that a late death of the last one is not taken for that of this one.
+    /// The session number, so that a late death of the previous session is not mistaken for the current one's.
     session: Option<u64>,
     seq: u8,
-    /// By device and name; `None` for those that are not shown. Data of them is no reason to ask for a rebirth.
+    /// Metrics by device and name; `None` for metrics that are not shown. Data of those are no reason for a rebirth.
     metrics: HashMap<(Option<String>, String), Option<Arc<Known>>>,
-    /// Of metrics that are there, and not more.
+    /// Aliases of existing metrics only.
     aliases: HashMap<u64, (Option<String>, String)>,
     asked: Option<Instant>,
 }
@@ -97,13 +97,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host that knows of no node.
+    /// A host without known nodes.
     #[must_use]
     pub fn new(metrics_max: usize) -> Self {
         Self { nodes: HashMap::new(), metrics: 0, metrics_max }
     }
 
-    /// Takes a message.
+    /// Processes a message.
     pub fn receive(&mut self, topic: &str, payload: &[u8], now: Instant) -> Vec<Told> {
         let levels: Vec<&str> = topic.split('/').collect();
         let (group, kind, name, device) = match *levels.as_slice() {
@@ -116,7 +116,7 @@ impl Host {
             (kind, is_node),
             ("NBIRTH" | "NDATA" | "NDEATH", true) | ("DBIRTH" | "DDATA" | "DDEATH", false)
         ) {
-            // Commands and states of hosts.
+            // Commands, and states of hosts.
             return Vec::new();
         }
         let payload = are_few(payload).then(|| Payload::decode(payload));
@@ -162,7 +162,7 @@ impl Host {
     }
 }
 
-/// One message of a node.
+/// The processing of one message of a node.
 struct Turn<'a> {
     group: &'a str,
     name: &'a str,
@@ -195,7 +195,7 @@ impl Turn<'_> {
         self.lost();
     }
 
-    /// Whether a message is the next one.
+    /// Whether a message is the next one in the sequence.
     fn follows(&mut self, seq: Option<u64>) -> bool {
         let expected = self.node.seq.wrapping_add(1);
         if !self.node.is_online || seq != Some(u64::from(expected)) {
@@ -205,7 +205,7 @@ impl Turn<'_> {
         true
     }
 
-    /// Asks for a rebirth. Until then nothing is known of the node.
+    /// Requests a rebirth. Until then the state of the node is unknown.
     fn ask(&mut self, now: Instant) {
         if self.node.is_online {
             self.node.is_online = false;
@@ -218,7 +218,7 @@ impl Turn<'_> {
         }
     }
 
-    /// There is no value any more of the device, or of the node with all its devices.
+    /// Invalidates the values of the device, or of the node with all its devices.
     fn lost(&mut self) {
         let is_meant = |known: &&Arc<Known>| self.device.is_none() || known.id.device == self.device;
         let mut lost: Vec<&Arc<Known>> = self.node.metrics.values().flatten().filter(is_meant).collect();
@@ -260,7 +260,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes values; false if one of them is of nothing that a birth has told.
+    /// Processes values; false if a metric has no birth.
     fn data(&mut self, metrics: Vec<Metric>) -> bool {
         let mut is_known = true;
         for metric in metrics {
@@ -272,14 +272,14 @@ impl Turn<'_> {
                 },
                 (None, None) => None,
             };
-            // Those for which there was no room have no alias either.
+            // Metrics beyond the limit have no alias either.
             let is_full = *self.metrics >= self.metrics_max;
             is_known &= name.map_or(is_full, |name| self.each(name, metric, false));
         }
         is_known
     }
 
-    /// Notes a metric that a birth tells; false if there is no room for it.
+    /// Registers a metric from a birth; false if the limit is reached.
     fn admit(&mut self, key: (Option<String>, String), datatype: u32) -> bool {
         if self.node.metrics.contains_key(&key) {
             return true;
@@ -301,16 +301,16 @@ impl Turn<'_> {
         true
     }
 
-    /// Takes a metric, and the members of a template one by one; false if no birth has told it.
+    /// Processes a metric, or the members of a template; false if a metric has no birth.
     fn each(&mut self, name: String, metric: Metric, is_birth: bool) -> bool {
         if let Some(Value::Template(template)) = metric.value {
             let mut is_known = true;
             if is_birth {
-                // Its members are shown, and it has an alias.
+                // The template itself has an alias; its members are shown.
                 self.admit((self.device.clone(), name.clone()), TEMPLATE);
             }
             if !template.is_definition.unwrap_or(false) {
-                // The decoder has bounded the depth.
+                // The decoder limits the depth.
                 for member in template.metrics {
                     let Some(part) = &member.name else { continue };
                     let name = format!("{name}/{part}");
@@ -319,7 +319,7 @@ impl Turn<'_> {
             }
             return is_known;
         }
-        // Commands, and what belongs to the protocol itself.
+        // Commands, and metrics of the protocol itself.
         if name.starts_with("Node Control/") || name.starts_with("Device Control/") || name == "bdSeq" {
             return true;
         }
@@ -358,7 +358,7 @@ impl Turn<'_> {
     }
 }
 
-/// The value of a metric with its status; the property `Quality` is 192 if it is good, 0 if it is bad, 500 if it is stale.
+/// The value of a metric with its status, derived from the property `Quality`: 192 is good, 0 bad, 500 stale.
 fn reading(metric: &Metric, datatype: u32) -> (Variant, StatusCode) {
     let quality = match metric.property("Quality") {
         Some(Property::Int(quality)) => u64::from(*quality),

@@ -1,8 +1,8 @@
-//! Sparkplug B as a host application: edge nodes and devices behind an MQTT broker tell what they have.
+//! Sparkplug B as a host application: receives the metrics of edge nodes and devices at an MQTT broker.
 //!
-//! - [`host`]: what is known of the nodes; `session`: one connection. Messages are in [`crate::sparkplug`].
+//! - [`host`]: the state of the nodes; `session`: one connection. Messages are in [`crate::sparkplug`].
 //!
-//! Each metric that a birth tells becomes a variable. A tag gives one metric another name, scaling and all else that tags have.
+//! Each metric of a birth becomes a variable. A tag gives a metric another name, scaling and other tag settings.
 
 pub mod host;
 mod session;
@@ -26,12 +26,12 @@ pub struct Sparkplug {
     broker: Broker,
     groups: Vec<String>,
     host_id: Option<String>,
-    /// Whether all metrics become variables, or those that tags name.
+    /// Whether all metrics become variables, or only those named by tags.
     expand: bool,
     writable: bool,
     nodes_max: usize,
     tags: Vec<(Tag, MetricId)>,
-    /// The variables, by their metric; `None` if there is no place for one.
+    /// The variables by metric; `None` if a variable could not be added.
     added: HashMap<Arc<MetricId>, Option<Place>>,
 }
 
@@ -92,7 +92,7 @@ impl Adapter for Sparkplug {
             ));
         }
         self.tags.push((tag.clone(), id));
-        // The birth says of which type it is.
+        // The birth determines the type.
         Ok(Placement::Later)
     }
 

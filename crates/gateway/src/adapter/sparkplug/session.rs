@@ -20,7 +20,7 @@ pub(super) async fn run(sparkplug: &mut Sparkplug, feed: &Feed, writes: &mut Wri
     let target = sparkplug.broker.target();
     let deadline = feed.settings().deadline;
     let started = millis();
-    // Edge nodes that wait for this host see by it whether it is there (Sparkplug 3.0, 6.4.29).
+    // Edge nodes that wait for this primary host see from it whether the host is online (Sparkplug 3.0, 6.4.29).
     let state = sparkplug.host_id.as_ref().map(|id| format!("spBv1.0/STATE/{id}"));
     let told = |online: bool| format!("{{\"online\":{online},\"timestamp\":{started}}}");
     let will = state.clone().map(|topic| Will { topic, payload: told(false).into_bytes(), retain: true });
@@ -46,7 +46,7 @@ pub(super) async fn run(sparkplug: &mut Sparkplug, feed: &Feed, writes: &mut Wri
         connection.client.publish(topic, 1, true, told(true));
     }
     feed.connected();
-    // What was told before this connection may be old.
+    // State from before this connection may be outdated.
     let mut host = Host::new(sparkplug.nodes_max);
     loop {
         tokio::select! {
@@ -98,7 +98,7 @@ fn take(sparkplug: &mut Sparkplug, client: &Client, feed: &Feed, told: Vec<Told>
     feed.deliver(readings);
 }
 
-/// The variable of a metric; it is added if there is none.
+/// The variable of a metric, which is added if it does not exist.
 fn place(
     sparkplug: &mut Sparkplug,
     feed: &Feed,
@@ -146,7 +146,7 @@ fn tag_of(source: &str, id: &MetricId, writable: bool) -> Tag {
         path,
         description: None,
         kind: None,
-        scaling: Scaling { factor: 1.0, offset: 0.0, clamp: None },
+        scaling: Scaling::IDENTITY,
         units: None,
         range: None,
         states: Vec::new(),
@@ -154,20 +154,22 @@ fn tag_of(source: &str, id: &MetricId, writable: bool) -> Tag {
         access: if writable { Access::ReadWrite } else { Access::Read },
         historize: false,
         expect_every: None,
+        stale_after: None,
+        lost_after: None,
         roles: Default::default(),
         alarm: None,
         model: Model::default(),
     }
 }
 
-/// Sends what a client has written as a command; the node tells what it has made of it.
+/// Sends a client's write as a command; the node publishes the resulting value.
 fn send(sparkplug: &Sparkplug, client: &Client, write: &Write) -> bool {
     let is_meant = |place: &Option<Place>| place.is_some_and(|place| place.position == write.position);
     let Some((id, Some(place))) = sparkplug.added.iter().find(|(_, place)| is_meant(place)) else {
         return false;
     };
     let kind = datatype::kind(place.datatype);
-    // What was scaled back is a Double.
+    // The reverse scaling yields a Double.
     let value = kind.and_then(|kind| kind.coerce(write.value.clone()));
     let Some(value) = value.and_then(|value| datatype::encode(place.datatype, &value)) else { return false };
     let metric = Metric { timestamp: Some(millis()), ..Metric::new(&id.name, place.datatype, value) };

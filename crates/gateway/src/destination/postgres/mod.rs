@@ -1,7 +1,7 @@
 //! Rows in a PostgreSQL database.
 //!
-//! A batch is one transaction, which also stores the number of its last record. A batch that is sent again is recognized by
-//! that number, so that each value is in the table once.
+//! A batch is one transaction, which also stores the number of its last record. That number identifies a repeated batch, so each
+//! value is stored once.
 
 mod row;
 
@@ -19,10 +19,10 @@ use tokio_postgres::Client;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::Error;
 
-/// A database that values are copied to.
+/// A database that receives values.
 pub struct PostgresSink {
     database: Database,
-    /// The schema with its dot, if it was named.
+    /// The schema with its dot, if configured.
     schema: String,
     table: String,
     client: Option<Client>,
@@ -30,7 +30,7 @@ pub struct PostgresSink {
 
 /// Why a transaction failed.
 enum Failed {
-    /// The database does not take a value of it.
+    /// The database rejects a value.
     Data(String),
     Other(Fault),
 }
@@ -80,7 +80,7 @@ impl PostgresSink {
         Ok(client)
     }
 
-    /// Makes the tables that are missing. Without a missing one, the user needs no right to make any.
+    /// Creates missing tables. If none is missing, the user needs no permission to create tables.
     async fn prepare(&self, client: &Client) -> Result<(), Error> {
         let Self { schema, table, .. } = self;
         let sql = "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL";
@@ -88,7 +88,7 @@ impl PostgresSink {
         if client.query_one(sql, &[&values, &queues]).await?.try_get(0)? {
             return Ok(());
         }
-        // Gateways that start together would make the same tables.
+        // The lock keeps gateways that start at the same time from creating the same tables.
         let made = client
             .batch_execute(&format!(
                 "BEGIN; SELECT pg_advisory_xact_lock(7812); \
@@ -112,7 +112,7 @@ impl PostgresSink {
         Ok(())
     }
 
-    /// Copies records in one transaction, except those that are there.
+    /// Copies records in one transaction, except existing ones.
     async fn copy(&self, client: &mut Client, queue: &str, records: &[Record]) -> Result<(), Error> {
         let Self { schema, table, .. } = self;
         let Some(last) = records.last() else { return Ok(()) };
@@ -154,7 +154,7 @@ impl PostgresSink {
             None => self.connect().await?,
         };
         let mut taken = Taken::default();
-        // A part with a value that the table's constraints refuse is halved until only that value is left out.
+        // If the table's constraints reject a value, the part is halved until only that value is omitted.
         let mut parts: Vec<&[Record]> = vec![&batch.records];
         while let Some(part) = parts.pop() {
             match self.store(&mut client, &batch.queue, part).await {
@@ -170,7 +170,7 @@ impl PostgresSink {
                 Err(Failed::Other(fault)) => return Err(fault),
             }
         }
-        // After a failure or when a deadline has passed, a transaction may be open: that connection is not used again.
+        // After a failure or a missed deadline a transaction may be open, so the connection is not used again.
         self.client = Some(client);
         Ok(taken)
     }

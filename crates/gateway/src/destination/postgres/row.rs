@@ -12,7 +12,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 pub(super) const TYPES: [Type; 6] =
     [Type::TIMESTAMPTZ, Type::TIMESTAMPTZ, Type::TEXT, Type::FLOAT8, Type::JSONB, Type::INT8];
 
-/// A value in the columns of a row.
+/// A value as table columns.
 #[derive(Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) time: SystemTime,
@@ -20,7 +20,7 @@ pub(super) struct Row {
     pub(super) tag: String,
     /// Numbers, and 0 and 1 for Booleans.
     pub(super) value: Option<f64>,
-    /// What is no number, and integers that a double cannot hold.
+    /// Values that are not numbers, and integers that a double cannot represent.
     pub(super) other: Option<Jsonb>,
     pub(super) status: i64,
 }
@@ -48,9 +48,9 @@ impl ToSql for Jsonb {
     to_sql_checked!();
 }
 
-/// The time to the microsecond, as the database has it.
+/// The time in microseconds, the resolution of the database.
 fn time(time: UtcTime) -> SystemTime {
-    // What the database can hold: from 4713 BC, and this far into the future.
+    // The range of the database begins in 4713 BC.
     let micros = time.unix_nanos().div_euclid(1_000).clamp(-62_000_000_000_000_000, 250_000_000_000_000_000);
     let span = Duration::from_micros(u64::try_from(micros.unsigned_abs()).unwrap_or(u64::MAX));
     if micros >= 0 { SystemTime::UNIX_EPOCH + span } else { SystemTime::UNIX_EPOCH - span }
@@ -76,7 +76,7 @@ impl Row {
         Self {
             time: time(record.time),
             received: time(record.received),
-            // The database has no character 0.
+            // The database cannot store the character 0.
             tag: record.tag.replace('\0', "\u{fffd}"),
             value: number,
             other: (!is_exact).then(|| Jsonb(to_json(value).to_string().replace("\\u0000", "\u{fffd}"))),
@@ -91,7 +91,7 @@ mod tests {
     use taktwerk_types::StatusCode;
 
     #[test]
-    fn numbers_are_numbers_and_all_else_is_json() {
+    fn numbers_are_numbers_and_other_values_json() {
         let time = UtcTime::parse("2026-01-02T03:04:05.5Z").unwrap();
         let row = |value: Variant| {
             let record = Record {

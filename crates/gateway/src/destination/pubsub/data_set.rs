@@ -1,4 +1,4 @@
-//! The data set of a destination: its fields in the order in which their tags came, and their last values for key frames.
+//! The data set of a destination: its fields in the order of their first values, and their last values for key frames.
 
 use super::super::block::Record;
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use taktwerk::pubsub::config::version::version_time;
 use taktwerk_schema::{ConfigurationVersionDataType, DataSetMetaDataType, FieldMetaData};
 use taktwerk_types::{BuiltInType, Guid, NodeId, StatusCode, UtcTime, Variant};
 
-/// Most fields of a data set: their index has 16 bits.
+/// Most fields of a data set: field indexes have 16 bits.
 const FIELDS_MAX: usize = u16::MAX as usize;
 
-/// A value as it was sent last.
+/// The last sent value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Last {
     pub(super) value: Variant,
@@ -28,28 +28,28 @@ impl Last {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) tag: Arc<str>,
-    /// The type of its values, and whether they are arrays; `None` until a value with a type has come.
+    /// The type of its values, and whether they are arrays; `None` until a value with a type has arrived.
     kind: Option<(BuiltInType, bool)>,
     pub(super) last: Option<Last>,
 }
 
-/// The fields, and what has been said of them.
+/// The fields, and the state of announcements.
 #[derive(Debug, Default)]
 pub(super) struct DataSet {
     pub(super) fields: Vec<Field>,
     index: HashMap<Arc<str>, u16>,
-    /// One that is larger than that of an earlier run.
+    /// The version. Larger than any version of an earlier run.
     version: ConfigurationVersionDataType,
     is_announced: bool,
-    /// The batch under way has another version than the one before.
+    /// The version has changed in the current batch.
     is_changed: bool,
-    /// It is announced in the batch under way.
+    /// The metadata are announced in the current batch.
     is_announcing: bool,
-    /// Every so many DataSetMessages one is a key frame; 0: none is.
+    /// Every so many DataSetMessages one is a key frame; 0 means never.
     key_frame_count: u32,
     /// DataSetMessages since the last key frame.
     since_key_frame: u32,
-    /// What the fields of the batch under way had before: it is given back if the batch has to be sent again.
+    /// The state of the current batch's fields before it, restored if the batch must be sent again.
     before: Vec<(u16, Option<Last>)>,
 }
 
@@ -58,7 +58,7 @@ impl DataSet {
         Self { key_frame_count, ..Self::default() }
     }
 
-    /// A batch begins. What was kept of one that was not confirmed is undone.
+    /// Begins a batch. Reverts the changes of an unconfirmed one.
     pub(super) fn begin(&mut self) {
         while let Some((index, last)) = self.before.pop() {
             if let Some(field) = self.fields.get_mut(usize::from(index)) {
@@ -68,14 +68,14 @@ impl DataSet {
         (self.is_announcing, self.is_changed) = (false, false);
     }
 
-    /// The batch is confirmed.
+    /// Confirms the batch.
     pub(super) fn commit(&mut self) {
         self.is_changed = false;
         self.before.clear();
         self.is_announced |= core::mem::take(&mut self.is_announcing);
     }
 
-    /// The broker may not have the metadata any more.
+    /// The broker may have lost the metadata: announce them again.
     pub(super) fn forget_announcement(&mut self) {
         self.is_announced = false;
     }
@@ -89,8 +89,8 @@ impl DataSet {
     }
 
     fn change(&mut self, is_major: bool, now: UtcTime) {
-        // Nothing of a batch is sent before all of its fields are known, so it needs one version. One for each field would run
-        // ahead of the clock, and another run, with other fields, would use the same ones.
+        // Nothing of a batch is sent before all its fields are known, so one version is enough. One version per field would run
+        // ahead of the clock, and a later run could use the same versions for other fields.
         if !core::mem::replace(&mut self.is_changed, true) {
             self.version.minor_version = version_time(now).max(self.version.minor_version.saturating_add(1));
         }
@@ -100,8 +100,8 @@ impl DataSet {
         self.is_announced = false;
     }
 
-    /// The index of a record's field. A new tag becomes a field at the end; another type changes its field (Part 14 §6.2.3.2).
-    /// `None` if there is no room.
+    /// The index of a record's field. A new tag appends a field; another type changes its field (Part 14 §6.2.3.2). `None` if the
+    /// data set is full.
     pub(super) fn index_of(&mut self, record: &Record, now: UtcTime) -> Option<u16> {
         let kind = record.value.built_in_type().map(|kind| (kind, record.value.as_array().is_some()));
         let Some(index) = self.index.get(&record.tag).copied() else {
@@ -124,7 +124,7 @@ impl DataSet {
         Some(index)
     }
 
-    /// Takes the values of the next DataSetMessage. Says whether it is to be a key frame.
+    /// Records the values of the next DataSetMessage. Returns whether it is a key frame.
     pub(super) fn take(&mut self, records: &[(u16, &Record)]) -> bool {
         if self.key_frame_count == 0 {
             return false;
@@ -142,13 +142,13 @@ impl DataSet {
         is_key_frame
     }
 
-    /// The metadata, for the announcement in this batch.
+    /// The metadata to announce in this batch.
     pub(super) fn announce(&mut self, name: &str) -> DataSetMetaDataType {
         self.is_announcing = true;
         let fields = self.fields.iter().enumerate().map(|(index, field)| {
             let (kind, rank) = match field.kind {
                 Some((kind, is_array)) => (kind.number(), if is_array { 1 } else { -1 }),
-                // Anything (BaseDataType, Any): no value has come yet.
+                // Any type (BaseDataType, Any): no value has arrived yet.
                 None => (BuiltInType::Variant.number(), -2),
             };
             FieldMetaData {
@@ -169,7 +169,7 @@ impl DataSet {
     }
 }
 
-/// An id of a field that is the same in all versions of the metadata of a run.
+/// A field id that is equal in all versions of a run's metadata.
 fn field_id(index: usize) -> Guid {
     Guid::from_bytes((index as u128 + 1).to_be_bytes())
 }
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!((version(&set), set.is_announced()), ((100, 101), false));
         set.announce("d");
         set.commit();
-        // No value says nothing of the type.
+        // An empty value does not determine the type.
         set.index_of(&record("a", Variant::Empty), now(200));
         assert_eq!((version(&set), set.is_announced()), ((100, 101), true));
         set.index_of(&record("b", vec![true].into()), now(200));
@@ -225,7 +225,7 @@ mod tests {
             set.index_of(&record(&format!("t{number}"), 1.into()), now(100));
         }
         assert_eq!((set.version.major_version, set.version.minor_version), (100, 100));
-        // Some of it may have been sent: the next attempt has another version if there are more fields.
+        // Parts may have been sent: the next attempt has another version if there are more fields.
         set.begin();
         set.index_of(&record("another", 1.into()), now(100));
         assert_eq!((set.version.major_version, set.version.minor_version), (100, 101));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_set_has_no_more_fields_than_have_an_index() {
+    fn the_number_of_fields_is_limited_by_their_index() {
         let mut set = DataSet::default();
         for number in 0..FIELDS_MAX {
             assert_eq!(set.index_of(&record(&number.to_string(), 1.into()), now(1)), Some(number as u16));

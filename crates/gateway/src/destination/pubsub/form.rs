@@ -1,4 +1,4 @@
-//! The two encodings of NetworkMessages, with what is the same in all messages of a destination.
+//! The two encodings of NetworkMessages, with the parts common to all messages of a destination.
 
 use super::super::block::Record;
 use super::data_set::{DataSet, Field, Last};
@@ -14,14 +14,14 @@ use taktwerk_types::json::write::{Members, plain, string};
 use taktwerk_types::json::{JsonContext, JsonEncode, encode_value};
 use taktwerk_types::{DataValue, Encode, StatusCode, UtcTime, Variant};
 
-/// Bytes of the key of a value, at most.
+/// Longest key of a value, in bytes.
 const KEY_LEN: usize = 64;
-/// A size of a DataSetMessage has 16 bits, if there are several in a NetworkMessage.
+/// Largest DataSetMessage among several in a NetworkMessage: sizes have 16 bits.
 const SIZED_MAX: usize = u16::MAX as usize;
-/// The number of DataSetMessages in a NetworkMessage has 8 bits.
+/// Most DataSetMessages in a NetworkMessage: the count has 8 bits.
 const COUNT_MAX: usize = u8::MAX as usize;
 
-/// How messages are encoded (Part 14 §7.2.4, §7.2.5).
+/// The encoding of messages (Part 14 §7.2.4, §7.2.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Json,
@@ -47,7 +47,7 @@ struct Value<'a> {
 }
 
 impl Form {
-    /// Bytes of a NetworkMessage without DataSetMessages, at most.
+    /// Most bytes of a NetworkMessage without DataSetMessages.
     pub(super) fn message_len(&self) -> usize {
         let mut out = Vec::new();
         match self.encoding {
@@ -62,14 +62,14 @@ impl Form {
         out.len()
     }
 
-    /// Bytes that a DataSetMessage needs in a NetworkMessage besides its fields.
+    /// Bytes of a DataSetMessage in a NetworkMessage without its fields.
     pub(super) fn frame_len(&self) -> usize {
         let version = ConfigurationVersionDataType { major_version: 1, minor_version: 1 };
         // A comma, or id and size.
         self.frame(&[], DataSetMessageKind::DeltaFrame, &version).len() + 4
     }
 
-    /// Whether a DataSetMessage may follow others in a NetworkMessage.
+    /// Whether another DataSetMessage fits into a NetworkMessage.
     pub(super) fn has_room(&self, frames: &[Vec<u8>], next: &[u8]) -> bool {
         let is_sized = |frame: &[u8]| frame.len() <= SIZED_MAX;
         match (self.encoding, frames) {
@@ -78,7 +78,7 @@ impl Form {
         }
     }
 
-    /// Most bytes of a DataSetMessage with several fields, so that it can stand beside others.
+    /// Most bytes of a DataSetMessage with several fields, so that others fit next to it.
     pub(super) fn frame_max(&self, payload_max: usize) -> usize {
         let room = payload_max.saturating_sub(self.message_len() + 4);
         match self.encoding {
@@ -101,12 +101,12 @@ impl Form {
         out
     }
 
-    /// The fields of a key frame: all, with their last values.
+    /// The fields of a key frame: all fields with their last values.
     pub(super) fn key_fields(&self, data_set: &DataSet) -> Vec<Vec<u8>> {
         let field = |field: &Field| {
             let value = match &field.last {
                 Some(Last { value, status, time }) => Value { value, status: *status, time: *time },
-                // Its first value is further back in the batch.
+                // Its first value is later in the batch.
                 None => Value {
                     value: &Variant::Empty,
                     status: StatusCode::BAD_WAITING_FOR_INITIAL_DATA,
@@ -155,7 +155,7 @@ impl Form {
                     ..DataSetMessageHeader::default()
                 };
                 header.encode(&mut out);
-                // There are no more fields than have an index.
+                // The number of fields is limited by their index.
                 u16::try_from(fields.len()).unwrap_or(u16::MAX).encode(&mut out);
                 fields.iter().for_each(|field| out.extend_from_slice(field));
             }
@@ -163,7 +163,7 @@ impl Form {
         out
     }
 
-    /// Appends a NetworkMessage. Gives where its payload begins.
+    /// Appends a NetworkMessage. Returns the start of its payload.
     pub(super) fn message(
         &self,
         key: &str,
@@ -180,7 +180,7 @@ impl Form {
                 let ids = vec![self.writer_id; frames.len()];
                 let offsets = self.header(&ids, security).encode(out);
                 if frames.len() > 1 {
-                    // They have room for it.
+                    // Has been limited to this size.
                     let size = |frame: &Vec<u8>| u16::try_from(frame.len()).unwrap_or(u16::MAX);
                     frames.iter().for_each(|frame| size(frame).encode(out));
                 }
@@ -190,7 +190,7 @@ impl Form {
         }
     }
 
-    /// Appends an announcement of metadata (UADP). Gives where its payload begins.
+    /// Appends an announcement of metadata (UADP). Returns the start of its payload.
     pub(super) fn announcement(
         &self,
         sequence_number: u16,
@@ -207,7 +207,7 @@ impl Form {
         let header = NetworkMessageHeader {
             publisher_id: Some(id.as_ref()),
             message_type: NetworkMessageType::DiscoveryAnnouncement,
-            // Its header is there in any case (Part 14 §7.2.4.6.3).
+            // The header is always present (Part 14 §7.2.4.6.3).
             security: Some(security.unwrap_or_default()),
             ..NetworkMessageHeader::default()
         };
@@ -248,7 +248,7 @@ impl Form {
     }
 }
 
-/// Appends pieces of JSON between brackets, with commas between them.
+/// Appends pieces of JSON in brackets, separated by commas.
 fn joined((open, close): (u8, u8), pieces: &[Vec<u8>], out: &mut Vec<u8>) {
     out.push(open);
     for (at, piece) in pieces.iter().enumerate() {

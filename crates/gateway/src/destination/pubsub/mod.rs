@@ -1,5 +1,5 @@
-//! OPC UA PubSub over an MQTT broker (Part 14 §7.2.4, §7.2.5): what waits in the queue becomes delta frames and key frames
-//! with the time of each value. Live PubSub, over any transport, is a matter of the server (`[pubsub]`).
+//! OPC UA PubSub over an MQTT broker (Part 14 §7.2.4, §7.2.5): queued values are sent as delta frames and key frames with the
+//! time of each value. For live PubSub over any transport use the server's `[pubsub]`.
 //!
 //! - `form`: the encodings; `data_set`: the fields; `security`: keys and secured messages.
 
@@ -22,20 +22,20 @@ use std::collections::HashSet;
 use taktwerk::pubsub::DataSetMessageKind;
 use taktwerk_net::clock::wall;
 
-/// A broker that DataSetMessages are published to.
+/// A broker that receives DataSetMessages.
 pub struct PubSubSink {
     publishing: Publishing,
     form: Form,
     data_set: DataSet,
     security: Option<Security>,
     topic: String,
-    /// Where metadata is kept (UADP).
+    /// The topic of retained metadata (UADP).
     meta_data_topic: String,
-    /// The number of the next announcement.
+    /// The sequence number of the next announcement.
     announcement: u16,
-    /// The id of the key that the last one was secured with.
+    /// The id of the key that secured the last announcement.
     announced_with: Option<u32>,
-    /// What was logged, so that it is logged once.
+    /// Whether the problem with key frames was logged.
     has_told: bool,
 }
 
@@ -48,7 +48,7 @@ struct Field<'a> {
 
 /// A NetworkMessage before it is secured.
 struct Plain {
-    /// The key of its first value, by which subscribers recognize a message that is sent again.
+    /// The key of its first value, by which subscribers detect a repeated message.
     key: String,
     frames: Vec<Vec<u8>>,
     len: usize,
@@ -64,7 +64,7 @@ impl PubSubSink {
         if let Some(Setting::Text(url)) = fields.get("url")
             && ["opc.udp://", "opc.eth://"].iter().any(|scheme| url.starts_with(scheme))
         {
-            let problem = format!("{url:?} confirms nothing, so nothing could wait for it");
+            let problem = format!("{url:?} has no confirmations, so a queue is not possible");
             let hint = "publish the tags live, with [pubsub], or write \"mqtt://broker\"";
             let line = fields.take("url").map_or(0, |(line, _)| line);
             return Err(fields.mistake_in(line, "url", problem, hint));
@@ -75,7 +75,7 @@ impl PubSubSink {
             Some((_, text)) if crate::sparkplug::is_level(&text) => Ok(text),
             Some((line, text)) => {
                 let problem = format!("{text:?} is no level of a topic");
-                Err(fields.mistake_in(line, key, problem, "leave out + # and /"))
+                Err(fields.mistake_in(line, key, problem, "remove + # and /"))
             }
         };
         let publisher_id = level("publisher_id", "taktwerk")?;
@@ -98,7 +98,7 @@ impl PubSubSink {
         };
         let topic = format!("{root}/data/{publisher_id}/{group}/{writer}");
         if topic.contains(['+', '#', '\0']) {
-            return Err(fields.mistake(format!("nothing can be sent to {topic}"), "leave out + and #"));
+            return Err(fields.mistake(format!("nothing can be sent to {topic}"), "remove + and #"));
         }
         let meta_data_topic = format!("{root}/metadata/{publisher_id}/{group}/{writer}");
         Ok(Self {
@@ -114,11 +114,12 @@ impl PubSubSink {
         })
     }
 
-    /// The DataSetMessages of a batch: the fields of each. Values of a tag stay in order: each message has at most one.
+    /// The fields of each DataSetMessage of a batch. Each message has at most one value per tag, so values of a tag stay in
+    /// order.
     fn frames<'a>(&mut self, batch: &'a Batch, found: &mut Messages) -> Vec<Vec<Field<'a>>> {
         let payload_max = self.publishing.payload_max(&self.topic);
         let (around, frame_max) = (self.form.frame_len(), self.form.frame_max(payload_max));
-        // A field on its own may be as large as a message.
+        // A single field may be as large as a message.
         let alone_max = payload_max.saturating_sub(self.form.message_len());
         let now = wall();
         let mut frames: Vec<Vec<Field<'a>>> = Vec::new();
@@ -153,7 +154,7 @@ impl PubSubSink {
         frames
     }
 
-    /// The NetworkMessages of a batch. What cannot be sent is counted in `found`.
+    /// The NetworkMessages of a batch. Records that cannot be sent are counted in `found`.
     fn plain(&mut self, batch: &Batch, found: &mut Messages) -> Vec<Plain> {
         self.data_set.begin();
         let frames = self.frames(batch, found);
@@ -196,13 +197,13 @@ impl PubSubSink {
         messages
     }
 
-    /// The messages of a batch, as they are sent.
+    /// The messages of a batch as sent.
     async fn messages(&mut self, batch: &Batch) -> Result<Messages, Fault> {
         let mut found = Messages::default();
         let plain = self.plain(batch, &mut found);
         if let Some(security) = &mut self.security {
             security.prepare().await?;
-            // Whoever comes later has no key any more with which the last announcement was secured.
+            // Later subscribers no longer have the key that secured the last announcement.
             let token = security.token();
             if core::mem::replace(&mut self.announced_with, token) != token {
                 self.data_set.forget_announcement();
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_becomes_delta_frames_in_which_each_tag_is_once() {
+    fn delta_frames_of_a_batch_contain_each_tag_once() {
         let good = StatusCode::GOOD;
         let batch = batch(&[
             ("L/a", 1.5.into(), good),
@@ -357,7 +358,7 @@ mod tests {
         assert!(found.reason.unwrap().contains("larger than payload_max"));
     }
 
-    /// Each DataSetMessage of the UADP messages of a batch: its kind, and its fields with their index.
+    /// The DataSetMessages of the UADP messages of a batch: their kind, and their fields with index.
     fn uadp(found: &Messages) -> Vec<(DataSetMessageKind, Vec<(u16, Variant)>)> {
         use taktwerk_pubsub::uadp::fields::{FieldTypes, decode_fields};
         use taktwerk_pubsub::uadp::payload::DataSetPayload;
@@ -389,7 +390,7 @@ mod tests {
         "url = \"mqtt://h\"\nencoding = \"uadp\"\npublisher_id = \"p\"\nwriter_group_id = 3\nwriter_id = 7\n";
 
     #[test]
-    fn uadp_fields_have_the_index_that_the_metadata_gives_them() {
+    fn uadp_fields_have_the_index_of_the_metadata() {
         use DataSetMessageKind::DeltaFrame;
         let good = StatusCode::GOOD;
         let mut sink = sink(UADP).unwrap();
@@ -406,7 +407,7 @@ mod tests {
         let expected =
             [(DeltaFrame, vec![(0, 1.into()), (1, 2.5.into())]), (DeltaFrame, vec![(0, 3.into())])];
         assert_eq!(uadp(&first), expected);
-        // What was not confirmed is announced again, and then not any more.
+        // Unconfirmed metadata are announced again, and then no more.
         let again = messages(&mut sink, &batch(&[("b", 4.5.into(), good)]));
         assert!(again.messages[0].retain);
         sink.data_set.commit();
@@ -430,7 +431,7 @@ mod tests {
         sink.data_set.commit();
         let next = messages(&mut sink, &batch(&[("b", 5.into(), good)]));
         assert_eq!(uadp(&next), [(KeyFrame, vec![(0, 4.into()), (1, 5.into())])]);
-        // One that is too large is a delta frame.
+        // A key frame that is too large is replaced by a delta frame.
         let long = Variant::from("x".repeat(600).as_str());
         let mut small = self::sink(&format!("{UADP}key_frame_count = 2\npayload_max = 1000\n")).unwrap();
         let found = messages(&mut small, &batch(&[("a", long.clone(), good), ("b", long, good)]));
@@ -469,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn uadp_messages_hold_many_data_set_messages_and_none_that_is_too_large() {
+    fn uadp_messages_hold_many_data_set_messages_within_the_size_limit() {
         let good = StatusCode::GOOD;
         let long = Variant::from("x".repeat(70_000).as_str());
         let mut values = vec![("a", Variant::from(1), good); 600];
@@ -479,7 +480,7 @@ mod tests {
         let sent = uadp(&found);
         assert_eq!((sent.len(), found.refused), (600, 0));
         let records: Vec<_> = found.messages.iter().map(|message| message.records).collect();
-        // Up to 255 in each, and the long one alone; the first is the metadata.
+        // Up to 255 in each, and the long one alone; the first message is the metadata.
         assert_eq!(records, [0, 255, 45, 1, 255, 44]);
     }
 
@@ -489,7 +490,7 @@ mod tests {
             ("message_security = \"sign\"", "message_security needs the keys of a security group"),
             ("keys = \"no.keys\"", "g.toml:7: keys: cannot read no.keys"),
             ("key_service = \"http://h\"", "g.toml:7: key_service: \"http://h\" is no URL"),
-            ("key_service = \"opc.tcp://h\"", "whose keys to ask for"),
+            ("key_service = \"opc.tcp://h\"", "key_service requires a security group"),
             ("keys = \"a\"\nkey_service = \"opc.tcp://h\"", "exclude each other"),
             (
                 "security_group = \"g\"\nkey_service = \"opc.tcp://h\"\nmessage_security = \"none\"",
@@ -504,11 +505,11 @@ mod tests {
     }
 
     #[test]
-    fn transports_that_confirm_nothing_are_refused() {
+    fn transports_without_confirmations_are_rejected() {
         for (settings, said) in [
             (
                 "url = \"opc.udp://239.0.0.1:4840\"",
-                "g.toml:2: url: \"opc.udp://239.0.0.1:4840\" confirms nothing",
+                "g.toml:2: url: \"opc.udp://239.0.0.1:4840\" has no confirmations",
             ),
             (
                 "url = \"mqtt://h\"\nwriter_group = \"a/b\"",

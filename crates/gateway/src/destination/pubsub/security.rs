@@ -19,22 +19,22 @@ use taktwerk_types::StatusCode;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Why there are no keys: for the store, and for people.
+/// Why there are no keys: a status for the key store, and a text for users.
 type NoKeys = (StatusCode, String);
 
-/// Where keys come from.
+/// A source of keys.
 trait Source: Send + Sync {
     fn fetch(&self, request: KeyRequest, deadline: Duration) -> BoxFuture<'_, Result<SecurityKeys, NoKeys>>;
 }
 
-/// A file with the key of a group.
+/// A file with the keys of a group.
 struct File(Arc<Mutex<StaticKeys>>);
 
 impl Source for File {
     fn fetch(&self, request: KeyRequest, _: Duration) -> BoxFuture<'_, Result<SecurityKeys, NoKeys>> {
         let keys = Arc::clone(&self.0);
         Box::pin(async move {
-            // It writes a file.
+            // Writes a file, so it may block.
             let fetch = move || keys.lock().unwrap_or_else(PoisonError::into_inner).fetch(&request);
             let fetched = tokio::task::spawn_blocking(fetch).await;
             let fetched = fetched.unwrap_or(Err(StatusCode::BAD_INTERNAL_ERROR));
@@ -63,18 +63,17 @@ impl Source for Service {
     }
 }
 
-/// The keys of a security group, and what is done with them.
+/// The keys of a security group, and the securing of messages.
 pub(super) struct Security {
     group: String,
     mode: SecurityMode,
     store: KeyStore,
     source: Arc<dyn Source>,
-    /// How long the source may take: less than a batch, so that the batch fails with its reason.
+    /// Timeout of the source. Shorter than that of a batch, so that the batch fails with the actual reason.
     deadline: Duration,
-    /// A question to the source under way. Nothing waits for it while there are keys, and a batch that is given up does not
-    /// end it.
+    /// The pending request to the source. It is not awaited while there are keys, and cancelling a batch does not cancel it.
     asking: Option<JoinHandle<Result<SecurityKeys, NoKeys>>>,
-    /// Why the last request was not answered with keys.
+    /// Why the last request returned no keys.
     reason: String,
 }
 
@@ -87,7 +86,7 @@ impl Drop for Security {
 }
 
 impl Security {
-    /// Takes the settings, if messages are to be secured.
+    /// Takes the settings, if messages are secured.
     pub(super) fn take(fields: &mut Fields, settings: &DestinationSettings) -> Result<Option<Self>, Mistake> {
         let modes = [
             ("none", SecurityMode::None),
@@ -109,9 +108,7 @@ impl Security {
                 };
             }
             (Some(_), Some(_)) => {
-                return Err(
-                    fields.mistake("keys and key_service exclude each other", "leave out one of them")
-                );
+                return Err(fields.mistake("keys and key_service exclude each other", "remove one of them"));
             }
             (Some((line, file)), None) => {
                 let folder = fields.path().parent().unwrap_or(std::path::Path::new(""));
@@ -129,7 +126,7 @@ impl Security {
                 check_url(fields, line, "key_service", &url)?;
                 let Some((_, group)) = group else {
                     let hint = "set security_group = \"NAME\", as the key service calls it";
-                    return Err(fields.mistake("key_service needs to know whose keys to ask for", hint));
+                    return Err(fields.mistake("key_service requires a security group", hint));
                 };
                 let user = match user {
                     (Some(user), Some(file)) => Some((user, file)),
@@ -156,13 +153,13 @@ impl Security {
         Self { group, mode, store, source, deadline, asking: None, reason: String::new() }
     }
 
-    /// A few words about it.
+    /// A short description.
     pub(super) fn describe(&self) -> String {
         let how = if self.mode == SecurityMode::Sign { "signed" } else { "encrypted" };
         format!("{how} with keys of {}", self.group)
     }
 
-    /// Asks for keys if it is time for it. Waits for them if nothing can be sent without.
+    /// Requests keys if they are due. Waits for them if nothing can be sent without.
     ///
     /// # Errors
     /// There are no keys.
@@ -191,7 +188,7 @@ impl Security {
         }
     }
 
-    /// The id of the key of the next message; `None` if there is none that can be used now.
+    /// The id of the key for the next message; `None` if there is no valid one.
     pub(super) fn token(&mut self) -> Option<u32> {
         let ring = self.store.ring_mut(&self.group)?;
         let is_usable = ring.advance(monotonic()).is_ok() && ring.check_nonces().is_ok();
@@ -202,10 +199,10 @@ impl Security {
         Fault::other(format!("security group {:?}", self.group), error)
     }
 
-    /// Makes a message with the next nonce. `write` appends it and says where its payload begins.
+    /// Creates a message with the next nonce. `write` appends it and returns the start of its payload.
     ///
     /// # Errors
-    /// There is no key, or no nonce, to make it with.
+    /// There is no key or no nonce.
     pub(super) fn secure(
         &mut self,
         write: impl FnOnce(SecurityHeader<'_>, &mut Vec<u8>) -> usize,
@@ -238,7 +235,7 @@ pub(super) mod tests {
     use std::collections::VecDeque;
     use taktwerk_crypto::PubSubSecurityPolicy;
 
-    /// Gives answers, and then none any more.
+    /// A source that returns some answers, and then none.
     struct Given(Mutex<VecDeque<Result<SecurityKeys, NoKeys>>>);
 
     impl Source for Given {
@@ -253,7 +250,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Security whose source gives each of two keys for so long, and then hangs.
+    /// Security whose source returns two keys with this lifetime, and then hangs.
     pub(in super::super) fn two_keys(lifetime: Duration) -> Security {
         let policy = PubSubSecurityPolicy::Aes256Ctr;
         let millis = lifetime.as_secs_f64() * 1e3;
@@ -271,18 +268,18 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_service_that_hangs_delays_nothing_while_there_are_keys() {
+    async fn a_hanging_key_service_does_not_delay_messages_while_there_are_keys() {
         let mut security = two_keys(Duration::from_secs(2));
         let short = Duration::from_millis(500);
         timeout(short, security.prepare()).await.unwrap().unwrap();
         assert_eq!((security.token(), security.asking.is_some()), (Some(7), false));
-        // After half of the time of a key others are asked for, and do not come.
+        // After half of a key's lifetime new keys are requested, but do not arrive.
         tokio::time::sleep(Duration::from_millis(1200)).await;
         for _ in 0..3 {
             timeout(short, security.prepare()).await.unwrap().unwrap();
         }
         assert!(security.asking.is_some() && security.token().is_some());
-        // When the keys are used up, they are waited for, in the same question.
+        // When all keys have expired, the same request is awaited.
         tokio::time::sleep(Duration::from_millis(3000)).await;
         assert_eq!(security.token(), None);
         assert!(timeout(short, security.prepare()).await.is_err());

@@ -28,6 +28,18 @@ fn front(queue: &Queue, most: usize) -> Vec<(u64, i32)> {
 }
 
 #[test]
+fn only_the_owner_can_read_a_new_queue() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let queue = Queue::open(&folder.path().join("new/q.db"), LIMITS).unwrap();
+    queue.append(&[block(0..3, 1)], UtcTime::from_ticks(1)).unwrap();
+    let files: Vec<_> = std::fs::read_dir(folder.path().join("new")).unwrap().map(Result::unwrap).collect();
+    let modes: Vec<u32> =
+        files.iter().map(|file| file.metadata().unwrap().permissions().mode() & 0o777).collect();
+    assert!(modes.len() >= 2 && modes.iter().all(|mode| *mode == 0o600), "{modes:?}");
+}
+
+#[test]
 fn records_stay_in_order_with_their_numbers_until_they_are_confirmed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/q.db");
@@ -38,7 +50,7 @@ fn records_stay_in_order_with_their_numbers_until_they_are_confirmed() {
     assert_eq!(outcome, Outcome { accepted: 6, ..Outcome::default() });
     assert_eq!(front(&queue, 3), [(1, 0), (2, 1), (3, 2)]);
     assert_eq!(front(&queue, 6).len(), 6);
-    // A second process is told so.
+    // A second process is rejected.
     assert!(matches!(Queue::open(&path, LIMITS), Err(QueueError::Locked { .. })));
     queue.confirm(3, &[]).unwrap();
     let key = queue.front(1).unwrap().0.map(|batch| batch.key(&batch.records[0])).unwrap();
@@ -50,10 +62,10 @@ fn records_stay_in_order_with_their_numbers_until_they_are_confirmed() {
     queue.confirm(6, &[]).unwrap();
     assert_eq!(queue.size().unwrap(), Size::default());
     drop(queue);
-    // Numbers go on, also after the queue was empty.
+    // Numbers continue, even after the queue was empty.
     let queue = Queue::open(&path, LIMITS).unwrap();
     queue.append(&[block(6..7, 3)], now).unwrap();
-    // It was opened again twice.
+    // The queue was opened again twice.
     let number = 2 * (LOST_MAX as u64 + 1);
     assert_eq!(front(&queue, 10), [(number, 6)]);
     drop(queue);
@@ -64,14 +76,14 @@ fn records_stay_in_order_with_their_numbers_until_they_are_confirmed() {
 }
 
 #[test]
-fn numbers_of_records_that_a_loss_of_power_took_are_not_used_again() {
+fn numbers_of_records_lost_in_a_power_failure_are_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("q.db");
     let now = UtcTime::from_ticks(100);
     Queue::open(&path, LIMITS).unwrap().append(&[block(0..6, 1)], now).unwrap();
     for _ in 0..2 {
         let queue = Queue::open(&path, LIMITS).unwrap();
-        // What is on the disk for sure is what was there when the queue was opened.
+        // Only the content at the opening of the queue is surely on disk.
         let files = ["q.db", "q.db-wal"].map(|name| folder.path().join(name));
         let on_disk = files.clone().map(|file| std::fs::read(file).unwrap_or_default());
         queue.append(&[block(10..13, 2)], now).unwrap();
@@ -106,7 +118,7 @@ fn a_block_may_be_confirmed_in_parts() {
     queue.confirm(12, &[]).unwrap();
     assert_eq!((front(&queue, 1), queue.size().unwrap().records), (vec![(13, 12)], 8));
     drop(queue);
-    // Only what waits is dropped.
+    // Only queued records are dropped.
     let limits = QueueLimits { bytes_max: block(0..10, 1).body.len() as u64, ..LIMITS };
     let queue = Queue::open(&path, limits).unwrap();
     let outcome = queue.append(&[block(20..30, 3)], now).unwrap();
@@ -116,7 +128,7 @@ fn a_block_may_be_confirmed_in_parts() {
 }
 
 #[test]
-fn a_full_queue_drops_what_it_was_told_to() {
+fn a_full_queue_drops_as_configured() {
     let len = block(0..10, 1).body.len() as u64;
     for (when_full, left) in [(WhenFull::DropOldest, 10..30), (WhenFull::DropNewest, 0..20)] {
         let folder = tempfile::tempdir().unwrap();
@@ -148,7 +160,7 @@ fn old_records_expire_and_damaged_blocks_are_counted() {
 }
 
 #[test]
-fn a_file_that_is_no_queue_is_refused_with_advice() {
+fn a_file_that_is_not_a_queue_is_rejected_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("q.db");
     std::fs::write(&path, "no database at all, but long enough to be looked at").unwrap();
@@ -173,7 +185,7 @@ fn parked(queue: &Queue, most: usize) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn parked_records_wait_beside_the_queue_and_keep_their_tags_behind_them() {
+fn parked_records_hold_back_later_records_of_their_tags() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("q.db");
     let now = UtcTime::from_ticks(100);
@@ -183,7 +195,7 @@ fn parked_records_wait_beside_the_queue_and_keep_their_tags_behind_them() {
     let batch = queue.front(6).unwrap().0.unwrap();
     let (batch, held) = queue.split(batch);
     assert!(held.is_empty());
-    // A and C are away.
+    // A and C are unavailable.
     let away: Vec<Record> = batch.records.iter().filter(|record| &*record.tag != "B").cloned().collect();
     queue.confirm(6, &away[..3]).unwrap();
     assert!(!queue.is_parking_full());
@@ -195,7 +207,7 @@ fn parked_records_wait_beside_the_queue_and_keep_their_tags_behind_them() {
     assert!(queue.is_parking_full());
     let key = queue.front_parked(1).unwrap().0.map(|batch| batch.key(&batch.records[0]));
     assert_eq!(key, Some(format!("{}-1", queue.id)));
-    // All of it is there after the process was killed.
+    // Everything survives a kill of the process.
     drop(queue);
     let queue = Queue::open(&path, limits).unwrap();
     assert_eq!(queue.size().unwrap().parked, 6);
@@ -233,7 +245,7 @@ fn parked_records_expire_take_space_and_may_be_damaged() {
     assert_eq!((front.unwrap().records.len(), damaged, queue.size().unwrap().parked), (2, 1, 2));
     let outcome = queue.append(&[], UtcTime::from_ticks(100)).unwrap();
     assert_eq!((outcome.expired, queue.size().unwrap().records), (2, 0));
-    // A full queue counts what is parked.
+    // Parked records count for the size limit.
     let full = QueueLimits { bytes_max: 3 * bytes / 2, ..LIMITS };
     let queue = Queue::open(&folder.path().join("full.db"), full).unwrap();
     queue.append(&[of_tag("A", 0..3)], UtcTime::from_ticks(1)).unwrap();

@@ -10,7 +10,7 @@ use taktwerk_types::{StatusCode, UtcTime};
 
 const RETRY: Duration = Duration::from_millis(1);
 
-/// Takes everything, and counts how often it was asked to.
+/// Accepts everything, and counts the calls.
 struct Takes(Arc<AtomicUsize>);
 
 impl Sink for Takes {
@@ -49,7 +49,7 @@ fn settings(queue: &Path) -> DestinationSettings {
     }
 }
 
-/// A queue with three records, which may be parked, and the sender of it. `sql` is done to its file.
+/// A queue with three records, optionally parked, and its sender. `sql` is applied to the file.
 fn sending(folder: &Path, is_parked: bool, sql: &str) -> (Sending, Arc<AtomicUsize>) {
     let settings = settings(&folder.join("q.db"));
     let mut builder = Builder::default();
@@ -71,7 +71,7 @@ fn sending(folder: &Path, is_parked: bool, sql: &str) -> (Sending, Arc<AtomicUsi
 }
 
 #[tokio::test]
-async fn a_queue_that_cannot_be_written_makes_a_pause_and_nothing_counts_as_sent() {
+async fn an_unwritable_queue_pauses_and_counts_nothing_as_sent() {
     for (is_parked, table) in [(false, "block"), (true, "parked")] {
         let folder = tempfile::tempdir().unwrap();
         let sql = format!(
@@ -92,7 +92,7 @@ async fn a_queue_that_cannot_be_written_makes_a_pause_and_nothing_counts_as_sent
 }
 
 #[tokio::test]
-async fn a_queue_that_can_be_written_empties() {
+async fn a_writable_queue_is_emptied() {
     for is_parked in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let (mut sending, asked) = sending(folder.path(), is_parked, "");
@@ -104,16 +104,16 @@ async fn a_queue_that_can_be_written_empties() {
 }
 
 #[tokio::test]
-async fn parked_records_that_cannot_be_read_now_have_another_turn() {
+async fn unreadable_parked_records_are_tried_again() {
     let folder = tempfile::tempdir().unwrap();
-    // The file is fine when it is opened, and what is parked cannot be read or removed.
+    // The file is valid when opened, but parked records can neither be read nor removed.
     let sql = "UPDATE parked SET body = x'FF';
                CREATE TRIGGER full BEFORE DELETE ON parked BEGIN SELECT RAISE(ABORT, 'disk is full'); END";
     let (mut sending, asked) = sending(folder.path(), true, sql);
     assert!(sending.next().await.is_none());
     assert!(sending.parked_due.is_some(), "they are looked at again");
     assert_eq!(asked.load(Ordering::Relaxed), 0);
-    // Nothing is parked: nothing is due.
+    // Nothing is parked, so nothing is due.
     let folder = tempfile::tempdir().unwrap();
     let (mut sending, _) = self::sending(folder.path(), false, "");
     assert!(sending.next().await.is_some());

@@ -1,8 +1,8 @@
-//! What an edge node tells of its tags: births, data and deaths with their sequence numbers (Sparkplug 3.0, 6.4). No
+//! The messages of an edge node: births, data and deaths with their sequence numbers (Sparkplug 3.0, 6.4). Pure logic: no
 //! connection, no clock.
 //!
-//! Old values of a backlog are historical, so hosts record them and show the newest ones only. When the backlog is over, each
-//! metric whose newest value was told as historical is told once more as the current one.
+//! Old values of a backlog are marked as historical, so that hosts record them without showing them. At the end of the backlog,
+//! each metric whose newest value was historical is sent once more as current.
 
 use super::name::{MetricName, Names};
 use crate::destination::Batch;
@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// Most bytes of a value beside itself and its name: alias, type, time, quality, and their keys.
+/// Most bytes of a value in addition to itself and its name: alias, type, time, quality, and their keys.
 const OVERHEAD: usize = 64;
-/// Most metrics in one message of data.
+/// Most metrics in one data message.
 const METRICS_MAX: usize = 500;
-/// The type of metrics that have had no value yet: String.
+/// The type of metrics without a value yet: String.
 const UNKNOWN: u32 = 12;
 /// The type of `bdSeq`: UInt64.
 const UINT64: u32 = 8;
 const SESSION: &str = "bdSeq";
-/// The metric by which hosts ask for births.
+/// The metric by which hosts request births.
 pub const REBIRTH: &str = "Node Control/Rebirth";
 
 /// A message to the broker, with QoS 0 and not retained.
@@ -32,22 +32,22 @@ pub const REBIRTH: &str = "Node Control/Rebirth";
 pub struct Message {
     /// Its topic.
     pub topic: String,
-    /// What it says.
+    /// The payload.
     pub payload: Vec<u8>,
 }
 
-/// What is told because of a batch.
+/// The messages for a batch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The messages, in this order.
+    /// The messages, in order.
     pub messages: Vec<Message>,
-    /// Records that cannot be told.
+    /// The number of records that cannot be sent.
     pub refused: usize,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
-/// A tag as it is told.
+/// A known tag.
 #[derive(Debug)]
 struct Known {
     device: Option<Arc<str>>,
@@ -57,7 +57,7 @@ struct Known {
     value: Variant,
     status: StatusCode,
     time: UtcTime,
-    /// Whether hosts have its newest value as the current one.
+    /// Whether hosts have its newest value as current.
     is_shown: bool,
 }
 
@@ -69,19 +69,19 @@ pub struct Edge {
     names: Names,
     historical_after: Duration,
     payload_max: usize,
-    /// Sorted, so that births do not differ.
+    /// Sorted, so that births are reproducible.
     tags: BTreeMap<Arc<str>, Known>,
     next_alias: u64,
     seq: u8,
     session: u8,
     is_born: bool,
-    /// Devices that have to be born again, because they have other metrics; `None` is the node itself.
+    /// Devices that need a new birth because their metrics changed; `None` is the node itself.
     stale: BTreeSet<Option<Arc<str>>>,
 }
 
 impl Edge {
-    /// An edge node that knows of no tag. Values that waited longer than `historical_after` are historical. Messages of data
-    /// have at most half of `payload_max` bytes, and values that take more than a quarter are refused.
+    /// An edge node without tags. Values older than `historical_after` are historical. Data messages have at most half of
+    /// `payload_max` bytes, and values larger than a quarter are rejected.
     #[must_use]
     pub fn new(
         group: String,
@@ -105,12 +105,12 @@ impl Edge {
         }
     }
 
-    /// The broker has said how large messages to it may be.
+    /// Applies the broker's maximum packet size.
     pub fn limit(&mut self, payload_max: usize) {
         self.payload_max = payload_max;
     }
 
-    /// Whether it has something to tell.
+    /// Whether it has any tags.
     #[must_use]
     pub fn has_tags(&self) -> bool {
         !self.tags.is_empty()
@@ -126,7 +126,7 @@ impl Edge {
         }
     }
 
-    /// A connection begins: gives the death that the broker tells at its end. The birth has the same number.
+    /// A connection begins: returns the death message for the broker. The birth has the same number.
     pub fn connect(&mut self, now: UtcTime) -> Message {
         self.is_born = false;
         let payload =
@@ -134,7 +134,7 @@ impl Edge {
         Message { topic: self.topic("NDEATH", None), payload: payload.encode_to_vec() }
     }
 
-    /// A connection has ended; the next one has another number.
+    /// A connection has ended; the next one gets another number.
     pub fn disconnected(&mut self) {
         self.is_born = false;
         self.session = self.session.wrapping_add(1);
@@ -183,14 +183,14 @@ impl Edge {
         metrics.collect()
     }
 
-    /// A message with the next number.
+    /// A message with the next sequence number.
     fn message(&mut self, topic: String, metrics: Vec<Metric>, now: UtcTime) -> Message {
         let payload = Payload { timestamp: Some(millis(now)), metrics, seq: Some(u64::from(self.seq)) };
         self.seq = self.seq.wrapping_add(1);
         Message { topic, payload: payload.encode_to_vec() }
     }
 
-    /// What is told of a batch, with births before it where they are due.
+    /// The messages for a batch, preceded by births where necessary.
     pub fn tell(&mut self, batch: &Batch, now: UtcTime) -> Told {
         let mut told = Told::default();
         let mut last: HashMap<&str, u64> = HashMap::new();
@@ -249,7 +249,7 @@ impl Edge {
                     bytes += framed(metric);
                     bytes <= self.payload_max / 2
                 });
-                // One fits in any case: it is at most half of that.
+                // One always fits: it has at most half that size.
                 let count = fits.count().max(1);
                 let rest = metrics.split_off(count);
                 let message = self.message(topic.clone(), metrics, now);
@@ -260,7 +260,7 @@ impl Edge {
         told
     }
 
-    /// Makes a record's tag known, with the type of its value.
+    /// Registers a record's tag with the type of its value.
     fn know(&mut self, record: &Record) -> Result<(), String> {
         let datatype = match &record.value {
             Variant::Empty => None,
@@ -273,8 +273,7 @@ impl Edge {
                 let bare = Metric { value: Some(encoded), ..Metric::default() };
                 let size = framed(&bare) + record.tag.len() + OVERHEAD;
                 if size > self.payload_max / 4 {
-                    let reason =
-                        "larger than a quarter of payload_max or of what the broker takes; set that to more";
+                    let reason = "larger than a quarter of payload_max or of what the broker accepts; increase that limit";
                     return Err(format!("{}: a value of {size} bytes is {reason}", record.tag));
                 }
                 datatype
@@ -283,7 +282,7 @@ impl Edge {
         if let Some(known) = self.tags.get_mut(&record.tag) {
             if let Some(datatype) = datatype.filter(|datatype| *datatype != known.datatype) {
                 known.datatype = datatype;
-                // A value of the other type is none.
+                // A value of the previous type is invalid.
                 (known.value, known.status) = (record.value.clone(), record.status);
                 self.stale.insert(known.device.clone());
             }
@@ -311,13 +310,13 @@ fn millis(time: UtcTime) -> u64 {
     u64::try_from(time.unix_nanos() / 1_000_000).unwrap_or(0)
 }
 
-/// The bytes of a metric in a payload.
+/// The size of a metric in a payload.
 fn framed(metric: &Metric) -> usize {
     let len = metric.encoded_len();
     1 + prost::length_delimiter_len(len) + len
 }
 
-/// A value without a name.
+/// A metric without a name.
 fn metric(datatype: u32, value: &Variant, status: StatusCode, time: UtcTime) -> Metric {
     let value = datatype::encode(datatype, value);
     let quality = match status {

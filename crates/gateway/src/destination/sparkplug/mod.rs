@@ -1,9 +1,9 @@
-//! Values told by an edge node of Sparkplug B.
+//! An edge node of Sparkplug B as destination.
 //!
 //! - [`name`]: tags as metrics of devices; [`edge`]: births, data and deaths; `session`: one connection.
 //!
-//! Sparkplug sends data with QoS 0, which no broker confirms. Behind each batch goes an unsubscription: brokers take packets of
-//! a connection in order (MQTT 5 §4.6), so its answer says that the batch has arrived.
+//! Sparkplug sends data with QoS 0, which brokers do not confirm. An unsubscription follows each batch: brokers process the
+//! packets of a connection in order (MQTT 5 §4.6), so its answer confirms that the batch has arrived.
 
 pub mod edge;
 pub mod name;
@@ -25,12 +25,12 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-/// About what a metric of a birth has besides its name: alias, type, time, a number, and their keys.
+/// Approximate bytes of a metric in a birth in addition to its name: alias, type, time, a number, and their keys.
 const METRIC_LEN: usize = 30;
-/// Longest path that is a device.
+/// Most levels of a device's path.
 const LEVELS_MAX: u64 = 20;
 
-/// An edge node behind a broker.
+/// An edge node at a broker.
 pub struct SparkplugSink {
     node: Arc<Node>,
     device_levels: usize,
@@ -38,7 +38,7 @@ pub struct SparkplugSink {
     link: Option<Link>,
 }
 
-/// The task that has the connection. It also answers hosts while nothing is sent.
+/// The task that owns the connection. It also answers hosts while nothing is sent.
 struct Link {
     jobs: mpsc::Sender<Job>,
     task: AbortHandle,
@@ -46,7 +46,7 @@ struct Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The broker tells the death.
+        // The broker publishes the death.
         self.task.abort();
     }
 }
@@ -67,7 +67,7 @@ impl SparkplugSink {
         let levels = fields.integer("device_levels", 0, LEVELS_MAX)?.unwrap_or(1) as usize;
         let historical_after = fields.span("historical_after")?.unwrap_or(Duration::from_secs(5));
         let description = format!("Sparkplug B edge node {group}/{node}, {}", broker.describe());
-        // A node that comes back is the same client: the broker ends the old connection, and tells its death, before the
+        // A returning node has the same client id. The broker then ends the old connection and publishes its death before the
         // birth of the new one.
         let broker = broker.named(format!("taktwerk-{group}-{node}"));
         let edge = Edge::new(group, node, Names::new(levels), historical_after, broker.payload_max);
@@ -97,19 +97,19 @@ impl SparkplugSink {
         let job = Job { batch: batch.clone(), reply };
         link.jobs.send(job).await.map_err(|_| ended())?;
         let result = answer.await.map_err(|_| ended())?;
-        // If this is dropped before the answer, the connection goes with it.
+        // If this is dropped before the answer, the connection is closed.
         self.link = Some(link);
         result
     }
 }
 
-/// Takes a text that is one level of a topic.
+/// Takes a text that must be one level of a topic.
 fn level_of(fields: &mut Fields, key: &'static str, example: &str) -> Result<String, Mistake> {
     let (line, text) = fields.required(key, example)?;
     if is_level(&text) {
         return Ok(text);
     }
-    Err(fields.mistake_in(line, key, format!("{text:?} is no level of a topic"), "leave out + # and /"))
+    Err(fields.mistake_in(line, key, format!("{text:?} is no level of a topic"), "remove + # and /"))
 }
 
 impl Sink for SparkplugSink {
@@ -165,7 +165,7 @@ mod tests {
         for (text, said) in [
             (
                 fine.replace("Plant 1", "a/b"),
-                "g.toml:3: group: \"a/b\" is no level of a topic; leave out + # and /",
+                "g.toml:3: group: \"a/b\" is no level of a topic; remove + # and /",
             ),
             (fine.replace("node = \"G\"\n", ""), "g.toml:1: node is missing; write node = \"Gateway 1\""),
             (fine.replace("SCADA", "#"), "g.toml:5: primary_host: \"#\" is no level of a topic"),

@@ -1,9 +1,9 @@
-//! Tags as metrics of devices: the first levels of a path are the device, the rest is the name of the metric.
+//! Maps tags to metrics of devices: the first levels of a path are the device, the rest is the name of the metric.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Where a metric is.
+/// The device and name of a metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricName {
     /// The device; `None` if it is a metric of the node itself.
@@ -12,16 +12,16 @@ pub struct MetricName {
     pub metric: String,
 }
 
-/// The names that are taken.
+/// The names in use.
 #[derive(Debug)]
 pub struct Names {
-    /// Levels of a path that make a device.
+    /// Number of path levels that form a device.
     levels: usize,
     taken: HashSet<(Option<Arc<str>>, String)>,
 }
 
 impl Names {
-    /// No name is taken.
+    /// No names in use.
     #[must_use]
     pub fn new(levels: usize) -> Self {
         Self { levels, taken: HashSet::new() }
@@ -30,17 +30,17 @@ impl Names {
     /// The name of a tag.
     ///
     /// # Errors
-    /// Another tag has it, or Sparkplug uses it for something else.
+    /// Another tag has the name, or Sparkplug reserves it.
     pub fn take(&mut self, tag: &str) -> Result<MetricName, String> {
         let parts: Vec<&str> = tag.split('/').collect();
-        // The last part is the name, whatever the levels are.
+        // The last part always belongs to the name.
         let (device, metric) = parts.split_at(self.levels.min(parts.len() - 1));
         let device = (!device.is_empty()).then(|| Arc::from(device.join(":").replace(['+', '#', '\0'], "_")));
         let metric = metric.join("/");
         let is_reserved =
             metric == "bdSeq" || metric.starts_with("Node Control/") || metric.starts_with("Device Control/");
         if is_reserved {
-            return Err(format!("{tag}: Sparkplug has another meaning for the metric {metric:?}"));
+            return Err(format!("{tag}: Sparkplug reserves the metric {metric:?}"));
         }
         if !self.taken.insert((device.clone(), metric.clone())) {
             return Err(format!("{tag}: another tag is the metric {metric:?} of this device"));

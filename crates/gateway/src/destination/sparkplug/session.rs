@@ -1,4 +1,4 @@
-//! The connections of an edge node, one after the other.
+//! The successive connections of an edge node.
 
 use super::edge::{Edge, Message, Told};
 use crate::destination::{Batch, Taken};
@@ -16,14 +16,14 @@ use taktwerk_net::clock::wall;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// How long the state of the primary host may take to come. Brokers send what they keep at once.
+/// Timeout for the state of the primary host. Brokers send retained messages immediately.
 const STATE: Duration = Duration::from_secs(2);
-/// Longest topic that data is made for. Longer ones may be refused.
+/// Topic length assumed for data messages. Longer topics may be rejected.
 const TOPIC_LEN: usize = 300;
-/// Least time between births that are asked for. One answers all that asked before it.
+/// Least time between requested births. One birth answers all requests before it.
 const BIRTH_PAUSE: Duration = Duration::from_secs(1);
 
-/// What all connections of an edge node have in common.
+/// State shared by all connections of an edge node.
 pub(super) struct Node {
     pub(super) broker: Broker,
     pub(super) primary_host: Option<String>,
@@ -39,15 +39,15 @@ impl Node {
     }
 }
 
-/// A batch, and who waits until the broker has it.
+/// A batch, and a channel for its result.
 pub(super) struct Job {
     pub(super) batch: Batch,
     pub(super) reply: oneshot::Sender<Result<Taken, Fault>>,
 }
 
-/// Keeps the node alive for as long as there are jobs to come.
+/// Runs the node as long as there are jobs.
 pub(super) async fn run(node: std::sync::Arc<Node>, mut jobs: mpsc::Receiver<Job>) {
-    // It is started for a job, and a node without tags has nothing to be born with.
+    // Wait for a job: a node without tags has no birth.
     let Some(first) = jobs.recv().await else { return };
     let mut waiting = Some(first);
     let mut pause = node.retry;
@@ -59,7 +59,7 @@ pub(super) async fn run(node: std::sync::Arc<Node>, mut jobs: mpsc::Receiver<Job
             pause = node.retry;
         }
         match waiting.take() {
-            // Whoever has sent it waits before it sends it again.
+            // The sender waits before it sends it again.
             Some(Job { reply, .. }) => drop(reply.send(Err(fault))),
             None => tracing::debug!(error = %fault, "the edge node has lost its broker"),
         }
@@ -73,7 +73,7 @@ pub(super) async fn run(node: std::sync::Arc<Node>, mut jobs: mpsc::Receiver<Job
     }
 }
 
-/// One connection. It ends well if there are no jobs to come.
+/// Runs one connection. Returns without error when there are no more jobs.
 async fn session(
     node: &Node,
     jobs: &mut mpsc::Receiver<Job>,
@@ -97,7 +97,7 @@ async fn session(
     let packet_max = events.packet_max();
     let payload_max = node.broker.payload_max.min(payload_room(packet_max, &"x".repeat(TOPIC_LEN)));
     node.edge().limit(payload_max);
-    // Nobody sends to this topic; see the module.
+    // No messages are published to this topic; see the module.
     let marker = format!("{commands}/taktwerk");
     let state = node.primary_host.as_ref().map(|host| format!("spBv1.0/STATE/{host}"));
     client.subscribe(&commands, 1);
@@ -130,7 +130,7 @@ async fn session(
             talk.birth()?;
             talk.push();
         }
-        // What is still on its way wakes this task by itself.
+        // Pending messages wake this task by themselves.
         let birth_at = talk.births.due_at().filter(|_| talk.out.is_empty());
         tokio::select! {
             () = sleep_until(birth_at.unwrap_or(host.until)), if birth_at.is_some() => {}
@@ -146,7 +146,7 @@ async fn session(
                 Incoming::Message(topic, payload) if state.as_ref() == Some(&topic) => {
                     let was_online = core::mem::replace(&mut host.is_online, is_online(&payload));
                     if was_online && !host.is_online {
-                        // The node dies until the host is back (Sparkplug 3.0, 6.4.7).
+                        // The node is dead until the host returns (Sparkplug 3.0, 6.4.7).
                         return Err(Fault::other(target.as_str(), "the primary host went offline"));
                     }
                     if host.is_online && !was_online && node.edge().has_tags() {
@@ -176,11 +176,11 @@ async fn session(
     }
 }
 
-/// What is known of the primary host.
+/// The state of the primary host.
 struct Host {
     is_needed: bool,
     is_online: bool,
-    /// Until when its state may come.
+    /// Timeout for its state.
     until: Instant,
 }
 
@@ -190,7 +190,7 @@ impl Host {
     }
 }
 
-/// Births that hosts ask for: however many ask, they are told one at a time.
+/// Births requested by hosts: any number of requests is answered by one birth at a time.
 #[derive(Debug, Default)]
 struct Births {
     is_wanted: bool,
@@ -198,12 +198,12 @@ struct Births {
 }
 
 impl Births {
-    /// Whether births are told now. While other messages are on their way they wait.
+    /// Whether births are sent now. They wait for other pending messages.
     fn is_due(&self, now: Instant, is_out_empty: bool) -> bool {
         is_out_empty && self.is_wanted && self.due_at().is_none_or(|due| due <= now)
     }
 
-    /// When births that are wanted may be told; `None` if that is now, or if none are wanted.
+    /// When requested births may be sent; `None` if now, or if none are requested.
     fn due_at(&self) -> Option<Instant> {
         let last = self.last.filter(|_| self.is_wanted);
         last.map(|last| last + BIRTH_PAUSE)
@@ -214,18 +214,18 @@ impl Births {
     }
 }
 
-/// What is on its way to the broker.
+/// Messages on their way to the broker.
 struct Talk<'a> {
     node: &'a Node,
     client: Client,
     marker: String,
     out: VecDeque<Message>,
     births: Births,
-    /// Whether the marker behind the batch was sent.
+    /// Whether the marker after the batch was sent.
     is_marked: bool,
-    /// What is answered when the marker has come back.
+    /// The result to return when the marker is answered.
     taken: Option<Taken>,
-    /// How large packets for the broker may be.
+    /// The broker's maximum packet size.
     packet_max: Option<usize>,
 }
 
@@ -248,7 +248,7 @@ impl Talk<'_> {
         };
         if let Some(large) = messages.iter().find(|message| message.payload.len() > most(message)) {
             let reason = format!(
-                "a message to {} has {} bytes, more than {}; let payload_max and the broker's packets be larger, or set \
+                "a message to {} has {} bytes, more than {}; increase payload_max and the broker's maximum packet size, or set \
                  device_levels so that devices have fewer tags",
                 large.topic,
                 large.payload.len(),
@@ -260,7 +260,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Gives the connection as much as it has room for.
+    /// Fills the connection's queue.
     fn push(&mut self) {
         while let Some(next) = self.out.front() {
             if !self.client.publish(&next.topic, 0, false, next.payload.clone()) {
@@ -274,13 +274,13 @@ impl Talk<'_> {
     }
 }
 
-/// Whether a host says that it is there (Sparkplug 3.0, 6.4.29).
+/// Whether a host is online according to its state (Sparkplug 3.0, 6.4.29).
 fn is_online(payload: &[u8]) -> bool {
     let json: Option<serde_json::Value> = serde_json::from_slice(payload).ok();
     json.is_some_and(|json| json.get("online").and_then(serde_json::Value::as_bool).unwrap_or(false))
 }
 
-/// Whether a command asks the node to tell again all that it has.
+/// Whether a command requests a rebirth.
 fn asks_for_birth(payload: &[u8]) -> bool {
     let payload = are_few(payload).then(|| Payload::decode(payload).ok()).flatten();
     payload.is_some_and(|payload| {
@@ -297,7 +297,7 @@ mod tests {
     use crate::sparkplug::payload::rebirth;
 
     #[test]
-    fn births_are_told_one_at_a_time_however_many_ask() {
+    fn requested_births_are_sent_one_at_a_time() {
         let start = Instant::now();
         let mut births = Births::default();
         births.told(start);
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(told, 9);
         births.is_wanted = false;
         assert!(births.due_at().is_none() && !births.is_due(start + Duration::from_secs(60), true));
-        // Before the first births nothing is wrong with asking.
+        // A request before the first birth is valid.
         assert!(Births { is_wanted: true, last: None }.is_due(start, true));
     }
 

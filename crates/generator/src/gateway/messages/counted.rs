@@ -1,13 +1,13 @@
-//! What the gateway says it has taken: a counter of its metrics.
+//! Reads the number of values that the gateway has stored from its metrics.
 
 use crate::error::GeneratorError;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The series.
+/// The metric.
 const SERIES: &str = "taktwerk_source_values_total{";
-/// How long the gateway may take to answer.
+/// Timeout for the gateway's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The address of the metrics.
@@ -20,7 +20,7 @@ impl Counted {
         Self(address)
     }
 
-    /// Values stored in tags since the gateway began.
+    /// Values stored in tags since the gateway started.
     pub(super) fn values(&self) -> Result<u64, GeneratorError> {
         let text = self.ask().map_err(|error| {
             GeneratorError::Environment(format!("the gateway's metrics at {}: {error}", self.0))
@@ -39,7 +39,7 @@ impl Counted {
     }
 }
 
-/// The counter in the text of all metrics.
+/// The counter in the text of the metrics.
 fn values_of(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(SERIES))?;
     let number: f64 = line.rsplit(' ').next()?.parse().ok()?;

@@ -1,8 +1,9 @@
-//! `bench gateway-mqtt`: from the messages of an MQTT broker to a client. It starts the broker, a publisher, a gateway and,
+//! `bench gateway-mqtt`: from messages of an MQTT broker to a client. Starts the broker, a publisher, a gateway and,
 //! for the delay, a client of the gateway and a plain subscriber of the broker.
 //!
-//! - [`publisher`]: as fast as the broker takes messages, or at a rate; [`subscriber`]: the plain one;
-//! - [`payload`]: a message that says when it was published; [`counted`]: what the gateway has taken.
+//! - [`publisher`]: publishes as fast as the broker accepts messages, or at a rate; [`subscriber`]: the plain
+//!   subscriber;
+//! - [`payload`]: messages that contain their publishing time; [`counted`]: values that the gateway has stored.
 
 mod counted;
 mod payload;
@@ -34,16 +35,16 @@ use taktwerk_load::specification::GatewayMessages;
 use taktwerk_model::figures;
 use taktwerk_types::{NodeId, Variant};
 
-/// What the gateway has to take, unless the broker gives less.
+/// Required rate of the gateway, unless the broker delivers less.
 const RATE_LIMIT: f64 = 200_000.0;
-/// What it may add to the delay of a plain subscriber, p99, nanoseconds.
+/// Maximum delay that the gateway may add to a plain subscriber's p99, in nanoseconds.
 const ADDED_LIMIT: u64 = 2_000_000;
-/// Of all messages, how many may be missing for it to be the broker or the publisher that sets the limit.
+/// Maximum share of missing messages for which the broker or the publisher counts as the bottleneck.
 const LOSS_MAX: f64 = 0.001;
-/// What is on its way when publishing stops has come after this.
+/// Time for messages in flight to arrive after publishing stops.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// What was taken while the publisher did what it could.
+/// Results with the publisher at its maximum.
 struct Throughput {
     published: u64,
     taken: u64,
@@ -62,7 +63,7 @@ impl Throughput {
     }
 }
 
-/// How late values were.
+/// Delays of values.
 struct Delays {
     gateway: Seen,
     plain: Times,
@@ -96,7 +97,7 @@ fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// The table of tags: a file for itself, because it can be long.
+/// The table of tags is a separate file, because it can be long.
 const TABLE: &str = "tags.csv";
 
 /// A tag for each topic.
@@ -117,7 +118,7 @@ fn configuration(broker: SocketAddr, metrics: SocketAddr) -> String {
     )
 }
 
-/// Publishes slowly until the gateway takes what is published: then it has subscribed.
+/// Publishes slowly until the gateway receives messages, which shows that it has subscribed.
 fn subscribed(publisher: &Publisher, counted: &Counted, context: &Context<'_>) -> Result<(), GeneratorError> {
     let end = clock::monotonic() + 20_000_000_000;
     publisher.pace(Pace::Rate(1_000));
@@ -126,14 +127,16 @@ fn subscribed(publisher: &Publisher, counted: &Counted, context: &Context<'_>) -
             return Err(GeneratorError::Interrupted);
         }
         if clock::monotonic() > end {
-            return Err(GeneratorError::Environment("the gateway has taken no message for 20 s".to_owned()));
+            return Err(GeneratorError::Environment(
+                "the gateway has received no message for 20 s".to_owned(),
+            ));
         }
         thread::sleep(Duration::from_millis(50));
     }
     Ok(())
 }
 
-/// Sleeps, and shows how much is left.
+/// Sleeps, and shows the remaining time.
 fn sleep(what: &str, span: Duration, context: &Context<'_>) {
     let (start, end) = (clock::monotonic(), clock::monotonic() + nanos(span));
     let mut progress = context.time(what, span);
@@ -166,7 +169,7 @@ fn throughput(
     let broker_after = snapshot(broker.process());
     publisher.check().map_err(|error| said(broker, error))?;
     publisher.pace(Pace::Pause);
-    // What lies in queues comes late, and is not lost.
+    // Queued messages are late, not lost.
     let mut last = counted.values()?;
     loop {
         sleep("waiting", SETTLE, context);
@@ -206,7 +209,7 @@ fn delays(
     Ok(Delays { gateway, plain })
 }
 
-/// All tags; each message tells its age.
+/// All tags; each message contains its publishing time.
 fn watched(arguments: &GatewayMessages) -> Watched {
     Watched {
         nodes: (0..arguments.topics).map(|topic| NodeId::string(NAMESPACE, format!("b/{topic}"))).collect(),
@@ -245,10 +248,10 @@ fn report(
     let is_enough = rate >= RATE_LIMIT;
     let is_others = throughput.lost_share() <= LOSS_MAX;
     report.fact(
-        "who sets the limit",
+        "bottleneck",
         match (is_enough, is_others) {
-            (true, _) => "at least 200 000 messages/s",
-            (false, true) => "the broker and its publisher: the gateway took all",
+            (true, _) => "none up to 200 000 messages/s",
+            (false, true) => "broker or publisher: the gateway received all messages",
             (false, false) => "the gateway: messages are missing",
         },
     );

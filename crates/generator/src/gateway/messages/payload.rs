@@ -1,29 +1,29 @@
-//! A message of sixteen bytes of JSON that says when it was published: a number of ten digits, microseconds of the monotonic
-//! clock, which begin again after two and a half hours.
+//! A JSON message of sixteen bytes that contains its publishing time: a number of ten digits, microseconds of the
+//! monotonic clock, which wraps after two and a half hours.
 
 /// Smallest number with ten digits.
 const FIRST: u64 = 1_000_000_000;
-/// So many numbers have ten digits.
+/// Count of numbers with ten digits.
 const COUNT: u64 = 9_000_000_000;
 /// Bytes before the number.
 const HEAD: usize = r#"{"v":"#.len();
 
-/// The topic with a number.
+/// The topic of a number.
 pub(super) fn topic(number: u32) -> String {
     format!("bench/{number}")
 }
 
-/// All of these topics.
+/// The filter for all of these topics.
 pub(super) fn topic_filter() -> String {
     "bench/+".to_owned()
 }
 
-/// The message of a time on the monotonic clock, nanoseconds.
+/// The message for a time on the monotonic clock, in nanoseconds.
 pub(super) fn message(now: u64) -> String {
     format!(r#"{{"v":{}}}"#, FIRST + now / 1_000 % COUNT)
 }
 
-/// How long ago a message with this number was published, nanoseconds, if it can have been.
+/// Age of a message with this number, in nanoseconds; `None` if the number is invalid.
 pub(super) fn age(number: u64, now: u64) -> Option<u64> {
     let published = number.checked_sub(FIRST).filter(|published| *published < COUNT)?;
     Some((now / 1_000 % COUNT + COUNT - published) % COUNT * 1_000)
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_says_when_it_was_published() {
+    fn messages_contain_their_publishing_time() {
         for published in [0, 5_000, 9_000_000_000_000 - 1_000, 123_456_789_123_000_u64] {
             let message = message(published);
             assert_eq!(message.len(), 16);

@@ -1,4 +1,4 @@
-//! A publisher on a thread of its own.
+//! A publisher on its own thread.
 
 use super::payload;
 use std::io::{self, Read, Write};
@@ -10,25 +10,25 @@ use std::time::Duration;
 use taktwerk_lab::mqtt::{Qos, Version, packet};
 use taktwerk_load::clock;
 
-/// Messages are sent in bursts this far apart, nanoseconds.
+/// Interval between bursts of messages, in nanoseconds.
 const TICK: u64 = 1_000_000;
-/// Most messages of a burst.
+/// Maximum number of messages per burst.
 const BURST: u64 = 500;
-/// How long the broker may take to accept the connection, or bytes.
+/// Timeout for the broker to accept the connection or bytes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How fast to publish.
+/// Publishing rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// No protection.
+    /// No messages.
     Pause,
-    /// So many messages per second.
+    /// This many messages per second.
     Rate(u32),
     /// As fast as the broker takes them.
     All,
 }
 
-/// What the thread is told and tells.
+/// State shared with the thread.
 #[derive(Debug)]
 struct Shared {
     pace: AtomicU64,
@@ -41,11 +41,11 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct Publisher(Arc<Shared>);
 
-/// The number that stands for as fast as possible.
+/// Value for the maximum rate.
 const ALL: u64 = u64::MAX;
 
 impl Publisher {
-    /// Connects; it pauses at first.
+    /// Connects; initially paused.
     pub(super) fn start(broker: SocketAddr, topics: u32) -> io::Result<Self> {
         let stream = connect(broker)?;
         let shared = Arc::new(Shared {
@@ -63,7 +63,7 @@ impl Publisher {
         Ok(Self(shared))
     }
 
-    /// From now on, publish so fast.
+    /// Sets the rate.
     pub(super) fn pace(&self, pace: Pace) {
         let number = match pace {
             Pace::Pause => 0,
@@ -73,12 +73,12 @@ impl Publisher {
         self.0.pace.store(number, Ordering::Relaxed);
     }
 
-    /// Messages that the broker's connection has taken.
+    /// Number of messages written to the broker's connection.
     pub(super) fn sent(&self) -> u64 {
         self.0.sent.load(Ordering::Relaxed)
     }
 
-    /// Whether it still publishes.
+    /// Whether it is still publishing.
     pub(super) fn check(&self) -> io::Result<()> {
         if self.0.is_lost.load(Ordering::Relaxed) {
             return Err(io::Error::new(

@@ -1,4 +1,4 @@
-//! A plain subscriber of the broker, on a thread of its own: what the delay of the gateway's client is compared with.
+//! A plain subscriber of the broker on its own thread: the baseline for the delay of the gateway's client.
 
 use super::payload;
 use std::io;
@@ -10,7 +10,7 @@ use taktwerk_lab::mqtt::{Event, Fleet, Happened, Qos, Version};
 use taktwerk_load::clock;
 use taktwerk_load::latency::Times;
 
-/// How often it looks whether it should end, nanoseconds.
+/// Interval for checking whether to end, in nanoseconds.
 const LOOK: u64 = 100_000_000;
 
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ struct Shared {
 pub(super) struct Subscriber(Arc<Shared>);
 
 impl Subscriber {
-    /// Connects and subscribes to everything that is published.
+    /// Connects and subscribes to all topics of the load.
     pub(super) fn start(broker: SocketAddr) -> io::Result<Self> {
         let mut fleet = Fleet::new(false)?;
         fleet.add(broker, Version::V311, &format!("tw-subscriber-{}", std::process::id()))?;
@@ -40,7 +40,7 @@ impl Subscriber {
         Ok(Self(shared))
     }
 
-    /// From the publisher to here, since the last time.
+    /// Delays from the publisher to here since the last call.
     pub(super) fn take(&self) -> io::Result<Times> {
         if self.0.is_lost.load(Ordering::Relaxed) {
             return Err(io::Error::new(

@@ -1,18 +1,18 @@
-//! Published figures beside ours, and what explains the differences: one assumption after the other is changed.
+//! Compares published figures with ours and explains the differences by changing one assumption at a time.
 
 use super::Failed;
 use crate::figures;
 use crate::outcome::{Grid, Outcome};
 
-/// Beyond this share, a difference needs an explanation.
+/// Largest relative difference that needs no explanation.
 const ALLOWED: f64 = 0.15;
 
 /// A published figure.
 pub(super) struct Cell {
     pub(super) name: String,
-    /// Lowest and highest: the same where one figure is printed.
+    /// Lowest and highest value; both are the same if the paper prints a single figure.
     pub(super) published: (f64, f64),
-    /// The base was fitted to it, so that it proves nothing.
+    /// Whether the base was fitted to this figure. If so, agreement proves nothing.
     pub(super) is_fitted: bool,
 }
 
@@ -25,7 +25,7 @@ impl Cell {
         Self { is_fitted: true, ..self }
     }
 
-    /// How far a figure is away from what is published: 0 within a range.
+    /// Relative distance between our figure and the published one: 0 within the published range.
     fn off(&self, ours: f64) -> f64 {
         let (low, high) = self.published;
         if ours < low { ours / low - 1.0 } else { (ours / high - 1.0).max(0.0) }
@@ -41,9 +41,9 @@ impl Cell {
     }
 }
 
-/// A set of assumptions and what comes out.
+/// A set of assumptions and the resulting figures.
 pub(super) struct Row {
-    /// In words; the first row is the base, the others say what they change.
+    /// In words. The first row is the base; each other row says what it changes.
     pub(super) assumption: String,
     /// One for each cell.
     pub(super) ours: Vec<f64>,
@@ -60,7 +60,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Adds what comes out under an assumption.
+    /// Adds the figures for one set of assumptions.
     pub(super) fn add(
         &mut self,
         assumption: impl Into<String>,
@@ -71,19 +71,19 @@ impl Cells {
         Ok(())
     }
 
-    /// The first row that comes near the published figure: not the base, and not one that was fitted to it.
+    /// The first row that is near the published figure, except the base and rows that were fitted to it.
     fn explaining(&self, at: usize) -> Option<&Row> {
         let cell = self.cells.get(at)?;
         let predicted = self.rows.iter().skip(1).filter(|row| !row.fitted.contains(&at));
         { predicted }.find(|row| row.ours.get(at).is_some_and(|ours| cell.is_near(*ours)))
     }
 
-    /// A row that was fitted to it: it shows how large a cost would have to be, no more.
+    /// A row that was fitted to this figure. It shows only how large a cost would have to be.
     fn sizing(&self, at: usize) -> Option<&Row> {
         self.rows.iter().skip(1).find(|row| row.fitted.contains(&at))
     }
 
-    /// The tables and the finding.
+    /// Writes the tables and the finding.
     pub(super) fn report(&self, outcome: &mut Outcome) {
         let mut beside = Grid::new(
             &format!("{}, {}", self.title, self.unit),
@@ -109,7 +109,7 @@ impl Cells {
                 row.extend([name(letter(why)), figures::number(other(why)), "fitted".to_owned()]);
             } else {
                 open.push(cell.name.clone());
-                row.extend(["nothing tried".to_owned(), String::new(), String::new()]);
+                row.extend(["unexplained".to_owned(), String::new(), String::new()]);
             }
             beside.row(row);
         }
@@ -117,8 +117,7 @@ impl Cells {
         let mut columns = vec!["".to_owned(), "assumption".to_owned()];
         columns.extend(self.cells.iter().map(|cell| cell.name.clone()));
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let mut shown =
-            Grid::new(&format!("One assumption after the other changed, {}", self.unit), 2, &columns);
+        let mut shown = Grid::new(&format!("One assumption changed at a time, {}", self.unit), 2, &columns);
         let published = self.cells.iter().map(|cell| cell.text(figures::number));
         shown.row([String::new(), "published".to_owned()].into_iter().chain(published));
         for (at, row) in self.rows.iter().enumerate() {
@@ -129,20 +128,21 @@ impl Cells {
         let predicted = self.cells.iter().filter(|cell| !cell.is_fitted).count();
         let fitted = self.cells.len() - predicted;
         let mut evidence = format!(
-            "{} of {predicted} predicted figures are near without a change, {explained} come near when an assumption is changed",
+            "{} of {predicted} predicted figures agree without changes, {explained} agree after one assumption is \
+             changed",
             near - fitted
         );
         if fitted > 0 {
             evidence.push_str(&format!(", {fitted} were fitted"));
         }
         if sized > 0 {
-            evidence.push_str(&format!(", {sized} only if a cost is fitted to it"));
+            evidence.push_str(&format!(", {sized} agree only with a fitted cost"));
         }
         if !open.is_empty() {
-            evidence.push_str(&format!("; nothing that was tried explains {}", open.join(", ")));
+            evidence.push_str(&format!("; unexplained: {}", open.join(", ")));
         }
         outcome.finding(
-            "each published figure is within 15 %, or an assumption that is shown explains it",
+            "each published figure is within 15 %, or one of the listed assumptions explains the difference",
             Some(open.is_empty() && sized == 0).filter(|holds| *holds || !open.is_empty()),
             evidence,
         );
@@ -188,6 +188,6 @@ mod tests {
         assert_eq!(sized.grids[0].rows[2][4..], ["C", "10.0", "fitted"]);
         let open = table([10.0, 10.0, 10.0, 4.0]);
         assert_eq!(open.findings[0].holds, Some(false));
-        assert!(open.findings[0].evidence.contains("explains r"), "{open:?}");
+        assert!(open.findings[0].evidence.contains("unexplained: r"), "{open:?}");
     }
 }

@@ -1,8 +1,8 @@
-//! Where the curves of delay and bandwidth have their knee, by two criteria that do not know the answer.
+//! The knee of the curves of delay and bandwidth, by two criteria that are independent of the published answer.
 //!
-//! `taktwerk tune` scales delay to its range on the front and the line to where it is full: see
-//! [`taktwerk_model::tune::front`]. A reader of charts has only the ends of the curves: there, the knee is the point farthest
-//! below the line that joins the ends.
+//! `taktwerk tune` scales delay to its range on the Pareto front and link usage to the limit at which the link counts
+//! as full: see [`taktwerk_model::tune::front`]. A reader of charts has only the ends of the curves. For charts, the
+//! knee is the point farthest below the line that joins the ends.
 
 use super::Failed;
 use crate::tuning::Simulation;
@@ -11,12 +11,12 @@ use taktwerk_model::tune::problem::{Options, Problem};
 use taktwerk_model::tune::{Tuned, tune};
 use taktwerk_sim::publishing::Setup;
 
-/// The plant of the paper, as it ships.
+/// The plant of the paper, as shipped with the documentation.
 const PLANT: &str = include_str!("../../../../../docs/lab/plants/cavalieri.toml");
-/// Where it stands.
+/// Path of that file, for error messages.
 const FILE: &str = "docs/lab/plants/cavalieri.toml";
 
-/// The plant with values changed as `--set` changes them.
+/// The plant with some values changed, as `--set` does.
 pub(super) fn problem(sets: &[String]) -> Result<Problem, Failed> {
     let options = Options { sets: sets.to_vec(), ..Options::default() };
     Problem::parse(PLANT, FILE, &options).map_err(|error| error.to_string())
@@ -31,7 +31,7 @@ pub(super) fn recommended(sets: &[String], change: impl FnOnce(&mut Setup)) -> R
     tune(&problem, &formulas, &simulation, &mut |_| true).map_err(|error| error.to_string())
 }
 
-/// A publishing interval and what it leads to.
+/// A publishing interval with its delay and bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sample {
     pub(super) interval_ms: f64,
@@ -39,7 +39,8 @@ pub(super) struct Sample {
     pub(super) bandwidth: f64,
 }
 
-/// The sample farthest below the line through the ends of the curve, both axes drawn from their least to their largest value.
+/// The sample farthest below the line through the ends of the curve, with both axes scaled from the smallest to the
+/// largest value.
 pub(super) fn of_chart(samples: &[Sample]) -> Option<f64> {
     let ends = |of: fn(&Sample) -> f64| {
         let values = || samples.iter().map(of);
@@ -66,7 +67,7 @@ mod tests {
             };
             of_chart(&(from..=to).map(one).collect::<Vec<_>>()).unwrap()
         };
-        // The root of 5 · 250, whatever a message costs.
+        // √(5 · 250), independent of the cost of a message.
         for cost in [0.1, 1.0, 3.0] {
             assert!((curve(5, 250, cost) - 35.4).abs() < 1.0, "{}", curve(5, 250, cost));
         }
@@ -74,7 +75,7 @@ mod tests {
         assert_eq!(of_chart(&[]), None);
     }
 
-    /// The shipped file, with as little simulation as says something: the experiment itself takes all seeds.
+    /// Uses the shipped file with a short simulation; the experiment itself runs all seeds.
     #[test]
     fn tune_finds_the_published_interval_from_the_shipped_plant() {
         let sets = ["tune.measured_s=3", "tune.seeds=1"].map(str::to_owned);

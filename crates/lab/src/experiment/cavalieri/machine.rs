@@ -9,7 +9,7 @@ use taktwerk_sim::authority::{Authority, validate};
 use taktwerk_sim::calls::{Block, Setup, call};
 use taktwerk_sim::network::soap::{self, Body, Soap};
 
-/// SOAP as the paper's Figure 5 stacks it: the security layer makes chunks, the transport layer wraps them into envelopes.
+/// SOAP as in the paper's Figure 5: the security layer makes chunks, the transport layer wraps them in envelopes.
 const SOAP: Soap = Soap {
     body: Body::Binary,
     security: soap::Security::UaSecureConversation,
@@ -21,26 +21,26 @@ const SOAP: Soap = Soap {
 /// Costs in nanoseconds, the same on the client's and the server's machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Machine {
-    /// Each chunk that is sent or received.
+    /// Per chunk sent or received.
     pub(super) chunk: f64,
-    /// What opening a session takes beside its messages: a program that reads its certificates and starts its threads.
+    /// Per session opened, in addition to its messages: reading certificates and starting threads.
     pub(super) session: f64,
     /// An operation with a private key.
     pub(super) rsa: f64,
-    /// Asking the local certificate authority.
+    /// Per request to the local certificate authority.
     pub(super) local_authority: f64,
-    /// Each byte that is sent or received.
+    /// Per byte sent or received.
     pub(super) byte: f64,
 }
 
-/// An operation with a public key costs this share of one with a private key: RSA with 2 048 bits and the exponent 65 537.
+/// Cost of a public-key operation relative to a private-key operation: RSA with 2 048 bits and exponent 65 537.
 const PUBLIC: f64 = 1.0 / 30.0;
-/// Most steps of a fit, and the share of the target that may be left.
+/// Maximum number of steps of a fit, and the accepted relative error.
 const STEPS: u32 = 40;
 const EXACT: f64 = 1e-4;
 
 impl Machine {
-    /// The host profile; `validation` is what it takes to have a certificate checked.
+    /// The host profile; `validation` is the time to validate one certificate.
     pub(super) fn profile(&self, validation: Duration) -> HostProfile {
         let mut profile = HostProfile::free(1);
         profile.name = "2010".into();
@@ -79,19 +79,20 @@ impl Machine {
 pub(super) enum Scenario {
     /// 1: no security.
     None,
-    /// 2: a secure channel whose certificates nobody checks.
+    /// 2: a secure channel without certificate validation.
     Unchecked,
     /// 3: a certificate authority on the same machine.
     Local,
-    /// 4: a hierarchy of certificate authorities far away.
+    /// 4: a hierarchy of remote certificate authorities.
     Remote,
 }
 
-/// Authorities from the issuer of a certificate to the root.
+/// Number of authorities from the issuer of a certificate to the root.
 const LEVELS: u64 = 3;
 
-/// The remote hierarchy. The paper took its delays from real authorities and prints none; its §3.1 calls 5 to 10 s usual for
-/// checking one certificate. The middle of that is shared by three authorities behind a wide area network.
+/// The remote hierarchy. The paper took its delays from real authorities and does not print them. Its §3.1 calls 5 to
+/// 10 s usual for validating one certificate. We divide the middle of this range among three authorities behind a wide
+/// area network.
 pub(super) fn hierarchy(one_certificate: Duration) -> Result<Vec<Authority>, Failed> {
     let far = link("rate=2mbit,delay=50ms")?;
     let authority = |level: u64, lookup| Authority {
@@ -106,7 +107,7 @@ pub(super) fn hierarchy(one_certificate: Duration) -> Result<Vec<Authority>, Fai
     Ok((0..LEVELS).map(|level| authority(level, lookup)).collect())
 }
 
-/// What the paper's §3.1 calls usual for checking one certificate: the middle of 5 and 10 s.
+/// Usual time to validate one certificate according to the paper's §3.1: the middle of 5 and 10 s.
 pub(super) const USUAL_CHECK: Duration = Duration::from_millis(7_500);
 
 /// Everything that opening a session depends on.
@@ -114,7 +115,7 @@ pub(super) const USUAL_CHECK: Duration = Duration::from_millis(7_500);
 pub(super) struct Assumptions {
     pub(super) machine: Machine,
     pub(super) soap: Soap,
-    /// How long checking one certificate takes with the remote hierarchy.
+    /// Time to validate one certificate with the remote hierarchy.
     pub(super) remote: Duration,
 }
 
@@ -145,14 +146,14 @@ impl Assumptions {
         })
     }
 
-    /// Seconds until a session is activated over the line of 2 Mbit/s.
+    /// Seconds until a session is activated over the 2 Mbit/s line.
     pub(super) fn session(&self, scenario: Scenario, is_soap: bool) -> Result<f64, Failed> {
         let setup = self.setup(scenario, is_soap, "ppp-2m")?;
         let calls = call(&setup, &[]).map_err(|error| error.to_string())?;
         Ok(calls.session_up.as_secs_f64() + self.machine.session / 1e9)
     }
 
-    /// Seconds that reading one value of 4 bytes takes over that line without security.
+    /// Seconds to read one 4-byte value over that line without security.
     fn smallest(&self) -> Result<f64, Failed> {
         let setup = self.setup(Scenario::None, false, "ppp-2m")?;
         let calls = call(&setup, &[Block::new(1, 4)]).map_err(|error| error.to_string())?;
@@ -160,7 +161,8 @@ impl Assumptions {
     }
 }
 
-/// The value at which a growing function reaches a target, by false position; an error if it does not between 0 and `most`.
+/// The value at which a growing function reaches a target, by false position. Fails if no value between 0 and `most`
+/// reaches it.
 pub(super) fn fit(
     what: &str,
     target: f64,
@@ -185,7 +187,7 @@ pub(super) fn fit(
         } else {
             high = best;
         }
-        // An end that stays counts half (the Illinois rule), or the other one would creep.
+        // Halve the weight of an end that stays (the Illinois rule); otherwise the other end converges slowly.
         if last_is_low == Some(is_low) {
             if is_low { high.1 /= 2.0 } else { low.1 /= 2.0 }
         }
@@ -201,10 +203,10 @@ pub(super) struct Rows {
     pub(super) local: f64,
 }
 
-/// Longest cost that is tried, in nanoseconds.
+/// Largest cost tried, in nanoseconds.
 const MOST: f64 = 1e9;
 
-/// Fits RSA to row 2 and the local authority to row 3, for a machine that already reaches row 1.
+/// Fits RSA to row 2 and the local authority to row 3 for a machine that is already fitted to row 1.
 fn fit_security(machine: Machine, rows: &Rows) -> Result<Machine, Failed> {
     let base = assumptions(machine);
     let session = |machine: Machine, scenario| Assumptions { machine, ..base }.session(scenario, false);
@@ -217,14 +219,14 @@ fn fit_security(machine: Machine, rows: &Rows) -> Result<Machine, Failed> {
     Ok(Machine { local_authority, ..machine })
 }
 
-/// The machine whose messages all cost the same.
+/// A machine on which all messages cost the same.
 pub(super) fn fitted(rows: &Rows) -> Result<Machine, Failed> {
     let of = |chunk| assumptions(Machine { chunk, ..Machine::default() }).session(Scenario::None, false);
     let chunk = fit("a message", rows.none, MOST, of)?;
     fit_security(Machine { chunk, ..Machine::default() }, rows)
 }
 
-/// The machine whose messages cost as little as a round trip of 4 bytes says, and whose sessions cost the rest of row 1.
+/// A machine whose message cost is fitted to the round trip of 4 bytes and whose session cost is the rest of row 1.
 pub(super) fn split(rows: &Rows, round_trip: f64) -> Result<Machine, Failed> {
     let of = |chunk| assumptions(Machine { chunk, ..Machine::default() }).smallest();
     let chunk = fit("a message", round_trip, MOST, of)?;
@@ -235,7 +237,7 @@ pub(super) fn split(rows: &Rows, round_trip: f64) -> Result<Machine, Failed> {
     fit_security(Machine { chunk, session, ..Machine::default() }, rows)
 }
 
-/// A machine with everything else as usual.
+/// The default assumptions for a machine.
 pub(super) fn assumptions(machine: Machine) -> Assumptions {
     Assumptions { machine, soap: SOAP, remote: USUAL_CHECK }
 }

@@ -1,8 +1,8 @@
 //! Cavalieri and Chiacchio 2013: an OPC UA model in OMNeT++, repeated with the production cores in virtual time.
 //!
-//! Nothing is measured here: [`taktwerk_sim`] runs the client and server that run in production, over modelled lines. The
-//! processors of 2010 are a host profile ([`machine`]) that is fitted to the first rows of Table 2 and predicts everything
-//! else. Where a prediction is off, one assumption after the other is changed and the figures are shown again ([`cells`]).
+//! Nothing is measured here: [`taktwerk_sim`] runs the production client and server over modelled lines. The processors
+//! of 2010 are a host profile ([`machine`]), fitted to the first rows of Table 2; all other figures are predictions. If
+//! a prediction is off, one assumption at a time is changed and the figures are shown again ([`cells`]).
 
 mod cells;
 mod knee;
@@ -20,8 +20,8 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 pub(super) static ALL: [&dyn Experiment; 4] =
     [&validate::Validate, &session::Session, &rtt::RoundTrip, &publish::Publishing];
 
-/// The paper signs with 128-bit keys of RSA 1.5 and SHA-1; this is the nearest policy that is not broken. Signatures have 32
-/// bytes instead of 20.
+/// The paper signs with 128-bit keys, RSA 1.5 and SHA-1. This is the nearest policy that is not broken; its signatures
+/// have 32 bytes instead of 20.
 const POLICY: SecurityPolicy = SecurityPolicy::Basic256Sha256;
 const NONE: (SecurityPolicy, MessageSecurityMode) = (SecurityPolicy::None, MessageSecurityMode::None);
 const ENCRYPTED: (SecurityPolicy, MessageSecurityMode) = (POLICY, MessageSecurityMode::SignAndEncrypt);
@@ -29,27 +29,27 @@ const ENCRYPTED: (SecurityPolicy, MessageSecurityMode) = (POLICY, MessageSecurit
 /// Bits per second of the paper's lines, in millions.
 const RATES: [u32; 3] = [2, 5, 10];
 
-/// What a simulation says when it has no outcome.
+/// Why a simulation has no outcome.
 type Failed = String;
 
-/// A link by its text.
+/// Parses a link profile.
 fn link(text: &str) -> Result<taktwerk_netem::Profile, Failed> {
     text.parse().map_err(|error: taktwerk_netem::profile::ParseProfileError| error.to_string())
 }
 
-/// Runs a part of an experiment; what it cannot do stands in the outcome.
+/// Runs a part of an experiment. An error is recorded in the outcome.
 fn attempt(outcome: &mut Outcome, run: impl FnOnce(&mut Outcome) -> Result<(), Failed>) {
     if let Err(error) = run(outcome) {
         outcome.errors.push(error);
     }
 }
 
-/// Simulated experiments make nothing of measurements.
+/// Simulated experiments do not use measurements.
 fn no_measurements(_: &[Measurement], outcome: &mut Outcome) {
     outcome.skipped.push("simulated, not measured: run `taktwerk lab reproduce`".to_owned());
 }
 
-/// Seconds as milliseconds or seconds.
+/// Formats seconds as milliseconds or seconds.
 fn seconds(value: f64) -> String {
     crate::figures::micros(value * 1e6)
 }
@@ -71,10 +71,10 @@ mod tests {
     }
 
     #[test]
-    fn sessions_take_what_the_paper_says_or_the_reason_is_shown() {
+    fn session_times_match_the_paper_or_are_explained() {
         let outcome = outcome_of(&session::Session);
         assert!(outcome.findings.iter().all(|one| one.holds != Some(false)), "{:?}", outcome.findings);
-        // What was fitted is there exactly.
+        // Fitted figures are reproduced exactly.
         let grid = &outcome.grids[0];
         let row = |name: &str| grid.rows.iter().find(|row| row[0] == name).unwrap();
         for (name, fitted) in [("1 TCP", "0.054"), ("2 TCP", "0.160"), ("3 TCP", "0.310")] {
@@ -83,20 +83,20 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_take_what_the_paper_says_or_the_reason_is_shown() {
+    fn round_trips_match_the_paper_or_are_explained() {
         let outcome = outcome_of(&rtt::RoundTrip);
         assert!(outcome.findings.iter().all(|one| one.holds != Some(false)), "{:?}", outcome.findings);
         assert_eq!(outcome.grids[0].rows.len(), 7);
     }
 
     #[test]
-    fn blocks_take_what_the_paper_says_or_what_a_byte_would_have_to_cost() {
+    fn blocks_match_the_paper_or_the_required_byte_cost_is_shown() {
         let outcome = outcome_of(&validate::Validate);
         assert!(outcome.findings.iter().all(|one| one.holds != Some(false)), "{:?}", outcome.findings);
     }
 
     #[test]
-    fn a_fit_that_is_impossible_says_so() {
+    fn impossible_fits_are_reported() {
         let wrong = machine::fit("x", 10.0, 1.0, |value| Ok(value * 2.0)).unwrap_err();
         assert!(wrong.contains("x cannot be fitted"), "{wrong}");
         let right = machine::fit("x", 1.5, 1.0, |value| Ok(value * 2.0)).unwrap();

@@ -1,4 +1,5 @@
-//! `cavalieri-publish`: Figures 13 to 20, delay and bandwidth against the publishing interval, and the interval to choose.
+//! `cavalieri-publish`: Figures 13 to 20: delay and bandwidth against the publishing interval, and the recommended
+//! interval.
 
 use super::knee::{self, Sample};
 use super::{ENCRYPTED, Failed, RATES, attempt, link, machine, no_measurements, session};
@@ -16,25 +17,25 @@ pub(super) struct Publishing;
 const PERIODS: [u64; 3] = [5, 10, 15];
 /// Variables of each set.
 const VARIABLES: u32 = 5;
-/// A Publish request is sent whenever so many per cent of the interval have passed.
+/// A Publish request is sent each time this percentage of the interval has passed.
 const ASKING: u32 = 80;
 /// Publishing intervals of the short form and of the full one, in milliseconds.
 const SHORT: [u64; 14] = [5, 8, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100, 150, 250];
 const FULL: [u64; 25] =
     [5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 30, 35, 40, 45, 50, 60, 75, 90, 105, 120, 150, 180, 210, 250];
-/// The interval that the paper's text calls a good trade-off at 2 Mbit/s.
+/// The publishing interval that the paper's text calls a good trade-off at 2 Mbit/s.
 const CHOSEN: (f64, f64) = (30.0, 40.0);
-/// Simulated time divided by real time, at least.
+/// Minimum ratio of simulated time to real time.
 const FASTER: f64 = 1_000.0;
 
-/// One line: a publishing interval and what comes out.
+/// The results for one line by publishing interval.
 struct Curve {
     rate: u32,
     points: Vec<(u64, Published)>,
 }
 
 impl Curve {
-    /// Share of the line that is used in both directions together, with the other traffic.
+    /// Share of the line used by both directions and the other traffic.
     fn used(&self, one: &Published) -> f64 {
         let rate = f64::from(self.rate) * 1e6;
         0.3 + (one.up.bits_per_second + one.down.bits_per_second) / rate
@@ -85,13 +86,14 @@ fn simulate(is_short: bool, outcome: &mut Outcome) -> Result<(), Failed> {
     speed(&curves, real, outcome);
     knees(&curves, is_short, outcome)?;
     outcome.remark(
-        "Comparable: the shape of Figures 13 to 20 and the interval that the paper's text names. Not comparable: the figures' values, \
-         which are not printed. Delays count from the write of a value until the client's application has it. Bandwidth is that \
-         of both directions together with the 30 % of other traffic.",
+        "Comparable: the shape of Figures 13 to 20 and the interval named in the paper's text. Not comparable: the \
+         values in the figures, which are not printed. Delays count from the write of a value to its receipt by the \
+         client's application. Bandwidth covers both directions and the 30 % of other traffic.",
     );
     outcome.remark(
-        "Publish requests sent by the clock are more than the server can answer: what exceeds its queue is refused \
-         (Bad_TooManyPublishRequests). The server publishes right behind the writes, so the newest value hardly waits.",
+        "Clients send more Publish requests by the clock than the server can answer. The server refuses requests \
+         beyond its queue limit (Bad_TooManyPublishRequests). The server publishes right after the writes, so the \
+         newest value hardly waits.",
     );
     Ok(())
 }
@@ -103,7 +105,7 @@ fn delays(curve: &Curve) -> Grid {
     }
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let title = format!(
-        "As Figures 13 to 18: delay in a notification divided by the sampling interval (5, 10, 15 ms), {} Mbit/s",
+        "As Figures 13 to 18: delay of values in a notification ÷ sampling interval (5, 10, 15 ms), {} Mbit/s",
         curve.rate
     );
     let mut grid = Grid::new(&title, 1, &columns);
@@ -216,10 +218,10 @@ fn speed(curves: &[Curve], real: f64, outcome: &mut Outcome) {
     let ratio = simulated / real.max(1e-9);
     outcome.finding(
         "simulated time is at least 1 000 times real time",
-        // A program that is not optimised says nothing.
+        // The speed of a debug build is not meaningful.
         (!cfg!(debug_assertions)).then_some(ratio >= FASTER),
         format!(
-            "{} s of plant time in {} s: {} times, {} events/s on one core",
+            "{} s simulated in {} s: {} times real time, {} events/s on one core",
             figures::number(simulated),
             figures::number(real),
             figures::number(ratio),
@@ -228,10 +230,10 @@ fn speed(curves: &[Curve], real: f64, outcome: &mut Outcome) {
     );
 }
 
-/// A change of what a simulation is given.
+/// A change of the simulation's parameters.
 type Change = Box<dyn Fn(&mut Setup)>;
 
-/// Changes of the plant file, and why.
+/// Changes of the plant file and their descriptions.
 const VARIANTS: [(&str, &[&str]); 10] = [
     ("as shipped: scenario 4.c, a Publish request every 0.8 intervals", &[]),
     ("one Publish request per interval", &["tune.publish_every=1"]),
@@ -240,7 +242,7 @@ const VARIANTS: [(&str, &[&str]); 10] = [
         "without encryption, one Publish request per interval",
         &["tune.search.security=\"none\"", "tune.publish_every=1"],
     ),
-    ("each direction has the line for itself", &["link.shared=false"]),
+    ("full duplex: each direction has its own capacity", &["link.shared=false"]),
     ("no other traffic", &["link.busy=\"0%\""]),
     ("segments of 536 bytes", &["link.mtu=588"]),
     ("the line counts as full at 70 %", &["tune.full_at=0.7"]),
@@ -248,7 +250,7 @@ const VARIANTS: [(&str, &[&str]); 10] = [
     ("intervals up to 500 ms", &["tune.search.publishing_ms={from=5,to=500}"]),
 ];
 
-/// What `tune` recommends, and what changes it.
+/// The recommendations of `tune`, and what changes them.
 fn knees(curves: &[Curve], is_short: bool, outcome: &mut Outcome) -> Result<(), Failed> {
     let columns = ["assumption", "2 Mbit/s", "5 Mbit/s", "10 Mbit/s"];
     let mut grid = Grid::new(
@@ -268,7 +270,7 @@ fn knees(curves: &[Curve], is_short: bool, outcome: &mut Outcome) -> Result<(), 
     for (number, (name, sets)) in VARIANTS.iter().enumerate() {
         let mut row = vec![(*name).to_owned()];
         for rate in RATES {
-            // The short form shows the other lines for the file as it is only.
+            // The short form shows the other lines only for the unchanged file.
             if is_short && rate != 2 && number > 0 {
                 row.push("–".to_owned());
                 continue;
@@ -308,7 +310,8 @@ fn knees(curves: &[Curve], is_short: bool, outcome: &mut Outcome) -> Result<(), 
         }
         grid.row(row);
     }
-    let mut row = vec!["the charts' knee: farthest below the line through the ends of the curve".to_owned()];
+    let mut row =
+        vec!["knee of the charts: farthest below the line through the ends of the curve".to_owned()];
     row.extend(
         curves
             .iter()
@@ -319,7 +322,7 @@ fn knees(curves: &[Curve], is_short: bool, outcome: &mut Outcome) -> Result<(), 
     if let Some(best) = shipped {
         let interval = best.settings.publishing_ms;
         outcome.finding(
-            "tune finds the interval of the paper, 30 to 40 ms at 2 Mbit/s",
+            "tune recommends the paper's interval, 30 to 40 ms at 2 Mbit/s",
             Some((CHOSEN.0..=CHOSEN.1).contains(&interval)),
             format!(
                 "{} ms: mean delay {} ms, {} of the line used",
@@ -332,16 +335,17 @@ fn knees(curves: &[Curve], is_short: bool, outcome: &mut Outcome) -> Result<(), 
         );
     }
     outcome.remark(
-        "The criterion of tune does not know the answer: delay is scaled to its range on the front, the line to where it counts as \
-         full (80 %, where a message waits for two others on average), and the sum is smallest at the knee. The knee is flat: \
-         from 25 to 50 ms at 2 Mbit/s the sums hardly differ, and the answer moves within that span when an assumption is changed. \
-         What moves it into the paper's range is what the paper states: scenario 4.c and its timing of Publish requests.",
+        "The criterion of tune is independent of the paper's answer. It scales delay to its range on the Pareto front \
+         and link usage to the limit at which the link counts as full (80 %, where a message waits for two others on \
+         average). The knee is where the sum is smallest. The knee is flat: from 25 to 50 ms at 2 Mbit/s the sums \
+         hardly differ, and changed assumptions move the answer within that range. The assumptions that move it into \
+         the paper's range are stated in the paper: scenario 4.c and its timing of Publish requests.",
     );
     outcome.remark(
-        "The paper states no criterion: its authors compared charts. For a delay that grows evenly with the interval and a bandwidth \
-         that falls with its reciprocal, the knee of such charts is at the root of the product of their ends, √(5 · 250) = 35 ms, \
-         whatever the line, the load and the processors are. Simulated curves have ripples, so their knee is near that only. That \
-         the paper's figure comes out is no proof of either model.",
+        "The paper states no criterion; its authors compared charts. If delay grows linearly with the interval and \
+         bandwidth falls with its reciprocal, the knee of such charts is the geometric mean of the ends, √(5 · 250) = \
+         35 ms, for any line, load and processor. Simulated curves have ripples, so their knee is only near this \
+         value. Agreement with the paper's figure therefore proves neither model.",
     );
     Ok(())
 }
@@ -384,7 +388,7 @@ mod tests {
         let used = |curve: &Curve| curve.samples().iter().map(|one| one.bandwidth).collect::<Vec<_>>();
         let [slow, fast] = [&curves[0], &curves[1]].map(used);
         assert!(slow.iter().all(|used| (0.3..1.0).contains(used)), "{slow:?}");
-        // The same bits on a line five times as fast.
+        // The same load on a line five times as fast.
         for (slow, fast) in slow.iter().zip(&fast) {
             assert!(((slow - 0.3) / (fast - 0.3) - 5.0).abs() < 0.3, "{slow} {fast}");
         }

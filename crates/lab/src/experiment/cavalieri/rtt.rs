@@ -1,4 +1,4 @@
-//! `cavalieri-rtt`: Table 3 and Figures 8 to 12, the round trip of a Read against its size.
+//! `cavalieri-rtt`: Table 3 and Figures 8 to 12: round trip of a Read by size.
 
 use super::cells::{Cell, Cells};
 use super::machine::{self, Assumptions, Scenario, assumptions};
@@ -16,11 +16,11 @@ pub(super) struct RoundTrip;
 
 /// Bytes of the sets of variables.
 const SIZES: [u32; 7] = [4, 1024, 2048, 4096, 8192, 16_384, 32_768];
-/// Variables in a request, where requests are limited.
+/// Maximum number of variables per request in variants with a limit.
 const LIMITED: u32 = 512;
 const SIGNED: (SecurityPolicy, MessageSecurityMode) = (POLICY, MessageSecurityMode::Sign);
 
-/// How a set of so many bytes is read.
+/// How a set of variables is read.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     /// Bytes of each variable; 0 is one variable with all of them.
@@ -39,7 +39,7 @@ impl Reading {
     }
 }
 
-/// Where and how.
+/// A machine, a link and a way of reading.
 #[derive(Debug, Clone)]
 struct Given {
     assumptions: Assumptions,
@@ -49,7 +49,8 @@ struct Given {
 }
 
 impl Given {
-    /// Seconds for each size. Certificates are checked when a session is opened, so that scenarios 2, 3 and 4 do not differ.
+    /// Seconds for each size. Scenarios 2, 3 and 4 do not differ, because certificates are validated only when a
+    /// session is opened.
     fn all(
         &self,
         security: (SecurityPolicy, MessageSecurityMode),
@@ -77,7 +78,7 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     let light = Given { assumptions: assumptions(split), ..base.clone() };
     let mut cells = Vec::new();
     for size in SIZES {
-        let figure = published::cavalieri_rtt(size).ok_or("Table 3 is not whole")?;
+        let figure = published::cavalieri_rtt(size).ok_or("a figure of Table 3 is missing")?;
         cells.push(Cell::new(format!("{size} B"), figure));
     }
     let mut table = Cells {
@@ -88,7 +89,7 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     };
     table.add("the profile of Table 2, variables of 4 bytes in one Read", &[], base.all(NONE, false))?;
     table.add(
-        "messages cost what 4 bytes say, sessions the rest of row 1 of Table 2",
+        "message cost from the 4-byte round trip, session cost from the rest of row 1 of Table 2",
         &[0],
         light.all(NONE, false),
     )?;
@@ -115,18 +116,21 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
         session::told(&split)
     ));
     outcome.remark(
-        "Comparable: how the round trip grows, and the order of scenarios and transports in Figures 8 to 12. Not comparable: the \
-         ratios of Figures 8 to 12, which print no numbers. A Read carries a NodeId for each variable, so the size of one variable \
-         decides on what a set of so many bytes costs; the paper does not say it. D shows that requests which overlap with \
-         responses explain why the published figures grow more slowly from 8 kB on; it does not prove that the paper's client did that.",
+        "Comparable: how the round trip grows, and the order of scenarios and transports in Figures 8 to 12. Not \
+         comparable: the ratios of Figures 8 to 12, which are not printed as numbers. A Read carries a NodeId for each \
+         variable, so the cost of reading a number of bytes depends on the size of one variable, which the paper does \
+         not state. Variant D shows that overlapping requests and responses can explain why the published figures grow \
+         more slowly from 8 kB on. It does not prove that the paper's client worked this way.",
     );
     outcome.remark(
-        "The paper calls the influence of signature and encryption on small sizes very huge and prints no number. Here it is what \
-         their bytes take on the line: no printed figure says what symmetric cryptography cost on those processors.",
+        "The paper calls the influence of signature and encryption on small sizes very large and prints no number. \
+         Here only their bytes on the line are counted: the paper prints no figure for the cost of symmetric \
+         cryptography on those processors.",
     );
     outcome.remark(
-        "Scenarios 2.c, 3.c and 4.c are one: certificates are checked when a session is opened, not when it is used. Scenario 4.a is \
-         scenario 1: without signature and encryption, messages are the same.",
+        "Scenarios 2.c, 3.c and 4.c give the same results, because certificates are validated when a session is \
+         opened, not when it is used. Scenario 4.a equals scenario 1: without signature and encryption, the messages \
+         are the same.",
     );
     Ok(())
 }
@@ -165,7 +169,7 @@ fn ratios(given: &Given, outcome: &mut Outcome) -> Result<(), Failed> {
     for (claim, name) in [
         ("SOAP costs more, mainly with small sizes (Figure 8)", "1 SOAP"),
         ("signature and encryption cost most with small sizes (Figure 12)", "c UA TCP"),
-        ("SOAP behind security costs most with small sizes (Figures 9 to 11)", "c SOAP"),
+        ("SOAP with security costs most with small sizes (Figures 9 to 11)", "c SOAP"),
     ] {
         let Some(((first, last), ratios)) = of(name).and_then(|ratios| Some((ends(ratios)?, ratios))) else {
             continue;
@@ -203,7 +207,7 @@ fn ratios(given: &Given, outcome: &mut Outcome) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The lines of which the paper shows nothing, because the results were alike.
+/// The other lines, for which the paper prints nothing because the results were similar.
 fn other_rates(given: &Given, outcome: &mut Outcome) -> Result<(), Failed> {
     let mut columns = vec!["bytes".to_owned()];
     let mut all = Vec::new();

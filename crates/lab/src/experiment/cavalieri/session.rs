@@ -1,4 +1,4 @@
-//! `cavalieri-session`: Table 2, times to open and activate a session.
+//! `cavalieri-session`: Table 2: time to open and activate a session.
 
 use super::cells::{Cell, Cells};
 use super::machine::{self, Assumptions, Machine, Rows, Scenario, assumptions};
@@ -33,7 +33,7 @@ fn all(given: &Assumptions) -> Result<Vec<f64>, Failed> {
     Ok(all)
 }
 
-/// SOAP's costs of XML, fitted to its rows 1 and 2.
+/// SOAP's XML costs, fitted to rows 1 and 2 for SOAP.
 fn with_xml(base: &Assumptions) -> Result<[Assumptions; 2], Failed> {
     let of = |row| published::cavalieri_session(row, true).ok_or_else(|| format!("Table 2 has no row {row}"));
     let span = Duration::from_secs_f64;
@@ -44,7 +44,7 @@ fn with_xml(base: &Assumptions) -> Result<[Assumptions; 2], Failed> {
     let plain = machine::fit("XML", of(1)?, 0.1, |cost| {
         with(span(cost), Duration::ZERO).session(Scenario::None, true)
     })?;
-    let secured = machine::fit("XML behind security", of(2)?, 0.1, |cost| {
+    let secured = machine::fit("XML with security", of(2)?, 0.1, |cost| {
         with(span(plain), span(cost)).session(Scenario::Unchecked, true)
     })?;
     Ok([with(span(plain), Duration::ZERO), with(span(plain), span(secured))])
@@ -57,7 +57,8 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     let mut cells = Vec::new();
     for (row, _) in SCENARIOS {
         for is_soap in [false, true] {
-            let figure = published::cavalieri_session(row, is_soap).ok_or("Table 2 is not whole")?;
+            let figure =
+                published::cavalieri_session(row, is_soap).ok_or("a figure of Table 2 is missing")?;
             let cell = Cell::new(format!("{row} {}", if is_soap { "SOAP" } else { "TCP" }), figure);
             cells.push(if row < 4 && !is_soap { cell.fitted() } else { cell });
         }
@@ -73,7 +74,7 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     )?;
     table.add(
         format!(
-            "as B, behind security {} more (canonical form)",
+            "as B, and {} more with security (canonical form)",
             seconds(canonical.soap.per_secured_message.as_secs_f64())
         ),
         &[1, 3],
@@ -91,7 +92,7 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     }
     let split = split(&rows)?;
     table.add(
-        "as A, messages cost what Table 3 says of 4 bytes, sessions the rest of row 1",
+        "as A, message cost from the 4-byte round trip in Table 3, session cost from the rest of row 1",
         &[0, 2, 4],
         all(&assumptions(split)),
     )?;
@@ -104,20 +105,20 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
         told(&split)
     ));
     outcome.remark(
-        "Comparable: what is predicted (SOAP, and row 4) and every ordering. Not comparable: rows 1 to 3 with UA TCP, to which the \
-         processors are fitted. Row 4 is a delay of authorities that the paper puts in and does not print; ours are three that \
-         are asked one after the other over a line of 2 Mbit/s and 50 ms, by client and server.",
+        "Comparable: the predicted figures (SOAP, and row 4) and all orderings. Not comparable: rows 1 to 3 with UA \
+         TCP, because the processors are fitted to them. The delay of row 4 is an input of the paper that it does not \
+         print. Here, client and server query three authorities one after the other over a line of 2 Mbit/s and 50 ms.",
     );
     Ok(())
 }
 
-/// The machine that row 1 and the round trip of 4 bytes together say.
+/// A machine fitted to row 1 and the round trip of 4 bytes.
 pub(super) fn split(rows: &Rows) -> Result<Machine, Failed> {
     let smallest = published::cavalieri_rtt(4).ok_or("Table 3 has no figure of 4 bytes")?;
     machine::split(rows, smallest)
 }
 
-/// A machine in words.
+/// Describes a machine in words.
 pub(super) fn told(machine: &Machine) -> String {
     let ns = |cost: f64| seconds(cost / 1e9);
     let session =

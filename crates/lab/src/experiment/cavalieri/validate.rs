@@ -1,4 +1,4 @@
-//! `cavalieri-validate`: Table 1, the figures that the paper checked its model against.
+//! `cavalieri-validate`: Table 1: the figures that the paper validated its model with.
 
 use super::cells::{Cell, Cells};
 use super::machine::{self, Assumptions, Machine, Scenario, assumptions};
@@ -35,7 +35,8 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     ] {
         let mut cells = Vec::new();
         for (block, _) in BLOCKS {
-            let published = published::cavalieri_validation(study, block).ok_or("Table 1 is not whole")?;
+            let published =
+                published::cavalieri_validation(study, block).ok_or("a figure of Table 1 is missing")?;
             cells.push(Cell { name: block.to_owned(), published, is_fitted: false });
         }
         let middle = |at: usize| {
@@ -45,7 +46,7 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
         let (small, large) = (middle(0), middle(1));
         let mut table = Cells { title, unit: "ms", cells, rows: Vec::new() };
         table.add("the profile of Table 2", &[], all(&assumptions(base)))?;
-        table.add("messages cost what Table 3 says of 4 bytes", &[], all(&assumptions(split)))?;
+        table.add("message cost from the 4-byte round trip in Table 3", &[], all(&assumptions(split)))?;
         let byte = machine::fit("a byte", large, 10_000.0, |byte| {
             Ok(all(&assumptions(Machine { byte, ..split }))?.get(1).copied().unwrap_or(f64::NAN))
         })?;
@@ -62,15 +63,16 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
             &[0, 1],
             all(&assumptions(Machine { chunk, byte, ..split })),
         )?;
-        table.add("the line alone: processors cost nothing", &[], all(&assumptions(free)))?;
+        table.add("the line only: no processor cost", &[], all(&assumptions(free)))?;
         table.report(outcome);
     }
     outcome.remark(
-        "Comparable: 1 kB, which shows what a message costs beside the line. Not comparable: 2.5 MB, unless something is fitted to it: \
-         nothing in Table 2 says what a byte costs on those processors, and copying takes longer there than the line.",
+        "Comparable: 1 kB, which shows the cost of a message in addition to the line. Not comparable: 2.5 MB, unless a \
+         cost is fitted to it. Table 2 does not show the cost per byte on those processors, and copying takes longer \
+         there than transmission.",
     );
     outcome.remark(format!(
-        "A read of 1 kB over this line takes {} of line and distance alone.",
+        "Transmission and propagation of a 1 kB read over this line take {}.",
         super::seconds(all(&assumptions(free))?.first().copied().unwrap_or(f64::NAN) / 1e3)
     ));
     Ok(())

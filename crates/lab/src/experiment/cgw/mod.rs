@@ -1,4 +1,4 @@
-//! The C-GW paper: round-trip delay over access networks, why some answers are late, and what uses the gateway's CPU.
+//! The C-GW paper: round-trip delay over access networks, causes of late answers, and the CPU profile of the gateway.
 
 mod outliers;
 mod profile;

@@ -1,4 +1,4 @@
-//! Why some answers are late.
+//! Causes of late answers.
 
 use crate::chart::{Axis, Chart, Mark, Point, Series};
 use crate::experiment::{
@@ -14,9 +14,9 @@ use taktwerk_load::result::Probed;
 
 pub(super) struct Outliers;
 
-/// An answer is slow from so many times the fastest on.
+/// An answer is slow if it takes this many times as long as the fastest.
 const SLOW: f64 = 5.0;
-/// A network on which TCP has to send again what got lost.
+/// A network with loss, on which TCP retransmits.
 const LOSSY: &str = "ethernet-100m,loss=3%";
 
 fn samples(measurement: &Measurement) -> Vec<Sample> {
@@ -61,7 +61,7 @@ impl Experiment for Outliers {
         ];
         let mut skipped = Vec::new();
         match wish.place.know_link(LOSSY) {
-            // Each loss costs a fifth of a second, which most requests should not have to wait for.
+            // Each loss costs 200 ms; most requests should not have to wait for one.
             Ok(()) => scenarios.push(make(CpuCondition::Isolated, Some(LOSSY), 20.0, count * 3 / 10)),
             Err(error) => skipped.push(format!("lost packets: {error}")),
         }
@@ -69,7 +69,7 @@ impl Experiment for Outliers {
     }
     fn evaluate(&self, measurements: &[Measurement], outcome: &mut Outcome) {
         let mut causes = Grid::new(
-            "Slow answers (more than 5 times the fastest) by their proved cause",
+            "Slow answers (more than 5 times the fastest) by proven cause",
             2,
             &[
                 "stack",
@@ -83,7 +83,7 @@ impl Experiment for Outliers {
                 "timer",
                 "client",
                 "hypervisor",
-                "not proved",
+                "not proven",
             ],
         );
         let mut table = Grid::new(
@@ -93,7 +93,7 @@ impl Experiment for Outliers {
         );
         let mut worst: Vec<(String, Slow)> = Vec::new();
         for group in valid_groups(measurements) {
-            // Each repetition has a fastest and a usual answer of its own; what they show is added up.
+            // Each repetition has its own fastest and median answer. The counts are added up.
             let runs: Vec<(Vec<Sample>, f64)> =
                 group.valid.iter().filter_map(|one| with_fastest(one)).collect();
             let stack = stack_name(&group.condition.stack);
@@ -134,7 +134,7 @@ impl Experiment for Outliers {
                     let loaded: Vec<bool> = all()
                         .zip(&late)
                         .map(|((sample, _), late)| {
-                            // As the paper defines it: a load peak is one that comes with a delay peak.
+                            // The paper's definition: a load peak counts only if it coincides with a delay peak.
                             *late
                                 && sample.context.load_percent.is_some_and(|load| load > f64::from(threshold))
                         })
@@ -158,28 +158,30 @@ impl Experiment for Outliers {
             }
             let proved = slow.iter().filter(|one| one.cause != Cause::NotProven).count();
             if group.condition.cpu.condition == CpuCondition::Loaded && slow.len() >= 5 {
-                // Stolen time is counted in ticks longer than most late answers: it is known in sum, not for each answer.
+                // Stolen time is counted in ticks that are longer than most late answers. Only the sum is known, not
+                // the share of each answer.
                 let shares = runs
                     .iter()
                     .zip(&explained)
                     .filter_map(|((samples, _), slow)| stolen_share(samples, slow));
                 let stolen = mean(&shares.collect::<Vec<f64>>()).unwrap_or(0.0);
-                // Yes if the whole interval of the share is above one half, no if it is below.
+                // True if the whole confidence interval is above one half, false if it is below.
                 let open = share_ci95(slow.len() - proved, slow.len()).and_then(|it| within(it, 0.5));
                 let (holds, said) = match open {
                     Some(false) if stolen >= 0.5 => (
                         None,
                         format!(
-                            "; the hypervisor took {} % of the delay of the others, in ticks that belong to no single answer",
+                            "; the hypervisor took {} % of the delay of the others, in clock ticks that cannot be \
+                            assigned to single answers",
                             figures::number(stolen * 100.0)
                         ),
                     ),
                     other => (other, String::new()),
                 };
                 outcome.finding(
-                    "with a competing program, most late answers have a proved cause",
+                    "with a competing program, most late answers have a proven cause",
                     holds,
-                    format!("{stack}: {proved} of {} have a proved cause{said}", slow.len()),
+                    format!("{stack}: {proved} of {} have a proven cause{said}", slow.len()),
                 );
             }
             let mut slowest: Vec<Slow> = explained.into_iter().flatten().collect();
@@ -223,27 +225,28 @@ impl Experiment for Outliers {
         outcome.grids.push(proofs);
         outcome.grids.push(table);
         outcome.remark(
-            "A correlation is no cause: 'proved' means that at least half of the time beyond the usual one stands in the \
-             scheduler's, TCP's, the client's timer's or the hypervisor's own account of this request, beyond what stands there of \
-             a usual one (TCP tells how much it sent again, not how long that took: it is the cause where nothing else is). What \
-             is not proved is a link, an interrupt, or stolen time that is shorter than the clock tick by which it is counted. \
-             'turn' is a long one of the server itself, 'timer' a request that was sent late, which is added to its time. The \
-             load peaks of the table follow the paper's definition, which counts a load peak only where there is a delay peak; \
-             that alone makes the coefficients high.",
+            "Correlation is not a cause. A cause is proven if the counters of the scheduler, TCP, the client's timer \
+             or the hypervisor account for at least half of the request's extra time compared with a usual request. \
+             (TCP counts retransmitted segments, not their time, so retransmission is the cause if no other cause is \
+             found.) Causes that cannot be proven are the link, interrupts, and stolen time shorter than the clock \
+             tick. 'turn' is a long turn of the server itself. 'timer' is a request that was sent late; its delay is \
+             added to its time. The load peaks in the table follow the paper's definition, which counts a load peak \
+             only if there is a delay peak. This alone makes the coefficients high.",
         );
         outcome.remark(
-            "Comparable: that delay peaks come with load peaks, and the coefficients at the same N and K. Not comparable: how many \
-             there are and how late, because the gateway had a Cortex-A8 and other programs. The paper names no causes.",
+            "Comparable: that delay peaks coincide with load peaks, and the coefficients at the same N and K. Not \
+             comparable: the number of late answers and their delay, because the gateway had a Cortex-A8 and ran other \
+             programs. The paper names no causes.",
         );
         outcome.remark(
-            "The paper's gateway was loaded by its own protocol adapters; here a program that computes in bursts of 1 to 16 ms, \
-             half of the time, competes for the server's CPU ('loaded').",
+            "The load on the paper's gateway came from its own protocol adapters. Here, a program that computes in \
+             bursts of 1 to 16 ms, half of the time, competes for the server's CPU ('loaded').",
         );
     }
 }
 
-/// Whether answers that are late over a network that loses packets are put down to that: those that are late by as much as it
-/// takes TCP to notice a loss. Linux waits for 200 ms at least; RFC 6298 wants a second.
+/// Whether late answers over a lossy network are attributed to retransmission. Only answers late by at least the time
+/// TCP needs to notice a loss count: Linux waits at least 200 ms, RFC 6298 recommends 1 s.
 fn lost(stack: &str, network: &str, runs: &[(Vec<Sample>, f64)], slow: &[&Slow]) -> Option<Finding> {
     const NOTICED_US: f64 = 100_000.0;
     let again: u64 =
@@ -256,12 +259,13 @@ fn lost(stack: &str, network: &str, runs: &[(Vec<Sample>, f64)], slow: &[&Slow])
     let (holds, said) = match again {
         0 => (
             None,
-            "; TCP sent nothing again: without network namespaces, a relay emulates the link, which delays but does not lose"
+            "; TCP retransmitted nothing: without network namespaces, a relay emulates the link, which delays but does \
+            not drop"
                 .to_owned(),
         ),
         again => (
             share_ci95(late.len() - named, late.len()).and_then(|it| within(it, 0.5)),
-            format!("; {again} segments were sent again"),
+            format!("; {again} segments were retransmitted"),
         ),
     };
     Some(Finding {
@@ -278,8 +282,8 @@ fn over_time(name: &str, samples: &[Sample]) -> Chart {
     let load = samples.iter().filter_map(|s| Some(Point::new(s.at_s, s.context.load_percent? / 100.0)));
     Chart::plane(
         &format!("Delay and CPU load over time: {name}, first repetition"),
-        "Peaks of the delay that stand on load are explained by it; peaks without load have another cause. Load is drawn from 0 \
-         to 1, where 1 is a busy CPU.",
+        "Delay peaks that coincide with load are explained by it; peaks without load have another cause. Load is drawn \
+         from 0 to 1, where 1 is a busy CPU.",
         Axis::linear("time, s"),
         Axis::linear("delay, ms, and load of the server's CPU"),
         vec![
@@ -301,7 +305,7 @@ mod tests {
         let mut scenario = Scenario::new("cgw-outliers", load);
         scenario.cpu.condition = CpuCondition::Loaded;
         let condition = scenario.conditions().remove(0);
-        // The second repetition is slower as a whole: what is late in it is measured by its own fastest.
+        // The second repetition is slower overall; its slow answers are judged by its own fastest.
         let measure = |repetition: u32, usual: f64| {
             let sample = |at: usize| {
                 let waited = if at % 10 == 9 { usual * 9.0 } else { 0.0 };
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_got_lost_is_told_from_what_only_was_late() {
+    fn retransmission_is_distinguished_from_other_delay() {
         let mut load = LoadSpec::new(Kind::Probe);
         load.rate = Some(100.0.into());
         let mut scenario = Scenario::new("cgw-outliers", load);

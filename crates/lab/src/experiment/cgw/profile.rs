@@ -1,4 +1,4 @@
-//! What uses the gateway's CPU.
+//! CPU profile of the gateway.
 
 use crate::chart::{Axis, Chart};
 use crate::experiment::{
@@ -14,7 +14,7 @@ use taktwerk_load::result::Figure;
 
 pub(super) struct Profile;
 
-/// Networks over which the CPU of the processes is profiled.
+/// Networks for which the CPU of the processes is profiled.
 const PROFILED: [&str; 2] = ["ethernet-100m", "ethernet-100m+vpn"];
 
 impl Experiment for Profile {
@@ -30,12 +30,12 @@ impl Experiment for Profile {
     fn plan(&self, wish: &Wish<'_>) -> Plan {
         let mut load = LoadSpec::new(Kind::Read);
         load.batch = Some(Sweep::Many(vec![1, 10, 30]));
-        // A rest and no schedule: where CPU is what is measured, a generator that is late by a millisecond spoils nothing.
+        // A pause instead of a schedule. Only CPU is measured, so a request that is late by a millisecond does no harm.
         load.pause_ms = Some(2.0);
         let mut scenario = Scenario::new("cgw-profile", load);
         scenario.server.signals = 5_000;
         scenario.server.update_ms = 10.0;
-        // As in the paper, the server shows its own profile; what that costs is part of it.
+        // As in the paper, the server publishes its own profile; the cost of this is included.
         scenario.server.profile = true;
         scenario.time = if wish.quick { time(0.3, 1.5, 2) } else { time(2.0, 30.0, 5) };
         let mut scenarios = vec![scenario.clone()];
@@ -75,7 +75,7 @@ impl Experiment for Profile {
                     Repeated::new(group.valid.iter().filter_map(|one| unexplained(one)).collect())
                         .and_then(|share| is_under(&share, 0.1)),
                     format!(
-                        "threads add up to {} %, the process to {} %; setting 5 000 values every 10 ms takes {} %",
+                        "sum of the threads {} %, process {} %; setting 5 000 values every 10 ms takes {} %",
                         figures::number(total),
                         maybe(group.mean(Figure::SERVER_CPU_PERCENT)),
                         figures::number(used(group, adapter))
@@ -84,19 +84,20 @@ impl Experiment for Profile {
             }
         }
         outcome.remark(
-            "As in the paper, our server shows these figures as variables of its own (taktwerk serve --profile, folder \
-             Process); what stands here is read from /proc by the laboratory, which works for every stack. Stacks with one \
-             thread for everything show as one part.",
+            "As in the paper, our server can publish these figures as variables (taktwerk serve --profile, folder \
+             Process). The laboratory reads the figures shown here from /proc, which works for every stack. Stacks \
+             with a single thread show as one part.",
         );
         outcome.remark(
-            "Comparable: how the server's part grows with the nodes per Read (in the paper it is nearly the whole load). Not \
-             comparable: percent, of another processor; the adapter, which speaks field protocols in the paper and makes 5 000 \
-             values up here; its VPN client and Wi-Fi driver, which are emulated or missing here.",
+            "Comparable: how the server's share grows with the nodes per Read (in the paper it is nearly the whole \
+             load). Not comparable: CPU percent on a different processor; the adapter, which uses field protocols in \
+             the paper and generates 5 000 values here; the VPN client and Wi-Fi driver, which are emulated or missing \
+             here.",
         );
     }
 }
 
-/// Threads of a process that stand for themselves in a profile; the rest of a virtual machine's are one part.
+/// Maximum number of threads listed separately; the remaining threads of a process are one part.
 const THREADS: usize = 7;
 const OTHERS: &str = "other threads";
 
@@ -107,13 +108,13 @@ fn used(group: &Group<'_>, thread: &str) -> f64 {
     mean(&used).unwrap_or(0.0)
 }
 
-/// The share of the server's CPU that differs from the sum of its threads.
+/// The share of the server's CPU that the sum of its threads does not account for.
 fn unexplained(measurement: &Measurement) -> Option<f64> {
     let threads: f64 = measurement.threads_percent().map(|(_, percent)| percent).sum();
     Some((threads / measurement.get(Figure::SERVER_CPU_PERCENT)? - 1.0).abs())
 }
 
-/// Names of the threads that ran in these loads, in the alphabet's order.
+/// Names of the threads that ran under these loads, sorted.
 fn threads(groups: &[&Group<'_>]) -> Vec<String> {
     let measurements = groups.iter().flat_map(|group| &group.valid);
     let names: BTreeSet<&str> =
@@ -122,8 +123,8 @@ fn threads(groups: &[&Group<'_>]) -> Vec<String> {
     names.into_iter().filter(ran).map(str::to_owned).collect()
 }
 
-/// CPU by process and in total, with the share that the emulated network takes. That of a VPN is what the network with it takes
-/// more than without.
+/// CPU by process and in total, with the share of the emulated network. The cost of a VPN is the difference between the
+/// network with and without it.
 fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let parts = ["server", "load", "others"];
     let mut grid = Grid::new(
@@ -148,7 +149,7 @@ fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
         ) else {
             continue;
         };
-        // The machine's account counts clock ticks.
+        // The machine's total is counted in clock ticks.
         let others = (total - server - load).max(0.0);
         let network = group.condition.link.as_deref().unwrap_or("loopback");
         let nodes = group.condition.batch.unwrap_or(1).to_string();
@@ -164,8 +165,8 @@ fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     outcome.grids.push(grid);
     outcome.charts.extend(Chart::stacks_apart(
         &format!("CPU by process: {name}"),
-        "Each bar is a load. 'Others' are all other programs of this machine: the emulated network, with or without a VPN, and \
-         the system.",
+        "Each bar is a load. 'Others' are all other programs on this machine: the emulated network, with or without a \
+         VPN, and the system.",
         &Axis::linear("CPU, % of one core"),
         &parts.map(str::to_owned),
         bars,
@@ -173,15 +174,15 @@ fn processes(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let of = |link: &str| others_of.iter().find(|(network, ..)| network == link);
     if let [Some((_, Some(plain_rate), plain)), Some((_, Some(vpn_rate), vpn))] = PROFILED.map(of) {
         outcome.remark(format!(
-            "{name}: the emulated network takes {} µs of CPU per Read without a VPN and {} with it (a VPN adds bytes and packets; \
-             its cipher is not emulated).",
+            "{name}: the emulated network takes {} µs of CPU per Read without a VPN and {} with it. (The VPN adds \
+             bytes and packets; its cipher is not emulated.)",
             figures::number(plain * 1e4 / plain_rate.max(1e-9)),
             figures::number(vpn * 1e4 / vpn_rate.max(1e-9))
         ));
     }
 }
 
-/// Where the CPU of a stack's server goes.
+/// CPU of a stack's server by thread.
 fn profile(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     let all = threads(groups);
     let most = |thread: &String| groups.iter().map(|group| used(group, thread)).fold(0.0, f64::max);
@@ -219,8 +220,8 @@ fn profile(name: &str, groups: &[&Group<'_>], outcome: &mut Outcome) {
     outcome.grids.push(grid);
     outcome.charts.extend(Chart::stacks_apart(
         &format!("Server CPU by thread: {name}"),
-        "Each bar is a load; its parts are the server's threads. In Taktwerk 'signals' is the thread that sets the values, which \
-         is what a protocol adapter does.",
+        "Each bar is a load; its parts are the server's threads. In Taktwerk, 'signals' is the thread that sets the \
+         values, as a protocol adapter does.",
         &Axis::linear("CPU, % of one core"),
         &parts,
         bars,
@@ -234,7 +235,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn many_threads_are_a_few_parts_of_each_stacks_own_profile() {
+    fn profiles_list_few_threads_and_merge_the_rest() {
         let measure = |stack: &str, threads: &[(&str, f64)]| {
             let scenario = Scenario::new("cgw-profile", LoadSpec::new(Kind::Read));
             let mut condition = scenario.conditions().remove(0);

@@ -15,7 +15,7 @@ pub(super) struct RoundTrip;
 
 /// What the paper counts as the payload of one node: 128 bit.
 const NODE_BITS: f64 = 128.0;
-/// Its environments with the link that stands for each here.
+/// The paper's environments with the emulated link used for each.
 const LINKS: [(&str, &str); 5] = [
     ("Ethernet", "ethernet-100m"),
     ("WiFi-AP", "wifi-802.11g"),
@@ -94,7 +94,7 @@ impl Experiment for RoundTrip {
         let mut rows = Vec::new();
         let mut curves: Vec<(String, Times)> = Vec::new();
         let mut beside = Grid::new(
-            "Round-trip delay in ms, each figure measured beside the paper's",
+            "Round-trip delay in ms, measured and published",
             3,
             &[
                 "stack", "network", "scenario", "mean", "paper", "std", "paper", "min", "paper", "max",
@@ -102,7 +102,7 @@ impl Experiment for RoundTrip {
             ],
         );
         let mut grid = Grid::new(
-            "Payload throughput b·n/t with b = 128 bit, measured beside published",
+            "Payload throughput b·n/t with b = 128 bit, measured and published",
             3,
             &["stack", "network", "scenario", "kbit/s", "published kbit/s"],
         );
@@ -171,7 +171,7 @@ impl Experiment for RoundTrip {
             };
             if let (Some(one), Some(thirty)) = (p50(1), p50(30)) {
                 outcome.finding(
-                    "a Read of 30 nodes takes less of the time of a Read of 1 than in the paper",
+                    "a Read of 30 nodes takes fewer times as long as a Read of 1 than in the paper",
                     scaled(&one, PUBLISHED).and_then(|limit| is_less(&thirty, &limit)),
                     format!(
                         "{}: {} as long (p50; published on Ethernet: {})",
@@ -183,9 +183,9 @@ impl Experiment for RoundTrip {
             }
         }
         outcome.remark(
-            "Without a link, everything is on this machine's loopback interface and stands beside the paper's Ethernet row. \
-             Comparable: the growth from A to C, the cost of pauses (D), and the order of the networks. Not comparable: absolute \
-             times without an emulated link.",
+            "Without a link, client and server communicate over this machine's loopback interface; compare with the \
+             paper's Ethernet row. Comparable: the growth from A to C, the cost of pauses (D), and the order of the \
+             networks. Not comparable: absolute times without an emulated link.",
         );
     }
 }
@@ -197,7 +197,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn spread_and_extremes_stand_beside_the_papers() {
+    fn spread_and_extremes_are_compared_with_the_paper() {
         let scenarios = [None, Some("ethernet-100m"), Some("3g+vpn")].map(|link| rtd(false, link, false));
         let conditions = scenarios.into_iter().flatten().flat_map(|scenario| scenario.conditions());
         let measured = |condition: crate::scenario::Condition| {
@@ -210,7 +210,8 @@ mod tests {
         let all: Vec<Measurement> = conditions.map(measured).collect();
         let mut outcome = Outcome::default();
         RoundTrip.evaluate(&all, &mut outcome);
-        let beside = outcome.grids.iter().find(|grid| grid.title.contains("beside the paper's")).unwrap();
+        let beside =
+            outcome.grids.iter().find(|grid| grid.title.starts_with("Round-trip delay in ms")).unwrap();
         let row = beside.rows.iter().find(|row| row[1] == "3g+vpn" && row[2] == "A").unwrap();
         assert_eq!([&row[4], &row[6], &row[8], &row[10]], ["262", "135", "144", "1\u{202f}141"]);
         assert!(row[3].starts_with("3.0") && row[7].starts_with("2.0"), "{row:?}");
@@ -222,7 +223,7 @@ mod tests {
                 && matches!(&chart.content, Content::Plane { series, .. } if !series.is_empty())
         };
         assert!(outcome.charts.iter().any(|chart| is_density(&chart)));
-        // Measured once, so as it is: 30 nodes take as long as 1 here.
+        // Measured once, so the single value decides: 30 nodes take as long as 1 here.
         assert_eq!(outcome.findings[0].holds, Some(true));
     }
 }

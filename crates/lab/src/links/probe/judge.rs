@@ -1,4 +1,4 @@
-//! What was seen against what was asked for: what deviates, and what cannot be told.
+//! Compares observed with requested properties: deviations, and properties that cannot be verified.
 
 use super::{Direction, HEADERS, Probed, RATE_MAX, SMALL};
 use crate::links::Method;
@@ -6,16 +6,16 @@ use taktwerk_netem::emulator::Conditions;
 use taktwerk_netem::emulator::loss::Loss;
 use taktwerk_netem::profile::{rate_text, short};
 
-/// Time that a machine with sleeping cores adds to a round trip through user space. It takes none away.
+/// Time that waking sleeping cores adds to a round trip through user space.
 const WAKING_MS: f64 = 0.6;
 
-/// A figure may be that much too low or too high.
+/// Allowed deviation of a figure in each direction.
 struct Allowed {
     below: f64,
     above: f64,
 }
 
-/// What deviates, and what was not looked at.
+/// The deviations, and the properties that were not verified.
 pub(super) fn judge(probed: &Probed) -> (Vec<String>, Vec<String>) {
     let (mut deviations, mut unseen) = (Vec::new(), Vec::new());
     delay(probed, &mut deviations, &mut unseen);
@@ -32,7 +32,7 @@ pub(super) fn judge(probed: &Probed) -> (Vec<String>, Vec<String>) {
     (deviations, unseen)
 }
 
-/// The middle of the round trips, and how far they vary.
+/// Checks the median and the spread of the round trips.
 fn delay(probed: &Probed, deviations: &mut Vec<String>, unseen: &mut Vec<String>) {
     let (asked, seen) = (&probed.expected, &probed.round_trips);
     let root = (seen.count.max(1) as f64).sqrt();
@@ -41,7 +41,7 @@ fn delay(probed: &Probed, deviations: &mut Vec<String>, unseen: &mut Vec<String>
     let allowed = Allowed { below: both + without_line(probed), above: both + WAKING_MS };
     if !allowed.holds(asked.p50_ms, seen.p50_ms) {
         deviations.push(format!(
-            "half of the round trips should take less than {} ms, and it is {} ms ({})",
+            "the median round trip should be {} ms, but is {} ms ({})",
             short(asked.p50_ms),
             short(seen.p50_ms),
             allowed.text("ms")
@@ -52,26 +52,26 @@ fn delay(probed: &Probed, deviations: &mut Vec<String>, unseen: &mut Vec<String>
     }
     let quartiles = |it: &super::RoundTrips| it.p75_ms - it.p25_ms;
     let (asked, seen) = (quartiles(asked), quartiles(seen));
-    // The distance of the quartiles has a standard error of 1.2 (normal) to 1.5 (exponential) times itself / √n.
+    // The interquartile range has a standard error of 1.2 (normal) to 1.5 (exponential) times itself / √n.
     let below = asked * 4.0 * 1.5 / root;
     let allowed = Allowed { below, above: below + WAKING_MS };
     if !allowed.holds(asked, seen) {
         deviations.push(format!(
-            "the middle half of the round trips should lie within {} ms, and it is {} ms ({})",
+            "the interquartile range of the round trips should be {} ms, but is {} ms ({})",
             short(asked),
             short(seen),
             allowed.text("ms")
         ));
     } else if allowed.is_blind(asked) {
         unseen.push(format!(
-            "whether delays vary at all: {} round trips are too few to tell",
+            "whether delays vary at all: {} round trips are too few",
             probed.round_trips.count
         ));
     }
 }
 
-/// Milliseconds of a round trip that the kernel leaves out: where there is nothing but a rate, a token bucket keeps it, which
-/// lets a packet pass at once that finds it full.
+/// Milliseconds of a round trip that the kernel method leaves out: if the profile has only a rate, a token bucket
+/// emulates it, which passes a packet at once if it is full.
 fn without_line(probed: &Probed) -> f64 {
     let ways = [&probed.asked.up, &probed.asked.down].into_iter();
     let buckets = ways.filter(|way| probed.method == Method::Kernel && way.delay.is_none());
@@ -87,7 +87,7 @@ impl Allowed {
         seen >= expected - self.below && seen <= expected + self.above
     }
 
-    /// Whether nothing at all would be allowed.
+    /// Whether even a value of zero would be allowed.
     fn is_blind(&self, expected: f64) -> bool {
         self.below >= expected
     }
@@ -106,18 +106,18 @@ struct Way<'a> {
     conditions: &'a Conditions,
     expected: &'a Direction,
     seen: &'a Direction,
-    /// Of an IP packet with which rate and queue were looked at.
+    /// Bytes of the IP packets used to measure rate and queue.
     bytes: usize,
 }
 
 impl Way<'_> {
-    /// What is lost, doubled and overtaken.
+    /// Checks loss, duplication and reordering.
     fn counts(&self, deviations: &mut Vec<String>, unseen: &mut Vec<String>) {
         if self.seen.sent == 0 {
             return;
         }
         let (conditions, expected, seen) = (self.conditions, self.expected, self.seen);
-        // Losses in bursts scatter more, by the length of a burst.
+        // Losses in bursts vary more, by the length of a burst.
         let burst = match conditions.loss {
             Loss::Bursts { end, .. } => 2.0 / end.max(1e-3),
             _ => 1.0,
@@ -132,7 +132,7 @@ impl Way<'_> {
             let are_overtaken = what.starts_with("overtake");
             if are_overtaken && share > 0.0 && count < 0.5 * share * of as f64 {
                 unseen.push(format!(
-                    "{}: whether datagrams {what}: too few are on their way at a time",
+                    "{}: whether datagrams {what}: too few are in flight at a time",
                     self.name
                 ));
                 continue;
@@ -140,14 +140,14 @@ impl Way<'_> {
             let allowed = Allowed::even(4.0 * (count * (1.0 - share) * scatter).sqrt() + 2.0);
             if !allowed.holds(count, found as f64) {
                 deviations.push(format!(
-                    "{}: {} of {of} datagrams should {what}, and {found} do ({})",
+                    "{}: {} of {of} datagrams should {what}, but {found} do ({})",
                     self.name,
                     short(count),
                     allowed.text("").trim_end_matches([' ', ')'])
                 ));
             } else if share > 0.0 && allowed.is_blind(count) {
                 unseen.push(format!(
-                    "{}: whether datagrams {what} at all: {} of {of} should, too few to tell",
+                    "{}: whether datagrams {what} at all: only {} of {of} should, which is too few",
                     self.name,
                     short(count)
                 ));
@@ -155,24 +155,24 @@ impl Way<'_> {
         }
     }
 
-    /// Whether packets of full size get through at all: what a bucket is too small for never does.
+    /// Checks that packets of full size get through. A bucket that is too small never passes them.
     fn whole(&self, deviations: &mut Vec<String>) {
         let (Some(expected), Some(seen)) = (self.expected.whole, self.seen.whole) else { return };
         if seen.arrived == 0 && expected.arrived >= expected.sent / 2 {
             deviations.push(format!(
-                "{}: packets of {} bytes should get through, and of {} none does",
+                "{}: packets of {} bytes should get through, but none of {} does",
                 self.name, self.bytes, seen.sent
             ));
         }
     }
 
-    /// The rate, and how long packets wait for the line.
+    /// Checks the rate and the queueing delay.
     fn line(&self, deviations: &mut Vec<String>, unseen: &mut Vec<String>) {
         let (name, conditions) = (self.name, self.conditions);
         let Some(limit) = conditions.usable_rate() else { return };
         if limit > RATE_MAX {
             let most = rate_text(Some(RATE_MAX));
-            unseen.push(format!("{name}: rate and queue: above {most} the sender would measure itself"));
+            unseen.push(format!("{name}: rate and queue: above {most}, the sender would be the bottleneck"));
             return;
         }
         let std_ms = conditions.delay.std() * 1e3;
@@ -182,7 +182,7 @@ impl Way<'_> {
         let tolerance = (0.1 + 3.0 * conditions.delay.std() / seconds).min(0.4);
         if (rate / expected - 1.0).abs() > tolerance {
             deviations.push(format!(
-                "{name}: {} of IP packets should get through, and it is {} (allowed: ± {} %)",
+                "{name}: the rate of IP packets should be {}, but is {} (allowed: ± {} %)",
                 rate_text(Some(expected)),
                 rate_text(Some(rate)),
                 short(tolerance * 100.0)
@@ -191,24 +191,25 @@ impl Way<'_> {
         let asked = short(conditions.queue.as_secs_f64() * 1e3);
         let (Some(expected), Some(seen)) = (self.expected.queue_ms, self.seen.queue_ms) else {
             let why = match self.expected.queue_ms {
-                None => "too long to be filled in so short a time",
+                None => "too long to be filled by a short probe",
                 Some(_) => "this machine did not send fast enough to fill it",
             };
             unseen.push(format!("{name}: the queue of {asked} ms: {why}"));
             return;
         };
-        // Whole packets wait, and delays that vary are taken for waiting.
+        // Whole packets wait, and varying delays look like waiting.
         let packet = conditions.line_time(self.bytes) as f64 / 1e6;
         let allowed = Allowed::even(0.25 * expected + 2.0 * packet + 2.0 * std_ms + WAKING_MS);
         if !allowed.holds(expected, seen) {
             deviations.push(format!(
-                "{name}: packets should wait for a busy line for {} ms, and it is {} ms ({})",
+                "{name}: packets should wait for a busy line for {} ms, but wait {} ms ({})",
                 short(expected),
                 short(seen),
                 allowed.text("ms")
             ));
         } else if allowed.is_blind(expected) {
-            unseen.push(format!("{name}: the queue of {asked} ms: too short beside packets and delays"));
+            unseen
+                .push(format!("{name}: the queue of {asked} ms: too short compared with packets and delays"));
         }
     }
 }
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
     use taktwerk_netem::Profile;
 
-    /// A link that does exactly what was asked for.
+    /// A link that has exactly the requested properties.
     fn exact(text: &str) -> Probed {
         let asked: Profile = text.parse().unwrap();
         let expected = expected(&asked);
@@ -240,7 +241,7 @@ mod tests {
         }
     }
 
-    /// What deviates after a change.
+    /// The deviations after a change.
     fn found(text: &str, change: impl Fn(&mut Probed)) -> Vec<String> {
         let mut probed = exact(text);
         change(&mut probed);
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn agreement_is_no_deviation_for_any_named_link() {
+    fn exact_named_links_have_no_deviations() {
         for name in
             taktwerk_netem::profile::NAMES.iter().chain(&["wifi-802.11g+vpn", "3g,reorder=1%,loss=1%"])
         {
@@ -257,19 +258,23 @@ mod tests {
     }
 
     #[test]
-    fn every_property_that_was_asked_for_is_missed() {
+    fn every_missing_property_is_a_deviation() {
         type Change = fn(&mut Probed);
         let all: [(&str, Change, &str); 12] = [
-            ("rate=10mbit", |it| it.up.rate = Some(8e6), "up: 10 Mbit/s"),
-            ("rate=10mbit", |it| it.down.rate = None, "down: 10 Mbit/s"),
+            ("rate=10mbit", |it| it.up.rate = Some(8e6), "up: the rate of IP packets should be 10 Mbit/s"),
+            ("rate=10mbit", |it| it.down.rate = None, "down: the rate of IP packets should be 10 Mbit/s"),
             ("ppp-2m", |it| it.up.queue_ms = Some(0.0), "wait for a busy line"),
             ("ppp-2m", |it| it.up.queue_ms = Some(120_000.0), "wait for a busy line"),
-            ("delay=10ms", |it| it.round_trips.p50_ms = 30.0, "round trips"),
-            ("delay=10ms", |it| it.round_trips.p50_ms = 0.1, "round trips"),
-            // Less than a machine adds, but a machine takes nothing away.
-            ("ethernet-100m", |it| it.round_trips.p50_ms = 0.04, "round trips"),
-            ("delay=10ms,jitter=2ms", |it| it.round_trips.p75_ms = it.round_trips.p25_ms, "middle half"),
-            ("delay=10ms,jitter=2ms", |it| it.round_trips.p75_ms += 20.0, "middle half"),
+            ("delay=10ms", |it| it.round_trips.p50_ms = 30.0, "median round trip"),
+            ("delay=10ms", |it| it.round_trips.p50_ms = 0.1, "median round trip"),
+            // A machine may add delay, but not remove it.
+            ("ethernet-100m", |it| it.round_trips.p50_ms = 0.04, "median round trip"),
+            (
+                "delay=10ms,jitter=2ms",
+                |it| it.round_trips.p75_ms = it.round_trips.p25_ms,
+                "interquartile range",
+            ),
+            ("delay=10ms,jitter=2ms", |it| it.round_trips.p75_ms += 20.0, "interquartile range"),
             ("loss=2%", |it| it.up.lost = 0, "should be lost"),
             ("duplicate=3%", |it| it.down.doubled = 0, "should arrive twice"),
             ("delay=10ms,reorder=5%", |it| it.up.overtook = 0, "should overtake others"),
@@ -278,7 +283,7 @@ mod tests {
             let found = found(text, change);
             assert!(found.len() == 1 && found[0].contains(hint), "{text}: {found:?}");
         }
-        // What was not asked for either.
+        // Properties that were not requested.
         for change in [|it: &mut Probed| it.up.overtook = 400, |it: &mut Probed| it.up.doubled = 400] {
             assert_eq!(found("loss=2%", change).len(), 1);
         }
@@ -288,7 +293,7 @@ mod tests {
             assert!(found.len() == 1 && found[0].contains("bytes should get through"), "{text}: {found:?}");
         }
         assert!(found("loss=80%", swallow).is_empty());
-        // A token bucket has no time on the line, but every delay.
+        // A token bucket leaves out the transmission time, but not the delay.
         let by_kernel = |text: &str, ms: f64| {
             found(text, |it| {
                 it.method = Method::Kernel;
@@ -297,13 +302,13 @@ mod tests {
         };
         assert!(by_kernel("rate=50mbit", 0.005).is_empty());
         assert_eq!(by_kernel("ethernet-100m", 0.04).len(), 1);
-        // A busy machine adds a little.
+        // A busy machine adds a little delay.
         assert!(found("ethernet-100m", |it| it.round_trips.p50_ms += 0.5).is_empty());
         assert_eq!(found("ethernet-100m", |it| it.round_trips.p50_ms += 0.8).len(), 1);
     }
 
     #[test]
-    fn what_cannot_be_told_is_said() {
+    fn unverifiable_properties_are_listed() {
         let unseen = |text: &str, change: fn(&mut Probed)| {
             let mut probed = exact(text);
             change(&mut probed);
@@ -316,9 +321,9 @@ mod tests {
             ("rate=10mbit,delay=10ms,jitter=1ms,loss=2%,duplicate=3%,reorder=5%", 0, ""),
             ("rate=1gbit", 2, "above 300 Mbit/s"),
             ("rate=2mbit,queue=60s", 2, "too long to be filled"),
-            ("rate=2mbit,queue=8ms", 2, "too short beside packets"),
+            ("rate=2mbit,queue=8ms", 2, "too short compared with packets"),
             ("reorder=5%", 2, "overtake others"),
-            ("loss=0.01%", 2, "too few to tell"),
+            ("loss=0.01%", 2, "which is too few"),
         ] {
             let found = unseen(text, |_| {});
             assert_eq!(found.len(), count, "{text}: {found:?}");

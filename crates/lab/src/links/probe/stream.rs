@@ -1,5 +1,5 @@
-//! Datagrams in one direction, on the link and in the emulator's own model: what is lost, doubled or overtaken, how many get
-//! through, and how long they wait.
+//! Streams of datagrams in one direction, on the link and in the emulator's model: loss, duplication, reordering, rate
+//! and queueing delay.
 
 use super::{Direction, Effort, HEADERS, RATE_MAX, SMALL, Whole};
 use crate::clock;
@@ -14,23 +14,23 @@ use taktwerk_netem::emulator::loss::Loss;
 use taktwerk_netem::emulator::{Conditions, Emulator, nanos};
 use taktwerk_netem::profile::Profile;
 
-/// So many of something rare should be seen that its absence is noticed.
+/// Expected number of rare events that a stream must contain, so that their absence is significant.
 const EXPECTED_MIN: f64 = 24.0;
-/// The most that a line is offered, as a multiple of its rate.
+/// Maximum load of the line, as a multiple of its rate.
 const OVERLOAD_MAX: f64 = 4.0;
-/// Datagrams that the model sends for what is rare: so many that its own chance does not matter.
+/// Datagrams that the model sends to estimate rare events; enough to make its own randomness negligible.
 const MODELLED: usize = 20_000;
 
-/// Datagrams that are sent one each `gap` nanoseconds.
+/// Datagrams of equal size, sent at a fixed gap in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Stream {
-    /// Bytes of data in each.
+    /// Payload of each datagram in bytes.
     bytes: usize,
     gap: u64,
     count: usize,
 }
 
-/// A datagram that has arrived: which, and when it was sent and received.
+/// A datagram that has arrived: its number, and when it was sent and received.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Arrival {
     number: u64,
@@ -38,14 +38,14 @@ struct Arrival {
     at: u64,
 }
 
-/// Nanoseconds that a datagram may be on its way beside waiting for the line.
+/// Maximum transit time without queueing, in nanoseconds.
 fn quiet(conditions: &Conditions) -> u64 {
     ((conditions.delay.mean() + 8.0 * conditions.delay.std()) * 1e9) as u64 + 200_000_000
 }
 
 impl Stream {
-    /// Small datagrams that show what is lost, doubled or overtaken, if anything should be: slow enough that the queue never
-    /// fills, half the rate.
+    /// Small datagrams to observe loss, duplication and reordering, if the profile has any. Half the rate, so that the
+    /// queue never fills.
     pub(super) fn small(conditions: &Conditions, effort: &Effort) -> Option<Self> {
         let shares = [conditions.loss.share(), conditions.reorder, conditions.duplicate];
         let rarest = shares.into_iter().filter(|share| *share > 0.0).reduce(f64::min)?;
@@ -54,8 +54,8 @@ impl Stream {
         Some(Self { bytes: SMALL, gap, count: wanted.clamp(effort.datagrams, 4 * effort.datagrams) })
     }
 
-    /// Datagrams as large as they can be, and more than the line takes, if it takes a limited number: the queue is full after
-    /// half of the time, unless that takes more than four times the rate.
+    /// Datagrams of full size at more than the rate, if the rate is limited. The queue is full after half of the time,
+    /// unless that takes more than four times the rate.
     pub(super) fn large(conditions: &Conditions, mtu: u16, effort: &Effort) -> Option<Self> {
         conditions.usable_rate().filter(|rate| *rate <= RATE_MAX)?;
         // Long enough that the delays of the first and the last packet do not matter.
@@ -67,7 +67,7 @@ impl Stream {
         Some(Self { bytes, gap, count: ((seconds * 1e9) as u64 / gap).max(40) as usize })
     }
 
-    /// A few datagrams as large as they can be, where the rate is not looked at: whether the link takes such at all.
+    /// A few datagrams of full size, if the rate is not measured, to check that the link carries them.
     pub(super) fn full(conditions: &Conditions, mtu: u16, effort: &Effort) -> Option<Self> {
         const COUNT: usize = 20;
         if Self::large(conditions, mtu, effort).is_some() {
@@ -77,7 +77,7 @@ impl Stream {
         Some(Self { bytes, gap: 2 * conditions.line_time(bytes + HEADERS) + 1_000_000, count: COUNT })
     }
 
-    /// How long sending and waiting for the last takes, roughly.
+    /// Estimated duration of sending and waiting for the last datagram, in seconds.
     pub(super) fn seconds(&self, conditions: &Conditions) -> f64 {
         let sending = self.gap as f64 * self.count as f64 / 1e9;
         let offered = self.count as u64 * conditions.line_time(self.bytes + HEADERS);
@@ -85,7 +85,7 @@ impl Stream {
         sending + waiting + quiet(conditions) as f64 / 1e9
     }
 
-    /// What arrives if the emulator alone carries it.
+    /// The arrivals if the emulator alone carries the stream.
     fn modelled(&self, conditions: &Conditions) -> Vec<Arrival> {
         let mut way = Emulator::new(conditions.clone(), 3);
         for number in 0..self.count as u64 {
@@ -99,7 +99,7 @@ impl Stream {
         arrived
     }
 
-    /// Sends it, and notes what arrived.
+    /// Sends the stream and records the arrivals.
     fn carried(
         &self,
         send: &(dyn Fn(&[u8]) -> io::Result<usize> + Sync),
@@ -123,7 +123,7 @@ impl Stream {
                         let bytes = buffer.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>());
                         bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
                     };
-                    // The start tells these from what an earlier round left on the way.
+                    // The start time distinguishes these datagrams from those of an earlier round.
                     if length != self.bytes || word(8) != start {
                         continue;
                     }
@@ -143,14 +143,14 @@ impl Stream {
                 for (place, word) in packet.chunks_exact_mut(8).zip(words) {
                     place.copy_from_slice(&word.to_be_bytes());
                 }
-                // A full send buffer is the link being slow, which is what is being looked at.
+                // A full send buffer means that the link is slow, which is what the probe measures.
                 let _ = send(&packet);
             }
             receiving.join().map_err(|_| io::Error::other("the receiver panicked"))
         })
     }
 
-    /// What small datagrams show: how many are lost, doubled, and ahead of one that was sent before them.
+    /// Counts lost, duplicated and reordered datagrams.
     fn count(&self, arrived: &[Arrival], seen: &mut Direction) {
         let mut times = vec![0usize; self.count];
         for arrival in arrived {
@@ -168,14 +168,13 @@ impl Stream {
         seen.doubled = times.iter().filter(|times| **times > 1).count();
     }
 
-    /// How many of them came at all.
+    /// Counts the arrived datagrams.
     fn whole(&self, arrived: &[Arrival]) -> Whole {
         let numbers: BTreeSet<u64> = arrived.iter().map(|arrival| arrival.number).collect();
         Whole { sent: self.count, arrived: numbers.len() }
     }
 
-    /// What large datagrams show: how many get through, and how long the last of those wait, if so many were sent that the
-    /// queue must be full.
+    /// From large datagrams: the rate, and the queueing delay of the last ones, if enough were sent to fill the queue.
     fn weigh(&self, arrived: &[Arrival], conditions: &Conditions, seen: &mut Direction) {
         let (Some(first), Some(last)) = (arrived.first(), arrived.last()) else { return };
         if last.at <= first.at {
@@ -186,7 +185,7 @@ impl Stream {
         let line = conditions.line_time(self.bytes + HEADERS) as f64;
         let is_late = |arrival: &&Arrival| arrival.number >= self.count as u64 * 3 / 4;
         let Some(from) = arrived.iter().find(is_late) else { return };
-        // As it was sent, not as it was planned: a machine that is busy sends later.
+        // As sent, not as scheduled: a busy machine sends later.
         let offered = from.number as f64 * line - from.sent.saturating_sub(first.sent) as f64;
         if offered < nanos(conditions.queue) as f64 * 1.1 {
             return;
@@ -199,7 +198,7 @@ impl Stream {
     }
 }
 
-/// One direction as it is.
+/// Observes one direction.
 pub(super) fn seen(
     conditions: &Conditions,
     mtu: u16,
@@ -220,7 +219,7 @@ pub(super) fn seen(
     Ok(seen)
 }
 
-/// One direction as it should be.
+/// Models one direction.
 pub(super) fn modelled(conditions: &Conditions, mtu: u16, effort: &Effort) -> Direction {
     let mut expected = Direction::default();
     let lossless = Conditions { loss: Loss::None, ..conditions.clone() };
@@ -228,7 +227,7 @@ pub(super) fn modelled(conditions: &Conditions, mtu: u16, effort: &Effort) -> Di
         let mut many = Direction::default();
         let long = Stream { count: MODELLED, ..stream };
         long.count(&long.modelled(&lossless), &mut many);
-        // The shares that are known are not drawn.
+        // Known shares are computed, not drawn.
         let sent = stream.count as f64;
         let arrive = 1.0 - conditions.loss.share();
         expected.sent = stream.count;
@@ -249,14 +248,14 @@ pub(super) fn modelled(conditions: &Conditions, mtu: u16, effort: &Effort) -> Di
     expected
 }
 
-/// Room in a socket for what waits in the queue: what a socket has sent counts against it until it is on the line, and a sender
-/// that is held up does not fill a queue.
+/// Enlarges socket buffers to hold the queue. Sent packets count against the socket until they are on the line, and a
+/// blocked sender cannot fill a queue.
 pub(super) fn enlarge(socket: &UdpSocket, profile: &Profile) {
     let waiting = |conditions: &Conditions| {
         let rate = conditions.usable_rate().filter(|rate| *rate <= RATE_MAX).unwrap_or(0.0);
         rate / 8.0 * conditions.queue.as_secs_f64()
     };
-    // The kernel counts what it needs for a packet, which is more than the packet.
+    // The kernel's accounting per packet is larger than the packet.
     let most = waiting(&profile.up).max(waiting(&profile.down)) * 3.0;
     let bytes = (most as usize).clamp(1 << 18, 1 << 26);
     driver::enlarge(socket, bytes);
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_gives_back_what_was_asked_for() {
+    fn the_model_has_the_requested_properties() {
         let seen = modelled(&conditions("rate=10mbit,delay=20ms,loss=2%"), 1500, &Effort::default());
         assert_eq!((seen.sent, seen.lost, seen.doubled, seen.overtook), (1_200, 24, 0, 0));
         assert!((seen.rate.unwrap() / 9.8e6 - 1.0).abs() < 0.01, "{seen:?}");
@@ -279,12 +278,12 @@ mod tests {
         let seen = modelled(&conditions("delay=20ms,reorder=5%,duplicate=3%"), 1500, &Effort::default());
         assert_eq!((seen.rate, seen.queue_ms, seen.lost, seen.doubled), (None, None, 0, 30));
         assert!((40..=55).contains(&seen.overtook), "{seen:?}");
-        // There is nothing to overtake where nothing is on its way.
+        // Without other packets in flight, nothing can be reordered.
         assert_eq!(modelled(&conditions("reorder=5%"), 1500, &Effort::default()).overtook, 0);
     }
 
     #[test]
-    fn every_queue_of_a_named_line_is_filled_and_one_of_a_minute_is_not() {
+    fn queues_of_named_lines_are_filled_but_not_a_queue_of_a_minute() {
         for name in taktwerk_netem::profile::NAMES {
             let profile: Profile = name.parse().unwrap();
             for effort in [Effort::BRIEF, Effort::default()] {
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rare_is_looked_for_longer() {
+    fn rare_events_take_longer_streams() {
         let count = |text: &str| Stream::small(&conditions(text), &Effort::BRIEF).map(|it| it.count);
         assert_eq!(count("rate=1mbit"), None);
         assert_eq!(count("loss=10%"), Some(300));
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_was_too_slow_to_fill_the_queue_says_nothing_of_it() {
+    fn the_queue_is_unknown_if_the_sender_was_too_slow() {
         let conditions = conditions("rate=8mbit,queue=10ms");
         let stream = Stream { bytes: 1_472, gap: 750_000, count: 100 };
         let mut seen = Direction::default();

@@ -1,12 +1,12 @@
-//! An emulated link for programs that cannot be moved into a namespace, and for users who may not make one: a relay
-//! in user space.
+//! A relay in user space as an emulated link, for programs that cannot run in a namespace and users who may not create
+//! one.
 //!
-//! It relays TCP connections and UDP datagrams; all of them share the line. What a relay cannot do as a network does:
+//! It relays TCP connections and UDP datagrams, which all share the line. It differs from a real network:
 //!
-//! - TCP never loses data here: a lost segment is late instead, by the time that a retransmission takes, and holds up
-//!   what is behind it on the same connection ([`Line::retransmission`]);
+//! - TCP never loses data here. A lost segment is delayed instead by the time of a retransmission, and blocks the
+//!   following data on the same connection ([`Line::retransmission`]);
 //! - acknowledgements and window updates use no rate; each segment counts with 40 bytes of headers;
-//! - connecting takes a round trip, which is added in front of the first bytes.
+//! - connecting takes a round trip, which is added before the first bytes.
 
 mod tcp;
 mod udp;
@@ -24,7 +24,7 @@ use taktwerk_netem::profile::Profile;
 use tcp::Connection;
 use udp::Flows;
 
-/// Which way something goes.
+/// Direction of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// Client to server.
@@ -33,10 +33,10 @@ pub(super) enum Way {
     Down,
 }
 
-/// What becomes due.
+/// A due event.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Look at a connection again.
+    /// Process a connection again.
     Connection(usize),
     /// Deliver a datagram.
     Datagram { route: usize, flow: SocketAddr, way: Way, bytes: Vec<u8> },
@@ -54,7 +54,7 @@ pub(super) struct Lines {
     pub(super) up: Line,
     pub(super) down: Line,
     pub(super) round_trip: Duration,
-    /// Bytes of data in a TCP segment.
+    /// Payload of a TCP segment in bytes.
     pub(super) segment: usize,
 }
 
@@ -67,7 +67,7 @@ impl Lines {
     }
 }
 
-/// A running relay. It ends when this is dropped.
+/// A running relay. It ends when dropped.
 #[derive(Debug)]
 pub struct Proxy {
     commands: Sender<Command>,
@@ -80,7 +80,7 @@ impl Proxy {
     /// Starts a relay without any routes.
     ///
     /// # Errors
-    /// If the system has no more files or threads.
+    /// If the system has no free file descriptors or threads.
     pub fn start(profile: &Profile, seed: u64) -> io::Result<Self> {
         let (commands, receiver) = mpsc::channel();
         let waiting = Waiting::new()?;
@@ -99,10 +99,10 @@ impl Proxy {
         Ok(Self { commands, waker, counters, thread: Some(thread) })
     }
 
-    /// Opens a TCP route to a server and says where clients have to connect to.
+    /// Opens a TCP route to a server. Returns the address for clients to connect to.
     ///
     /// # Errors
-    /// If no port can be opened.
+    /// If no port is available.
     pub fn tcp(&self, listen: Option<SocketAddr>, target: SocketAddr) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind(listen.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()))?;
         listener.set_nonblocking(true)?;
@@ -111,10 +111,10 @@ impl Proxy {
         Ok(address)
     }
 
-    /// Opens a UDP route to a server and says where clients have to send to.
+    /// Opens a UDP route to a server. Returns the address for clients to send to.
     ///
     /// # Errors
-    /// If no port can be opened.
+    /// If no port is available.
     pub fn udp(&self, listen: Option<SocketAddr>, target: SocketAddr) -> io::Result<SocketAddr> {
         let socket = UdpSocket::bind(listen.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()))?;
         socket.set_nonblocking(true)?;
@@ -123,7 +123,7 @@ impl Proxy {
         Ok(address)
     }
 
-    /// What the two directions have done, client to server first.
+    /// Counters of both directions, client to server first.
     #[must_use]
     pub fn counters(&self) -> [Counters; 2] {
         *self.counters.lock().unwrap_or_else(PoisonError::into_inner)
@@ -145,7 +145,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Keys of epoll: what kind of file, and which.
+/// Keys of epoll: kind of file and index.
 const TCP_ROUTE: u64 = 1 << 60;
 const UDP_ROUTE: u64 = 2 << 60;
 const UDP_FLOW: u64 = 3 << 60;
@@ -218,7 +218,7 @@ impl Relay {
                     UDP_ROUTE => self.datagrams(index, None),
                     UDP_FLOW => self.datagrams(index >> 32, Some(index & 0xffff_ffff)),
                     _ => {
-                        // Both ends of a connection have neighbouring keys.
+                        // The two ends of a connection have adjacent keys.
                         if let Some(connection) = self.connections.get_mut(index / 2).and_then(Option::as_mut)
                         {
                             connection.woken();
@@ -253,7 +253,7 @@ impl Relay {
         }
     }
 
-    /// Moves what can be moved on a connection, and closes it when it is over.
+    /// Moves available data on a connection; removes the connection when it has ended.
     fn turn(&mut self, index: usize) {
         let Some(place) = self.connections.get_mut(index) else { return };
         let Some(connection) = place else { return };
@@ -264,7 +264,7 @@ impl Relay {
         }
     }
 
-    /// Takes the datagrams of a route, or those that a server answered to one of its clients.
+    /// Receives datagrams from clients of a route, or from the server for one of its clients.
     fn datagrams(&mut self, route: usize, flow: Option<usize>) {
         let Some(flows) = self.flows.get_mut(route) else { return };
         let waiting = &self.waiting;

@@ -1,4 +1,4 @@
-//! One relayed connection: two sockets and what is on the way between them.
+//! One relayed connection: two sockets and the data in flight between them.
 
 use super::{Lines, Way};
 use crate::clock;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use std::{array, io};
 use taktwerk_netem::emulator::Fate;
 
-/// Bytes on the way in one direction of a connection: what the buffers of a usual system grow to.
+/// Maximum bytes in flight per direction and connection, like the buffers of a usual operating system.
 const WINDOW: usize = 4 << 20;
 /// Bytes of the IP and TCP headers of a segment.
 const HEADERS: usize = 40;
-/// How long a server may take to accept.
+/// Timeout for connecting to the server.
 const CONNECT: Duration = Duration::from_secs(3);
 
 /// A segment on its way.
@@ -28,18 +28,18 @@ struct Segment {
 struct Half {
     flying: VecDeque<Segment>,
     in_flight: usize,
-    /// How much of the first segment has been written.
+    /// Bytes of the first segment already written.
     written: usize,
-    /// Nothing overtakes within a connection.
+    /// Arrival time of the last segment; segments of a connection are not reordered.
     last_ready: u64,
-    /// The deadline that has been asked for, so that each is asked for once.
+    /// The deadline already requested, so that each is requested only once.
     asked: u64,
     is_readable: bool,
-    /// The receiver has no room: an event tells when it has.
+    /// The receiver's buffer is full; an event reports when it has space.
     is_blocked: bool,
-    /// The sender has ended its side, and when that arrives.
+    /// Arrival time of the end of the stream, if the sender has ended its side.
     ended: Option<u64>,
-    /// The receiver has been told.
+    /// The end has been passed on to the receiver.
     is_shut: bool,
 }
 
@@ -59,7 +59,7 @@ impl Connection {
             end.set_nodelay(true)?;
             end.set_nonblocking(true)?;
         }
-        // The handshake takes a round trip, which neither side has seen.
+        // The handshake takes a round trip, which neither side has noticed.
         let shaken = now.saturating_add(u64::try_from(lines.round_trip.as_nanos()).unwrap_or(0));
         let halves = array::from_fn(|_| Half { last_ready: shaken, is_readable: true, ..Half::default() });
         Ok(Self { ends: [client, server], halves })
@@ -69,12 +69,13 @@ impl Connection {
         self.ends.each_ref()
     }
 
-    /// Something happened at one of the ends.
+    /// Called when one of the ends has an event.
     pub(super) fn woken(&mut self) {
         self.halves.iter_mut().for_each(|half| half.is_readable = true);
     }
 
-    /// Moves what can be moved now and asks to be called again when more can. Says whether the connection is over.
+    /// Moves the data that can be moved now, and requests another call through `again`. Returns whether the connection
+    /// has ended.
     pub(super) fn turn(&mut self, lines: &mut Lines, mut again: impl FnMut(u64)) -> bool {
         let [client, server] = &mut self.ends;
         let [up, down] = &mut self.halves;
@@ -88,7 +89,7 @@ impl Connection {
 }
 
 impl Half {
-    /// Reads what the link has room for. Says whether the connection broke.
+    /// Reads as much as the link accepts. Returns whether the connection broke.
     fn take(&mut self, way: Way, from: &mut TcpStream, lines: &mut Lines) -> bool {
         while self.is_readable && self.ended.is_none() && self.in_flight < WINDOW {
             let now = clock::monotonic();
@@ -119,7 +120,7 @@ impl Half {
         false
     }
 
-    /// Writes what has arrived. Says whether the connection broke.
+    /// Writes the data that has arrived. Returns whether the connection broke.
     fn give(&mut self, to: &mut TcpStream) -> bool {
         let now = clock::monotonic();
         self.is_blocked = false;
@@ -155,7 +156,7 @@ impl Half {
         };
         let has_more = self.is_readable && self.ended.is_none();
         let room = has_more.then(|| lines.way(way).room_at(now)).filter(|_| self.in_flight < WINDOW);
-        // What has become due, or free, since it was looked at is looked at again at once: nothing else tells.
+        // Data that became due or writable since the last check is processed at once, because no event reports it.
         let arrives = arrives.filter(|_| !self.is_blocked);
         let next = [arrives, room].into_iter().flatten().map(|at| at.max(now + 1)).min();
         if let Some(next) = next.filter(|next| *next != self.asked) {

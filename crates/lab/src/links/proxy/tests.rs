@@ -1,4 +1,4 @@
-//! The relay on loopback. Nothing here says how long something may take, only what has to arrive and not before when.
+//! Tests of the relay on loopback. They check that data arrives and is not early; they set no upper limit on time.
 
 use super::*;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ fn profile(text: &str) -> Profile {
     text.parse().unwrap()
 }
 
-/// A server that sends everything back.
+/// A server that echoes everything.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -41,7 +41,7 @@ fn bytes_arrive_complete_in_order_and_not_too_early() {
     stream.read_to_end(&mut received).unwrap();
     writing.join().unwrap();
     assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
-    // A round trip for the handshake and one for the bytes, each 30 ms; jitter takes a few milliseconds of that away.
+    // One round trip for the handshake and one for the bytes, 30 ms each, minus a few milliseconds of jitter.
     assert!(clock::monotonic() - start > 50_000_000);
     let [up, down] = proxy.counters();
     assert!(up.bytes >= 200_000 && down.bytes >= 200_000);
@@ -70,7 +70,7 @@ fn several_connections_share_the_line() {
     assert!(clock::monotonic() - start > 95_000_000);
 }
 
-/// Deadlines that become due between two looks at the clock must not be forgotten: it once stood still for ever.
+/// Regression: a deadline that became due between two readings of the clock was once lost, and the relay stalled.
 #[test]
 fn many_round_trips_do_not_stall() {
     for conditions in ["rate=1gbit", "rate=200mbit,delay=50us", "delay=20us,jitter=10us"] {
@@ -109,7 +109,7 @@ fn datagrams_are_lost_and_doubled() {
     for number in 0..200u8 {
         client.send(&[number]).unwrap();
     }
-    // The end is what the relay has counted, not a time.
+    // The test ends when the relay has counted everything, not after a fixed time.
     let mut quiet = 0;
     while quiet < 2 {
         match client.recv(&mut buffer) {
@@ -129,7 +129,7 @@ fn datagrams_are_lost_and_doubled() {
 }
 
 #[test]
-fn a_server_that_is_not_there_ends_the_connection() {
+fn connections_end_if_the_server_is_missing() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let proxy = Proxy::start(&profile("delay=1ms"), 1).unwrap();
     let mut stream = TcpStream::connect(proxy.tcp(None, nobody).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Relayed datagrams: they are lost, overtaken and doubled as on the real link.
+//! Relayed datagrams, with loss, reordering and duplication as on a real link.
 
 use super::{Lines, Task, Way};
 use crate::clock;
@@ -11,12 +11,12 @@ use taktwerk_netem::emulator::Fate;
 const HEADERS: usize = 28;
 /// The largest datagram.
 const DATAGRAM: usize = 65_535;
-/// Bytes that may wait until the relay has its turn: 100 Mbit/s for a tenth of a second, as the kernel counts packets.
+/// Socket buffer in bytes: 100 Mbit/s for 100 ms, by the kernel's accounting.
 const ROOM: usize = 4 << 20;
-/// Clients of one route; datagrams of further ones are dropped.
+/// Maximum number of clients per route; datagrams of further clients are dropped.
 const FLOWS_MAX: usize = 1_024;
 
-/// A client's way to the server.
+/// The flow of one client to the server.
 #[derive(Debug)]
 struct Flow {
     client: SocketAddr,
@@ -39,7 +39,7 @@ impl Flows {
         Self { route, socket, target, flows: Vec::new(), buffer: vec![0; DATAGRAM] }
     }
 
-    /// Takes what clients sent, or what the server answered to one of them.
+    /// Receives datagrams from clients, or from the server for one of them.
     pub(super) fn receive(
         &mut self,
         flow: Option<usize>,
@@ -57,7 +57,7 @@ impl Flows {
             };
             let (count, client) = match received {
                 Ok(received) => received,
-                // A refused datagram is reported by the next call; it says nothing about those behind it.
+                // The next call reports a refused datagram; datagrams behind it are not affected.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
                 Err(_) => return,
             };
@@ -102,7 +102,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Sends a datagram that has arrived on to where it was sent to. A receiver that is gone or full loses it.
+    /// Forwards a datagram that has arrived. If the receiver is gone or full, the datagram is lost.
     pub(super) fn deliver(&self, client: SocketAddr, way: Way, bytes: &[u8]) {
         match way {
             Way::Up => {

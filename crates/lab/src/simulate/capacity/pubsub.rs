@@ -1,13 +1,13 @@
-//! The same for publishers and subscribers.
+//! Finds links that cannot carry the load of their publishers and subscribers.
 
 use taktwerk_netem::profile::rate_text;
 use taktwerk_sim::scenario::pubsub::{Publishers, Transport};
 use taktwerk_sim::scenario::{Lines, Scenario};
 
-/// Bytes of a NetworkMessage with one DataSetMessage and its IP and UDP headers at least.
+/// Minimum bytes of a NetworkMessage with one DataSetMessage and its IP and UDP headers.
 const MESSAGE: f64 = 60.0;
 
-/// A link that cannot carry what publishers send over one of its lines, beside what clients ask for.
+/// A link that cannot carry what publishers send over one of its lines, in addition to the load of clients.
 pub(super) fn problem(scenario: &Scenario, at: usize, clients: f64, key: String) -> Option<(String, String)> {
     let link = scenario.links.get(at)?;
     let (up, down) = needs(scenario, at, link.lines);
@@ -16,7 +16,7 @@ pub(super) fn problem(scenario: &Scenario, at: usize, clients: f64, key: String)
     }
     let (up_rate, down_rate) = (link.profile.up.usable_rate(), link.profile.down.usable_rate());
     let over = if link.is_half_duplex {
-        // Who listens on one medium may have heard what was sent there.
+        // On a shared medium, subscribers receive what publishers send there, so it counts once.
         [(up.max(down) + clients, up_rate, "in both directions"), (0.0, None, "")]
     } else {
         [(up, up_rate, "from publishers"), (down + clients, down_rate, "to subscribers and clients")]
@@ -25,18 +25,18 @@ pub(super) fn problem(scenario: &Scenario, at: usize, clients: f64, key: String)
     let (needs, rate, direction) = known.into_iter().find(|(needs, rate, _)| needs > rate)?;
     let [needs, rate] = [needs, rate].map(|bits| rate_text(Some(bits)));
     let problem = format!(
-        "link {:?} carries {rate} {direction}, and at least {needs} are sent. Raise the rate, publish less often, send fewer \
+        "link {:?} carries {rate} {direction}, but at least {needs} are sent. Raise the rate, publish less often, send fewer \
          signals, or write lines = \"per-client\" if each has a line of its own",
         link.name
     );
     Some((key, problem))
 }
 
-/// Bits per second that a publisher sends at least.
+/// Minimum bits per second that a publisher sends.
 fn of_one(publishers: &Publishers) -> f64 {
     let interval = publishers.publishing_interval.as_secs_f64().max(1e-9);
     let values = publishers.signals.iter().map(|signals| {
-        // Key frames have all fields; between them, only what has changed is sent.
+        // Key frames have all fields; delta frames in between only the changed ones.
         let keys = 1.0 / (interval * f64::from(publishers.key_frame_count.max(1)));
         let changes = 1.0 / signals.period.as_secs_f64();
         let changes = if changes.is_finite() { changes } else { 0.0 };
@@ -47,7 +47,7 @@ fn of_one(publishers: &Publishers) -> f64 {
     (values.sum::<f64>() + messages) * 8.0
 }
 
-/// Bits per second at least from publishers and to subscribers over one line of a link.
+/// Minimum bits per second from publishers and to subscribers over one line of a link.
 fn needs(scenario: &Scenario, link: usize, lines: Lines) -> (f64, f64) {
     let parts = &scenario.pubsub;
     let (mut up, mut down) = (0.0, 0.0);
@@ -68,7 +68,7 @@ fn needs(scenario: &Scenario, link: usize, lines: Lines) -> (f64, f64) {
             let count = if lines == Lines::PerClient { 1.0 } else { f64::from(subscribers.count) };
             let is_shared = publishers.transport == Transport::Multicast && lines != Lines::PerClient;
             down += match (is_shared, core::mem::replace(&mut is_heard, true)) {
-                // One copy for all who listen on the line.
+                // One copy for all subscribers on the line.
                 (true, true) => 0.0,
                 (true, false) => all,
                 (false, _) => all * count,

@@ -6,7 +6,7 @@ use crate::outcome::Grid;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_sim::scenario::{Outcome, Scenario};
 
-/// Adds those of a run.
+/// Adds the PubSub figures of a run.
 pub(super) fn figures(scenario: &Scenario, outcome: &Outcome, all: &mut Figures) {
     let (parts, seconds) = (&scenario.pubsub, outcome.measured);
     for (subscribers, one) in parts.subscribers.iter().zip(&outcome.pubsub.subscribers) {
@@ -62,7 +62,7 @@ pub(super) fn figures(scenario: &Scenario, outcome: &Outcome, all: &mut Figures)
     }
 }
 
-/// Adds the names of those that runs can have.
+/// Adds the names of all PubSub figures that runs can have.
 pub(super) fn names(scenario: &Scenario, all: &mut BTreeSet<String>) {
     let parts = &scenario.pubsub;
     let mut put = |of: &str, names: &[&str]| {
@@ -101,7 +101,7 @@ pub(super) fn leaves_out(scenario: &Scenario) -> bool {
     })
 }
 
-/// What has processors: what it is, its name, and the figure.
+/// Everything that has a processor: kind, name, and figure.
 pub(super) fn processors(scenario: &Scenario) -> Vec<(&'static str, &str, String)> {
     let parts = &scenario.pubsub;
     let brokers = parts.brokers.iter().map(|one| ("broker", one.name.as_str()));

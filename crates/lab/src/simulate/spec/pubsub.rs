@@ -1,4 +1,4 @@
-//! Publishers, subscribers and brokers in the simulator's own files.
+//! Reads publishers, subscribers and brokers in the simulator's own files.
 
 use super::super::study::StudyError;
 use super::{FaultName, FaultSpec, Reader, SignalsSpec, one, span};
@@ -9,9 +9,9 @@ use taktwerk_sim::scenario::pubsub::{
 };
 use taktwerk_sim::scenario::{FaultKind, Scenario, Signals};
 
-/// After so long clients of a broker ask whether it is there, as `taktwerk-net` has it.
+/// Keep-alive interval of MQTT clients in seconds, as in `taktwerk-net`.
 const KEEP_ALIVE: f64 = 10.0;
-/// How long keys of a SecurityGroup live, if nothing else is said.
+/// Default lifetime of the keys of a SecurityGroup, in seconds.
 const KEY_LIFETIME: f64 = 3600.0;
 
 #[derive(Debug, Deserialize)]
@@ -234,7 +234,7 @@ impl Reader<'_> {
     ) -> Result<Subscribers, StudyError> {
         let key = |field: &str| format!("subscriber.{at}.{field}");
         let (link, host) = self.place(key, (spec.link.as_ref(), spec.host.as_ref()), scenario)?;
-        // Their figures have the same names.
+        // Figures of subscribers and clients share one namespace.
         let taken = scenario.clients.iter().map(|clients| &clients.name);
         let mut taken = taken.chain(scenario.pubsub.subscribers.iter().map(|other| &other.name));
         if taken.any(|name| *name == spec.name) {
@@ -257,7 +257,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A name, or a list of names.
+    /// Parses a name, or a list of names.
     fn listed<'a>(&self, key: &str, value: Option<&'a toml::Value>) -> Result<Vec<&'a str>, StudyError> {
         let problem = "write the name of a [[publisher]], or a list such as [\"line-1\", \"line-2\"]";
         let wrong = || self.wrong(key, problem);
@@ -270,7 +270,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a fault does to publishers, subscribers or a broker; `None` if it names none.
+    /// A fault of publishers, subscribers or a broker; `None` if the fault names none of them.
     pub(super) fn node_fault(
         &self,
         at: usize,
@@ -289,7 +289,9 @@ impl Reader<'_> {
         let Some((role, name, all)) = given.next() else { return Ok(None) };
         let has_other = fault.client.is_some() || fault.server.is_some() || given.next().is_some();
         if has_other {
-            return Err(self.wrong(&key(role.name()), "a fault hits one kind of them: leave the others out"));
+            return Err(
+                self.wrong(&key(role.name()), "a fault affects only one kind of node: leave the others out")
+            );
         }
         let group = self.find(&key(role.name()), role.name(), name, &all)?;
         let what = match fault.kind {
@@ -302,7 +304,7 @@ impl Reader<'_> {
             FaultName::Clock => {
                 let seconds = fault.offset.as_deref().and_then(span).filter(|seconds| *seconds != 0.0);
                 let Some(seconds) = seconds else {
-                    let problem = "write by how much the clock is wrong, such as \"-1h\"";
+                    let problem = "write the offset of the clock, such as \"-1h\"";
                     return Err(self.wrong(&key("offset"), problem));
                 };
                 NodeFault::Clock((seconds * 1e9) as i64)
@@ -312,7 +314,7 @@ impl Reader<'_> {
     }
 }
 
-/// Places everything that has no machine, as servers and clients are placed.
+/// Assigns machines to everything without one, in the same way as for servers and clients.
 pub(in crate::simulate) fn place(
     scenario: &mut Scenario,
     host: &mut dyn FnMut(&mut Scenario, &str) -> usize,

@@ -1,13 +1,13 @@
-//! Mistakes that are found before anything is simulated: words that there are not, figures that no run has.
+//! Mistakes found before simulating: unknown words, and unknown figures.
 
 use super::*;
 use crate::scenario::Scenario as LabScenario;
 use std::collections::BTreeSet;
 
-/// Every key of every kind of file that takes one of some words: the file, what is replaced, and how the message goes on behind
-/// file and line.
+/// All keys of all kinds of files that take one of several words: the file, the replacement, and the message after file
+/// and line.
 #[test]
-fn a_word_that_there_is_not_is_told_with_its_key_and_those_that_there_are() {
+fn unknown_words_are_reported_with_key_and_alternatives() {
     let read = "name = \"r\"\n[load]\nkind = \"read\"\n[cpu]\ncondition = \"same\"\n";
     let tune = "name = \"t\"\nlink = \"ppp-2m\"\n[[signals]]\ncount = 5\nperiod_ms = 10\n[tune]\nminimize = [\"delay_p99\"]\n\
                 [tune.search]\nsecurity = [\"none\", \"sign\"]\ntransport = \"tcp\"\n";
@@ -62,7 +62,7 @@ fn a_threshold_of_an_unknown_figure_is_refused_before_the_run() {
 }
 
 #[test]
-fn thresholds_of_the_laboratory_that_are_not_simulated_are_left_out_and_told() {
+fn unsimulated_laboratory_thresholds_are_left_out_with_a_note() {
     let with = |metric: &str| {
         format!(
             "name = \"s\"\n[load]\nkind = \"subscribe\"\npublishing_ms = 100\n[[threshold]]\nmetric = \"{metric}\"\nbelow = 5\n"
@@ -75,14 +75,14 @@ fn thresholds_of_the_laboratory_that_are_not_simulated_are_left_out_and_told() {
     let text = with("delivery.p99us");
     let wanted = "p.toml:6: threshold.0.metric: there is no figure \"delivery.p99us\"; did you mean \"delivery.p99_us\"?";
     assert_eq!(refused(&text, &[]), wanted);
-    // The laboratory itself says the same.
+    // The laboratory reports the same message.
     let scenario = LabScenario::parse(&text, "p.toml").unwrap();
     assert_eq!(scenario.check_figures(&text, "p.toml").unwrap_err().to_string(), wanted);
     let fine = with("server.rss_bytes");
     assert!(LabScenario::parse(&fine, "p.toml").unwrap().check_figures(&fine, "p.toml").is_ok());
 }
 
-/// Names of figures stand in two places: what runs have, and what thresholds may name.
+/// The names in results and the names accepted in thresholds are defined in two places; they must agree.
 #[test]
 fn the_names_of_figures_are_those_that_runs_have() {
     let profiles = |_: &str| Err(String::new());

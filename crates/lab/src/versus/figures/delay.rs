@@ -1,4 +1,4 @@
-//! How old values are when a client has them, by the time of the write that they tell themselves.
+//! Age of values at the client, from the source timestamp of the write.
 
 use super::Figure;
 use super::subscribe::every_value;
@@ -7,15 +7,15 @@ use crate::versus::samples::{Quantities, Samples, Side};
 use crate::versus::stand::{Stand, VersusError};
 use std::time::Duration;
 
-/// What is asked of a load.
+/// A load with its limits.
 struct Load {
     id: &'static str,
     what: &'static str,
     clients: &'static str,
     items: usize,
-    /// Of writes and of publishing.
+    /// Interval of writes and of publishing.
     interval_ms: u32,
-    /// µs, for the median, and for the 99th percentile if anything is required of it.
+    /// Limits in µs for the median, and optionally for the 99th percentile.
     p50_max: f64,
     p99_max: Option<f64>,
 }
@@ -59,8 +59,8 @@ const LOADS: [Load; 4] = [
     },
 ];
 
-/// The delay from a write to the client. Nobody arranges the phase between the writer and the subscriptions: each
-/// repetition starts a new server, whose writer begins when it begins.
+/// The delay from a write to the client. The phase between writer and subscriptions is random: each repetition starts a
+/// new server.
 pub(super) struct Delay {
     load: &'static Load,
     quick: bool,

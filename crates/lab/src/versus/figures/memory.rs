@@ -1,4 +1,4 @@
-//! Memory: of an idle server, per session, and per monitored item with its node.
+//! Memory of an idle server, per session, and per monitored item with its node.
 
 use super::Figure;
 use crate::versus::row::{Required, Row, Unit};
@@ -9,7 +9,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(120);
 const SERVERS: [Side; 2] = [Side::Ours, Side::Peer];
 
-/// RSS that a session with one subscription adds.
+/// RSS per session with one subscription.
 pub(super) struct PerSession {
     pub(super) quick: bool,
 }
@@ -43,7 +43,7 @@ impl Figure for PerSession {
     }
 }
 
-/// RSS that a monitored item adds, its node included.
+/// RSS per monitored item, including its node.
 pub(super) struct PerItem;
 
 impl Figure for PerItem {
@@ -60,7 +60,7 @@ impl Figure for PerItem {
         let rss = |items: u32| -> Result<f64, VersusError> {
             let server = stand.server(side, items as usize, 1_000)?;
             let items = items.to_string();
-            // Slow changes: memory is asked for, not speed.
+            // Slow changes, because only memory is measured.
             let arguments = [
                 "subscribe",
                 "-c",
@@ -92,9 +92,9 @@ impl Figure for PerItem {
     }
 }
 
-/// RSS of a server that nobody talks to. Ours has the whole namespace 0, the peer a reduced one. The peer's server is a
-/// small program with its library, so it is compared with one with ours; the whole command, with its laboratory and the
-/// certificates of the demo, is shown beside it.
+/// RSS of a server without clients. Ours has the complete namespace 0, the peer's a reduced one. The peer's server is a
+/// small program with its library, so it is compared with such a program of ours. The whole command, with laboratory
+/// and demo certificates, is listed for information.
 pub(super) struct Idle;
 
 impl Figure for Idle {

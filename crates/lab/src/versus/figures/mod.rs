@@ -1,4 +1,4 @@
-//! What is measured, and what must hold.
+//! The compared figures and their limits.
 
 mod allocations;
 mod delay;
@@ -14,18 +14,18 @@ use super::row::Row;
 use super::samples::{Quantities, Samples, Side};
 use super::stand::{Programs, Stand, VersusError};
 
-/// One figure: how to measure it once, and what its repetitions mean.
+/// One figure: how to measure it once, and how to judge its repetitions.
 pub(super) trait Figure {
     /// Its name on the command line.
     fn id(&self) -> &'static str;
 
-    /// Who is measured.
+    /// The measured sides.
     fn sides(&self) -> &[Side];
 
     /// Measures one side once.
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError>;
 
-    /// What this machine lacks to measure it.
+    /// Why this machine cannot measure it, or `None`.
     fn lacks(&self, _programs: &Programs) -> Option<&'static str> {
         None
     }

@@ -1,5 +1,5 @@
-//! PubSub: what a signal costs, how late cycles are, how long a value is on its way, and how that compares with the
-//! project's own client/server, with open62541's publisher and with MQTT through mosquitto.
+//! PubSub: CPU per signal, lateness of cycles and delivery time, compared with our own client/server, with open62541's
+//! publisher, and with MQTT through mosquitto.
 
 use super::Figure;
 use super::subscribe::every_value;
@@ -29,7 +29,8 @@ impl Figure for Cpu {
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "2" } else { "5" };
         if side == Side::Peer {
-            // 330 floats fit a frame, as ours do; and all of them in one message, which only the loopback carries whole.
+            // 330 floats fit into a frame, as in our messages. A single message with all of them is possible only over
+            // loopback.
             let mut each = Vec::new();
             for per_message in ["330", "10000"] {
                 let arguments = ["--signals", "10000", "--per-message", per_message, "--seconds", seconds];
@@ -89,7 +90,7 @@ impl Figure for Cpu {
     }
 }
 
-/// As many signals as one core is asked for here, without a lost cycle.
+/// The number of signals that one core publishes without losing a cycle.
 pub(super) struct Rate {
     pub(super) quick: bool,
 }
@@ -131,12 +132,12 @@ impl Figure for Rate {
     }
 }
 
-/// How late cycles are, against a bare loop that sends the same datagrams in turns with the publisher.
+/// Lateness of cycles, compared with a bare loop that sends the same datagrams, alternating with the publisher.
 pub(super) struct Period {
     pub(super) quick: bool,
 }
 
-/// Interval in milliseconds, and what its p99 and the bare loop's are called.
+/// Interval in milliseconds, and the names of its p99 and of the bare loop's p99.
 const PERIODS: [(&str, &str, &str); 3] =
     [("100", "late 100", "bare 100"), ("10", "late 10", "bare 10"), ("1", "late 1", "bare 1")];
 
@@ -158,7 +159,7 @@ impl Figure for Period {
         }
         let mut quantities = Vec::new();
         for (interval, late, bare) in PERIODS {
-            // At 100 ms a short window would have too few cycles for a percentile.
+            // At 100 ms, a short window would have too few cycles for a percentile.
             let seconds = if interval == "100" && !self.quick { "10" } else { seconds };
             let arguments = [UNICAST, "--signals", "100", "-I", interval, "-d", seconds, "--rounds", "5"];
             let outcome = stand.pubsub(&arguments, LIMIT)?;
@@ -169,7 +170,7 @@ impl Figure for Period {
                 let (run, missed) = (outcome.number("/cycles")?, outcome.number("/cycles_missed")?);
                 let (bare, bare_missed) =
                     (outcome.number("/bare_cycles")?, outcome.number("/bare_cycles_missed")?);
-                // What the subscriber misses was sent, and lost on the way.
+                // Messages that the subscriber misses were sent, but lost on the way.
                 quantities.push(("lost", share(missed + outcome.number("/received/missing")?, run)));
                 quantities.push(("lost busy", share(outcome.number("/cycles_missed_busy")?, run)));
                 quantities.push(("lost bare", share(bare_missed, bare)));
@@ -192,7 +193,7 @@ impl Figure for Period {
                     )
             })
             .collect();
-        // Nobody runs a cycle while the machine runs somebody else for longer than a cycle: the bare loop neither.
+        // If other programs occupy the machine for longer than a cycle, the bare loop loses cycles too.
         let bare = samples.median(Side::Ours, "lost bare");
         rows.push(
             Row::new(self.id(), "cycles lost at 1 ms", Unit::Percent)
@@ -212,12 +213,12 @@ impl Figure for Period {
     }
 }
 
-/// Whether cycles become later with the number of signals, which the paper saw without an explanation.
+/// Whether cycles become later with more signals, as the paper observed without an explanation.
 pub(super) struct Growth {
     pub(super) quick: bool,
 }
 
-/// Signals every 10 ms, with what their median, their p99 and the bare loop's p99 are called.
+/// Signals every 10 ms, with the names of their median, their p99, and the bare loop's p99.
 const RATES: [(&str, &str, &str, &str); 4] = [
     ("100", "p50 100", "p99 100", "bare 100"),
     ("1000", "p50 1000", "p99 1000", "bare 1000"),
@@ -240,7 +241,7 @@ impl Figure for Growth {
         for (signals, p50, p99, bare) in RATES {
             let arguments = [UNICAST, "--signals", signals, "-I", "10", "-d", seconds, "--rounds", "4"];
             let outcome = stand.pubsub(&arguments, LIMIT)?;
-            // Below a microsecond it is the clock's resolution that is compared.
+            // Below 1 µs, the clock's resolution would be compared.
             quantities.push((p50, outcome.number("/lateness/p50_us")?.max(1.0)));
             quantities.push((p99, outcome.number("/lateness/p99_us")?));
             quantities.push((bare, outcome.number("/bare_lateness/p99_us")?));
@@ -258,7 +259,7 @@ impl Figure for Growth {
         RATES[1..]
             .iter()
             .flat_map(|(signals, p50, p99, bare)| {
-                // The slowest cycles are the machine's, so they are held against a loop that sends as much.
+                // The slowest cycles depend on the machine, so they are compared with a loop that sends as much.
                 let (limit, of) = (Required::AtMost(1.2), "of 100 signals");
                 [
                     row(format!("late p50, {signals} per 10 ms"), p50, few).ratio(
@@ -279,7 +280,7 @@ impl Figure for Growth {
     }
 }
 
-/// The mean period over a minute. Once: a minute is long, and says what it has to say.
+/// The mean period over a minute. Measured once, because a minute is long enough.
 pub(super) struct Drift {
     pub(super) quick: bool,
     pub(super) done: bool,
@@ -321,7 +322,7 @@ impl Figure for Drift {
     }
 }
 
-/// How long a value is on its way, over PubSub and over a subscription, measured alike (`morato-pubsub`).
+/// Delivery time over PubSub and over a subscription, measured in the same way (`morato-pubsub`).
 pub(super) struct Delivery {
     pub(super) quick: bool,
 }
@@ -404,7 +405,7 @@ impl Figure for Delivery {
     }
 }
 
-/// One asks, 999 answer (`rocha-clients`): client/server, PubSub, and MQTT QoS 0 through mosquitto.
+/// One client asks and 999 answer (`rocha-clients`): client/server, PubSub, and MQTT QoS 0 through mosquitto.
 pub(super) struct Clients {
     pub(super) quick: bool,
 }
@@ -447,10 +448,10 @@ impl Figure for Clients {
     }
 }
 
-/// Bytes on the wire for each way of a value (`rocha-overhead`).
+/// Bytes on the wire per transfer of a value (`rocha-overhead`).
 pub(super) struct Overhead;
 
-/// Payload, what its bytes are called, and how many values are sent.
+/// Payload, the name of its figure, and the number of values.
 const PAYLOADS: [(&str, &str, &str); 4] =
     [("10", "10", "500"), ("100", "100", "500"), ("1000", "1000", "500"), ("1000000", "1000000", "20")];
 
@@ -480,22 +481,20 @@ impl Figure for Overhead {
     }
 
     fn judge(&self, samples: &Samples) -> Vec<Row> {
-        let row = |(payload, name, _): (&str, &'static str, &str)| {
-            let row = Row::new(self.id(), format!("bytes per way, {payload} B"), Unit::Bytes).figures(
-                samples.median(Side::Ours, name),
-                samples.median(Side::Peer, name),
-                None,
-            );
-            if payload == "10" {
-                return row.for_information();
-            }
-            row.ratio(
-                samples.of(Side::Ours, name),
-                samples.of(Side::Peer, name),
-                Required::AtMost(1.0),
-                "of MQTT",
-            )
-        };
+        let row =
+            |(payload, name, _): (&str, &'static str, &str)| {
+                let row = Row::new(self.id(), format!("bytes per transfer, {payload} B"), Unit::Bytes)
+                    .figures(samples.median(Side::Ours, name), samples.median(Side::Peer, name), None);
+                if payload == "10" {
+                    return row.for_information();
+                }
+                row.ratio(
+                    samples.of(Side::Ours, name),
+                    samples.of(Side::Peer, name),
+                    Required::AtMost(1.0),
+                    "of MQTT",
+                )
+            };
         PAYLOADS.into_iter().map(row).collect()
     }
 }

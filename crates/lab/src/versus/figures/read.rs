@@ -1,4 +1,4 @@
-//! Read: the round trip of one node, and the server's CPU for a thousand.
+//! Read: round trip of one node, and the server's CPU for a thousand nodes.
 
 use super::Figure;
 use crate::versus::row::{Required, Row, Unit};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Read round trip of one node with client and server on one CPU, against a bare TCP ping-pong.
+/// Read round trip of one node with client and server on one CPU, compared with a bare TCP ping-pong.
 pub(super) struct RoundTrip {
     pub(super) quick: bool,
 }
@@ -56,8 +56,8 @@ impl Figure for RoundTrip {
     }
 }
 
-/// Server CPU for a Read of 1 000 nodes. Receiving and sending as many bytes costs every server the same, and how much that is depends on
-/// the machine: what is required applies to the rest.
+/// Server CPU for a Read of 1 000 nodes. The cost of receiving and sending the bytes is the same for every server and
+/// depends on the machine. The limit applies to the rest.
 pub(super) struct ThousandNodes {
     pub(super) quick: bool,
 }
@@ -98,7 +98,7 @@ impl Figure for ThousandNodes {
             samples.median(Side::Peer, "server_cpu"),
             floor,
         );
-        // Without the floor nothing can be taken off, and the row stays open.
+        // Without the floor nothing can be subtracted, and the row is undecided.
         let rest = |side| -> Vec<f64> {
             let of = |floor: f64| samples.of(side, "server_cpu").iter().map(|cpu| cpu - floor).collect();
             floor.map_or_else(Vec::new, of)
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_part_of_the_kernel_is_taken_off_both_sides() {
+    fn the_floor_is_subtracted_from_both_sides() {
         let judged = |with_floor: bool, ours: f64| {
             let mut samples = Samples::default();
             for _ in 0..5 {
@@ -124,7 +124,7 @@ mod tests {
             }
             ThousandNodes { quick: false }.judge(&samples).remove(0).holds()
         };
-        // 15 and 30 of 120, where 24 are allowed.
+        // 15 and 30 of 120, where 24 is the limit.
         assert_eq!((judged(true, 35.0), judged(true, 50.0)), (Some(true), Some(false)));
         assert_eq!(judged(false, 35.0), None);
     }

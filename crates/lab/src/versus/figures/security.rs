@@ -1,7 +1,7 @@
-//! What security costs: round trips, sessions, and CPU per signal, with and without it.
+//! Cost of security: round trips, sessions, and CPU per signal, with and without it.
 //!
-//! Round trips and single connections are measured stack against stack, each with its own client; sessions per second
-//! and CPU per signal with our client for both servers.
+//! Round trips and single connections are measured with each stack's own client; sessions per second and CPU per signal
+//! with our client for both servers.
 
 use super::Figure;
 use super::subscribe::every_value;
@@ -15,14 +15,14 @@ const LIMIT: Duration = Duration::from_secs(120);
 const SERVERS: [Side; 2] = [Side::Ours, Side::Peer];
 const RSA: &str = "Basic256Sha256";
 
-/// What is compared with no security at all.
+/// The modes, including no security as the baseline.
 const MODES: [(&str, Option<Secured>); 3] = [
     ("None", None),
     ("Sign", Some(Secured { policy: RSA, encrypts: false })),
     ("SignAndEncrypt", Some(Secured { policy: RSA, encrypts: true })),
 ];
 
-/// The row of a time that must be at most so many times the peer's.
+/// A row for a time with an upper limit relative to the peer's.
 fn at_most_of_peer(
     figure: &'static str,
     what: String,
@@ -79,12 +79,12 @@ impl Figure for SecureRead {
     }
 }
 
-/// From the connection to the activated session, one after the other.
+/// Time from connecting to the activated session, one after the other.
 pub(super) struct SecureConnect {
     pub(super) quick: bool,
 }
 
-/// Policy, and what the medians of the first and of later connections are called.
+/// Policy, and the names of the medians of the first and of later connections.
 const CONNECTIONS: [(&str, &str, &str); 9] = [
     ("None", "None", "None, cold"),
     ("Basic256Sha256", "Basic256Sha256", "Basic256Sha256, cold"),
@@ -97,7 +97,7 @@ const CONNECTIONS: [(&str, &str, &str); 9] = [
     ("ECC_curve25519", "ECC_curve25519", "ECC_curve25519, cold"),
 ];
 
-/// Policies that the peer does not have: what they cost, beside nothing.
+/// Policies that the peer does not support, for information.
 const OURS_ALONE: [(&str, &str, &str); 3] = [
     ("RSA_DH_AesGcm", "RSA_DH_AesGcm", "RSA_DH_AesGcm, cold"),
     ("ECC_nistP384_AesGcm", "ECC_nistP384_AesGcm", "ECC_nistP384_AesGcm, cold"),
@@ -120,7 +120,7 @@ impl Figure for SecureConnect {
         for (policy, warm, cold) in CONNECTIONS.iter().chain(alone).copied() {
             let security = (policy != "None").then_some(Secured { policy, encrypts: true });
             let server = stand.secured_server(side, 10, 0, security, true)?;
-            // The first connection to a server that nobody has met, from a program that has met nobody.
+            // Cold: the first connection of a new client to a new server.
             for (count, name) in [("1", cold), (count, warm)] {
                 let p50 = if side == Side::Ours {
                     let arguments = ["connect", "-c", "1", "-n", count];
@@ -151,16 +151,16 @@ impl Figure for SecureConnect {
     }
 }
 
-/// Sessions per second with Basic256Sha256: opened and closed, eight at a time, by one generator or two that share two CPUs
-/// with the server.
+/// Sessions per second with Basic256Sha256: opened and closed, eight at a time, by one or two generators that share two
+/// CPUs with the server.
 pub(super) struct SecureSessions {
     pub(super) quick: bool,
 }
 
-/// What a server did for all generators that ran at the same time.
+/// Session rate of a server over all generators.
 struct SessionRate {
     per_second: f64,
-    /// Microseconds of the server's CPU time for each session.
+    /// CPU time of the server per session, in microseconds.
     cpu: f64,
 }
 
@@ -170,7 +170,7 @@ impl SessionRate {
         for outcome in outcomes {
             let rate = outcome.number("/per_second")?;
             per_second += rate;
-            // Each generator divides all of the server's CPU time by its own sessions.
+            // Each generator divides the server's total CPU time by its own sessions.
             busy += outcome.number("/server/cpu_us_per_session")? * rate / outcomes.len() as f64;
         }
         Ok(Self { per_second, cpu: busy / per_second })
@@ -189,8 +189,9 @@ impl Figure for SecureSessions {
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let security = Some(Secured { policy: RSA, encrypts: true });
         let server = stand.secured_server(side, 10, 0, security, false)?;
-        // One generator is one thread that signs and decrypts as often as a server: it may be what is measured. One on each
-        // CPU takes time from a server that has one thread. Each server shows what it does with the load that suits it.
+        // One generator is a single thread that signs and decrypts as often as a server, so it may be the bottleneck.
+        // One generator on each CPU takes CPU time from a single-threaded server. Each server is measured with the load
+        // that suits it better.
         let duration = if self.quick { "2" } else { "5" };
         let load = |clients, beside| {
             let arguments = ["connect", "-c", clients, "-d", duration];
@@ -204,8 +205,8 @@ impl Figure for SecureSessions {
             SessionRate::of(&[this, other])
         })?;
         let SessionRate { per_second, cpu } = if two.per_second > one.per_second { two } else { one };
-        // The load takes its share of the two CPUs. What a server could do with both is told by its CPU time: ours signs
-        // on as many threads as there are CPUs, the peer has one.
+        // The load uses a share of both CPUs. The capacity of a server with both CPUs is computed from its CPU time:
+        // ours signs on one thread per CPU, the peer on one thread.
         let threads = if side == Side::Ours { 2.0 } else { 1.0 };
         Ok(vec![("per_second", per_second), ("server_cpu", cpu), ("capacity", threads * 1e6 / cpu)])
     }
@@ -232,8 +233,8 @@ impl Figure for SecureSessions {
                 Required::AtMost(1.0),
                 "of peer",
             ),
-            // Nobody has seen a server do it: it tells where the first row's limit is.
-            row("computed for 2 cpus of its own", "capacity", Unit::PerSecond).for_information(),
+            // Computed, not measured: it shows the limit of the first row.
+            row("computed for 2 dedicated cpus", "capacity", Unit::PerSecond).for_information(),
         ]
     }
 }
@@ -246,12 +247,12 @@ pub(super) struct SecureSignals {
 
 /// Signals that change every 100 ms.
 const SIGNALS: usize = 5_000;
-/// Messages are signed and encrypted in chunks of at most so many bytes.
+/// Messages are signed and encrypted in chunks of at most this many bytes.
 const CHUNK_LEN: f64 = 65_536.0;
-/// A fourth of what the load costs without security is allowed, or a fifth more than the bare cryptography.
+/// Limit: a quarter of the cost without security, or 20 % more than the bare cryptography.
 const SHARE_MAX: f64 = 0.25;
 const OF_FLOOR_MAX: f64 = 1.2;
-/// What a signal costs more with encryption: the median of pairs of windows.
+/// Additional cost of a signal with encryption: the median of pairs of windows.
 const ADDED: &str = "added";
 
 impl Figure for SecureSignals {
@@ -271,9 +272,9 @@ impl Figure for SecureSignals {
     }
 
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
-        // What is looked for is a small difference. Both modes are measured on one process, because two differ by how they
-        // lie in memory, and in turn, because a machine that gets slower meanwhile must not pass for it. Short windows and
-        // the median of pairs: what else the machine does hits some of them hard and the others not at all.
+        // The difference is small. Both modes are measured in one process, because memory layout differs between
+        // processes, and alternately, because the machine may slow down. Short windows and the median of pairs limit
+        // the effect of other programs.
         let (rounds, seconds) = match (self.quick, side) {
             (true, _) => (1, "2"),
             (false, Side::Ours) => (3, "3"),
@@ -298,7 +299,7 @@ impl Figure for SecureSignals {
             let per_message = bytes * SIGNALS as f64 / self.clients.parse::<f64>().unwrap_or(1.0);
             let length = per_message.clamp(64.0, CHUNK_LEN);
             let seal = stand.cipher(length as usize, LIMIT)?.number("/seal_ns")?;
-            // Nanoseconds per byte at this length, times the bytes that a signal needs.
+            // Nanoseconds per byte at this length, multiplied by the bytes per signal.
             quantities.extend([("floor", seal / length * bytes / 1e3), ("bytes", bytes)]);
         }
         let median = |values: &[f64]| crate::statistics::median(values);
@@ -330,7 +331,7 @@ impl Figure for SecureSignals {
                 .ratio(ours, &limits, Required::AtMost(1.0), "of allowed")
                 .and_only_if(
                     median(ours).zip(samples.median(Side::Ours, "floor")).is_some_and(|(added, floor)| added >= floor / 2.0),
-                    "encryption seems to cost less than half of its bare cryptography: that is noise, measure again",
+                    "encryption appears to cost less than half of its bare cryptography: this is noise, measure again",
                 ),
         ]
     }

@@ -1,4 +1,4 @@
-//! One of a hundred subscribers stops reading its socket: what do the others notice?
+//! One of 100 subscribers stops reading from its socket: the effect on the others.
 
 use super::Figure;
 use crate::versus::row::{Required, Row, Unit};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// p99 of the delivery time (source timestamp to arrival) of 99 subscribers, with and without a hundredth one that
-/// stops reading while its messages fill every buffer.
+/// p99 of the delivery time (source timestamp to arrival) of 99 subscribers, with and without a further subscriber that
+/// stops reading until its messages fill all buffers.
 pub(super) struct SlowReader {
     pub(super) quick: bool,
 }
@@ -26,8 +26,8 @@ impl Figure for SlowReader {
     fn measure(&mut self, side: Side, stand: &Stand) -> Result<Quantities, VersusError> {
         let seconds = if self.quick { "4" } else { "10" };
         let server = stand.server(side, 10_000, 100)?;
-        // A short publishing interval: waiting for the next publish must not hide what the slow reader does. Both
-        // windows are in one run, so that the phases of updates and publishing are the same.
+        // A short publishing interval, so that waiting for the next publish does not hide the effect of the slow
+        // reader. Both windows are in one run, so that the phases of updates and publishing are the same.
         let arguments = [
             "subscribe",
             "-c",

@@ -24,7 +24,7 @@ fn subscribe(
     stand.bench(&server, &arguments, LIMIT)
 }
 
-/// Arguments of a load that gets every value of signals that change each 100 ms.
+/// Arguments of a load that receives every value of signals that change every 100 ms.
 pub(super) fn every_value<'a>(clients: &'a str, items: &'a str, seconds: &'a str) -> [&'a str; 17] {
     [
         "subscribe",
@@ -86,7 +86,8 @@ impl Figure for PerSignal {
     }
 }
 
-/// Server CPU with 10 000 signals/s over 1 000 clients; the floor is the bare receive and send of as many messages.
+/// Server CPU for 10 000 signals/s over 1 000 clients. The floor is receiving and sending as many messages without a
+/// protocol.
 pub(super) struct ManyClients {
     pub(super) quick: bool,
 }
@@ -132,13 +133,13 @@ impl Figure for ManyClients {
     }
 }
 
-/// 10 000 signals/s over 30 clients and over one: what an extra publish cycle costs, against the bare send and
-/// receive that it cannot do without.
+/// 10 000 signals/s over 30 clients and over one: the cost of an extra publish cycle, compared with the bare send and
+/// receive that it needs.
 pub(super) struct Spread {
     pub(super) quick: bool,
 }
 
-/// Publish cycles per second that 30 clients make more than one, at 100 ms.
+/// Additional publish cycles per second of 30 clients compared with one, at 100 ms.
 const EXTRA_CYCLES: f64 = 290.0;
 
 impl Figure for Spread {
@@ -192,7 +193,7 @@ impl Figure for Spread {
     }
 }
 
-/// Server CPU in µs of one bare receive and send at a rate over all connections.
+/// Server CPU in µs per bare receive and send, at a rate over all connections.
 fn bare_cycle_us(stand: &Stand, connections: &str, rate: &str, quick: bool) -> Result<f64, VersusError> {
     let seconds = if quick { "4" } else { "10" };
     let arguments = [

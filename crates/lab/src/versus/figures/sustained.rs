@@ -1,4 +1,4 @@
-//! How many signals per second a server holds on one core.
+//! The number of signals per second that a server sustains on one core.
 
 use super::Figure;
 use super::subscribe::every_value;
@@ -10,19 +10,19 @@ use std::time::Duration;
 
 /// Signals change and are published every 100 ms, so each contributes ten per second.
 const PER_SECOND: f64 = 10.0;
-/// A few clients, as a busy server has; one subscription alone would hit limits on items and message sizes first.
+/// A few clients; a single subscription would first reach limits on items and message sizes.
 const CLIENTS: &str = "4";
-/// Numbers of signals are tried in steps of ten percent.
+/// Relative step of the search.
 const STEP: f64 = 1.1;
-/// And in larger ones before.
+/// Coarse steps before.
 const COARSE: f64 = 1.5;
-/// Nobody gets further than this; it bounds the search.
+/// Upper bound of the search.
 const MOST: usize = 800_000;
-/// Who does not hold these has failed otherwise.
+/// Lower bound of the search; below it, the failure has another cause.
 const LEAST: usize = 100;
 
-/// The largest number of signals with which every item is on time and none is lost. Each repetition searches again,
-/// beginning where the last one ended.
+/// The largest number of signals with which every item is on time and none is lost. Each repetition starts its search
+/// at the previous result.
 pub(super) struct Sustained {
     quick: bool,
     last: BTreeMap<Side, usize>,
@@ -33,17 +33,18 @@ impl Sustained {
         Self { quick, last: BTreeMap::new() }
     }
 
-    /// Whether `items` signals hold.
+    /// Whether `items` signals are sustained.
     fn holds(&self, side: Side, items: usize, stand: &Stand) -> Result<bool, VersusError> {
         let server = stand.server(side, items, 100)?;
         let count = items.to_string();
-        // 99 % of the worst item needs a hundred cycles to mean anything.
+        // The limit of 99 % for the worst item needs at least a hundred cycles.
         let seconds = if self.quick { "5" } else { "11" };
         let arguments = every_value(CLIENTS, &count, seconds);
         let result = stand.bench(&server, &arguments, Duration::from_secs(120));
         let outcome = match result {
             Ok(outcome) => outcome,
-            // Beyond its limit a server may not even create all items, or leave some silent: that is "does not hold".
+            // Beyond its limit, a server may fail to create all items or to serve some of them. This counts as not
+            // sustained.
             Err(VersusError::Failed { line, status, stderr }) => {
                 stand.note(&format!(
                     "{side}: {items} signals: no ({})",
@@ -74,15 +75,15 @@ impl Sustained {
 
     fn search(&self, side: Side, stand: &Stand) -> Result<usize, VersusError> {
         let first = if side == Side::Ours { 150_000 } else { 20_000 };
-        // Coarse steps until the first answer is bracketed, then fine ones.
+        // Coarse steps until the first result is bracketed, then fine steps.
         let (first, coarse) = self.last.get(&side).map_or((first, COARSE), |last| (*last, STEP));
         largest(first, coarse, |items| self.holds(side, items, stand))?
             .ok_or(VersusError::Nothing { least: LEAST })
     }
 }
 
-/// The largest load that holds, to a step: the first one is bracketed by coarse steps. `None` if none holds down to the least:
-/// what fails whatever is asked of it has no figure.
+/// The largest sustained load, within one step; the first one is bracketed by coarse steps. `None` if nothing is
+/// sustained down to the minimum, because then the failure is not caused by the load.
 fn largest<E>(
     first: usize,
     coarse: f64,
@@ -147,7 +148,7 @@ impl Figure for Sustained {
 mod tests {
     use super::*;
 
-    /// What is found of who holds so many, and how often was asked.
+    /// The result for a server that sustains `limit`, and the number of attempts.
     fn found(first: usize, coarse: f64, limit: usize) -> (Option<usize>, usize) {
         let mut asked = 0;
         let result = largest::<()>(first, coarse, |items| {
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_nothing_has_no_figure() {
+    fn servers_that_sustain_nothing_have_no_figure() {
         assert_eq!(found(20_000, COARSE, 0).0, None);
         assert_eq!(found(20_000, COARSE, LEAST - 1).0, None);
         assert_eq!(largest(20_000, COARSE, |_| Err("no CPU")), Err("no CPU"));

@@ -21,26 +21,26 @@ use taktwerk_types::Instant;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
-/// Something the application wants done with the core.
-pub(super) type Act = Box<dyn FnOnce(&mut Driver) + Send>;
+/// A closure that the application runs on the core.
+pub(super) type Command = Box<dyn FnOnce(&mut Driver) + Send>;
 
 type Connecting = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 type Answer = oneshot::Sender<Result<OwnedReply, ClientError>>;
 
-/// Bytes that one read takes at most.
+/// Maximum bytes per read.
 const READ_LEN: usize = 64 << 10;
-/// How long the last bytes of a connection may take.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long sending the last bytes of a connection may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A client's task.
 pub(super) struct Driver {
     core: Client,
-    acts: mpsc::UnboundedReceiver<Act>,
-    /// No handle is left, or [`Driver::disconnect`] was called.
+    commands: mpsc::UnboundedReceiver<Command>,
+    /// The last handle was dropped, or [`Driver::disconnect`] was called.
     is_ending: bool,
     line: Line,
     jobs: (mpsc::UnboundedSender<JobDone>, mpsc::UnboundedReceiver<JobDone>),
-    told: Told,
+    outputs: Outputs,
     steps: Steps,
 }
 
@@ -55,25 +55,25 @@ struct Line {
     filled: usize,
 }
 
-/// Who is told what.
-struct Told {
+/// Receivers of answers, notifications and events.
+struct Outputs {
     waiting: BTreeMap<RequestHandle, Answer>,
     subscriptions: BTreeMap<SubscriptionHandle, Sender<SubscriptionMessage>>,
-    /// Calls that wait for something to become of a subscription.
+    /// Calls that wait for a change of a subscription or its items.
     calls: Waiting,
-    /// What is known of the session.
+    /// Data of the current session.
     info: Arc<Mutex<Arc<SessionInfo>>>,
     events: Sender<Event>,
     disconnecting: Vec<oneshot::Sender<()>>,
     /// The client has ended for good.
     is_over: bool,
-    /// Subscriptions whose application is gone.
+    /// Subscriptions whose receiver was dropped.
     orphans: Vec<SubscriptionHandle>,
 }
 
 /// What woke the task.
 enum Turn {
-    Act(Option<Act>),
+    Command(Option<Command>),
     Connected(io::Result<TcpStream>),
     Readable,
     Writable,
@@ -84,7 +84,7 @@ enum Turn {
 impl Driver {
     pub(super) fn new(
         core: Client,
-        acts: mpsc::UnboundedReceiver<Act>,
+        commands: mpsc::UnboundedReceiver<Command>,
         events: Sender<Event>,
         info: Arc<Mutex<Arc<SessionInfo>>>,
     ) -> Self {
@@ -95,7 +95,7 @@ impl Driver {
             buffer: Vec::new(),
             filled: 0,
         };
-        let told = Told {
+        let outputs = Outputs {
             waiting: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
             calls: Waiting::default(),
@@ -107,11 +107,11 @@ impl Driver {
         };
         Self {
             core,
-            acts,
+            commands,
             is_ending: false,
             line,
             jobs: mpsc::unbounded_channel(),
-            told,
+            outputs,
             steps: Steps::default(),
         }
     }
@@ -121,24 +121,24 @@ impl Driver {
     }
 
     pub(super) fn calls(&mut self) -> &mut Waiting {
-        &mut self.told.calls
+        &mut self.outputs.calls
     }
 
     pub(super) fn wait_for(&mut self, handle: RequestHandle, answer: Answer) {
-        self.told.waiting.insert(handle, answer);
+        self.outputs.waiting.insert(handle, answer);
     }
 
     pub(super) fn subscribe(&mut self, handle: SubscriptionHandle, sender: Sender<SubscriptionMessage>) {
-        self.told.subscriptions.insert(handle, sender);
+        self.outputs.subscriptions.insert(handle, sender);
     }
 
     pub(super) fn unsubscribe(&mut self, handle: SubscriptionHandle) {
-        self.told.subscriptions.remove(&handle);
+        self.outputs.subscriptions.remove(&handle);
     }
 
     pub(super) fn disconnect(&mut self, answer: Option<oneshot::Sender<()>>) {
         self.is_ending = true;
-        self.told.disconnecting.extend(answer);
+        self.outputs.disconnecting.extend(answer);
         self.core.disconnect(monotonic());
     }
 
@@ -149,20 +149,20 @@ impl Driver {
             self.carry_out();
             self.drop_orphans();
             self.send();
-            if self.told.is_over {
+            if self.outputs.is_over {
                 return;
             }
             let turn = self.next().await;
             let now = monotonic();
             match turn {
-                Turn::Act(Some(act)) => act(&mut self),
-                Turn::Act(None) => self.disconnect(None),
+                Turn::Command(Some(act)) => act(&mut self),
+                Turn::Command(None) => self.disconnect(None),
                 Turn::Connected(result) => self.connected(result, now),
                 Turn::Readable => self.receive(now),
                 // Sent at the start of the next round.
                 Turn::Writable => {}
-                Turn::Job((token, result)) => self.core.complete(token, result, now, &mut self.told),
-                Turn::Due => self.core.handle_timeout(now, &mut self.told),
+                Turn::Job((token, result)) => self.core.complete(token, result, now, &mut self.outputs),
+                Turn::Due => self.core.handle_timeout(now, &mut self.outputs),
             }
         }
     }
@@ -172,7 +172,7 @@ impl Driver {
         let wants_write = !self.core.transmit().is_empty();
         let Line { connecting, stream, .. } = &mut self.line;
         tokio::select! {
-            act = self.acts.recv(), if !self.is_ending => Turn::Act(act),
+            act = self.commands.recv(), if !self.is_ending => Turn::Command(act),
             result = poll_connecting(connecting) => Turn::Connected(result),
             () = readable(stream.as_ref()) => Turn::Readable,
             () = writable(stream.as_ref()), if wants_write => Turn::Writable,
@@ -181,7 +181,7 @@ impl Driver {
         }
     }
 
-    /// Does what the core asks for.
+    /// Executes what the core requests.
     fn carry_out(&mut self) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
@@ -204,7 +204,7 @@ impl Driver {
                 Effect::Crypto { token, job, provider } => {
                     let done = self.jobs.0.clone();
                     tokio::task::spawn_blocking(move || {
-                        // The client may have ended meanwhile.
+                        // The client may have ended in the meantime.
                         let _ = done.send((token, job.run(&*provider)));
                     });
                 }
@@ -217,10 +217,10 @@ impl Driver {
         match result {
             Ok(stream) => {
                 self.line.stream = Some(stream);
-                self.core.handle_connected(self.line.id, now, &mut self.told);
+                self.core.handle_connected(self.line.id, now, &mut self.outputs);
             }
             Err(error) => {
-                self.core.handle_closed(self.line.id, &error.to_string(), now, &mut self.told);
+                self.core.handle_closed(self.line.id, &error.to_string(), now, &mut self.outputs);
             }
         }
     }
@@ -237,7 +237,7 @@ impl Driver {
             Ok(count) => {
                 *filled += count;
                 let bytes = buffer.get_mut(..*filled).unwrap_or_default();
-                let used = self.core.received(*id, bytes, now, &mut self.told);
+                let used = self.core.received(*id, bytes, now, &mut self.outputs);
                 bytes.copy_within(used.., 0);
                 *filled -= used;
                 return;
@@ -248,7 +248,7 @@ impl Driver {
             Err(error) => error.to_string(),
         };
         *stream = None;
-        self.core.handle_closed(*id, &reason, now, &mut self.told);
+        self.core.handle_closed(*id, &reason, now, &mut self.outputs);
     }
 
     fn send(&mut self) {
@@ -261,17 +261,17 @@ impl Driver {
                     out.drain(..count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The read side gets to know of it.
+                // The read side reports the error.
                 Err(_) => return out.clear(),
             }
         }
     }
 
-    /// Deletes the subscriptions that nobody listens to any more.
+    /// Deletes the subscriptions whose receivers were dropped.
     fn drop_orphans(&mut self) {
-        for handle in core::mem::take(&mut self.told.orphans) {
-            if self.told.subscriptions.remove(&handle).is_some() {
-                // It can only be gone already.
+        for handle in core::mem::take(&mut self.outputs.orphans) {
+            if self.outputs.subscriptions.remove(&handle).is_some() {
+                // Fails only if the subscription no longer exists.
                 let _ = self.core.delete_subscription(handle, monotonic());
             }
         }
@@ -290,7 +290,7 @@ async fn connect(url: EndpointUrl) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends what is left of a connection and closes it.
+/// Sends the remaining bytes of a connection and closes it.
 async fn finish(stream: TcpStream, unsent: Vec<u8>) {
     let mut rest = unsent.as_slice();
     let send = async {
@@ -302,8 +302,8 @@ async fn finish(stream: TcpStream, unsent: Vec<u8>) {
             }
         }
     };
-    // Nobody is told whether that worked: the session ends either way.
-    let _ = tokio::time::timeout(LAST_WORDS, send).await;
+    // The result does not matter: the session ends either way.
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, send).await;
 }
 
 async fn poll_connecting(connecting: &mut Option<Connecting>) -> io::Result<TcpStream> {
@@ -315,7 +315,7 @@ async fn poll_connecting(connecting: &mut Option<Connecting>) -> io::Result<TcpS
 
 async fn readable(stream: Option<&TcpStream>) {
     match stream {
-        // An error shows when it is read.
+        // A read returns the error, if there is one.
         Some(stream) => drop(stream.readable().await),
         None => pending().await,
     }
@@ -335,7 +335,7 @@ async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-impl Told {
+impl Outputs {
     fn tell(&mut self, subscription: SubscriptionHandle, message: SubscriptionMessage) {
         if let Some(sender) = self.subscriptions.get(&subscription)
             && !sender.send(message)
@@ -345,7 +345,7 @@ impl Told {
     }
 }
 
-impl Sink for Told {
+impl Sink for Outputs {
     fn event(&mut self, event: Event) {
         match event {
             Event::Subscription(handle, event) => {
@@ -362,11 +362,11 @@ impl Sink for Told {
                 if let Event::Disconnected(_) = event {
                     self.is_over = true;
                     self.disconnecting.drain(..).for_each(|answer| {
-                        // Whoever asked may have given up since.
+                        // The caller may have given up.
                         let _ = answer.send(());
                     });
                 }
-                // Applications need not listen to state changes.
+                // The application may have dropped the event receiver.
                 self.events.send(event);
             }
         }
@@ -374,7 +374,7 @@ impl Sink for Told {
 
     fn response(&mut self, handle: RequestHandle, result: Result<Reply<'_>, ClientError>) {
         if let Some(answer) = self.waiting.remove(&handle) {
-            // Whoever asked may have given up since.
+            // The caller may have given up.
             let _ = answer.send(result.map(Reply::into_owned));
         }
     }

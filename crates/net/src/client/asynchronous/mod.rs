@@ -1,7 +1,9 @@
 //! One client as a tokio task.
 //!
-//! - [`AsyncClient`]: the handle, cheap to clone; the task ends when the last one is gone;
-//! - `driver`: the task, which owns core and socket; `queue`: what waits for the application; `waiting`: calls that wait.
+//! - [`AsyncClient`]: the handle, cheap to clone; the task ends when the last handle is dropped;
+//! - `driver`: the task, which owns core and socket;
+//! - `queue`: bounded queues to the application;
+//! - `waiting`: calls that wait for results.
 
 mod driver;
 mod queue;
@@ -11,7 +13,7 @@ use crate::clock::{self, monotonic};
 use crate::entropy::OsEntropy;
 use core::task::{Context, Poll};
 use core::time::Duration;
-use driver::{Act, Driver};
+use driver::{Command, Driver};
 use queue::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_client::{
@@ -25,26 +27,26 @@ use taktwerk_types::{DataValue, UtcTime, Variant};
 use tokio::sync::{mpsc, oneshot};
 use waiting::{Answer, Change};
 
-/// Changes of values, events and state changes that wait for the application, per subscription; beyond, the oldest
-/// messages are dropped and [`SubscriptionMessage::Lagged`] says so.
+/// Maximum number of queued value changes, events and state changes per subscription. When the queue is full, the
+/// oldest messages are dropped and [`SubscriptionMessage::Lagged`] reports how many.
 const SUBSCRIPTION_QUEUE_MAX: usize = 1_000_000;
-/// State changes of the client that wait for the application.
+/// Maximum number of queued state changes of the client.
 const EVENT_QUEUE_MAX: usize = 1_000;
-/// A call that creates items may take this much longer per item.
+/// Additional timeout per item of a call that creates items.
 const PER_ITEM: Duration = Duration::from_millis(1);
 
-/// A handle to a client that runs as a task. When the last handle is gone, session and connection are closed.
+/// A handle to a client that runs as a task. Dropping the last handle closes session and connection.
 ///
-/// Every call ends: with the server's answer, or with [`ClientError::Timeout`] when the configured request timeout is
-/// over. A call that is given up before takes back what it asked for.
+/// Every call ends: with the server's answer, or with [`ClientError::Timeout`] after the configured request timeout.
+/// Dropping the future of a call cancels its effect: items and subscriptions that it asked for are deleted.
 #[derive(Debug, Clone)]
 pub struct AsyncClient {
-    acts: mpsc::UnboundedSender<Act>,
+    commands: mpsc::UnboundedSender<Command>,
     info: Arc<Mutex<Arc<SessionInfo>>>,
     timeout: Duration,
 }
 
-/// Takes back what a call asked for, unless it has succeeded.
+/// Undoes the request of a call unless the call has succeeded.
 struct TakeBack<F: FnOnce()>(Option<F>);
 
 impl<F: FnOnce()> TakeBack<F> {
@@ -61,15 +63,15 @@ impl<F: FnOnce()> Drop for TakeBack<F> {
     }
 }
 
-/// State changes of a client.
+/// Receives state changes of a client.
 #[derive(Debug)]
 pub struct ClientEvents(Receiver<Event>);
 
-/// What comes from a subscription.
+/// Receives the messages of a subscription.
 #[derive(Debug)]
 pub struct SubscriptionMessages(Receiver<SubscriptionMessage>);
 
-/// Something from a subscription.
+/// A message of a subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubscriptionMessage {
     /// Values changed.
@@ -90,12 +92,12 @@ pub enum SubscriptionMessage {
     },
     /// The subscription's state changed.
     State(SubscriptionEvent),
-    /// The application was too slow: this many changes and events were dropped.
+    /// The application was too slow: this number of changes and events was dropped.
     Lagged(usize),
 }
 
 impl SubscriptionMessage {
-    /// How much of the queue it takes.
+    /// How many entries of the queue limit the message takes.
     fn weight(&self) -> usize {
         match self {
             Self::DataChanges { values, .. } => values.len().max(1),
@@ -106,12 +108,12 @@ impl SubscriptionMessage {
 }
 
 impl AsyncClient {
-    /// Connects; returns when the session is up, with what is known of it. Must be called within a tokio runtime with
-    /// I/O and time enabled. With [`ReconnectPolicy::retry_first`](taktwerk_client::ReconnectPolicy::retry_first) it goes
-    /// on trying as long as the policy says.
+    /// Connects. Returns when the session is active, with its data. Must be called within a tokio runtime with I/O and
+    /// time enabled. With [`ReconnectPolicy::retry_first`](taktwerk_client::ReconnectPolicy::retry_first) it retries
+    /// for as long as the policy allows.
     ///
     /// # Errors
-    /// Why it could not be.
+    /// The first connection failed and is not retried.
     pub async fn connect(
         config: Arc<ClientConfig>,
         target: Target,
@@ -120,14 +122,14 @@ impl AsyncClient {
         let mut core = Client::new(config, Box::new(OsEntropy));
         core.set_utc_origin(clock::origin());
         core.connect(target, monotonic())?;
-        let (acts, told) = mpsc::unbounded_channel();
+        let (commands, receiver) = mpsc::unbounded_channel();
         let (events, mut received) = channel(EVENT_QUEUE_MAX);
         let info = Arc::<Mutex<Arc<SessionInfo>>>::default();
-        tokio::spawn(Driver::new(core, told, events, Arc::clone(&info)).run());
+        tokio::spawn(Driver::new(core, receiver, events, Arc::clone(&info)).run());
         loop {
             match received.next().await {
                 Some(Event::Connected(known)) => {
-                    return Ok((Self { acts, info, timeout }, *known, ClientEvents(received)));
+                    return Ok((Self { commands, info, timeout }, *known, ClientEvents(received)));
                 }
                 Some(Event::Disconnected(error)) => return Err(error.unwrap_or_else(ended)),
                 Some(_) => {}
@@ -136,31 +138,31 @@ impl AsyncClient {
         }
     }
 
-    /// What is known of the session: as of the last time that the connection was made.
+    /// Data of the session, as of the last successful connect.
     #[must_use]
     pub fn session_info(&self) -> Arc<SessionInfo> {
         Arc::clone(&self.info.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the client has ended for good: it was disconnected, or an error came that is not retried.
+    /// Whether the client has ended for good: it was disconnected, or an error occurred that is not retried.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.acts.is_closed()
+        self.commands.is_closed()
     }
 
-    /// Does something with the core, in the driver's task.
-    fn act(&self, act: impl FnOnce(&mut Driver) + Send + 'static) -> Result<(), ClientError> {
-        self.acts.send(Box::new(act)).map_err(|_| Misuse::NotConnected.into())
+    /// Runs a closure on the core, in the driver's task.
+    fn command(&self, act: impl FnOnce(&mut Driver) + Send + 'static) -> Result<(), ClientError> {
+        self.commands.send(Box::new(act)).map_err(|_| Misuse::NotConnected.into())
     }
 
-    /// Does something with the core and waits for what it says.
+    /// Runs a closure on the core and waits for its result.
     async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut Driver) -> T + Send + 'static,
     ) -> Result<T, ClientError> {
         let (answer, answered) = oneshot::channel();
-        self.act(move |driver| {
-            // Whoever asked may have given up since.
+        self.command(move |driver| {
+            // The caller may have given up.
             let _ = answer.send(ask(driver));
         })?;
         answered.await.map_err(|_| ended())
@@ -171,20 +173,20 @@ impl AsyncClient {
         send: impl FnOnce(&mut Client) -> Result<RequestHandle, ClientError> + Send + 'static,
     ) -> Result<OwnedReply, ClientError> {
         let (answer, answered) = oneshot::channel();
-        self.act(move |driver| match send(driver.core()) {
+        self.command(move |driver| match send(driver.core()) {
             Ok(handle) => driver.wait_for(handle, answer),
             Err(error) => {
-                // Whoever asked may have given up since.
+                // The caller may have given up.
                 let _ = answer.send(Err(error));
             }
         })?;
         answered.await.map_err(|_| ended())?
     }
 
-    /// Sends a request of any service and waits for its answer; `timeout` defaults to the configured one.
+    /// Sends a request of any service and waits for the answer. `timeout` defaults to the configured one.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The request failed or was not answered in time.
     pub async fn request<R>(
         &self,
         mut request: R,
@@ -197,18 +199,19 @@ impl AsyncClient {
         self.reply(move |core| core.request(&mut request, timeout, monotonic())).await?.decode()
     }
 
-    /// Sends a list of operations in as many parts as the server wants, and waits for all results.
+    /// Sends a list of operations, split into as many requests as the server's limits require, and waits for all
+    /// results.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// A request failed or was not answered in time.
     pub async fn operate<R: Splittable>(&self, request: R) -> Result<R::Response, ClientError> {
         self.reply(move |core| core.operate(request, monotonic())).await?.decode()
     }
 
-    /// As [`Self::operate`], for a request whose namespace indexes count in the array that is given.
+    /// Like [`Self::operate`], for a request whose namespace indexes refer to the given NamespaceArray.
     ///
     /// # Errors
-    /// [`Misuse::NamespacesChanged`] if the server has come back with another array; why there is no answer.
+    /// [`Misuse::NamespacesChanged`] if the server's NamespaceArray is different now. Otherwise as [`Self::operate`].
     pub async fn operate_in<R: Splittable>(
         &self,
         namespaces: &Namespaces,
@@ -218,10 +221,10 @@ impl AsyncClient {
         self.reply(move |core| core.operate_in(&namespaces, request, monotonic())).await?.decode()
     }
 
-    /// Asks the server what a reader of types wants to know, until it knows everything.
+    /// Reads type definitions from the server until the reader has all it needs.
     ///
     /// # Errors
-    /// There was no answer; the reader goes on where it was with the next call.
+    /// A request failed. The next call continues where the reader stopped.
     pub async fn learn(&self, reader: &mut TypeReader) -> Result<(), ClientError> {
         while let Some(question) = reader.question() {
             match question {
@@ -232,7 +235,7 @@ impl AsyncClient {
         Ok(())
     }
 
-    /// Waits for the end of a call.
+    /// Waits for the result of a call.
     async fn wait<T>(
         &self,
         service: &'static str,
@@ -245,7 +248,7 @@ impl AsyncClient {
         }
     }
 
-    /// Asks for a change of a subscription and waits until it is made.
+    /// Requests a change of a subscription and waits until the server has made it.
     async fn change(
         &self,
         service: &'static str,
@@ -254,20 +257,21 @@ impl AsyncClient {
         ask: impl FnOnce(&mut Client) -> Result<bool, Misuse> + Send + 'static,
     ) -> Result<(), ClientError> {
         let (answer, answered) = oneshot::channel();
-        self.act(move |driver| match ask(driver.core()) {
+        self.command(move |driver| match ask(driver.core()) {
             Ok(true) => driver.calls().change(subscription, change, answer),
             done => {
-                // Whoever asked may have given up since.
+                // The caller may have given up.
                 let _ = answer.send(done.map(drop).map_err(Into::into));
             }
         })?;
         self.wait(service, self.timeout, answered).await
     }
 
-    /// Adds a subscription and waits until the server has created it. It is created again whenever the server loses it.
+    /// Adds a subscription and waits until the server has created it. The client creates it again whenever the server
+    /// has lost it.
     ///
     /// # Errors
-    /// The server refuses or does not answer, or the client has ended. There is no subscription then.
+    /// The server refuses or does not answer, or the client has ended. The subscription does not exist then.
     pub async fn create_subscription(
         &self,
         params: SubscriptionParams,
@@ -280,7 +284,7 @@ impl AsyncClient {
                 let (sender, receiver) = channel(SUBSCRIPTION_QUEUE_MAX);
                 driver.subscribe(handle, sender);
                 driver.calls().change(handle, Change::Create, answer);
-                // From here on: whoever asked may give up before this arrives.
+                // From here on the caller may drop the future before the answer arrives.
                 let delete = TakeBack(Some(move || own.delete_subscription(handle)));
                 (handle, SubscriptionMessages(receiver), delete)
             })
@@ -290,12 +294,12 @@ impl AsyncClient {
         Ok((handle, messages))
     }
 
-    /// Adds monitored items and waits until the server has created them or refused to; says what became of each, in the
-    /// order of the list. What becomes of them later comes as [`SubscriptionEvent::Items`].
+    /// Adds monitored items and waits until the server has created or refused them. Returns one result per item, in the
+    /// order of the list. Later results, such as those after a reconnect, arrive as [`SubscriptionEvent::Items`].
     ///
     /// # Errors
-    /// There is no such subscription, the server does not answer, or the client has ended. None of the items is wanted
-    /// any more then.
+    /// There is no such subscription, the server does not answer, or the client has ended. None of the items is kept
+    /// then.
     pub async fn add_items(
         &self,
         subscription: SubscriptionHandle,
@@ -304,10 +308,10 @@ impl AsyncClient {
         self.add(subscription, None, items.into_iter().map(Into::into).collect()).await
     }
 
-    /// As [`Self::add_items`], for items whose namespace indexes count in the array that is given.
+    /// Like [`Self::add_items`], for items whose namespace indexes refer to the given NamespaceArray.
     ///
     /// # Errors
-    /// [`Misuse::NamespacesChanged`] if the server has come back with another array; as [`Self::add_items`].
+    /// [`Misuse::NamespacesChanged`] if the server's NamespaceArray is different now. Otherwise as [`Self::add_items`].
     pub async fn add_items_in(
         &self,
         namespaces: &Namespaces,
@@ -330,11 +334,11 @@ impl AsyncClient {
         let client_handles: Arc<[u32]> = items.iter().map(handle_of).collect();
         let (answer, answered) = oneshot::channel();
         let wanted = Arc::clone(&client_handles);
-        self.act(move |driver| add_wanted(driver, subscription, namespaces, items, &wanted, answer))?;
+        self.command(move |driver| add_wanted(driver, subscription, namespaces, items, &wanted, answer))?;
         let limit = self.timeout + PER_ITEM * u32::try_from(client_handles.len()).unwrap_or(u32::MAX);
         let remove = TakeBack(Some(|| {
-            // If the client has ended, so have the items.
-            let _ = self.act(move |driver| {
+            // If the client has ended, the items are gone, too.
+            let _ = self.command(move |driver| {
                 let _ = driver.core().remove_items(subscription, &client_handles, monotonic());
             });
         }));
@@ -374,8 +378,8 @@ impl AsyncClient {
             .await??)
     }
 
-    /// Changes what is asked of a subscription, and waits until the server has agreed. While there is no connection, it
-    /// counts from the next one on.
+    /// Changes the parameters of a subscription and waits until the server has accepted them. Without a connection, the
+    /// change applies from the next connection on.
     ///
     /// # Errors
     /// There is no such subscription, the server refuses or does not answer, or the client has ended.
@@ -388,8 +392,8 @@ impl AsyncClient {
         self.change("ModifySubscription", subscription, Change::Modify, ask).await
     }
 
-    /// Switches publishing on or off, and waits until the server has agreed. While there is no connection, it counts from
-    /// the next one on.
+    /// Enables or disables publishing and waits until the server has accepted it. Without a connection, the change
+    /// applies from the next connection on.
     ///
     /// # Errors
     /// As [`Self::modify_subscription`].
@@ -402,7 +406,7 @@ impl AsyncClient {
         self.change("SetPublishingMode", subscription, Change::Publishing, ask).await
     }
 
-    /// Deletes a subscription and waits until the server has. It is not wanted any more, whatever the answer.
+    /// Deletes a subscription and waits for the server's answer. The client drops the subscription in any case.
     ///
     /// # Errors
     /// There is no such subscription, the server does not answer, or the client has ended.
@@ -418,14 +422,14 @@ impl AsyncClient {
 
     /// Deletes a subscription, without waiting for the server.
     pub fn delete_subscription(&self, subscription: SubscriptionHandle) {
-        // If the client has ended, so has the subscription.
-        let _ = self.act(move |driver| {
+        // If the client has ended, the subscription is gone, too.
+        let _ = self.command(move |driver| {
             let _ = driver.core().delete_subscription(subscription, monotonic());
             driver.unsubscribe(subscription);
         });
     }
 
-    /// The server's ids of a subscription and of one of its items, while they exist there.
+    /// The server's ids of a subscription and of one of its items. `None` while the server does not have them.
     ///
     /// # Errors
     /// The client has ended.
@@ -444,14 +448,15 @@ impl AsyncClient {
     /// Closes session and connection and waits until that is done.
     pub async fn disconnect(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.act(move |driver| driver.disconnect(Some(answer))).is_ok() {
-            // An error means that the driver is gone: that is what was wanted.
+        if self.command(move |driver| driver.disconnect(Some(answer))).is_ok() {
+            // An error means that the driver has ended, as intended.
             let _ = answered.await;
         }
     }
 }
 
-/// Adds items, if their indexes count in the array that the server has now, and lets a call wait for them.
+/// Adds items if their namespace indexes refer to the current NamespaceArray, and registers a call that waits for their
+/// results.
 fn add_wanted(
     driver: &mut Driver,
     subscription: SubscriptionHandle,
@@ -468,7 +473,7 @@ fn add_wanted(
     match added {
         Ok(()) => driver.calls().items(subscription, client_handles.iter().copied(), answer),
         Err(misuse) => {
-            // Whoever asked may have given up since.
+            // The caller may have given up.
             let _ = answer.send(Err(misuse.into()));
         }
     }

@@ -1,5 +1,6 @@
-//! A queue between the driver and the application. When it is full the oldest entries go: a slow application must
-//! neither stall its client nor fill the memory, and it gets to know what it missed.
+//! A bounded queue between the driver and the application. When the queue is full, the oldest entries are dropped: a
+//! slow application must neither stall its client nor fill the memory. The application learns how many entries were
+//! dropped.
 
 use super::SubscriptionMessage;
 use core::future::poll_fn;
@@ -8,13 +9,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_client::Event;
 
-/// What can stand in a queue.
+/// An entry of a queue.
 pub(super) trait Entry: Sized {
-    /// How much room it takes.
+    /// How much of the queue's limit the entry takes.
     fn weight(&self) -> usize;
-    /// What stands for a number of dropped entries; `None` if they go without a word.
+    /// An entry that reports dropped entries of this total weight. `None` if they are dropped without a report.
     fn lagged(weight: usize) -> Option<Self>;
-    /// How much was dropped already where this entry stands.
+    /// The weight that is lost if this entry is dropped.
     fn lost(&self) -> usize;
 }
 
@@ -54,7 +55,7 @@ struct Shared<T> {
     is_closed: bool,
 }
 
-/// The driver's end. Dropping it ends the queue.
+/// The driver's end. Dropping it closes the queue.
 #[derive(Debug)]
 pub(super) struct Sender<T>(Arc<Mutex<Shared<T>>>);
 
@@ -62,7 +63,7 @@ pub(super) struct Sender<T>(Arc<Mutex<Shared<T>>>);
 #[derive(Debug)]
 pub(super) struct Receiver<T>(Arc<Mutex<Shared<T>>>);
 
-/// A queue of entries whose weights sum up to at most `max`.
+/// A queue of entries whose total weight is at most `max`.
 pub(super) fn channel<T>(max: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Shared { entries: VecDeque::new(), weight: 0, max, waker: None, is_closed: false };
     let shared = Arc::new(Mutex::new(shared));
@@ -74,7 +75,7 @@ fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
 }
 
 impl<T: Entry> Sender<T> {
-    /// Adds an entry. False if nobody will ever take it.
+    /// Adds an entry. False if the receiver was dropped.
     pub(super) fn send(&self, entry: T) -> bool {
         let mut shared = lock(&self.0);
         if shared.is_closed {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_go_first_and_are_counted() {
+    async fn oldest_entries_are_dropped_and_counted() {
         let (sender, mut receiver) = channel(10);
         for number in 0..6 {
             assert!(sender.send(changes(number, 4)));

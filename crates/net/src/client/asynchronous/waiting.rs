@@ -1,13 +1,13 @@
-//! Calls that wait for something to become of a subscription: items created, settings changed, deleted.
+//! Calls that wait for a change of a subscription: items created, settings changed, subscription deleted.
 
 use std::collections::BTreeMap;
 use taktwerk_client::{ClientError, ItemResult, SubscriptionEvent, SubscriptionHandle};
 use tokio::sync::oneshot;
 
-/// The end of a call.
+/// Where the result of a call is sent.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, ClientError>>;
 
-/// What a call is about, other than items.
+/// What a call waits for, other than items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// CreateSubscription.
@@ -24,22 +24,22 @@ pub(super) enum Change {
 #[derive(Debug)]
 struct Creating {
     subscription: SubscriptionHandle,
-    /// Where the result of each client handle goes.
+    /// Position of each client handle's result in the answer.
     places: BTreeMap<u32, usize>,
     results: Vec<Option<ItemResult>>,
     answer: Answer<Vec<ItemResult>>,
 }
 
-/// The calls of a client that wait.
+/// The waiting calls of a client.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     items: Vec<Creating>,
-    /// In the order of the calls.
+    /// In the order in which they were made.
     changes: Vec<(SubscriptionHandle, Change, Answer<()>)>,
 }
 
 impl Waiting {
-    /// A call waits for items with these client handles.
+    /// Registers a call that waits for items with these client handles.
     pub(super) fn items(
         &mut self,
         subscription: SubscriptionHandle,
@@ -52,13 +52,13 @@ impl Waiting {
         self.items.retain(|creating| !creating.answer.is_closed());
     }
 
-    /// A call waits for a change.
+    /// Registers a call that waits for a change.
     pub(super) fn change(&mut self, subscription: SubscriptionHandle, change: Change, answer: Answer<()>) {
         self.changes.retain(|(.., answer)| !answer.is_closed());
         self.changes.push((subscription, change, answer));
     }
 
-    /// Something happened: gives back what the stream is told, too.
+    /// Completes the calls that an event answers. Returns what is also delivered to the stream.
     pub(super) fn take(
         &mut self,
         subscription: SubscriptionHandle,
@@ -95,7 +95,7 @@ impl Waiting {
         Some(event)
     }
 
-    /// Takes the result of an item.
+    /// Stores the result of an item.
     fn created(&mut self, subscription: SubscriptionHandle, result: &ItemResult) {
         for creating in self.items.iter_mut().filter(|creating| creating.subscription == subscription) {
             let place = creating.places.remove(&result.client_handle);
@@ -108,12 +108,12 @@ impl Waiting {
     /// Answers the calls whose items all have a result.
     fn answer_items(&mut self) {
         for creating in self.items.extract_if(.., |creating| creating.places.is_empty()) {
-            // Whoever asked may have given up since.
+            // The caller may have given up.
             let _ = creating.answer.send(Ok(creating.results.into_iter().flatten().collect()));
         }
     }
 
-    /// Answers the first call that waits for a change; false if there is none.
+    /// Answers the first call that waits for a change. False if there is none.
     fn answer(
         &mut self,
         subscription: SubscriptionHandle,
@@ -123,7 +123,7 @@ impl Waiting {
         let at = self.changes.iter().position(|(of, wanted, _)| *of == subscription && *wanted == change);
         if let Some(at) = at {
             let (.., answer) = self.changes.remove(at);
-            // Whoever asked may have given up since.
+            // The caller may have given up.
             let _ = answer.send(result.clone());
         }
         at.is_some()

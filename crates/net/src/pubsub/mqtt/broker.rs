@@ -1,4 +1,4 @@
-//! What publishers and subscribers see of a broker.
+//! A broker connection as publishers and subscribers see it.
 
 use super::super::PubSubError;
 use super::super::inlet::{Closing, Inlet};
@@ -22,20 +22,20 @@ use taktwerk_pubsub::Transmit;
 use taktwerk_pubsub::config::Connection;
 use taktwerk_types::hexadecimal;
 
-/// Received messages that wait for the subscriber's thread.
+/// Maximum received messages that wait for the subscriber's thread.
 const RECEIVED_MAX: usize = 10_000;
 
-/// A broker's connection as its threads and its users share it.
+/// State of a broker connection, shared by its threads and users.
 pub(super) struct Shared {
     pub(super) stop: AtomicBool,
     pub(super) connected: AtomicBool,
-    /// The broker has taken all that we subscribe to, on this connection.
+    /// The broker has acknowledged all subscriptions of this connection.
     pub(super) subscribed: AtomicBool,
     pub(super) outbox: Outbox,
-    /// What is to be subscribed to besides.
+    /// Topics that were subscribed to later.
     more: Mutex<Vec<(String, QualityOfService)>>,
     connections: AtomicU64,
-    /// Messages given to the client, and those of them that the broker has.
+    /// Messages passed to the client, and those of them that the broker has received.
     handed: AtomicU64,
     delivered: AtomicU64,
     received: Mutex<VecDeque<Vec<u8>>>,
@@ -68,24 +68,24 @@ impl Shared {
         lock(&self.error).clear();
     }
 
-    /// What has to be subscribed to besides, once.
+    /// Takes the topics that were added since the last call.
     pub(super) fn more(&self) -> Vec<(String, QualityOfService)> {
         core::mem::take(&mut *lock(&self.more))
     }
 
-    /// The client has one more to send.
+    /// Counts a message passed to the client.
     pub(super) fn handed(&self) {
         self.handed.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Messages that the broker has not got yet.
+    /// Messages that the broker has not received yet.
     fn undelivered(&self) -> u64 {
         let (handed, delivered) =
             (self.handed.load(Ordering::Acquire), self.delivered.load(Ordering::Acquire));
         handed.saturating_sub(delivered) + self.outbox.counts().0 as u64
     }
 
-    /// The broker has one more.
+    /// Counts a message that the broker has received.
     pub(super) fn delivered(&self) {
         self.delivered.fetch_add(1, Ordering::AcqRel);
     }
@@ -102,7 +102,7 @@ impl Shared {
         }
         received.push_back(payload.to_vec());
         drop(received);
-        // The counter cannot overflow in practice, and if it did the reader would be awake already.
+        // The counter cannot overflow in practice, and if it did, the reader would be awake already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 }
@@ -111,7 +111,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a broker's connection stands; may be looked at from any thread.
+/// The state of a broker connection. May be read from any thread.
 #[derive(Clone)]
 pub struct BrokerStatus(Arc<Shared>);
 
@@ -125,63 +125,63 @@ impl core::fmt::Debug for BrokerStatus {
 }
 
 impl BrokerStatus {
-    /// Whether there is a connection now.
+    /// Whether the connection is up.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.0.connected.load(Ordering::Acquire)
     }
 
-    /// Whether there is a connection now, and the broker has taken all that is subscribed to.
+    /// Whether the connection is up and the broker has acknowledged all subscriptions.
     #[must_use]
     pub fn is_subscribed(&self) -> bool {
         self.is_connected() && self.0.subscribed.load(Ordering::Acquire)
     }
 
-    /// How often a connection was made.
+    /// How often a connection was established.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.0.connections.load(Ordering::Acquire)
     }
 
-    /// Messages that wait for the broker, and those that were dropped because too many did.
+    /// Number of messages in the outbox, and number of messages dropped because it was full.
     #[must_use]
     pub fn outbox(&self) -> (usize, u64) {
         self.0.outbox.counts()
     }
 
-    /// Messages that the broker has got: under QoS 0 those that were written to a connection, else those that it has
+    /// Messages that the broker has received: with QoS 0 those written to a connection, otherwise those it has
     /// acknowledged.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.0.delivered.load(Ordering::Acquire)
     }
 
-    /// Messages that wait for the broker or are on their way to it. After the end they are lost, besides those that were
-    /// dropped ([`Self::outbox`]).
+    /// Messages that wait for the broker or are in flight. They are lost when the connection is dropped, in addition to
+    /// those already dropped ([`Self::outbox`]).
     #[must_use]
     pub fn undelivered(&self) -> u64 {
         self.0.undelivered()
     }
 
-    /// Received messages that were dropped because the subscriber did not take them.
+    /// Received messages that were dropped because the subscriber was too slow.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    /// Subscribes to one more topic, on this connection and those that follow.
+    /// Subscribes to one more topic, on this and all later connections.
     pub fn subscribe(&self, filter: &str, quality: QualityOfService) {
         lock(&self.0.more).push((filter.to_owned(), quality));
     }
 
-    /// Why there is no connection; empty if there is one.
+    /// Why the connection is down; empty if it is up.
     #[must_use]
     pub fn error(&self) -> String {
         lock(&self.0.error).clone()
     }
 }
 
-/// Ends the threads when it is dropped.
+/// Dropping it ends the threads.
 struct Running {
     shared: Arc<Shared>,
     threads: Threads,
@@ -189,7 +189,7 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What waits gets a moment if there is a broker: a last message is often the important one.
+        // If the broker is connected, wait a moment for pending messages: the last one is often important.
         let patience = std::time::Instant::now() + core::time::Duration::from_millis(500);
         self.shared.outbox.close();
         while self.shared.connected.load(Ordering::Acquire)
@@ -212,7 +212,7 @@ fn client_id(options: &MqttOptions, role: &str) -> String {
     unique(role)
 }
 
-/// A name that nobody else has. MQTT 3.1.1 brokers need not take more than 23 characters.
+/// A unique client id. MQTT 3.1.1 brokers need not accept more than 23 characters.
 fn unique(role: &str) -> String {
     let mut random = [0; 6];
     OsEntropy.fill(&mut random);
@@ -241,7 +241,7 @@ struct MqttLink {
     connection: Connection,
     options: MqttOptions,
     running: Running,
-    /// Connections that metadata was announced for.
+    /// Number of connections after the last announcement of metadata.
     announced: u64,
     failures: Vec<(usize, u64)>,
 }
@@ -262,7 +262,7 @@ impl Link for MqttLink {
                 writer_group: datagram.writer_group,
                 expiry: to.expiry,
             });
-            // One that waited too long for the broker.
+            // A message that was dropped because the outbox is full.
             if let Some(gone) = gone {
                 sent.failed += 1;
                 count_failed(&mut self.failures, gone.writer_group, 1);
@@ -283,11 +283,10 @@ impl Link for MqttLink {
     }
 }
 
-/// A publisher's link to the broker of a connection. It connects in the background, and again whenever the connection
-/// is lost.
+/// A publisher's link to the broker of a connection. It connects in the background and reconnects after a loss.
 ///
 /// # Errors
-/// The URL or the certificates cannot be used.
+/// The URL is invalid or the certificates cannot be used.
 pub fn publisher_link(
     connection: &Connection,
     options: &MqttOptions,
@@ -315,7 +314,7 @@ impl Inlet for MqttInlet {
 
     fn receive(&mut self, take: &mut dyn FnMut(&mut [u8])) -> io::Result<bool> {
         let mut counter = [0; 8];
-        // Nothing to read: somebody looked without being told to.
+        // Reading may find the counter at zero, which is no error.
         let _ = rustix::io::read(&self.running.shared.event, &mut counter);
         let received = core::mem::take(&mut *lock(&self.running.shared.received));
         for mut message in received {
@@ -329,10 +328,10 @@ impl Inlet for MqttInlet {
     }
 }
 
-/// What a subscriber receives from the broker of a connection: the topics of its readers.
+/// A subscriber's inlet from the broker of a connection, for the topics of its readers.
 ///
 /// # Errors
-/// The URL or the certificates cannot be used.
+/// The URL is invalid or the certificates cannot be used.
 pub fn subscriber_inlet(
     connection: &Connection,
     options: &MqttOptions,
@@ -347,10 +346,10 @@ pub fn subscriber_inlet(
     inlet_of(connection, filters, options)
 }
 
-/// What a requestor or a responder of Actions receives from the broker of a connection: some topics.
+/// The inlet of an Action requestor or responder from the broker of a connection, for some topics.
 ///
 /// # Errors
-/// The URL or the certificates cannot be used.
+/// The URL is invalid or the certificates cannot be used.
 pub fn action_inlet(
     connection: &Connection,
     filters: Vec<String>,

@@ -1,7 +1,6 @@
-//! The threads of a broker's connection: one drives it, one feeds it from the outbox.
+//! The threads of a broker connection: one drives the connection, one feeds it from the outbox.
 //!
-//! The feeder blocks while the broker is away, because the client takes nothing then; what the publisher makes meanwhile
-//! stays in the outbox.
+//! While the broker is unavailable, the client accepts nothing and the feeder blocks. New messages stay in the outbox.
 
 use super::broker::Shared;
 use super::left::{Kind, Left};
@@ -17,36 +16,36 @@ use std::thread::JoinHandle;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-/// Messages between feeder and connection: what can be lost with a connection under QoS 0.
+/// Messages queued between feeder and connection: the number that can be lost with a connection under QoS 0.
 const IN_HAND: usize = 16;
-/// Messages on their way that the broker has not acknowledged.
+/// Maximum messages in flight without acknowledgement.
 const IN_FLIGHT: u16 = 100;
-/// Between attempts to connect: at first, and at most.
+/// Pause between attempts to connect: initial and maximum.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How often the threads look whether they are still wanted.
+/// How often the threads check whether to end.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a connection that ends waits for the broker.
-const FAREWELL: Duration = Duration::from_millis(50);
-/// The largest packet in either direction.
+/// How long a closing connection waits for the broker.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(50);
+/// Maximum packet size in either direction, in bytes.
 const PACKET_MAX: usize = 16 << 20;
 
-/// Threads to wait for at the end.
+/// Threads to join at the end.
 pub(super) type Threads = Vec<JoinHandle<()>>;
 
-/// What a client has to say to a broker.
+/// The settings of a client's MQTT session.
 pub(super) struct Session {
     pub(super) client_id: String,
-    /// What it subscribes to.
+    /// Its subscriptions.
     pub(super) filters: Vec<(String, QualityOfService)>,
-    /// Of what it publishes.
+    /// Content type of its messages.
     pub(super) content_type: &'static str,
-    /// Whether it is there.
+    /// Its Status messages.
     pub(super) status: Option<Status>,
 }
 
 impl Session {
-    /// What the broker is to say, and where, when it has lost us.
+    /// Topic and payload of the last will.
     fn last_will(&mut self) -> Option<(String, Vec<u8>)> {
         let status = self.status.as_mut()?;
         let will = status.last_will()?;
@@ -61,7 +60,7 @@ pub(super) fn start(
     options: &MqttOptions,
     shared: &Arc<Shared>,
 ) -> io::Result<Threads> {
-    // What has to arrive must be kept by the broker while we are away.
+    // A guaranteed delivery needs the broker to keep the session while the connection is down.
     let is_clean = options.quality_of_service == QualityOfService::AtMostOnce
         && session.filters.iter().all(|(_, quality)| *quality == QualityOfService::AtMostOnce);
     match options.version {
@@ -70,7 +69,7 @@ pub(super) fn start(
     }
 }
 
-/// Drives a connection: `step` gives what came, or why there is none.
+/// Drives a connection. `step` returns the next event or the error that broke the connection.
 fn drive<E: core::fmt::Display>(shared: &Shared, mut step: impl FnMut(&Shared) -> Option<Result<(), E>>) {
     let mut pause = PAUSE;
     while !shared.stop.load(Ordering::Acquire) {
@@ -80,10 +79,10 @@ fn drive<E: core::fmt::Display>(shared: &Shared, mut step: impl FnMut(&Shared) -
             Some(Err(error)) => {
                 if shared.connected.swap(false, Ordering::AcqRel) || pause == PAUSE {
                     let error = explained(error.to_string());
-                    tracing::warn!(error, "no connection to the broker; trying again");
+                    tracing::warn!(error, "no connection to the broker; retrying");
                 }
                 shared.set_error(explained(error.to_string()));
-                // In slices, so that the end does not wait for it.
+                // In slices, so that ending does not wait for the whole pause.
                 let mut left = pause;
                 while !left.is_zero() && !shared.stop.load(Ordering::Acquire) {
                     let slice = left.min(LOOK);
@@ -97,24 +96,26 @@ fn drive<E: core::fmt::Display>(shared: &Shared, mut step: impl FnMut(&Shared) -
     shared.connected.store(false, Ordering::Release);
 }
 
-/// What the client says, and what to do about it.
+/// Adds advice to the client's error message.
 fn explained(error: String) -> String {
     let advice = match error.as_str() {
-        "Network timeout" => "it does not answer",
+        "Network timeout" => "the broker does not answer",
         text if text.contains("BadUserNamePassword") || text.contains("NotAuthorized") => {
-            "are the user and the password right (mqtts://user:password@host)?"
+            "check the user and the password (mqtts://user:password@host)"
         }
         text if text.contains("UnknownIssuer") => {
-            "its certificate is from an authority that is not trusted here: name its certificate (--broker-ca, ca_file)"
+            "the broker's certificate authority is not trusted; name its certificate (--broker-ca, ca_file)"
         }
-        text if text.contains("not valid for name") => "use a host name that its certificate has",
-        text if text.contains("CertificateRequired") => "it wants a certificate of ours",
+        text if text.contains("not valid for name") => {
+            "use a host name that the broker's certificate contains"
+        }
+        text if text.contains("CertificateRequired") => "the broker requires a client certificate",
         _ => return error,
     };
     format!("{error}: {advice}")
 }
 
-/// Feeds a connection until it is gone or nothing will come any more.
+/// Feeds a connection until it is gone or the outbox is closed and empty.
 fn feed(shared: &Shared, publish: impl Fn(Message) -> bool) {
     while !shared.outbox.is_done() {
         if let Some(message) = shared.outbox.pop(LOOK) {
@@ -158,13 +159,13 @@ macro_rules! mqtt_version {
                 }
                 is_taken
             };
-            // Counts what the broker has.
+            // Counts messages that the broker has received.
             let count = |shared: &Shared, event: &Incoming| match event {
-                // Of QoS 0 nothing more is heard.
+                // QoS 0 has no acknowledgement.
                 Incoming::Outgoing(rumqttc::Outgoing::Publish(0)) => shared.delivered(),
                 Incoming::Incoming(Packet::PubAck(answer)) if is_taken(answer) => shared.delivered(),
                 Incoming::Incoming(Packet::PubAck(_)) => {
-                    shared.set_error("the broker refuses a message: may this user write to its topic?".to_owned());
+                    shared.set_error("the broker refuses a message; check whether this user may write to its topic".to_owned());
                 }
                 Incoming::Incoming(Packet::PubComp(_)) => shared.delivered(),
                 _ => {}
@@ -172,7 +173,7 @@ macro_rules! mqtt_version {
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    tracing::error!(%error, "a broker's connection has no runtime");
+                    tracing::error!(%error, "cannot start the broker connection");
                     return shared.set_error(error.to_string());
                 }
             };
@@ -186,8 +187,8 @@ macro_rules! mqtt_version {
             drive(&shared, |shared| {
                 let is_free = events.state.inflight() < in_flight_max && events.state.collision.is_none();
                 left.step(&mut events.pending, is_free);
-                // One wait until it is over, however often we look at something else meanwhile: making a connection is in
-                // it, and would begin again and again where that takes longer than a look.
+                // Keep polling the same future: it may be establishing a connection, which would start again each time
+                // if that takes longer than `LOOK`.
                 let event = {
                 let mut next = pin!(events.poll());
                 loop {
@@ -207,7 +208,7 @@ macro_rules! mqtt_version {
                             open += 1;
                         }
                     }
-                    // What did not fit at first.
+                    // Subscriptions that did not fit into the client's queue at first.
                     unsubscribed.retain(|at| {
                         filters.get(*at).is_some_and(|(filter, qos)| {
                             client.try_subscribe(filter.as_str(), quality(*qos)).is_err()
@@ -243,15 +244,15 @@ macro_rules! mqtt_version {
                         Some(Ok(()))
                     }
                     Ok(Incoming::Incoming(Packet::SubAck(answer))) => {
-                        // One for each filter, in their order.
+                        // One result per filter, in order.
                         let filter = filters.len().checked_sub(open).and_then(|at| filters.get(at));
                         if answer.return_codes.iter().any(|code| !matches!(code, Reason::Success(_))) {
                             let filter = filter.map(|(filter, _)| filter.as_str()).unwrap_or_default();
-                            tracing::warn!(filter, "the broker refuses what is subscribed to: may this user read it?");
+                            tracing::warn!(filter, "the broker refuses the subscription; check whether this user may read the topic");
                             shared.set_error(format!("the broker refuses the subscription to {filter}"));
                         }
                         open = open.saturating_sub(1);
-                        // What was subscribed to later does not make what was heard before unheard.
+                        // Later subscriptions do not affect the acknowledged ones.
                         if open == 0 {
                             shared.subscribed.store(true, Ordering::Release);
                         }
@@ -270,7 +271,7 @@ macro_rules! mqtt_version {
                     }
                 }
             });
-            // What the broker has to be told before the connection goes; it keeps the will to itself then.
+            // Send the last Status message before disconnecting; the broker then discards the last will.
             if let Some(status) = &mut status
                 && let Some(payload) = status.end()
             {
@@ -279,8 +280,8 @@ macro_rules! mqtt_version {
             }
             let _ = client.try_disconnect();
             for _ in 0..IN_HAND * 4 {
-                let event = runtime.block_on(async { timeout(FAREWELL, events.poll()).await });
-                // What is acknowledged now is the last Status, which nobody counts.
+                let event = runtime.block_on(async { timeout(CLOSE_TIMEOUT, events.poll()).await });
+                // Only the last Status message is acknowledged now, and it is not counted.
                 if !matches!(event, Ok(Ok(_))) {
                     return;
                 }
@@ -293,7 +294,7 @@ mod v311 {
     use super::*;
     use rumqttc::{Client, LastWill, MqttOptions as Settings, TlsConfiguration, Transport};
 
-    /// The answer of MQTT 3.1.1 is always yes.
+    /// MQTT 3.1.1 acknowledgements carry no reason code.
     fn is_taken(_: &rumqttc::PubAck) -> bool {
         true
     }

@@ -1,31 +1,32 @@
-//! What a connection that broke leaves to the next one.
+//! Pending requests of a broken connection, kept for the next one.
 //!
-//! The event loop of `rumqttc` gives all of it to the next connection at once, first what waited for the broken one and then what
-//! that one had sent. Messages would be repeated in another order than they were sent in after a second failure. Those that were
-//! never sent would get packet identifiers that may still be in use, and the event loop keeps only one such message: the others would be
-//! lost although they are to arrive at least once.
+//! The event loop of `rumqttc` passes all of them to the next connection at once: first the ones that were waiting,
+//! then the ones that were already sent. After a second failure, messages would be repeated in a different order than
+//! they were sent. New messages would get packet identifiers that may still be in use, and the event loop keeps only
+//! one such message: the others would be lost despite at-least-once delivery.
 //!
-//! So what was sent goes first, in its order, and what was not waits here until the connection is free for it.
+//! So the sent messages are passed first, in their order. New messages wait here until the connection is free for them.
 
 use std::collections::VecDeque;
 
-/// What a request is.
+/// State of a pending request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It was sent and has a packet identifier.
     Sent,
     /// A message that was not sent yet.
     New,
-    /// It belongs to the connection that is gone: acknowledgements, pings, and subscriptions, which each connection makes anew.
+    /// It belongs to the broken connection: acknowledgements, pings, and subscriptions, which each connection makes
+    /// anew.
     Gone,
 }
 
-/// What was left over.
+/// The requests kept for the next connection.
 #[derive(Debug)]
 pub(super) struct Left<R> {
     /// Messages that were not sent yet.
     waiting: VecDeque<R>,
-    /// How many requests were pending before the last step of the event loop, and the first of them.
+    /// Number of pending requests before the last step of the event loop, and the first of them.
     before: usize,
     first: Option<R>,
 }
@@ -35,8 +36,8 @@ impl<R: Clone + PartialEq> Left<R> {
         Self { waiting: VecDeque::new(), before: 0, first: None }
     }
 
-    /// Before each step of the event loop: gives it the next message, if the connection `is_free` for new ones. While some wait,
-    /// the event loop takes none of its own.
+    /// Call before each step of the event loop. Passes the next message if the connection `is_free` for new ones. While
+    /// messages wait here, the event loop takes no new ones.
     pub(super) fn step(&mut self, pending: &mut VecDeque<R>, is_free: bool) {
         if pending.is_empty() && is_free {
             pending.extend(self.waiting.pop_front());
@@ -44,14 +45,16 @@ impl<R: Clone + PartialEq> Left<R> {
         (self.before, self.first) = (pending.len(), pending.front().cloned());
     }
 
-    /// The connection is gone, or could not be made. `collided` is a message that waited for its packet identifier.
+    /// Call when the connection is broken or could not be made. `collided` is a message that waited for its packet
+    /// identifier.
     pub(super) fn broke(
         &mut self,
         pending: &mut VecDeque<R>,
         collided: Option<R>,
         kind: impl Fn(&R) -> Kind,
     ) {
-        // Those from before are still first, but for one that the last step may have taken. It is among what was sent.
+        // Requests from before are still first, except one that the last step may have taken. That one is among the
+        // sent ones.
         let was_taken = self.first.is_some() && pending.front() != self.first.as_ref();
         let before = self.before.saturating_sub(usize::from(was_taken));
         let since = pending.split_off(before.min(pending.len()));
@@ -94,13 +97,13 @@ mod tests {
 
     const IN_FLIGHT: u16 = 6;
 
-    /// The event loop of `rumqttc`, whose broker takes what is sent to it.
+    /// Simulates the event loop of `rumqttc` with a broker that receives everything.
     struct Client {
         state: MqttState,
         pending: VecDeque<Request>,
         channel: VecDeque<Request>,
         left: Left<Request>,
-        /// What the broker has not acknowledged.
+        /// Packet identifiers that the broker has not acknowledged.
         sent: VecDeque<u16>,
         arrived: Vec<u8>,
     }
@@ -110,7 +113,7 @@ mod tests {
             self.state.inflight() < IN_FLIGHT && self.state.collision.is_none()
         }
 
-        /// Sends what there is to be sent. `is_lost`: the socket does not take it.
+        /// Sends all pending requests. `is_lost`: the socket does not accept them.
         fn send(&mut self, is_lost: bool) {
             let is_free = self.is_free();
             self.left.step(&mut self.pending, is_free);
@@ -152,7 +155,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost_and_what_comes_first_is_in_order(
+        fn no_message_is_lost_and_first_deliveries_are_in_order(
             steps in proptest::collection::vec((0u8..6, 0usize..4), 1..200),
         ) {
             let (state, left) = (MqttState::new(IN_FLIGHT, false), Left::new());
@@ -167,7 +170,7 @@ mod tests {
                         made += 1;
                     }
                     2 | 3 => client.send(false),
-                    // Mostly in order, as brokers do it.
+                    // Mostly in order, as brokers do.
                     4 => client.acknowledge(if at == 3 { 1 } else { 0 }),
                     _ => {
                         if at == 1 {
@@ -179,7 +182,7 @@ mod tests {
                     }
                 }
             }
-            // The last connection holds.
+            // The last connection does not break.
             for _ in 0..600 {
                 client.send(false);
                 client.acknowledge(0);
@@ -193,8 +196,8 @@ mod tests {
             let wanted: Vec<u8> = (0..made).collect();
             let mut all = first.clone();
             all.sort_unstable();
-            prop_assert_eq!(&all, &wanted, "nothing is lost");
-            prop_assert_eq!(first, wanted, "each comes first behind those that were made before it");
+            prop_assert_eq!(&all, &wanted, "no message is lost");
+            prop_assert_eq!(first, wanted, "first deliveries are in order");
         }
     }
 }

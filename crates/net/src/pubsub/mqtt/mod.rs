@@ -1,13 +1,13 @@
 //! NetworkMessages over an MQTT broker (Part 14 §7.3.4): MQTT 3.1.1 and 5, with and without TLS.
 //!
-//! - [`options`]: the broker's URL and how to talk to it; [`topics`]: where messages go and come from;
-//! - [`status`]: whether a publisher is there, as brokers tell it with the last will or as it says itself again and again;
-//! - [`outbox`]: what waits while the broker is away, bounded; `client`: the connection's threads; `left`: what a connection that
-//!   broke leaves to the next one;
-//! - [`broker`]: what publishers and subscribers see.
+//! - [`options`]: the broker's URL and options; [`topics`]: topics of messages;
+//! - [`status`]: Status messages of a publisher, by last will or cyclic;
+//! - [`outbox`]: messages that wait while the broker is unavailable, bounded; `client`: the connection's threads;
+//!   `left`: pending requests of a broken connection;
+//! - [`broker`]: the interface for publishers and subscribers.
 //!
-//! The publisher's timer thread only puts messages into the outbox. Metadata is retained, and announced anew whenever a
-//! connection was made: a broker that has lost its memory gets it back.
+//! The publisher's timer thread only puts messages into the outbox. Metadata is retained and is announced again after
+//! each connect, in case the broker has lost its memory.
 
 pub mod broker;
 mod client;

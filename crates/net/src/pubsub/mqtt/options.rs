@@ -1,4 +1,4 @@
-//! The broker's URL and how to talk to it.
+//! The broker's URL and options.
 
 use super::super::PubSubError;
 use super::tls;
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_rustls::rustls::ClientConfig;
 
-/// Which MQTT.
+/// MQTT version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MqttVersion {
-    /// 3.1.1: what every broker speaks.
+    /// 3.1.1, which every broker supports.
     #[default]
     V311,
-    /// 5: messages say what they contain.
+    /// 5: messages carry their content type.
     V5,
 }
 
@@ -29,26 +29,26 @@ pub enum QualityOfService {
     ExactlyOnce,
 }
 
-/// How a publisher tells whether it is there (Part 14 §7.3.4.7.7).
+/// How a publisher announces its status (Part 14 §7.3.4.7.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum StatusMessages {
-    /// Not at all.
+    /// No Status messages.
     None,
-    /// When that changes; the broker says it with the last will when it has lost the publisher.
+    /// When the status changes. The broker publishes the last will when it has lost the publisher.
     #[default]
     LastWill,
-    /// In every interval, with the time of the next one: where several connections share a PublisherId, none of them
-    /// may leave a will.
+    /// In every interval, with the time of the next message. Needed if several connections share a PublisherId: a last
+    /// will of one would speak for all.
     Cyclic(Duration),
 }
 
-/// What a broker knows a client by.
+/// User name and password of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The user's name.
     pub user: String,
-    /// The password. It is not printed.
+    /// The password. `Debug` does not print it.
     pub password: String,
 }
 
@@ -58,32 +58,33 @@ impl core::fmt::Debug for Credentials {
     }
 }
 
-/// How to talk to a broker.
+/// Options of broker connections.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MqttOptions {
-    /// Which MQTT.
+    /// MQTT version.
     pub version: MqttVersion,
-    /// Where the configuration does not ask for a delivery guarantee.
+    /// Quality of service if the configuration asks for no delivery guarantee.
     pub quality_of_service: QualityOfService,
-    /// The client's name; made of the process and the connection if it is empty.
+    /// The client id; if empty, made from the process and the connection.
     pub client_id: String,
-    /// User and password; those in the URL if there are none here.
+    /// User and password; if `None`, those in the URL.
     pub credentials: Option<Credentials>,
-    /// Send the password also to brokers that are neither on this machine (localhost, 127.0.0.1, \[::1\]) nor reached over
-    /// TLS: whoever is on the way can read it then.
+    /// Send the password also to brokers that are neither on this machine (localhost, 127.0.0.1, \[::1\]) nor reached
+    /// over TLS. Others on the network can read it then.
     pub allow_plaintext_password: bool,
-    /// Certificates of the authorities that the broker's is checked against, PEM; the system's without it.
+    /// Certificates of the authorities that the broker's certificate is verified against, PEM. `None` uses the
+    /// system's.
     pub ca_file: Option<PathBuf>,
-    /// Our certificate and its key, PEM, for brokers that want one.
+    /// Client certificate and its key, PEM, for brokers that require one.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// The first level of topics that the configuration does not name.
+    /// First level of the default topics.
     pub prefix: String,
-    /// Messages that wait while the broker is away; beyond, the oldest are dropped and counted.
+    /// Maximum messages that wait while the broker is unavailable. Beyond, the oldest are dropped and counted.
     pub outbox: usize,
-    /// Silence after which the broker is asked whether it is there.
+    /// Idle time after which the client sends a ping.
     pub keep_alive: Duration,
-    /// How publishers tell whether they are there.
+    /// How publishers announce their status.
     pub status: StatusMessages,
     /// Whether subscribers receive the Status messages of publishers, as announcements.
     pub receive_status: bool,
@@ -108,7 +109,7 @@ impl Default for MqttOptions {
     }
 }
 
-/// A broker, as its URL says.
+/// A broker, parsed from its URL.
 #[derive(Clone)]
 pub(super) struct Broker {
     pub(super) host: String,
@@ -118,7 +119,7 @@ pub(super) struct Broker {
 }
 
 impl Broker {
-    /// Reads `mqtt[s]://[user:password@]host[:port]`.
+    /// Parses `mqtt[s]://[user:password@]host[:port]`.
     pub(super) fn parse(url: &str, options: &MqttOptions) -> Result<Self, PubSubError> {
         let wrong = |reason: &str| PubSubError::address(url, reason);
         let (rest, port, is_tls) = match (url.strip_prefix("mqtt://"), url.strip_prefix("mqtts://")) {
@@ -137,13 +138,13 @@ impl Broker {
         });
         let (host, port) = match host.rsplit_once(':') {
             Some((name, number)) if !number.ends_with(']') => {
-                (name, number.parse().map_err(|_| wrong("the port is no number up to 65535"))?)
+                (name, number.parse().map_err(|_| wrong("the port is not a number up to 65535"))?)
             }
             _ => (host, port),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         if host.is_empty() {
-            return Err(wrong("it names no host"));
+            return Err(wrong("the host is missing"));
         }
         let credentials = options.credentials.clone().or(in_url);
         let has_password = credentials.as_ref().is_some_and(|known| !known.password.is_empty());
@@ -157,7 +158,7 @@ impl Broker {
     }
 }
 
-/// Whether nothing crosses a network on the way there. A name is not looked up: who answers that is on the network.
+/// Whether the host is this machine. Names are not resolved, because the answer would come from the network.
 fn is_loopback(host: &str) -> bool {
     let address: Result<core::net::IpAddr, _> = host.parse();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_cross_no_network_readably() {
+    fn plaintext_passwords_are_refused() {
         let refused = |url: &str, options: &MqttOptions| match Broker::parse(url, options) {
             Err(PubSubError::PlaintextPassword { url }) => Some(url),
             _ => None,
@@ -179,7 +180,7 @@ mod tests {
             let shown = refused(url, &default);
             assert!(shown.as_ref().is_some_and(|shown| !shown.contains("secret")), "{url}: {shown:?}");
         }
-        // Names are taken for what they are, wherever they lead.
+        // Names are not resolved.
         assert!(refused("mqtt://me:secret@localhost.example", &default).is_some());
         for url in [
             "mqtt://broker",

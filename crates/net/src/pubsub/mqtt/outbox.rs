@@ -1,24 +1,24 @@
-//! Messages that wait for the broker: bounded, the oldest go first when there are too many.
+//! Messages that wait for the broker. Bounded: when it is full, the oldest are dropped.
 
 use super::options::QualityOfService;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// A message to be published.
+/// A message to publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Where to.
+    /// Its topic.
     pub topic: String,
     /// Whether the broker keeps it.
     pub retain: bool,
-    /// How.
+    /// Its quality of service.
     pub quality: QualityOfService,
-    /// What.
+    /// Its payload.
     pub payload: Vec<u8>,
-    /// The position of the WriterGroup that it is of.
+    /// Position of its WriterGroup.
     pub writer_group: Option<usize>,
-    /// After how many seconds the broker may forget it (MQTT 5); `None`: never.
+    /// Seconds after which the broker may discard it (MQTT 5); `None`: never.
     pub expiry: Option<u32>,
 }
 
@@ -29,7 +29,7 @@ struct Inner {
     closed: bool,
 }
 
-/// The queue between a publisher's thread and a broker's client.
+/// The queue between a publisher's thread and a broker client.
 #[derive(Debug)]
 pub struct Outbox {
     inner: Mutex<Inner>,
@@ -48,9 +48,9 @@ impl Outbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a message. A retained one takes the place of one that waits for the same topic: only the last is kept there
-    /// in any case. If there is no room, the oldest that is not retained goes and is given back: metadata
-    /// outlives values.
+    /// Appends a message. A retained message replaces a waiting one with the same topic, because brokers keep only the
+    /// last. If the queue is full, the oldest message that is not retained is removed and returned: metadata is kept
+    /// longer than values.
     pub fn push(&self, message: Message) -> Option<Message> {
         let mut inner = self.lock();
         let known = inner
@@ -72,7 +72,7 @@ impl Outbox {
         gone
     }
 
-    /// The oldest message, waiting for one at most so long.
+    /// The oldest message. Waits for one, but not longer than `span`.
     pub fn pop(&self, span: Duration) -> Option<Message> {
         let mut inner = self.lock();
         if inner.waiting.is_empty() && !inner.closed {
@@ -81,20 +81,20 @@ impl Outbox {
         inner.waiting.pop_front()
     }
 
-    /// Nothing will come any more: waiting ends.
+    /// Closes the queue: waiting ends.
     pub fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_all();
     }
 
-    /// Whether it was closed and is empty.
+    /// Whether the queue is closed and empty.
     #[must_use]
     pub fn is_done(&self) -> bool {
         let inner = self.lock();
         inner.closed && inner.waiting.is_empty()
     }
 
-    /// Messages that wait, and those that were dropped.
+    /// Number of waiting and of dropped messages.
     #[must_use]
     pub fn counts(&self) -> (usize, u64) {
         let inner = self.lock();
@@ -117,9 +117,9 @@ mod tests {
         }
     }
 
-    /// Metadata that is sent again and again while the broker is away takes no room from values.
+    /// Metadata sent repeatedly while the broker is unavailable does not displace values.
     #[test]
-    fn what_is_retained_waits_once() {
+    fn retained_messages_replace_waiting_ones() {
         let outbox = Outbox::new(2);
         assert_eq!(outbox.push(message(0, true)), None);
         assert_eq!(outbox.push(message(1, false)), None);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_values_go_and_metadata_stays() {
+    fn oldest_values_are_dropped_and_metadata_is_kept() {
         let outbox = Outbox::new(3);
         assert_eq!(outbox.push(message(0, true)), None);
         let gone: Vec<_> = (1..=5).filter_map(|number| outbox.push(message(number, false))).collect();

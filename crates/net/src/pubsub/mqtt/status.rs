@@ -1,8 +1,8 @@
-//! Whether a publisher is there: Status messages, retained (Part 14 §7.3.4.7.7).
+//! Status messages of a publisher, retained (Part 14 §7.3.4.7.7).
 //!
-//! Where a PublisherId is one connection's alone, the broker notices when the publisher is gone and says so with the last
-//! will; nothing is repeated. Where it is shared, the publisher says again and again that it is there, and when it will say
-//! so next.
+//! If only one connection uses a PublisherId, the broker publishes the last will when the publisher is lost, and
+//! nothing is repeated. If several connections share it, the publisher repeats its status in cycles, with the time of
+//! the next message.
 
 use super::options::StatusMessages;
 use super::topics;
@@ -14,24 +14,24 @@ use taktwerk_pubsub::uadp::{NetworkMessageHeader, NetworkMessageType};
 use taktwerk_schema::PubSubState;
 use taktwerk_types::{Encode, UtcTime};
 
-/// The Status messages of a connection: what to say, and when.
+/// Creates the Status messages of a connection when they are due.
 #[derive(Debug)]
 pub struct Status {
-    /// Where they go.
+    /// Their topic.
     topic: String,
     connection: Connection,
     unique: String,
-    /// Between messages, if they are cyclic.
+    /// Interval of cyclic messages.
     interval: Option<Duration>,
-    /// Messages made so far.
+    /// Number of messages made so far.
     count: u64,
-    /// When the next one is due.
+    /// When the next message is due.
     due: Option<Instant>,
 }
 
 impl Status {
-    /// Of a publisher's connection; `None` if it publishes nothing, has no PublisherId to speak for, or is not to.
-    /// `unique` is part of the messages' MessageIds.
+    /// For a publisher's connection. `None` if it publishes nothing, has no PublisherId, or Status messages are
+    /// disabled. `unique` is part of the MessageIds.
     #[must_use]
     pub fn of(how: StatusMessages, prefix: &str, connection: &Connection, unique: &str) -> Option<Self> {
         connection.publisher_id.as_ref()?;
@@ -44,20 +44,20 @@ impl Status {
             return None;
         }
         let topic = topics::status(prefix, connection);
-        // What is below it says nothing here.
+        // Groups and writers do not matter here.
         let connection =
             Connection { writer_groups: Vec::new(), reader_groups: Vec::new(), ..connection.clone() };
         let unique = unique.to_owned();
         Some(Self { topic, connection, unique, interval, count: 0, due: None })
     }
 
-    /// Where the messages go.
+    /// Topic of the messages.
     #[must_use]
     pub fn topic(&self) -> &str {
         &self.topic
     }
 
-    /// What the broker is to say when it has lost the publisher; `None` for cyclic messages, whose absence says it.
+    /// Payload of the last will. `None` for cyclic messages: their absence reports the loss.
     pub fn last_will(&mut self) -> Option<Vec<u8>> {
         if self.interval.is_some() {
             return None;
@@ -65,17 +65,17 @@ impl Status {
         Some(self.message(PubSubState::ERROR, None))
     }
 
-    /// There is a connection to the broker: it has to be told at once.
+    /// The connection is up: the status has to be published at once.
     pub fn connected(&mut self, now: Instant) {
         self.due = Some(now);
     }
 
-    /// There is none: there is nobody to tell.
+    /// The connection is down: nothing is due.
     pub fn disconnected(&mut self) {
         self.due = None;
     }
 
-    /// The message that is due now, if one is; [`told`](Self::told) says that it has left.
+    /// The message that is due now, if any. Call [`told`](Self::told) after it was sent.
     pub fn due(&mut self, now: Instant, utc: UtcTime) -> Option<Vec<u8>> {
         if self.due.is_none_or(|due| now < due) {
             return None;
@@ -84,13 +84,13 @@ impl Status {
         Some(self.message(PubSubState::OPERATIONAL, next))
     }
 
-    /// The message that was due has left.
+    /// The message that was due has been sent.
     pub fn told(&mut self, now: Instant) {
         self.due = self.interval.map(|interval| now + interval);
     }
 
-    /// What is said when the publisher ends in an orderly way; nothing if messages are cyclic, as these are for those
-    /// that are there (Part 14 §7.2.4.6.7).
+    /// The message for an orderly end. `None` for cyclic messages, which are only for present publishers (Part 14
+    /// §7.2.4.6.7).
     pub fn end(&mut self) -> Option<Vec<u8>> {
         if self.interval.is_some() {
             return None;
@@ -166,12 +166,12 @@ mod tests {
         let operational = status.due(now, utc).unwrap();
         // Type 5, number 1, status (2), not cyclic, Operational (2).
         assert_eq!(operational.get(operational.len() - 10..).unwrap(), [5, 1, 0, 2, 0, 0, 2, 0, 0, 0]);
-        assert!(status.due(now, utc).is_some(), "it has not left");
+        assert!(status.due(now, utc).is_some(), "the message was not sent yet");
         status.told(now);
-        assert_eq!(status.due(now + Duration::from_secs(3_600), utc), None, "the broker knows");
+        assert_eq!(status.due(now + Duration::from_secs(3_600), utc), None, "the broker has the status");
         status.disconnected();
         status.connected(now);
-        assert!(status.due(now, utc).is_some(), "a broker may have forgotten");
+        assert!(status.due(now, utc).is_some(), "a broker may have lost the status");
         assert!(status.end().is_some());
     }
 

@@ -1,4 +1,4 @@
-//! TLS to a broker: rustls with aws-lc, the system's or one's own authorities, and a certificate of our own if wanted.
+//! TLS to a broker with rustls and aws-lc: the system's or configured authorities, and an optional client certificate.
 
 use super::super::PubSubError;
 use super::options::MqttOptions;
@@ -18,7 +18,7 @@ pub(super) fn config(options: &MqttOptions) -> Result<Arc<ClientConfig>, PubSubE
         let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(path, error.to_string()))?;
         let all: Result<Vec<_>, _> = read.collect();
         let all = all.map_err(|error| wrong(path, error.to_string()))?;
-        if all.is_empty() { Err(wrong(path, "there is no certificate in it".to_owned())) } else { Ok(all) }
+        if all.is_empty() { Err(wrong(path, "the file contains no certificate".to_owned())) } else { Ok(all) }
     };
     let mut roots = RootCertStore::empty();
     match &options.ca_file {
@@ -30,8 +30,7 @@ pub(super) fn config(options: &MqttOptions) -> Result<Arc<ClientConfig>, PubSubE
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
-                let reason =
-                    "this system has no list of authorities: name the file with the broker's (ca_file)";
+                let reason = "this system has no list of certificate authorities; name the file with the broker's authority (ca_file)";
                 return Err(PubSubError::address("mqtts", reason));
             }
         }

@@ -1,4 +1,4 @@
-//! Topics: those of the configuration, or the default tree of Part 14 §7.3.4.7.
+//! Topics: as configured, or the default tree of Part 14 §7.3.4.7.
 
 use super::options::QualityOfService;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn level(id: Option<&PublisherId>) -> String {
     id.map_or_else(|| "+".to_owned(), |id| clean(&id.to_string()))
 }
 
-/// A level of a topic must not contain what separates levels or stands for several.
+/// Replaces characters that are separators or wildcards in topics.
 fn clean(name: &str) -> String {
     name.chars().map(|one| if matches!(one, '/' | '+' | '#' | '\0') { '_' } else { one }).collect()
 }
@@ -27,12 +27,12 @@ fn root(prefix: &str, connection: &Connection, kind: &str) -> String {
     format!("{prefix}/{}/{kind}", if is_json(connection) { "json" } else { "uadp" })
 }
 
-/// Where Status messages go (Part 14 §7.3.4.7.7).
+/// Topic of Status messages (Part 14 §7.3.4.7.7).
 pub(super) fn status(prefix: &str, connection: &Connection) -> String {
     format!("{}/{}", root(prefix, connection, "status"), level(connection.publisher_id.as_ref()))
 }
 
-/// Where the Status messages of the publishers come that a connection's readers listen to.
+/// Topics of the Status messages of the publishers that a connection's readers subscribe to.
 #[must_use]
 pub fn status_filters(prefix: &str, connection: &Connection) -> Vec<String> {
     let readers = connection.reader_groups.iter().flat_map(|group| &group.readers);
@@ -50,20 +50,20 @@ fn quality(guarantee: Guarantee) -> Option<QualityOfService> {
     }
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// The topic.
     pub topic: String,
-    /// Whether the broker keeps it for those who subscribe later.
+    /// Whether the broker keeps it for later subscribers.
     pub retain: bool,
-    /// As the configuration asks for it.
+    /// The quality of service that the configuration asks for.
     pub quality: Option<QualityOfService>,
-    /// After how many seconds nobody needs it any more: metadata that is sent again and again.
+    /// Seconds after which the broker may discard it: for metadata that is sent repeatedly.
     pub expiry: Option<u32>,
 }
 
-/// Where a publisher's message goes; `None`: nowhere.
+/// Destination of a publisher's message; `None`: it is not sent.
 #[must_use]
 pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_>) -> Option<Destination> {
     let publisher = level(connection.publisher_id.as_ref());
@@ -100,24 +100,24 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
                 let writer = writer.map_or_else(String::new, |writer| clean(&writer.name));
                 format!("{}/{publisher}/{group}/{writer}", root(prefix, connection, level))
             });
-            // Longer than until the next one (Part 14 §6.4.2.5.6), so that there is always one.
+            // Longer than the update interval (Part 14 §6.4.2.5.6), so that the broker always has one.
             let update_time = broker_writer.map_or(0.0, |broker| broker.meta_data_update_time);
             let expiry = (kind == DatagramKind::MetaData && update_time > 0.0)
                 .then(|| (update_time / 1e3 * 2.0).ceil().clamp(1.0, f64::from(u32::MAX)) as u32);
             Some(Destination { topic, retain: true, quality: guarantee, expiry })
         }
-        // Which of the announcements it is, its first bytes say; subscribers of one get the others and skip them.
+        // The first bytes tell the kinds of announcements apart; subscribers skip the kinds they do not need.
         DatagramKind::Announcement => {
             to(format!("{}/{publisher}", root(prefix, connection, "connection")), true)
         }
         DatagramKind::ActionResponder => {
             to(format!("{}/{publisher}", root(prefix, connection, "action-responder")), true)
         }
-        // Who asks knows the topic from the responder.
+        // The requestor knows the topic from the responder.
         DatagramKind::ActionRequest => {
             to(datagram.address.filter(|topic| is_topic(topic))?.to_owned(), false)
         }
-        // What is no topic would cost the connection: brokers close those that send to one.
+        // Brokers close connections that publish to an invalid topic.
         DatagramKind::ActionResponse => match datagram.address.filter(|topic| is_topic(topic)) {
             Some(topic) => to(topic.to_owned(), false),
             None => {
@@ -125,18 +125,18 @@ pub fn destination(prefix: &str, connection: &Connection, datagram: &Datagram<'_
                 to(format!("{}/{publisher}/{group}", root(prefix, connection, "action-response")), false)
             }
         },
-        // There are no probes on a broker: what they would ask for is retained.
+        // A broker has no probes: the announcements are retained.
         _ => None,
     }
 }
 
-/// Whether something can be published to: not empty, without wildcards, and as long as MQTT can say.
+/// Whether a topic can be published to: not empty, no wildcards, within MQTT's maximum length.
 #[must_use]
 pub fn is_topic(text: &str) -> bool {
     (1..=usize::from(u16::MAX)).contains(&text.len()) && !text.contains(['+', '#', '\0'])
 }
 
-/// Where requests to a WriterGroup of a connection's responder go: its QueueName, or the default (Part 14 §7.3.4.7.9).
+/// Request topic of a WriterGroup of a responder: its QueueName, or the default (Part 14 §7.3.4.7.9).
 #[must_use]
 pub fn action_request_topic(prefix: &str, connection: &Connection, group: &WriterGroup) -> String {
     match &group.transport {
@@ -150,13 +150,13 @@ pub fn action_request_topic(prefix: &str, connection: &Connection, group: &Write
     }
 }
 
-/// Where responses to a requestor go that says so in its requests.
+/// Response topic of a requestor, which it sends in its requests.
 #[must_use]
 pub fn action_response_topic(prefix: &str, connection: &Connection, requestor: &PublisherId) -> String {
     format!("{}/{}", root(prefix, connection, "action-response"), clean(&requestor.to_string()))
 }
 
-/// Where a responder on a connection, or all of them, say what can be asked of them.
+/// Topic on which a responder of a connection, or all responders, announce their Actions.
 #[must_use]
 pub fn action_filters(prefix: &str, connection: &Connection) -> Vec<String> {
     let publisher = level(connection.publisher_id.as_ref());
@@ -166,7 +166,7 @@ pub fn action_filters(prefix: &str, connection: &Connection) -> Vec<String> {
     ]
 }
 
-/// What the readers of a connection subscribe to.
+/// Topics that the readers of a connection subscribe to.
 #[must_use]
 pub fn filters(prefix: &str, connection: &Connection) -> Vec<(String, Option<QualityOfService>)> {
     let mut filters: Vec<(String, Option<QualityOfService>)> = Vec::new();
@@ -177,7 +177,7 @@ pub fn filters(prefix: &str, connection: &Connection) -> Vec<(String, Option<Qua
     };
     for reader in connection.reader_groups.iter().flat_map(|group| &group.readers) {
         let (data, meta_data, guarantee) = reader_topics(prefix, connection, reader);
-        // Metadata first: it is retained, and there before the data that needs it.
+        // Metadata first: it is retained and arrives before the data that needs it.
         add(meta_data, Some(QualityOfService::AtLeastOnce));
         add(data, guarantee);
     }
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(to(DatagramKind::ActionRequest, None), None);
         assert_eq!(to(DatagramKind::ActionRequest, Some("a/b")).as_deref(), Some("a/b"));
         assert_eq!(to(DatagramKind::ActionResponse, Some("me")).as_deref(), Some("me"));
-        // Nobody can make us send to what is no topic.
+        // Requestors cannot make us publish to an invalid topic.
         for strange in ["", "a/#", "a/+/b", "a\0"] {
             let response = to(DatagramKind::ActionResponse, Some(strange));
             assert_eq!(response.as_deref(), Some("opcua/json/action-response/line_1/fast"));

@@ -1,4 +1,4 @@
-//! The thread that takes discovery probes for the timer thread, which waits for no socket.
+//! The thread that receives discovery probes, because the timer thread must not wait for sockets.
 
 use super::super::inlet::{self, Inlet};
 use super::super::{Address, PubSubError, link};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use taktwerk_pubsub::config::{Configuration, Connection};
 
-/// Discovery probes that wait for the timer thread.
+/// Maximum discovery probes that wait for the timer thread.
 const PROBES_MAX: usize = 256;
 
-/// The thread that takes discovery probes.
+/// The thread that receives discovery probes.
 #[derive(Debug)]
 pub(super) struct Listener {
     stop: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ impl Listener {
     }
 }
 
-/// Starts the thread that takes discovery probes; without one, probes are not answered.
+/// Starts the thread. Without it, probes are not answered.
 pub(super) fn listen(configuration: &Configuration, shared: &Arc<Shared>) -> Option<Listener> {
     let publishing: Vec<(usize, Connection)> =
         probed(configuration).map(|(position, connection)| (position, connection.clone())).collect();
@@ -42,20 +42,20 @@ pub(super) fn listen(configuration: &Configuration, shared: &Arc<Shared>) -> Opt
     let (told, theirs, shared) = (Arc::clone(&stop), waker.clone(), Arc::clone(shared));
     let thread = std::thread::Builder::new().name("pubsub-probes".to_owned()).spawn(move || {
         if let Err(error) = take_probes(&publishing, &theirs, &shared, &told) {
-            tracing::warn!(%error, "discovery probes are not answered");
+            tracing::warn!(%error, "cannot listen for discovery probes: they are not answered");
         }
     });
     Some(Listener { stop, waker, thread: thread.ok()? })
 }
 
-/// The connections on which probes may come.
+/// The connections on which probes may arrive.
 fn probed(configuration: &Configuration) -> impl Iterator<Item = (usize, &Connection)> {
     configuration.connections.iter().enumerate().filter(|(_, connection)| {
         !connection.writer_groups.is_empty() && connection.url.starts_with("opc.udp")
     })
 }
 
-/// Whether probes come the same way in two configurations.
+/// Whether probes arrive the same way in two configurations.
 pub(super) fn listens_alike(old: &Configuration, new: &Configuration) -> bool {
     let ways = |configuration: &Configuration| {
         let ways = probed(configuration).map(|(position, connection)| {
@@ -82,7 +82,7 @@ fn take_probes(
     poller.add_edge(waker.fd(), u64::MAX).map_err(fail)?;
     let mut inlets: Vec<(usize, Box<dyn Inlet>)> = Vec::new();
     for (position, connection) in publishing {
-        // Where data is sent to one station, that station's port is not ours to listen at.
+        // If data is sent to a unicast address, its port belongs to the receiver and is not listened at.
         let is_group = Address::parse(&connection.url)?.is_multicast();
         let inlet = match inlet::open_discovery(connection)? {
             Some(inlet) => inlet,

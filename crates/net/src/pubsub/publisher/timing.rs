@@ -1,4 +1,5 @@
-//! The timer thread: it sleeps until a cycle has to be prepared, makes its messages, and sends them when they are due.
+//! The timer thread: it sleeps until a cycle has to be prepared, encodes its messages, and sends them when they are
+//! due.
 
 use super::super::early::Usual;
 use super::super::keys::{KeyThread, LOOK};
@@ -13,11 +14,11 @@ use std::sync::Arc;
 use taktwerk_pubsub::{GroupIndex, Now, Publisher, PublisherEvent, Transmit, Values};
 use taktwerk_types::{Instant, UtcTime};
 
-/// What waking may take at most when a cycle is prepared early, whatever it has taken lately.
+/// Upper limit of the time allowed for waking, in nanoseconds.
 const WAKE_MAX: u64 = 250_000;
-/// How much earlier than they are due the kernel is given datagrams that it sends by itself.
+/// How much earlier than due the kernel gets datagrams that it sends at a given time, in nanoseconds.
 const HAND_OVER: u64 = 200_000;
-/// What the timer thread works with.
+/// State of the timer thread.
 pub(super) struct Timer {
     pub(super) engine: Publisher,
     pub(super) links: Vec<Option<Box<dyn Link>>>,
@@ -27,26 +28,26 @@ pub(super) struct Timer {
     pub(super) out: Transmit,
     /// How late the thread wakes.
     pub(super) waking: Usual,
-    /// What making a turn's messages takes.
+    /// Time for encoding a turn's messages.
     pub(super) making: Usual,
-    /// How late the thread wakes when it has slept for some microseconds only.
+    /// How late the thread wakes after a sleep of some microseconds.
     pub(super) resting: Usual,
     /// When the last turn was due.
     pub(super) last_due: Instant,
     pub(super) busy: Busy,
-    /// A message could not be sent, and that was told.
+    /// A failure to send was already logged.
     pub(super) has_failed: bool,
     pub(super) options: PublisherDriverOptions,
 }
 
-/// What the last turn took.
+/// Duration of the last turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Busy {
-    /// Until its messages were sent, without waiting until they were due, in nanoseconds.
+    /// Until its messages were sent, without the wait until they were due, in nanoseconds.
     wall: u64,
-    /// Of the CPU, with what led to it.
+    /// CPU time, including the time before the turn.
     cpu: u64,
-    /// The thread's CPU time when it had ended.
+    /// The thread's CPU time at the end of the turn.
     cpu_until: u64,
 }
 
@@ -75,7 +76,7 @@ impl Timer {
         self.engine.stop(now);
     }
 
-    /// When to look for what nobody wakes us for.
+    /// When to poll for what cannot wake the thread.
     fn next_look(&self, now: Now) -> Instant {
         let soon = now.instant + LOOK;
         if self.links.iter().flatten().any(|link| link.may_announce()) {
@@ -102,7 +103,7 @@ impl Timer {
         if was_asleep {
             self.waking.saw(nanos_between(wanted, woken.instant));
         }
-        // What is prepared early is dated at the time it is due.
+        // Messages prepared early carry the time at which they are due.
         let ahead = due.since(woken.instant);
         let now = Now { instant: woken.instant.max(due), utc: woken.utc.plus(ahead) };
         self.out.clear();
@@ -136,7 +137,7 @@ impl Timer {
         let times = TurnTimes {
             total: nanos_between(due, sending),
             timer: nanos_between(wanted, woken.instant).max(match prepared < due {
-                // The second sleep of a prepared cycle is the timer's too.
+                // The second sleep of a prepared cycle counts as timer lateness, too.
                 true => nanos_between(due, sending),
                 false => 0,
             }),
@@ -157,22 +158,22 @@ impl Timer {
             if core::mem::replace(&mut self.has_failed, true) {
                 tracing::debug!(failed = sent.failed, %error, "messages were not sent");
             } else {
-                tracing::warn!(failed = sent.failed, %error, "messages were not sent; from now on this is only counted");
+                tracing::warn!(failed = sent.failed, %error, "messages were not sent; further failures are only counted");
             }
         }
-        // A thread that others kept from running did not use the CPU.
+        // A preempted thread did not use the CPU.
         let was_busy = !was_asleep && self.busy.cpu >= self.busy.wall / 2;
         self.events(was_busy);
         let cpu = u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
         self.shared.cpu_nanos.store(cpu, Ordering::Relaxed);
-        // What was waited, awake or not, was not work.
+        // Waiting, asleep or spinning, is not work.
         let waited = nanos_between(prepared, sending);
         let wall = nanos_between(woken.instant, done).saturating_sub(waited);
         let used = cpu.saturating_sub(self.busy.cpu_until).saturating_sub(waited);
         self.busy = Busy { wall, cpu: used, cpu_until: cpu };
     }
 
-    /// Tells what happened; cycles that were missed in a turn were so because the one before it `was_busy`, or not.
+    /// Reports events. `was_busy` says whether missed cycles of this turn were caused by the previous turn's work.
     fn events(&mut self, was_busy: bool) {
         while let Some(event) = self.engine.poll_event() {
             tracing::debug!(?event, "publisher");
@@ -185,7 +186,7 @@ impl Timer {
         }
     }
 
-    /// Commands, keys and probes.
+    /// Processes commands, keys and probes.
     fn look(&mut self, now: Now) {
         if self.shared.has_commands.swap(false, Ordering::Acquire) {
             while let Some(command) = { lock(&self.shared.commands).pop_front() } {
@@ -207,7 +208,7 @@ impl Timer {
         while let Some((group, outcome)) = keys.answer() {
             if let Err(error) = self.engine.set_keys(&group, outcome.as_ref().map_err(|status| *status), now)
             {
-                tracing::warn!(group, %error, "the key service's answer is of no use");
+                tracing::warn!(group, %error, "the key service's answer cannot be used");
             }
         }
         if self.engine.key_timeout().is_some_and(|due| due <= now.instant) {
@@ -218,7 +219,7 @@ impl Timer {
     }
 }
 
-/// Waits until a time that is near: awake if that is cheap, else asleep but for what waking takes.
+/// Waits until a near time: spins if that is cheap, otherwise sleeps and leaves time for waking.
 fn rest(resting: &mut Usual, since: u64, now: Instant, until: Instant) {
     let awake_max = awake_max(since);
     if nanos_between(now, until) > awake_max {

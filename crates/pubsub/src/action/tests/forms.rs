@@ -12,7 +12,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{BuiltInType, Encode};
 
-/// Sets a temperature and says what it was and who has set it.
+/// Sets a temperature; returns the previous value and who has set it.
 fn description() -> ActionDescription {
     let meta_data = |fields| DataSetMetaDataType {
         name: "SetTemperature".into(),
@@ -67,21 +67,24 @@ fn ask(inputs: Vec<Variant>) -> Request {
     Request { inputs, ..request(TARGET, 0) }
 }
 
-/// What the responder has to say of itself reaches the requestor.
+/// Passes the responder's announcements to the requestor.
 fn announce(responder: &mut Responder, requestor: &mut Requestor, millis: u64) -> usize {
     let mut out = Transmit::new();
     responder.announce(at(millis));
     responder.poll(at(millis), &mut out).unwrap();
     let told = sent(&mut out);
     for mut datagram in told.clone() {
-        assert!(!String::from_utf8_lossy(&datagram).contains("secret"), "how it gets into its broker");
+        assert!(
+            !String::from_utf8_lossy(&datagram).contains("secret"),
+            "the broker's password is not announced"
+        );
         requestor.receive(0, &mut datagram, at(millis)).unwrap();
     }
     told.len()
 }
 
 #[test]
-fn raw_data_is_asked_for_and_answered_with_once_it_is_known() {
+fn raw_data_is_used_once_the_metadata_is_known() {
     let (mut requestor, mut responder) = pair(ActionMapping::Uadp, false, PublisherId::UInt16(9));
     responder.describe(connection(false, FieldMask::RAW_DATA), vec![description()], at(0)).unwrap();
     let mut out = Transmit::new();
@@ -89,7 +92,7 @@ fn raw_data_is_asked_for_and_answered_with_once_it_is_known() {
         |requestor: &mut Requestor, responder: &mut Responder, outputs: Vec<Variant>, millis| {
             requestor.request(ask(vec![21.5.into(), 7u16.into()]), at(millis)).unwrap();
             requestor.poll(at(millis), &mut out).unwrap();
-            // The last: of those before it is only said that they are over.
+            // The last one: those before only confirm earlier executions.
             let question = sent(&mut out).pop().unwrap();
             let execution = responder.receive(&mut question.clone(), at(millis)).unwrap().remove(0);
             assert_eq!(execution.inputs, [Variant::from(21.5), Variant::from(7u16)]);
@@ -101,17 +104,18 @@ fn raw_data_is_asked_for_and_answered_with_once_it_is_known() {
             (question.len(), answer, requestor.poll_outcome())
         };
     let outputs = || vec![Variant::from(19.0), true.into()];
-    // Without metadata the question is of Variants, and the answer waits for it: the responder is asked.
+    // Without metadata the request contains Variants, and the response waits until the requestor has discovered the
+    // responder.
     let (variants, mut answer, unheard) = exchange(&mut requestor, &mut responder, outputs(), 0);
     assert_eq!(unheard, None);
     assert!(requestor.poll_timeout().is_some());
     announce(&mut responder, &mut requestor, 1);
     requestor.receive(0, &mut answer, at(2)).unwrap();
     assert_eq!(requestor.poll_outcome().unwrap().outputs, outputs());
-    // With it there are two types less, which are a byte each, and the version, which is four.
+    // With metadata, two type bytes are saved and four bytes of version added.
     let (raw, _, outcome) = exchange(&mut requestor, &mut responder, outputs(), 1_000);
     assert_eq!((raw, outcome.map(|one| one.outputs)), (variants + 2, Some(outputs())));
-    // What does not fit is not sent.
+    // Inputs that do not fit are not sent.
     for (wrong, status) in [
         (vec!["warm".into(), 7u16.into()], StatusCode::BAD_TYPE_MISMATCH),
         (vec![1.0.into()], StatusCode::BAD_ARGUMENTS_MISSING),
@@ -125,7 +129,7 @@ fn raw_data_is_asked_for_and_answered_with_once_it_is_known() {
     let wrong = vec!["nineteen".into(), true.into()];
     let (.., outcome) = exchange(&mut requestor, &mut responder, wrong, 3_000);
     assert_eq!(outcome.map(|one| one.status), Some(StatusCode::BAD_TYPE_MISMATCH));
-    // Requests in a form that is not that of the metadata any more are refused, not guessed at.
+    // Requests with an outdated metadata version are refused, not guessed.
     let mut changed = description();
     changed.request.configuration_version.major_version = 4;
     changed.request.fields.swap(0, 1);
@@ -143,7 +147,7 @@ fn raw_data_is_asked_for_and_answered_with_once_it_is_known() {
 }
 
 #[test]
-fn data_values_are_no_fields_of_actions() {
+fn data_values_are_refused_in_actions() {
     let (_, mut responder) = pair(ActionMapping::Uadp, false, PublisherId::UInt16(9));
     let refused = responder.describe(connection(false, FieldMask::STATUS_CODE), vec![description()], at(0));
     assert_eq!(refused, Err(ActionError::DataValues(TARGET.data_set_writer_id)));
@@ -151,7 +155,7 @@ fn data_values_are_no_fields_of_actions() {
     unfit.response.fields[0].built_in_type = BuiltInType::NodeId.number();
     let refused = responder.describe(connection(false, FieldMask::RAW_DATA), vec![unfit], at(0));
     assert!(matches!(refused, Err(ActionError::NoRawData { writer_id: 5, .. })), "{refused:?}");
-    // And who sends them is told.
+    // The sender is told.
     let mut question = Vec::new();
     let writer_ids = [TARGET.data_set_writer_id];
     super::super::message::network_header(RESPONDER.as_ref(), &writer_ids).encode(&mut question);
@@ -176,7 +180,7 @@ fn data_values_are_no_fields_of_actions() {
     assert!(answer.windows(2).any(|bytes| bytes == status.to_le_bytes()), "{answer:x?}");
 }
 
-/// Raw fields with the count in front of them, as Part 14 §7.2.4.5.9 has it, and without, as §7.2.4.5.11 can be read.
+/// Raw fields with a leading count (Part 14 §7.2.4.5.9), and without (a possible reading of §7.2.4.5.11).
 #[test]
 fn raw_fields_are_read_with_and_without_their_count() {
     let (_, mut responder) = pair(ActionMapping::Uadp, false, PublisherId::UInt16(9));
@@ -208,21 +212,21 @@ fn raw_fields_are_read_with_and_without_their_count() {
         let executions = responder.receive(&mut question(id, count, &fields), at(0)).unwrap();
         assert_eq!(executions[0].inputs, [Variant::from(21.1), Variant::from(7u16)], "{count:?}");
     }
-    // No fields are no fields, and what is neither is refused.
+    // No fields are valid; anything between is refused.
     assert_eq!(responder.receive(&mut question(3, Some(0), &[]), at(0)).unwrap()[0].inputs, []);
     assert!(responder.receive(&mut question(4, Some(3), &fields), at(0)).is_err());
     assert!(responder.receive(&mut question(5, None, &fields[..9]), at(0)).is_err());
 }
 
-/// Over a transport that is reliable everything is said once, in either mapping.
+/// Over a reliable transport every message is sent once, in both mappings.
 #[test]
-fn what_arrives_anyway_is_said_once() {
+fn reliable_transports_get_each_message_once() {
     let (mut requestor, mut responder) = pair(ActionMapping::Uadp, true, PublisherId::UInt16(9));
     let mut out = Transmit::new();
     requestor.set_connected(false, at(0));
     requestor.request(ask(vec![1.5.into()]), at(0)).unwrap();
     requestor.poll(at(0), &mut out).unwrap();
-    assert!(out.is_empty(), "nobody would hear the response");
+    assert!(out.is_empty(), "the response could not be received");
     requestor.set_connected(true, at(10));
     assert_eq!(requestor.poll_timeout(), Some(at(10).instant));
     requestor.poll(at(10), &mut out).unwrap();
@@ -230,7 +234,11 @@ fn what_arrives_anyway_is_said_once() {
     let questions = sent(&mut out);
     assert_eq!(questions.len(), 1);
     let execution = responder.receive(&mut questions[0].clone(), at(10)).unwrap().remove(0);
-    assert_eq!(responder.receive(&mut questions[0].clone(), at(11)).unwrap(), [], "the broker said it twice");
+    assert_eq!(
+        responder.receive(&mut questions[0].clone(), at(11)).unwrap(),
+        [],
+        "the broker delivered it twice"
+    );
     responder.poll(at(11), &mut out).unwrap();
     out.clear();
     responder.finish(execution.id, StatusCode::GOOD, vec![2.5.into()], at(50));
@@ -245,11 +253,11 @@ fn what_arrives_anyway_is_said_once() {
     assert_eq!(responder.receive(&mut questions[0].clone(), at(70)).unwrap(), [], "it is remembered");
     responder.poll(at(61_000), &mut out).unwrap();
     assert!(responder.is_empty() && out.is_empty());
-    // Raw data that is answered once is asked for when it can be understood.
+    // A response with raw data is requested only when it can be decoded.
     responder.describe(connection(false, FieldMask::RAW_DATA), vec![description()], at(62_000)).unwrap();
     responder.announce(at(62_000));
     responder.poll(at(62_000), &mut out).unwrap();
-    // It says what there is, and then what the fields are, or the other way round.
+    // It announces the Actions and then the fields, or in reverse order.
     let mut told = sent(&mut out);
     told.sort_by_key(|one| !String::from_utf8_lossy(one).contains("239.0.0.1"));
     requestor.receive(0, &mut told[0], at(62_000)).unwrap();
@@ -263,7 +271,7 @@ fn what_arrives_anyway_is_said_once() {
     responder.poll(at(62_020), &mut out).unwrap();
     requestor.receive(0, &mut sent(&mut out)[0], at(62_020)).unwrap();
     assert_eq!(requestor.poll_outcome().unwrap().outputs, [Variant::from(19.5), true.into()]);
-    // What was never sent is told apart from what may have been executed.
+    // Requests that were never sent are distinguished from those that may have been executed.
     requestor.set_connected(false, at(100_000));
     requestor.request(ask(Vec::new()), at(100_000)).unwrap();
     requestor.poll(at(105_000), &mut out).unwrap();
@@ -337,7 +345,7 @@ mod json {
                 requestor.poll_outcome(),
                 Some(Outcome { request_id: id, status: StatusCode::GOOD, outputs })
             );
-            // What it learnt is what was said.
+            // The requestor has learned what was announced.
             let heard: Vec<_> = core::iter::from_fn(|| requestor.poll_announcement()).collect();
             let found = heard.iter().find_map(|(_, one)| ActionDescription::from_announcement(one));
             assert_eq!(found, Some(description()));
@@ -345,9 +353,9 @@ mod json {
         }
     }
 
-    /// Text as others write it: without MessageTypes inside, values without types, Status as a number.
+    /// JSON as other stacks write it: no MessageTypes inside, values without types, Status as a number.
     #[test]
-    fn what_others_write_is_understood() {
+    fn json_of_other_stacks_is_understood() {
         let (_, mut responder) = pair(ActionMapping::Json, true, PublisherId::String("me".into()));
         responder.describe(connection(true, FieldMask::EMPTY), vec![description()], at(0)).unwrap();
         let request = |part: &str| {
@@ -380,7 +388,7 @@ mod json {
         ] {
             assert!(response.contains(expected), "{expected} in {response}");
         }
-        // One that leaves a field out, one with a field that there is not, one of another version, one of another target.
+        // A missing field, an unknown field, another version, another target.
         let parts = r#"{"DataSetWriterId":5,"ActionTargetId":2,"RequestId":2,"ActionState":"Executing_1",
             "MetaDataVersion":{"MajorVersion":3},"Payload":{"setpoint":{"UaType":11,"Value":1}}},
             {"DataSetWriterId":5,"ActionTargetId":2,"RequestId":3,"ActionState":1,"Payload":{"force":true}},
@@ -402,7 +410,7 @@ mod json {
             let found = answers.iter().filter(|one| one.contains(&number) && one.contains(&status));
             assert_eq!(found.count(), 1, "{number} {status} in {answers:?}");
         }
-        // What is no request is an error or nothing, never an execution.
+        // Invalid requests give an error or are ignored, but are never executed.
         for (broken, is_error) in [
             (r#"{"MessageType":"ua-data","PublisherId":"7","Messages":[]}"#, false),
             (r#"{"MessageType":"ua-action-request","PublisherId":"8","Messages":[]}"#, false),
@@ -424,12 +432,12 @@ mod json {
     }
 
     #[test]
-    fn fields_that_nobody_has_described_are_numbered() {
+    fn undescribed_fields_are_numbered() {
         let (mut requestor, mut responder) = pair(ActionMapping::Json, true, PublisherId::UInt16(9));
         let mut bare = description();
         bare.request.fields.clear();
         bare.response.fields.clear();
-        // It does not say so: the requestor is told here.
+        // The responder does not announce its fields, so the requestor is configured.
         requestor.describe(&RESPONDER, &bare, at(0));
         requestor.request(ask(vec!["a".into(), vec![1i32, 2].into()]), at(0)).unwrap();
         let mut out = Transmit::new();

@@ -1,4 +1,4 @@
-//! From text to a configuration.
+//! Parses TOML into a configuration.
 
 use super::shape::{Conn, Field, File, Id, Layout, Reader, Readers, Security, Set, Writer, Writers, rank_of};
 use super::{Result, TomlError};
@@ -22,18 +22,17 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{BuiltInType, LocalizedText, NodeId};
 
-/// Reads a configuration that names no files.
+/// Parses a configuration that refers to no files.
 ///
 /// # Errors
-/// See [`TomlError`]; one for a `password-file`, too: [`from_toml_with`] reads them.
+/// See [`TomlError`]; also for a `password-file`, which only [`from_toml_with`] reads.
 pub fn from_toml(text: &str) -> Result<Configuration> {
     let nowhere = |_: &str| Err("files are not read here: write the password into the URL".to_owned());
     from_toml_with(text, nowhere)
 }
 
-/// Reads a configuration. `read_file` gives the text of each `password-file`, or says why it cannot; its first line is the
-/// password. It is in the URL of the connection afterwards, so that whatever becomes of the configuration has to be kept
-/// from others.
+/// Parses a configuration. `read_file` returns the text of each `password-file`, or an error; its first line is the
+/// password. The password becomes part of the connection's URL, so the configuration must be kept secret afterwards.
 ///
 /// # Errors
 /// See [`TomlError`].
@@ -97,7 +96,7 @@ fn read_field(element: &str, source: &Field) -> Result<FieldMetaData> {
     let kind = known.ok_or_else(|| {
         TomlError::value(
             element.clone(),
-            format!("{:?} is no built-in type such as Float or String", source.kind),
+            format!("{:?} is not a built-in type such as Float or String", source.kind),
         )
     })?;
     let data_type = match &source.data_type {
@@ -162,10 +161,10 @@ fn read_set(source: &Set) -> Result<PublishedDataSet> {
     Ok(set)
 }
 
-/// Actions: Methods of a server, if they name them.
+/// Reads Actions, which are Methods of a server if they name them.
 fn read_actions(element: &str, source: &Set, set: &PublishedDataSet) -> Result<DataSetSource> {
     let fields = source.request.iter().map(|field| read_field(element, field)).collect::<Result<_>>()?;
-    // Names and versions of both have to be the same (Part 14 §6.2.3.10.2).
+    // Names and versions of both must be the same (Part 14 §6.2.3.10.2).
     let request = DataSetMetaDataType { fields, ..PublishedDataSet::new(&source.name, Vec::new()).meta_data };
     let request =
         DataSetMetaDataType { configuration_version: set.meta_data.configuration_version.clone(), ..request };
@@ -221,8 +220,8 @@ fn read_security(security: Option<&Security>) -> GroupSecurity {
     })
 }
 
-/// Everything on a connection is JSON, or nothing: as the URL says, the transport, or else any layout. What says nothing of
-/// its layout has that one.
+/// Either everything on a connection is JSON, or nothing: determined by the URL, the transport, or otherwise any
+/// layout. Groups without a layout get that one.
 fn settle_layouts(source: &mut Conn) -> Result<()> {
     let all: Vec<(String, Option<Layout>)> = {
         let groups =
@@ -249,10 +248,10 @@ fn settle_layouts(source: &mut Conn) -> Result<()> {
     {
         let reason = match by_url {
             true => {
-                "its layout is binary (UADP), and the URL says JSON: leave out the layout, or write mqtt:// or mqtts://"
+                "its layout is binary (UADP), but the URL says JSON: remove the layout, or write mqtt:// or mqtts://"
             }
             false => {
-                "its layout is binary (UADP), and others on the connection are JSON: give it a connection of its own"
+                "its layout is binary (UADP), but others on the connection are JSON: give it a connection of its own"
             }
         };
         return wrong(element, reason);
@@ -402,7 +401,7 @@ fn read_readers(source: &Readers) -> Result<ReaderGroup> {
     })
 }
 
-/// A reader of what is usual in its layout.
+/// A reader with the defaults of its layout.
 pub(super) fn plain_reader(source: &Reader) -> DataSetReader {
     let layout = source.layout.unwrap_or_default();
     let mut group = match layout {

@@ -1,4 +1,4 @@
-//! How a configuration looks in TOML: what serde reads and writes.
+//! The TOML form of a configuration, for serde.
 
 use crate::uadp::SecurityMode;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The ValueRank of arrays with so many dimensions; -1: scalars.
+/// The ValueRank of arrays with these dimensions; -1 for scalars.
 pub(super) fn rank_of(dimensions: &[u32]) -> i32 {
     match dimensions.len() {
         0 => -1,
@@ -64,10 +64,10 @@ pub(super) struct Set {
     pub(super) cyclic: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fields: Vec<Field>,
-    /// What requests of the actions have to say; `fields` are what responses say.
+    /// Fields of requests of the actions; `fields` are those of responses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) request: Vec<Field>,
-    /// What can be asked for: Methods of a server, or things that the application does.
+    /// The actions: Methods of a server, or of the application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) actions: Vec<Action>,
 }
@@ -102,13 +102,13 @@ pub(super) struct Field {
     pub(super) name: String,
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// The DataType, if it is not the built-in type itself.
+    /// The DataType, if it differs from the built-in type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) data_type: Option<String>,
-    /// If it is not what the dimensions say.
+    /// Only if it differs from what the dimensions imply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) value_rank: Option<i32>,
-    /// The Variable it is read from, or at a reader written to.
+    /// The Variable to read from or, in a reader, to write to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) node: Option<String>,
     /// Milliseconds; for Variables.
@@ -116,7 +116,7 @@ pub(super) struct Field {
     pub(super) sampling: f64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) max_length: u32,
-    /// The largest lengths of an array's dimensions; 0: not bounded.
+    /// Maximum lengths of an array's dimensions; 0: unlimited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) dimensions: Vec<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -149,10 +149,10 @@ pub(super) struct Conn {
     pub(super) password_file: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) interface: String,
-    /// The URI of the transport profile, if the URL does not say it.
+    /// The URI of the transport profile, if the URL does not imply it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) transport: Option<String>,
-    /// Seconds between announcements that nobody asked for; 0: none.
+    /// Seconds between announcements without a probe; 0: none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) announce_every: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -190,24 +190,24 @@ pub(super) struct Writers {
     pub(super) enabled: bool,
     /// Milliseconds.
     pub(super) interval: f64,
-    /// Milliseconds; ten intervals unless given.
+    /// Milliseconds; the default is ten intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) keep_alive: Option<f64>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) priority: u8,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) max_message_size: u32,
-    /// If it is not what the URL says: JSON for `mqtt+json://…`, else dynamic.
+    /// Only if it differs from what the URL implies: JSON for `mqtt+json://…`, otherwise dynamic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) layout: Option<Layout>,
-    /// Bits of the NetworkMessageContentMask, if they are not those of the layout.
+    /// Bits of the NetworkMessageContentMask, if they differ from the layout's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) network_message_content: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) group_version: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) one_writer_per_message: bool,
-    /// How often each message is sent again (MessageRepeatCount), and after how many milliseconds each; for datagrams.
+    /// How often each message is repeated (MessageRepeatCount), and the delay in milliseconds; for datagrams.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) repeat: u8,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -239,7 +239,7 @@ pub(super) struct Writer {
     pub(super) message_content: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) configured_size: u16,
-    /// Milliseconds from metadata to metadata (MetaDataUpdateTime); over brokers. 0: when it changes.
+    /// Milliseconds between metadata messages (MetaDataUpdateTime); over brokers. 0: only when it changes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) metadata_interval: f64,
 }
@@ -279,16 +279,16 @@ pub(super) struct Reader {
     /// Milliseconds; 0: never in error.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) timeout: f64,
-    /// If it is not what the URL says: JSON for `mqtt+json://…`, else dynamic.
+    /// Only if it differs from what the URL implies: JSON for `mqtt+json://…`, otherwise dynamic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) layout: Option<Layout>,
-    /// Milliseconds, as the publisher has it.
+    /// The publisher's interval in milliseconds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) interval: f64,
-    /// The writer's, if it is not the usual one.
+    /// The writer's setting, if it is not the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key_frame_count: Option<u32>,
-    /// Bits of the content masks and the group's version, if they are not those of the layout.
+    /// Bits of the content masks and the group's version, if they differ from the layout's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) network_message_content: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,18 +297,18 @@ pub(super) struct Reader {
     pub(super) field_content: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) group_version: Option<u32>,
-    /// Which NetworkMessage of a cycle; 0: any.
+    /// Number of the NetworkMessage in a cycle; 0: any.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) message_number: u16,
     /// Offset of the DataSetMessage in messages without PayloadHeader.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) offset: u16,
-    /// What the publisher calls the data set.
+    /// The publisher's name of the data set.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) data_set: String,
     #[serde(default = "first_version", skip_serializing_if = "is_first_version")]
     pub(super) version: [u32; 2],
-    /// The fields, if the publisher is not to be asked; with `node` their targets.
+    /// The fields, if the publisher is not asked for metadata; with `node` their targets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fields: Vec<Field>,
 }

@@ -1,4 +1,4 @@
-//! From a configuration to text.
+//! Writes a configuration as TOML.
 
 use super::read::plain_reader;
 use super::shape::{
@@ -138,7 +138,7 @@ fn write_connection(source: &Connection) -> Conn {
         enabled: source.enabled,
         publisher_id: source.publisher_id.as_ref().map(write_id),
         url: source.url.clone(),
-        // Where it was read from is not known any more: it is in the URL.
+        // The password is in the URL; the file it came from is not known.
         password_file: None,
         interface: source.network_interface.clone(),
         transport: Some(source.transport_profile_uri.clone()).filter(|profile| *profile != plain),
@@ -148,7 +148,7 @@ fn write_connection(source: &Connection) -> Conn {
     }
 }
 
-/// What has to be written of a layout.
+/// The layout to write, if it has to be written.
 fn said(layout: Layout) -> Option<Layout> {
     Some(layout).filter(|layout| *layout != Layout::Dynamic)
 }

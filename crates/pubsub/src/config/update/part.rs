@@ -1,4 +1,4 @@
-//! What elements of all kinds have in common when an update puts them into their list.
+//! The common interface of all elements when an update puts them into their list.
 
 use super::{Context, DUPLICATE, INVALID, Operation, UNKNOWN};
 use crate::config::reserve::Kind;
@@ -12,21 +12,21 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{StatusCode, Variant};
 
-/// An element of a list, known there by its name.
+/// An element of a list, identified by its name.
 pub(super) trait Part: Clone {
-    /// What names begin with that the server gives; `None` if it gives none.
+    /// Prefix of names that the server assigns; `None` if it assigns none.
     const PREFIX: Option<&'static str>;
 
     fn name(&self) -> &str;
 
     fn set_name(&mut self, name: String);
 
-    /// Itself without what other references name.
+    /// The element without children that are referenced separately.
     fn childless(&self) -> Self {
         self.clone()
     }
 
-    /// What stays when it replaces another one: children that are not referenced, an id that it does not say.
+    /// What is kept from a replaced element: unreferenced children, and an id that is not given.
     fn take_over(&mut self, _current: &mut Self) {}
 
     /// Whether the server has to give it an id.
@@ -34,47 +34,47 @@ pub(super) trait Part: Clone {
         self.number().is_some_and(|(_, number)| number == 0)
     }
 
-    /// Gives it an id.
+    /// Assigns an id.
     fn identify(&mut self, assigned: &Assigned<'_>) -> Result<(), StatusCode> {
         self.set_number(assigned.next.ok_or(StatusCode::BAD_RESOURCE_UNAVAILABLE)?);
         Ok(())
     }
 
-    /// Its id as the caller is told it.
+    /// The id to return to the caller.
     fn identifier(&self) -> Variant {
         self.number().map_or(Variant::Empty, |(_, number)| number.into())
     }
 
-    /// Its id, if that is a number that others may have reserved; 0 where it has none yet.
+    /// The id, if it is a number that others may have reserved; 0 if it has none yet.
     fn number(&self) -> Option<(Kind, u16)> {
         None
     }
 
     fn set_number(&mut self, _number: u16) {}
 
-    /// Whether something like it may be looked for (Part 14 §9.1.3.7.2); the name and the id are not part of that.
+    /// Whether matching is possible (Part 14 §9.1.3.7.2); name and id are not compared.
     fn is_matchable(&self) -> Result<(), StatusCode> {
         Err(INVALID)
     }
 
-    /// Whether it is like another one.
+    /// Whether it matches another element.
     fn is_like(&self, _wanted: &Self) -> bool {
         false
     }
 }
 
-/// What elements get that leave something to the server.
+/// Defaults for elements that leave something to the server.
 pub(super) struct Assigned<'a> {
     pub(super) context: &'a Context<'a>,
     /// A free id, if there is one.
     pub(super) next: Option<u16>,
 }
 
-/// What has become of an element.
+/// The result of an operation on an element.
 pub(super) struct Put {
     pub(super) name: String,
     pub(super) identifier: Variant,
-    /// A name or an id was assigned or found, which the caller wants to know.
+    /// A name or an id was assigned or found, which the caller has to be told.
     pub(super) is_told: bool,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn put<P: Part>(
             own.identify(assigned)?;
         }
     }
-    // What has no name is nothing that could be found.
+    // An element without a name cannot be found.
     if own.name().is_empty() {
         return Err(INVALID);
     }
@@ -148,7 +148,7 @@ pub(super) fn put<P: Part>(
 pub fn free_name(prefix: &str, taken: &BTreeSet<&str>) -> String {
     let numbers = 1..=taken.len().saturating_add(1);
     let mut names = numbers.map(|number| format!("{prefix}{number}"));
-    // One more than there are names, so one is free.
+    // One candidate more than there are names, so one is free.
     names.find(|name| !taken.contains(name.as_str())).unwrap_or_default()
 }
 
@@ -274,11 +274,11 @@ impl Part for WriterGroup {
             }
             _ => false,
         };
-        // Subscribers know those by their ids: they are nobody else's.
+        // Subscribers identify groups with a GroupHeader by id, so they cannot be shared.
         if has_header { Err(StatusCode::BAD_INVALID_STATE) } else { Ok(()) }
     }
 
-    /// No ids, names, locales and properties.
+    /// Without ids, names, locales and properties.
     fn is_like(&self, wanted: &Self) -> bool {
         let settings = |group: &Self| {
             (

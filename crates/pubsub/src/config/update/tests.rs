@@ -48,7 +48,7 @@ fn run(
     update(current, written, references, complete, &context)
 }
 
-/// A configuration of what is to be added: names and ids left to the server.
+/// A configuration to add, with names and ids left to the server.
 fn nameless() -> Configuration {
     let mut group = WriterGroup::dynamic("", 0, 50.0);
     group.writers.push(DataSetWriter::dynamic("", 0, "e"));
@@ -107,7 +107,7 @@ fn elements_are_added_with_names_and_ids_whatever_the_order_of_the_references() 
 }
 
 #[test]
-fn parents_are_found_by_name_and_children_that_are_not_named_stay() {
+fn parents_are_found_by_name_and_unreferenced_children_stay() {
     let mut written = current();
     written.connections[0].writer_groups[0].publishing_interval = 20.0;
     written.connections[0].writer_groups[0].writers.push(DataSetWriter::periodic_fixed("w2", 2, "d"));
@@ -118,13 +118,13 @@ fn parents_are_found_by_name_and_children_that_are_not_named_stay() {
     let add = reference(ADD | Mask::REFERENCE_WRITER, 0, 0, 1);
     let update = run(&update.configuration, &written, &[add], true);
     assert_eq!(update.configuration.connections[0].writer_groups[0].writers.len(), 2);
-    // What is not there cannot be changed.
+    // A missing element cannot be changed.
     written.connections[0].name = "other".into();
     assert_eq!(run(&current(), &written, &[modify], true).results, [StatusCode::BAD_NOT_FOUND]);
 }
 
 #[test]
-fn one_that_fails_costs_the_others_only_if_all_are_wanted() {
+fn one_failure_discards_all_only_if_complete() {
     let mut written = nameless();
     written.connections[0].url.clear();
     let references = [
@@ -151,7 +151,7 @@ fn one_that_fails_costs_the_others_only_if_all_are_wanted() {
     assert!(some.is_changed && some.configuration.data_sets.len() == 2);
     let none = run(&current(), &written, &references, true);
     assert_eq!((none.configuration, none.is_changed, none.results), (current(), false, expected.to_vec()));
-    // A writer without its data set, beside one that is in order.
+    // A writer without its data set, next to a valid one.
     let mut written = current();
     written.connections[0].writer_groups[0].writers[0].data_set_name = "none".into();
     written.connections[0].writer_groups[0].writers[0].name = "w2".into();
@@ -172,7 +172,7 @@ fn removals_come_first_and_take_writers_along() {
     let gone = run(&current(), &written, std::slice::from_ref(&remove), true);
     assert!(gone.configuration.data_sets.is_empty());
     assert!(gone.configuration.connections[0].writer_groups[0].writers.is_empty());
-    // Replaced, its writers stay.
+    // Its writers stay when it is replaced.
     let add = reference(ADD | Mask::REFERENCE_PUB_DATASET, 0, 0, 0);
     let mut replaced = run(&current(), &written, &[add, remove], true);
     assert_eq!(replaced.results, [StatusCode::GOOD; 2]);
@@ -183,7 +183,7 @@ fn removals_come_first_and_take_writers_along() {
 }
 
 #[test]
-fn a_matching_parent_is_used_or_made() {
+fn a_matching_parent_is_used_or_added() {
     let mut written = nameless();
     written.connections[0].url = "opc.udp://239.0.0.1:4840".into();
     let only = reference(Mask::ELEMENT_MATCH | Mask::REFERENCE_CONNECTION, 0, 0, 0);
@@ -200,7 +200,7 @@ fn a_matching_parent_is_used_or_made() {
     );
     let update = run(&current(), &written, &[or_add, group], true);
     assert_eq!((update.configuration.connections.len(), update.values[0].name.as_str()), (2, "Connection1"));
-    // Names and ids are not looked at, so they may not be there; groups with a header cannot be shared.
+    // Names and ids are not compared, so they must be missing; groups with a GroupHeader cannot be shared.
     assert_eq!(run(&current(), &current(), &[only], true).results, [StatusCode::BAD_INVALID_ARGUMENT]);
     let match_group = reference(Mask::ELEMENT_MATCH | Mask::REFERENCE_WRITER_GROUP, 0, 0, 0);
     let mut written = current();

@@ -1,4 +1,4 @@
-//! From DataSetMetaData to the fields of a [`super::RawLayout`].
+//! Compiles DataSetMetaData to the fields of a [`super::RawLayout`].
 
 use super::{RawField, RawShape, RawStructure, RawType, scalar_len};
 use std::collections::BTreeMap;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use taktwerk_schema::{DataSetMetaDataType, StructureField, StructureType, description};
 use taktwerk_types::{BuiltInType, NodeId};
 
-/// A DataSet that cannot be sent as raw data (Part 14 §7.2.4.5.11).
+/// The DataSet cannot be sent as raw data (Part 14 §7.2.4.5.11).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("field {field} cannot be RawData: {reason}")]
 pub struct RawLayoutError {
-    /// The field, with the path to the member of a structure.
+    /// The field, with the path to a structure's member.
     pub field: String,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// Structures nested deeper than this are refused.
+/// Maximum nesting of structures.
 const DEPTH_MAX: usize = 32;
 
 pub(super) fn compile(meta_data: &DataSetMetaDataType) -> Result<Vec<RawType>, RawLayoutError> {
@@ -39,7 +39,7 @@ pub(super) fn compile(meta_data: &DataSetMetaDataType) -> Result<Vec<RawType>, R
 
 struct Compiler<'a> {
     meta_data: &'a DataSetMetaDataType,
-    /// Compiled once and shared, so that the work is bounded by the size of the metadata.
+    /// Compiled once and shared, so that the size of the metadata bounds the work.
     done: BTreeMap<NodeId, Arc<RawStructure>>,
 }
 

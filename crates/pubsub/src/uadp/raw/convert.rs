@@ -1,10 +1,10 @@
-//! Between the plain binary encoding of a field and its raw form.
+//! Converts between the plain binary encoding of a field and its raw form.
 
 use super::{RawShape, RawStructure, RawType, decode_value, element_count, scalar_len};
 use taktwerk_types::codec::{Decode, encode_len};
 use taktwerk_types::{ArrayValues, BuiltInType, DecodeError, Decoder, Encode, ExtensionObject, Variant};
 
-/// Appends zeros in the length of a value; of one without a largest size, null.
+/// Appends zeros in the length of a value; null if its length is not fixed.
 pub(super) fn zeros(kind: &RawType, out: &mut Vec<u8>) {
     match (kind.fixed_len(), kind) {
         (Some(len), _) => out.resize(out.len() + len, 0),
@@ -19,7 +19,7 @@ pub(super) fn zeros(kind: &RawType, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a plain value and appends it in raw form.
+/// Reads a plain value and appends its raw form.
 pub(super) fn pad(kind: &RawType, plain: &mut Decoder<'_>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
     match kind {
         RawType::Scalar(kind) => {
@@ -80,7 +80,7 @@ fn check_count(count: usize, dimensions: &[u32]) -> Result<usize, DecodeError> {
     }
 }
 
-/// The lengths of a matrix's dimensions, checked against the largest.
+/// Reads the lengths of a matrix's dimensions and checks them against the maximum.
 fn read_lengths(decoder: &mut Decoder<'_>, dimensions: &[u32]) -> Result<Vec<u32>, DecodeError> {
     let lengths: Vec<u32> = decoder.array()?;
     if lengths.len() != dimensions.len() {
@@ -126,7 +126,7 @@ fn pad_structure(
     }
 }
 
-/// The field of a union; `None` if no field is selected.
+/// The selected field of a union; `None` if there is none.
 fn selected(structure: &RawStructure, switch: u32) -> Result<Option<&RawType>, DecodeError> {
     let Some(index) = (switch as usize).checked_sub(1) else { return Ok(None) };
     let field = structure.fields.get(index).ok_or(DecodeError::Invalid("raw union: unknown field"))?;
@@ -167,7 +167,7 @@ pub(super) fn unpad(kind: &RawType, raw: &mut Decoder<'_>, out: &mut Vec<u8>) ->
     }
 }
 
-/// A decoder over the padded bytes of `kind`, which are taken from `raw`; without padding, a copy of `raw`.
+/// A decoder for the padded bytes of `kind`, which are consumed from `raw`; without padding, a copy of `raw`.
 fn bounded<'a>(kind: &RawType, raw: &mut Decoder<'a>) -> Result<Decoder<'a>, DecodeError> {
     match kind.fixed_len() {
         Some(len) => Ok(Decoder::new(raw.take(len)?, raw.limits())),
@@ -175,14 +175,14 @@ fn bounded<'a>(kind: &RawType, raw: &mut Decoder<'a>) -> Result<Decoder<'a>, Dec
     }
 }
 
-/// Where there is no padding, what was read from the copy has been read.
+/// Without padding, consumes what was read from the copy.
 fn leave<'a>(kind: &RawType, body: Decoder<'a>, raw: &mut Decoder<'a>) {
     if kind.fixed_len().is_none() {
         *raw = body;
     }
 }
 
-/// The number of elements that follow, each of which takes at least one byte; appends how a plain array begins.
+/// Reads the number of elements, each of which takes at least one byte, and appends the start of the plain array.
 fn array_count(dimensions: &[u32], raw: &mut Decoder<'_>, begin: &mut Vec<u8>) -> Result<usize, DecodeError> {
     let count = if dimensions.len() > 1 {
         let lengths = read_lengths(raw, dimensions)?;
@@ -259,7 +259,7 @@ pub(super) fn array(
             with_dimensions(ArrayValues::ExtensionObject(objects), lengths)
         }
         element => {
-            // The encoding of an array Variant: its type, the number of elements, the elements.
+            // The encoding of an array Variant: type, number of elements, elements.
             let mut bytes = vec![element.built_in_type().number() | taktwerk_types::variant::ARRAY_BIT];
             encode_len(count, &mut bytes);
             for _ in 0..count {

@@ -49,7 +49,7 @@ fn strings_and_arrays_are_padded() {
 }
 
 #[test]
-fn what_does_not_fit_becomes_zeros_and_is_told() {
+fn values_that_do_not_fit_become_zeros_and_are_reported() {
     let text = FieldMetaData { max_string_length: 2, ..field("text", BuiltInType::String) };
     let meta_data = DataSetMetaDataType { fields: vec![text], ..Default::default() };
     let layout = RawLayout::new(&meta_data).unwrap();

@@ -1,6 +1,6 @@
 // Written by `cargo xtask codegen` from the OPC UA 1.05.07 NodeSet. Do not edit.
 
-//! DataTypes, also those that occur in services only.
+//! DataTypes, including those that occur in services only.
 
 #![allow(missing_docs)] // the names are the specification's
 

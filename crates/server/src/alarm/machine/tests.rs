@@ -1,4 +1,6 @@
-//! The state tables of Part 9, every input in every state.
+//! The state machine of conditions: examples of Part 9, and in [`table`] every input in every state.
+
+mod table;
 
 use super::*;
 use taktwerk_types::LocalizedText;
@@ -12,7 +14,7 @@ fn finding(active: bool, severity: u16) -> Finding {
     Finding { active, limits, severity, quality: StatusCode::GOOD }
 }
 
-/// A condition whose events get rising numbers as ids.
+/// A condition whose events have increasing numbers as EventIds.
 struct Bench {
     machine: Machine,
     last: u8,
@@ -24,7 +26,7 @@ impl Bench {
         Self { machine: Machine::new(rules, State::new(1, at(0))), last: 0, seconds: 0 }
     }
 
-    /// Gives each event an id, and says what was told.
+    /// Gives each event an id. Returns the reported changes.
     fn tell(&mut self, notes: Notes) -> Vec<Change> {
         for note in &notes {
             self.last += 1;
@@ -84,7 +86,7 @@ fn the_example_of_annex_b_1_2() {
     assert_eq!(bench.shows(), [NO, YES, NO, YES]);
     assert_eq!(bench.call(Method::Confirm).unwrap(), [Change::Called(Method::Confirm)]);
     assert_eq!(bench.shows(), [NO, YES, YES, NO]);
-    // Anew; it goes back before anybody has acknowledged it.
+    // Active again; it becomes inactive before it was acknowledged.
     bench.found(YES, 500);
     bench.found(NO, 500);
     assert_eq!(bench.shows(), [NO, NO, YES, YES]);
@@ -96,7 +98,7 @@ fn the_example_of_annex_b_1_2() {
     assert_eq!((&*state.user, state.comment.clone()), ("ann", LocalizedText::from("why")));
 }
 
-/// Annex B.1.3: an alarm that becomes active anew before it was acknowledged keeps what was as a branch.
+/// Annex B.1.3: an alarm that becomes active again before it was acknowledged keeps the old state as a branch.
 #[test]
 fn the_example_of_annex_b_1_3_with_branches() {
     let mut bench = Bench::new(Rules { keeps_branches: true, confirms: true, ..Rules::default() });
@@ -107,23 +109,24 @@ fn the_example_of_annex_b_1_3_with_branches() {
     assert_eq!(bench.shows(), [YES, NO, YES, YES]);
     let [branch] = bench.machine.branches() else { panic!("one branch") };
     assert!(!branch.state.acked && !branch.state.active && branch.state.retain());
-    // What an operator acknowledges with the old event is the branch, not what is active now.
+    // Acknowledging with the old EventId acknowledges the branch, not the current state.
     bench.call_about(Method::Acknowledge, about_the_first).unwrap();
     assert!(!bench.machine.state().acked && bench.machine.branches()[0].state.acked);
     let already = bench.call_about(Method::Acknowledge, about_the_first);
     assert_eq!(already, Err(StatusCode::BAD_CONDITION_BRANCH_ALREADY_ACKED));
     bench.call_about(Method::Confirm, about_the_first).unwrap();
-    assert!(bench.machine.branches().is_empty(), "it is done with");
+    assert!(bench.machine.branches().is_empty(), "the branch has ended");
     let gone = bench.call_about(Method::AddComment, about_the_first);
     assert_eq!(gone, Err(StatusCode::BAD_EVENT_ID_UNKNOWN));
 }
 
-/// Figure 2 and Tables of §5.7.3, §5.7.4: what Acknowledge and Confirm answer in each state, with and without Confirm.
+/// Figure 2 and the tables of §5.7.3, §5.7.4: results of Acknowledge and Confirm in each state, with and without
+/// Confirm.
 #[test]
 fn acknowledge_and_confirm_in_every_state() {
     use StatusCode as S;
     for confirms in [NO, YES] {
-        // How the state is reached; what Acknowledge and Confirm answer in it.
+        // How the state is reached; the results of Acknowledge and Confirm.
         let ways: [(&[&str], S, S); 4] = [
             (&["on"], S::GOOD, S::BAD_CONDITION_BRANCH_ALREADY_CONFIRMED),
             (&["on", "off"], S::GOOD, S::BAD_CONDITION_BRANCH_ALREADY_CONFIRMED),
@@ -148,9 +151,9 @@ fn acknowledge_and_confirm_in_every_state() {
     }
 }
 
-/// Table 137: a disabled condition answers nothing but Enable.
+/// Table 137: a disabled condition only accepts Enable.
 #[test]
-fn a_disabled_condition_answers_nothing_but_enable() {
+fn a_disabled_condition_only_accepts_enable() {
     let mut bench = Bench::new(Rules { confirms: true, latches: true, ..Rules::default() });
     bench.found(YES, 500);
     assert_eq!(bench.call(Method::Enable), Err(StatusCode::BAD_CONDITION_ALREADY_ENABLED));
@@ -164,24 +167,24 @@ fn a_disabled_condition_answers_nothing_but_enable() {
         };
         assert_eq!(bench.call(method), Err(expected), "{method:?}");
     }
-    // §5.5.2: nothing is told meanwhile.
+    // §5.5.2: nothing is reported while disabled.
     assert!(bench.found(NO, 500).is_empty() && bench.found(YES, 700).is_empty());
     assert_eq!(bench.machine.deadline(), None);
-    // What is so now is told when it is enabled.
+    // The current state is reported when it is enabled.
     assert_eq!(bench.call(Method::Enable).unwrap(), [Change::Called(Method::Enable), Change::Active]);
     assert_eq!((bench.shows(), bench.machine.state().severity), ([YES, NO, YES, YES], 700));
 }
 
 #[test]
-fn delays_let_short_changes_pass() {
+fn delays_ignore_short_changes() {
     let mut bench = Bench::new(Rules { on_delay: 5_000.0, off_delay: 3_000.0, ..Rules::default() });
     assert!(bench.found(YES, 500).is_empty());
     assert!(bench.wait(3).is_empty());
-    assert!(bench.found(NO, 500).is_empty(), "back before the delay");
+    assert!(bench.found(NO, 500).is_empty(), "it returned before the delay");
     assert!(bench.wait(10).is_empty());
     bench.found(YES, 500);
     assert_eq!(bench.machine.deadline(), Some(at(bench.seconds + 5)));
-    // The worst that was seen meanwhile does not begin the delay anew.
+    // A worse value in the meantime does not restart the delay.
     assert!(bench.found(YES, 800).is_empty());
     assert_eq!(bench.wait(4), [Change::Active]);
     assert_eq!(bench.machine.state().severity, 800);
@@ -191,7 +194,7 @@ fn delays_let_short_changes_pass() {
 }
 
 #[test]
-fn what_gets_worse_has_to_be_acknowledged_again() {
+fn a_higher_severity_must_be_acknowledged_again() {
     let mut bench = Bench::new(Rules::default());
     bench.found(YES, 500);
     let first = bench.last;
@@ -199,11 +202,11 @@ fn what_gets_worse_has_to_be_acknowledged_again() {
     assert_eq!(bench.found(YES, 800), [Change::Level]);
     assert_eq!(bench.shows(), [YES, NO, YES, YES]);
     assert_eq!((bench.machine.state().severity, bench.machine.state().last_severity), (800, 500));
-    // The event of before does not mean what is so now.
+    // The earlier EventId does not refer to the current state.
     assert_eq!(bench.call_about(Method::Acknowledge, first), Err(StatusCode::BAD_EVENT_ID_UNKNOWN));
     bench.call(Method::Acknowledge).unwrap();
     assert_eq!(bench.found(YES, 500), [Change::Level]);
-    assert_eq!(bench.shows(), [YES, YES, YES, YES], "what gets better need not");
+    assert_eq!(bench.shows(), [YES, YES, YES, YES], "a lower severity need not be");
 }
 
 /// §5.8.5: Reset.
@@ -227,7 +230,7 @@ fn a_latched_alarm_stays_until_it_is_reset() {
 }
 
 #[test]
-fn re_alarms_ask_again_as_long_as_it_is_active() {
+fn re_alarms_repeat_while_the_alarm_is_active() {
     let mut bench = Bench::new(Rules { re_alarm_time: 10_000.0, ..Rules::default() });
     bench.found(YES, 500);
     bench.call(Method::Silence).unwrap();
@@ -257,7 +260,7 @@ fn shelving_ends_by_time_or_with_the_alarm() {
 }
 
 #[test]
-fn what_is_so_already_is_not_told_again() {
+fn unchanged_states_are_not_reported_again() {
     for (on, off) in
         [(Method::Suppress, Method::Unsuppress), (Method::RemoveFromService, Method::PlaceInService)]
     {
@@ -272,7 +275,7 @@ fn what_is_so_already_is_not_told_again() {
 }
 
 #[test]
-fn a_change_of_quality_alone_is_told() {
+fn a_change_of_quality_alone_is_reported() {
     let mut bench = Bench::new(Rules::default());
     bench.found(YES, 500);
     let bad = Finding { quality: StatusCode::BAD_COMMUNICATION_ERROR, ..finding(YES, 500) };
@@ -282,7 +285,7 @@ fn a_change_of_quality_alone_is_told() {
 }
 
 #[test]
-fn what_is_kept_of_a_condition_is_bounded() {
+fn event_ids_and_branches_are_bounded() {
     let mut bench = Bench::new(Rules { keeps_branches: true, ..Rules::default() });
     let mut dropped = 0;
     for _ in 0..3 * BRANCHES_MAX {
@@ -300,7 +303,7 @@ fn what_is_kept_of_a_condition_is_bounded() {
 }
 
 #[test]
-fn an_empty_comment_leaves_the_comment() {
+fn an_empty_comment_keeps_the_old_comment() {
     let mut bench = Bench::new(Rules::default());
     bench.found(YES, 500);
     bench.call(Method::AddComment).unwrap();
@@ -312,10 +315,10 @@ fn an_empty_comment_leaves_the_comment() {
 }
 
 #[test]
-fn a_dialog_asks_until_it_is_answered() {
+fn a_dialog_is_active_until_it_is_answered() {
     use crate::alarm::dialog::Dialog;
     let mut bench = Bench::new(Rules::default());
-    assert_eq!(bench.call(Method::Respond), Err(StatusCode::BAD_METHOD_INVALID), "it is no dialog");
+    assert_eq!(bench.call(Method::Respond), Err(StatusCode::BAD_METHOD_INVALID), "it is not a dialog");
     bench.machine.state.dialog = Some(Box::new(Dialog::new("Open the valve?", &["Yes", "No"])));
     assert_eq!(bench.call(Method::Respond), Err(StatusCode::BAD_DIALOG_NOT_ACTIVE));
     let notes = bench.machine.ask(at(5));
@@ -353,10 +356,54 @@ fn suppression_by_call_and_by_group_in_every_state() {
             );
         }
     }
-    // What is disabled tells nothing, and knows it when it is enabled.
+    // A disabled condition reports nothing, but has the current state when it is enabled.
     let mut machine = Bench::new(Rules::default()).machine;
     machine.operate(&Operation::new(Method::Disable), at(0)).unwrap();
     assert!(machine.group_suppresses(true, at(1)).is_empty());
     machine.operate(&Operation::new(Method::Enable), at(2)).unwrap();
     assert!(machine.state().suppressed);
+}
+
+/// §5.5 to §5.8: each type has its Methods; a condition does not have those of types that it is not.
+#[test]
+fn methods_of_other_types_are_refused() {
+    use Method as M;
+    let condition = [M::Enable, M::Disable, M::AddComment].as_slice();
+    let alarm = [
+        M::TimedShelve,
+        M::OneShotShelve,
+        M::Unshelve,
+        M::Suppress,
+        M::Unsuppress,
+        M::RemoveFromService,
+        M::PlaceInService,
+        M::Silence,
+    ];
+    let all = Rules { confirms: true, latches: true, on_delay: 5.0, ..Rules::default() };
+    for (rules, has) in [
+        (all.clone().without_alarm(false), condition.to_vec()),
+        (all.clone().without_alarm(true), [condition, &[M::Acknowledge, M::Confirm]].concat()),
+        (Rules::default(), [condition, &[M::Acknowledge], &alarm].concat()),
+        (all, [condition, &[M::Acknowledge, M::Confirm, M::Reset], &alarm].concat()),
+    ] {
+        for method in Method::ALL {
+            let mut bench = Bench::new(rules.clone());
+            bench.found(YES, 500);
+            bench.wait(10);
+            let is_refused = bench.call(method) == Err(StatusCode::BAD_METHOD_INVALID);
+            assert_eq!(is_refused, !has.contains(&method), "{method:?} {rules:?}");
+        }
+    }
+}
+
+/// A condition without acknowledgement is retained as long as the application says so.
+#[test]
+fn a_plain_condition_is_retained_while_it_is_set() {
+    let mut bench = Bench::new(Rules { on_delay: 5_000.0, ..Rules::default() }.without_alarm(false));
+    assert_eq!(bench.found(YES, 500), [Change::Active], "delays belong to alarms");
+    assert_eq!(bench.shows(), [YES, YES, YES, YES]);
+    assert_eq!(bench.found(YES, 700), [Change::Level]);
+    assert_eq!(bench.shows(), [YES, YES, YES, YES]);
+    assert_eq!(bench.found(NO, 700), [Change::Inactive]);
+    assert_eq!(bench.shows(), [NO, YES, YES, NO]);
 }

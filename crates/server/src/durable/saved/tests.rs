@@ -46,20 +46,20 @@ fn created(item: u32) -> Section {
 fn queues_follow_what_was_added_taken_and_replaced() {
     let mut log = vec![entry(&[header(), created(7), values(0, 0, &[1.0, 2.0, 3.0])])];
     assert_eq!(numbers(&Saved::from_entries(1, &log).unwrap()), [1.0, 2.0, 3.0]);
-    // Two taken, one added.
+    // Two removed, one added.
     log.push(entry(&[values(2, 3, &[4.0])]));
     assert_eq!(numbers(&Saved::from_entries(1, &log).unwrap()), [3.0, 4.0]);
     // The newest was replaced.
     log.push(entry(&[values(2, 3, &[5.0])]));
     assert_eq!(numbers(&Saved::from_entries(1, &log).unwrap()), [3.0, 5.0]);
-    // Everything was taken, and five more that were never written; then another one came.
+    // Everything was removed, with five more that were never written; then another one was added.
     log.push(entry(&[values(9, 9, &[6.0])]));
     let saved = Saved::from_entries(1, &log).unwrap();
     assert_eq!((numbers(&saved), saved.items[&7].values.first), (vec![6.0], 9));
 }
 
 #[test]
-fn one_entry_says_the_same_as_all() {
+fn one_entry_is_equivalent_to_all() {
     let event = StoredEvent {
         condition: Some(NodeId::numeric(1, 5)),
         fields: vec![(vec![QualifiedName::new(0, "Severity")], 500u16.into())],
@@ -89,7 +89,7 @@ fn one_entry_says_the_same_as_all() {
     assert_eq!(short.messages, [(5, vec![2]), (6, vec![3])]);
     assert_eq!((short.items.len(), short.items[&7].linked.as_slice()), (2, [8].as_slice()));
     assert_eq!(short.items[&8].events.elements, events.added);
-    // What follows an orderly end was written by another process.
+    // Entries after a regular shutdown were written by another process.
     let later = Saved::from_entries(1, &[whole.to_entry(), entry(&[values(1, 2, &[])])]).unwrap();
     assert!(!later.is_complete);
     assert_eq!(numbers(&later), [2.0]);
@@ -137,9 +137,9 @@ mod hostile {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// A log of any bytes is an error or a subscription, and what is made of it says the same when it is made again.
+        /// A log of random bytes is an error or a subscription, and a restored subscription reproduces itself.
         #[test]
-        fn no_bytes_break_the_reader(
+        fn random_logs_never_panic(
             changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
             more in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..3),
         ) {
@@ -159,7 +159,7 @@ mod hostile {
 
 /// Entries of version 1 have no flag in their header.
 #[test]
-fn a_user_who_was_limited_stays_so_and_older_logs_can_be_read() {
+fn a_limited_user_stays_limited_and_older_logs_can_be_read() {
     let limited = |is_limited| match header() {
         Section::Header(header) => Section::Header(Box::new(Header { is_limited, ..*header })),
         other => other,

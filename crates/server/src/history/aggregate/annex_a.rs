@@ -1,7 +1,8 @@
 //! The example tables of Part 13 Annex A.
 //!
-//! A row is a time in seconds behind 12:00:00, a value or `-`, and a status: `G` Good, `U` Uncertain, `S`
-//! Uncertain_DataSubNormal, `N` Bad_NoData, with the bits `c` Calculated, `i` Interpolated, `p` Partial, `m` MultiValue.
+//! A row has a time in seconds after 12:00:00, a value or `-`, and a status: `G` Good, `U` Uncertain, `S`
+//! Uncertain_DataSubNormal, `N` Bad_NoData, with the bits `c` Calculated, `i` Interpolated, `p` Partial, `m`
+//! MultiValue.
 
 use super::bound::{self, Rules};
 use super::*;
@@ -14,7 +15,7 @@ fn time(seconds: f64) -> UtcTime {
     UtcTime::from_ticks(133_000_000_000_000_000 + (seconds * SECOND as f64).round() as i64)
 }
 
-/// The raw values of a historian (A.1): the value, the status, and the rules of its examples.
+/// The raw values of a historian (A.1), and the rules of its examples.
 fn historian(number: u8) -> (Vec<HistoryValue>, Rules) {
     const DATA_1: &str = "10 10 G; 20 20 G; 30 30 G; 40 40 B; 50 50 G; 60 60 G; 70 70 U; 80 80 G; 90 90 G";
     const DATA_2: &str = "2 10 G; 25 20 G; 28 25 G; 39 30 G; 42 - B; 48 40 G; 52 50 G; 72 60 G; 77 70 U; 83 70 G; \
@@ -70,7 +71,7 @@ fn status(text: &str) -> StatusCode {
     with_bits(base, letters.chars().map(bit).sum())
 }
 
-/// The table, the aggregate, the historian, the seconds of an interval, and the rows.
+/// The table, the aggregate, the historian, the interval in seconds, and the rows.
 type Table = (&'static str, Aggregate, u8, u32, &'static str);
 
 use Aggregate as A;
@@ -124,7 +125,7 @@ const TABLES: &[Table] = &[
     ("A.36", A::VarianceSample, 3, 20, "0 0 Gcp; 20 25 Gc; 40 50 Sc; 60 0 Sc; 80 100 Gcp"),
 ];
 
-/// The rows that an aggregate has from 12:00:00 to 12:01:40.
+/// The results of an aggregate from 12:00:00 to 12:01:40.
 fn rows(aggregate: Aggregate, number: u8, seconds: u32) -> Vec<HistoryValue> {
     let (values, rules) = historian(number);
     let starts = (0..100).step_by(seconds as usize);

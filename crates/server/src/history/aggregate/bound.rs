@@ -1,20 +1,20 @@
-//! Bounding values: what a Variable was at a time (Part 13 §3.1.8, §3.1.9).
+//! Bounding values: the value of a Variable at a time (Part 13 §3.1.8, §3.1.9).
 
 use super::{Configuration, bits, with_bits};
 use crate::history::store::{HistoryStore, HistoryValue, NodeKey, Order, ReadLimit, Span, StoreError};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// How values in between are made.
+/// How values between raw values are determined.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Values hold until the next one.
     pub stepped: bool,
-    /// Which values are used.
+    /// Which values are usable.
     pub configuration: Configuration,
 }
 
 impl Rules {
-    /// For a Variable.
+    /// The rules for a Variable.
     #[must_use]
     pub const fn new(stepped: bool, configuration: Configuration) -> Self {
         Self { stepped, configuration }
@@ -25,7 +25,7 @@ impl Rules {
     }
 }
 
-/// A number, as calculations see values. Booleans are 0 and 1.
+/// A value as a number for calculations. Booleans are 0 and 1.
 pub(crate) fn number(value: &Variant) -> Option<f64> {
     match value {
         Variant::Boolean(value) => Some(f64::from(u8::from(*value))),
@@ -33,7 +33,7 @@ pub(crate) fn number(value: &Variant) -> Option<f64> {
     }
 }
 
-/// A number as a value of the same type as another one, rounded for integers.
+/// A number in the data type of another value, rounded for integers.
 pub(crate) fn like(other: &Variant, number: f64) -> Variant {
     let whole = number.round();
     match other {
@@ -56,12 +56,12 @@ fn made(time: UtcTime, value: Variant, status: StatusCode) -> HistoryValue {
     HistoryValue { source: time, server: time, status: with_bits(status, bits::INTERPOLATED), value }
 }
 
-/// What there is where there is nothing.
+/// The result for a time without data.
 pub(crate) fn no_data(time: UtcTime) -> HistoryValue {
     HistoryValue { source: time, server: time, status: StatusCode::BAD_NO_DATA, value: Variant::Empty }
 }
 
-/// The value on the line through two others. `None` if they are no numbers, or not both of one type.
+/// The value at a time on the line through two others. `None` if they are not numbers of the same type.
 fn on_line(one: &HistoryValue, other: &HistoryValue, time: UtcTime) -> Option<Variant> {
     if one.value.built_in_type() != other.value.built_in_type() || matches!(one.value, Variant::Boolean(_)) {
         return None;
@@ -72,8 +72,8 @@ fn on_line(one: &HistoryValue, other: &HistoryValue, time: UtcTime) -> Option<Va
     Some(like(&one.value, from + (to - from) * part))
 }
 
-/// The interpolated bounding value at a time, of values in the order of their times (Part 13 §3.1.8): values that are not
-/// usable are left out.
+/// The interpolated bounding value at a time (Part 13 §3.1.8). Values must be sorted by time; unusable ones are
+/// ignored.
 #[must_use]
 pub fn interpolated(values: &[HistoryValue], time: UtcTime, rules: Rules) -> HistoryValue {
     let at = values.partition_point(|value| value.source < time);
@@ -106,7 +106,7 @@ pub fn interpolated(values: &[HistoryValue], time: UtcTime, rules: Rules) -> His
     }
 }
 
-/// The simple bounding value at a time (Part 13 §3.1.9): only the raw values next to it count, whatever their quality.
+/// The simple bounding value at a time (Part 13 §3.1.9): only the adjacent raw values count, whatever their quality.
 #[must_use]
 pub fn simple(values: &[HistoryValue], time: UtcTime, rules: Rules) -> HistoryValue {
     let at = values.partition_point(|value| value.source < time);
@@ -131,14 +131,14 @@ pub fn simple(values: &[HistoryValue], time: UtcTime, rules: Rules) -> HistoryVa
     }
 }
 
-/// Values on one side of a time that are looked at for usable ones.
+/// Maximum number of values on one side that are searched for usable ones.
 const NEIGHBOURS_MAX: usize = 4_096;
 
-/// Bytes of those values.
+/// Maximum size of those values, in bytes.
 const NEIGHBOUR_BYTES_MAX: usize = 4 << 20;
 
-/// Reads what a bounding value at a time needs, in the order of time: up to `usable` usable values on one side, with all
-/// that are not usable in between.
+/// Reads the values needed for a bounding value, sorted by time: up to `usable` usable values on one side of `time`,
+/// with all unusable ones in between.
 pub(crate) fn neighbours(
     store: &dyn HistoryStore,
     node: &NodeKey,
@@ -174,7 +174,7 @@ pub(crate) fn neighbours(
     Ok(found)
 }
 
-/// The value at a time, from a store (Part 11 §6.5.5).
+/// The value at a time, read from a store (Part 11 §6.5.5).
 pub(crate) fn at_time(
     store: &dyn HistoryStore,
     node: &NodeKey,
@@ -187,6 +187,6 @@ pub(crate) fn at_time(
         let behind = UtcTime::from_ticks(time.ticks().saturating_add(1));
         values.extend(neighbours(store, node, behind, Order::Forward, 1, rules)?);
     }
-    // Bad_NoData stands for a value that cannot be made, whichever way.
+    // Bad_NoData means that neither method gives a value.
     Ok(if simple_bounds { simple(&values, time, rules) } else { interpolated(&values, time, rules) })
 }

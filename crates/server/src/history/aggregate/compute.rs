@@ -8,15 +8,15 @@ use super::{Aggregate, bits, with_bits};
 use crate::history::store::HistoryValue;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// Ticks of a second.
+/// Ticks per second.
 const SECOND: f64 = 1e7;
-/// Ticks of a millisecond.
+/// Ticks per millisecond.
 const MILLISECOND: f64 = 1e4;
 
 /// Calculates an aggregate of an interval.
 ///
-/// The values are the Variable's history around the interval: if the last one lies before the end of the interval, there
-/// are no later ones; if the first one lies behind its start, there are no earlier ones.
+/// `interval.values` is the Variable's history around the interval. If the last value is before the end of the
+/// interval, no later ones exist; if the first value is after its start, no earlier ones exist.
 #[must_use]
 pub fn compute(aggregate: Aggregate, interval: &Interval<'_>) -> HistoryValue {
     use Aggregate as A;
@@ -71,7 +71,7 @@ pub fn compute(aggregate: Aggregate, interval: &Interval<'_>) -> HistoryValue {
 }
 
 impl HistoryValue {
-    /// The same with both times set.
+    /// The same result with both times set.
     fn at(mut self, time: UtcTime) -> Self {
         (self.source, self.server) = (time, time);
         self
@@ -85,7 +85,7 @@ fn finish(result: Option<Made>, interval: &Interval<'_>) -> HistoryValue {
         bits |= bits::PARTIAL;
     }
     let time = made.time.unwrap_or(interval.start);
-    // A bad result has no value that could be taken for one.
+    // A bad result has no value, so that it cannot be mistaken for one.
     let value = if made.status.is_bad() { Variant::Empty } else { made.value };
     HistoryValue { source: time, server: time, status: with_bits(made.status, bits), value }
 }
@@ -94,7 +94,7 @@ fn count(count: usize) -> Variant {
     i32::try_from(count).unwrap_or(i32::MAX).into()
 }
 
-/// How much of each quality there is: numbers of values, or ticks.
+/// The amount of each quality, as number of values or in ticks.
 #[derive(Default)]
 struct Shares {
     good: f64,
@@ -113,8 +113,8 @@ impl Shares {
 }
 
 impl Interval<'_> {
-    /// The StatusCode Calculation (Part 13 §5.4.3.2): PercentDataBad comes first, and what is uncertain makes the result
-    /// uncertain at best.
+    /// The StatusCode Calculation (Part 13 §5.4.3.2). PercentDataBad is checked first; with uncertain data the result
+    /// is uncertain at best.
     fn status_of(&self, shares: &Shares) -> StatusCode {
         let Shares { good, uncertain, bad } = *shares;
         let all = good + uncertain + bad;
@@ -128,26 +128,26 @@ impl Interval<'_> {
         }
     }
 
-    /// By the number of values.
+    /// Status by number of values.
     fn status_by_values(&self) -> StatusCode {
         let mut shares = Shares::default();
         self.inside().iter().for_each(|value| shares.add(self.quality(value.status), 1.0));
         self.status_of(&shares)
     }
 
-    /// By the time for which values hold.
+    /// Status by the time for which values hold.
     pub(super) fn status_by_time(&self) -> StatusCode {
         let mut shares = Shares::default();
         self.regions().iter().for_each(|region| shares.add(region.quality, region.len as f64));
         self.status_of(&shares)
     }
 
-    /// Sub-normal if a value of the interval is not good.
+    /// Sub-normal if any value in the interval is not good.
     fn status_by_any(&self) -> StatusCode {
         if self.good().count() == self.inside().len() { StatusCode::GOOD } else { SUB_NORMAL }
     }
 
-    /// The numbers of the good values.
+    /// The good values as numbers.
     fn numbers(&self) -> impl Iterator<Item = f64> {
         self.good().filter_map(|value| number(&value.value))
     }
@@ -161,8 +161,8 @@ fn average(interval: &Interval<'_>) -> Option<Made> {
     })
 }
 
-/// The average, or the total, of the line through usable values with interpolated bounds. Lines are used for stepped
-/// Variables, too (Part 13 §5.4.3.8).
+/// The average, or the total, of the line through usable values with interpolated bounds. Lines are also used for
+/// stepped Variables (Part 13 §5.4.3.8).
 fn time_average(interval: &Interval<'_>, is_total: bool) -> Option<Made> {
     let rules = Rules { stepped: false, ..interval.rules };
     let interval = &Interval { rules, ..*interval };
@@ -192,14 +192,14 @@ fn time_average(interval: &Interval<'_>, is_total: bool) -> Option<Made> {
     let partial = if starts_late || interval.is_short { bits::PARTIAL } else { 0 };
     let value = area / if is_total { SECOND } else { len as f64 };
     let status = if is_good { StatusCode::GOOD } else { SUB_NORMAL };
-    // Behind the last value the line goes on: that does not make it partial.
+    // After the last value the line continues, so the result is not partial.
     Some(Made { may_be_partial: false, ..Made::new(value.into(), status, bits::CALCULATED | partial) })
 }
 
 struct Area {
-    /// Values times ticks.
+    /// Sum of value times ticks.
     sum: f64,
-    /// Ticks in which there are values.
+    /// Ticks with values.
     len: f64,
 }
 
@@ -209,7 +209,7 @@ impl Area {
     }
 }
 
-/// The area under the regions whose values can be used.
+/// The area under the regions with usable values.
 fn area(interval: &Interval<'_>) -> Option<Area> {
     let mut area = Area { sum: 0.0, len: 0.0 };
     for region in interval.regions() {
@@ -222,7 +222,7 @@ fn area(interval: &Interval<'_>) -> Option<Area> {
 }
 
 fn in_state(interval: &Interval<'_>, is_in: impl Fn(f64) -> bool) -> Option<Made> {
-    // A state holds until the next one, whatever lines values lie on.
+    // A state holds until the next one, even if values are interpolated.
     let rules = Rules { stepped: true, ..interval.rules };
     let interval = Interval { rules, ..*interval };
     let regions = interval.regions();
@@ -234,7 +234,7 @@ fn in_state(interval: &Interval<'_>, is_in: impl Fn(f64) -> bool) -> Option<Made
     Some(calculated((ticks as f64 / MILLISECOND).into(), interval.status_by_time()))
 }
 
-/// How often the value changed. The first value of all is a change, too.
+/// Number of value changes. The very first value counts as a change.
 fn transitions(interval: &Interval<'_>) -> Made {
     let inside = interval.inside();
     let first = inside.first().map_or(interval.high(), |first| first.source);
@@ -248,7 +248,7 @@ fn transitions(interval: &Interval<'_>) -> Made {
     calculated(count(changes), interval.status_by_values())
 }
 
-/// The first or last raw value, whatever its quality.
+/// The first or last raw value, of any quality.
 fn edge(interval: &Interval<'_>, first: bool) -> Option<Made> {
     let inside = interval.inside();
     let value = if first { inside.first() } else { inside.last() }?;
@@ -273,7 +273,7 @@ fn start_bound(interval: &Interval<'_>) -> Option<Made> {
     bound.is_usable.then(|| Made::new(bound.value.value, bound.value.status, bits))
 }
 
-/// The simple bounding value at the end, with the time of the start.
+/// The simple bounding value at the end, with the start time of the interval.
 fn end_bound(interval: &Interval<'_>) -> Option<Made> {
     let bound = interval.bound(interval.end);
     let is_there = bound.is_usable && (interval.is_reverse() || interval.reaches_end());
@@ -287,7 +287,7 @@ fn delta_bounds(interval: &Interval<'_>) -> Option<Made> {
     Some(calculated(like(&end.value, change), if is_good { StatusCode::GOOD } else { SUB_NORMAL }))
 }
 
-/// By the status at the start of each region: of its raw value, or of the bounding value (Part 13 §5.4.3.31).
+/// By the status at the start of each region, from its raw value or bounding value (Part 13 §5.4.3.31).
 fn duration(aggregate: Aggregate, interval: &Interval<'_>) -> Option<Made> {
     let (mut good, mut bad, mut all) = (0i64, 0i64, 0i64);
     for region in interval.regions() {
@@ -307,7 +307,7 @@ fn duration(aggregate: Aggregate, interval: &Interval<'_>) -> Option<Made> {
     Some(calculated(value.into(), StatusCode::GOOD))
 }
 
-/// The worst status; several different ones of the same severity: the first, and the MultiValue bit.
+/// The worst status. If several different ones have the same severity: the first, with the MultiValue bit.
 fn worst(statuses: impl Iterator<Item = StatusCode>) -> Option<Made> {
     let mut worst: Option<StatusCode> = None;
     let mut several = false;
@@ -327,7 +327,7 @@ fn worst(statuses: impl Iterator<Item = StatusCode>) -> Option<Made> {
 }
 
 fn variance(interval: &Interval<'_>, is_sample: bool) -> Option<Made> {
-    // Welford's method: it does not lose the digits that the values have in common.
+    // Welford's method: no cancellation of common leading digits.
     let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
     for value in interval.numbers() {
         n += 1.0;

@@ -7,7 +7,7 @@ use super::made::{Made, SUB_NORMAL, calculated};
 use crate::history::store::HistoryValue;
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Which end of the values is looked for.
+/// Whether to find the smallest or the largest value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extreme {
     Minimum,
@@ -23,7 +23,7 @@ impl Extreme {
     }
 }
 
-/// The best of some values, and whether others at other times are as good. The first one in time is given.
+/// The extreme of some values, and whether it occurs at several times. Returns the earliest one.
 fn best<'a>(
     values: impl Iterator<Item = &'a HistoryValue>,
     extreme: Extreme,
@@ -40,7 +40,7 @@ fn best<'a>(
     best
 }
 
-/// The smallest or largest good raw value. Bad values make it sub-normal, and uncertain ones that lie beyond it.
+/// The smallest or largest good raw value. Bad values, and uncertain values beyond it, make it sub-normal.
 pub(super) fn raw(interval: &Interval<'_>, extreme: Extreme, actual_time: bool) -> Option<Made> {
     let (known, value, several) = best(interval.good(), extreme)?;
     let is_doubtful = interval.inside().iter().any(|other| {
@@ -58,14 +58,14 @@ fn multiple(several: bool) -> u32 {
     if several { bits::MULTI_VALUE } else { 0 }
 }
 
-/// Ticks before the end at which a value that holds there is said to be (the EffectiveEndTime, Part 13 §3.1.3).
+/// Ticks between the end of an interval and the time reported for a value there (the EffectiveEndTime, Part 13 §3.1.3).
 const BEFORE_END: i64 = 10_000;
 
-/// The smallest or largest usable value, the simple bounding values included.
+/// The smallest or largest usable value, including the simple bounding values.
 pub(super) fn with_bounds(interval: &Interval<'_>, extreme: Extreme, actual_time: bool) -> Option<Made> {
     let (low, high) = (interval.low(), interval.high());
     let start = interval.bound(low);
-    // A stepped value holds before the end already. Behind the last value, the end says nothing new.
+    // A stepped value already holds before the end. After the last value, the end adds nothing.
     let end = (!interval.rules.stepped && interval.reaches_end()).then(|| interval.bound(high));
     let effective = if interval.len() > BEFORE_END { high.ticks() - BEFORE_END } else { high.ticks() - 1 };
     let end = end
@@ -91,7 +91,7 @@ pub(super) fn with_bounds(interval: &Interval<'_>, extreme: Extreme, actual_time
     Some(Made { time, ..Made::new(value.value.clone(), status, bits | multiple(several)) })
 }
 
-/// The difference of both. It is as good as the worse one.
+/// The difference of both, with the worse status.
 pub(super) fn range(low: Option<Made>, high: Option<Made>) -> Option<Made> {
     let (low, high) = (low?, high?);
     let value = like(&high.value, number(&high.value)? - number(&low.value)?);

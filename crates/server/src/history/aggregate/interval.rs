@@ -1,4 +1,4 @@
-//! The raw values that an aggregate of one interval looks at.
+//! The raw values for one aggregate interval.
 
 use super::bound::{self, Rules};
 use crate::history::store::HistoryValue;
@@ -7,48 +7,48 @@ use taktwerk_types::{StatusCode, UtcTime};
 /// An interval and the raw values in and around it.
 #[derive(Debug, Clone, Copy)]
 pub struct Interval<'a> {
-    /// In the order of time: those of the interval, and enough on both sides for bounding values.
+    /// Sorted by time: the values in the interval, and enough on both sides for bounding values.
     pub values: &'a [HistoryValue],
-    /// Where it starts. A time belongs to it.
+    /// Start, inclusive.
     pub start: UtcTime,
-    /// Where it ends; earlier than its start if time flows backwards. The time does not belong to it.
+    /// End, exclusive; earlier than the start if time flows backwards.
     pub end: UtcTime,
-    /// It is shorter than the processing interval.
+    /// Whether it is shorter than the processing interval.
     pub is_short: bool,
-    /// How many annotations are in it.
+    /// Number of annotations in it.
     pub annotations: usize,
-    /// How values in between are made.
+    /// How values between raw values are determined.
     pub rules: Rules,
 }
 
-/// Where an interval lies, compared with the data of its Variable (Part 13 §5.4.2.3).
+/// The position of an interval relative to the data of its Variable (Part 13 §5.4.2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     /// It ends before the first value.
     Before,
-    /// Some of it is covered by data.
+    /// It overlaps the data.
     Within,
-    /// It starts behind the last value.
+    /// It starts after the last value.
     After,
 }
 
-/// How far the data reach behind the last value. Part 13 Annex A counts it as one millisecond.
+/// How far the data extend after the last value. Part 13 Annex A uses one millisecond.
 const LAST_VALUE: i64 = 10_000;
 
 /// A part of an interval between two values or bounding values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Region {
-    /// Ticks.
+    /// Length in ticks.
     pub(super) len: i64,
-    /// The status at its start; Bad_NoData where there is no value.
+    /// The status at its start; Bad_NoData without a value.
     pub(super) status: StatusCode,
-    /// The value at both ends, if they are numbers that can be used.
+    /// The values at both ends, if they are usable numbers.
     pub(super) ends: Option<(f64, f64)>,
-    /// What it counts as in the StatusCode Calculation.
+    /// Its quality in the StatusCode Calculation.
     pub(super) quality: Quality,
 }
 
-/// What a region or value counts as in the StatusCode Calculation (Part 13 §5.4.3.2).
+/// The quality of a region or value in the StatusCode Calculation (Part 13 §5.4.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quality {
     Good,
@@ -56,16 +56,16 @@ pub(super) enum Quality {
     Bad,
 }
 
-/// A value, or a bounding value, and whether calculations may use it.
+/// A value or bounding value, and whether calculations may use it.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     pub(super) value: HistoryValue,
     pub(super) is_usable: bool,
-    /// It is a raw value of exactly that time.
+    /// Whether it is a raw value at exactly that time.
     pub(super) is_raw: bool,
 }
 
-/// What regions need of a value.
+/// The data of a value that regions need.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     time: UtcTime,
@@ -99,12 +99,12 @@ impl<'a> Interval<'a> {
         self.start.max(self.end)
     }
 
-    /// Ticks.
+    /// Length in ticks.
     pub(super) fn len(&self) -> i64 {
         self.high().ticks() - self.low().ticks()
     }
 
-    /// The raw values that belong to it, in the order of time.
+    /// The raw values in the interval, sorted by time.
     pub(super) fn inside(&self) -> &'a [HistoryValue] {
         let (low, high) = (self.low(), self.high());
         let (from, to) = if self.is_reverse() {
@@ -126,12 +126,12 @@ impl<'a> Interval<'a> {
         self.inside().iter().filter(move |value| configuration.is_usable(value.status))
     }
 
-    /// The raw values of good quality that belong to it.
+    /// The raw values of good quality in the interval.
     pub(super) fn good(&self) -> impl Iterator<Item = &'a HistoryValue> {
         self.inside().iter().filter(|value| value.status.is_good())
     }
 
-    /// Whether there are data for it.
+    /// Its position relative to the data.
     pub(super) fn extent(&self) -> Extent {
         let (Some(first), Some(last)) = (self.values.first(), self.values.last()) else {
             return Extent::Before;
@@ -147,12 +147,12 @@ impl<'a> Interval<'a> {
         }
     }
 
-    /// Whether the data reach its later end.
+    /// Whether the data extend to its later end.
     pub(super) fn reaches_end(&self) -> bool {
         self.values.last().is_some_and(|last| last.source >= self.high())
     }
 
-    /// Whether it is short, or reaches beyond the first or last value.
+    /// Whether it is short, or extends beyond the first or last value.
     pub(super) fn is_partial(&self) -> bool {
         let begins = self.values.first().is_some_and(|first| first.source <= self.low());
         self.is_short || !begins || !self.reaches_end()
@@ -166,13 +166,13 @@ impl<'a> Interval<'a> {
     pub(super) fn bound(&self, time: UtcTime) -> Bound {
         let value = bound::simple(self.values, time, self.rules);
         let is_raw = self.values.binary_search_by_key(&time, |value| value.source).is_ok();
-        // A bounding value that is made of usable values is usable, even if it is uncertain.
+        // A bounding value made from usable values is usable, even if it is uncertain.
         let is_usable =
             if is_raw { self.rules.configuration.is_usable(value.status) } else { !value.status.is_bad() };
         Bound { value, is_usable, is_raw }
     }
 
-    /// What a raw value counts as.
+    /// The quality of a raw value in the StatusCode Calculation.
     pub(super) fn quality(&self, status: StatusCode) -> Quality {
         match (status.is_good(), self.rules.configuration.is_usable(status)) {
             (true, _) => Quality::Good,
@@ -181,7 +181,8 @@ impl<'a> Interval<'a> {
         }
     }
 
-    /// The interval in regions between simple bounding values and raw values (Part 13 §5.4.3.2). It ends where the data end.
+    /// The interval split into regions between simple bounding values and raw values (Part 13 §5.4.3.2), up to the end
+    /// of data.
     pub(super) fn regions(&self) -> Vec<Region> {
         let (low, high) = (self.low(), self.high());
         let from = self.values.partition_point(|value| value.source <= low);
@@ -204,7 +205,7 @@ impl<'a> Interval<'a> {
         regions
     }
 
-    /// A point right behind the last value, if it comes before the end of the interval.
+    /// A point directly after the last value, if it is before the end of the interval.
     fn end_of_data(&self) -> Option<Point> {
         let last = self.values.last().filter(|_| !self.reaches_end())?;
         let end = last.source.ticks().saturating_add(LAST_VALUE).min(self.high().ticks());

@@ -1,4 +1,4 @@
-//! The result of an aggregate, before it has a time.
+//! The result of an aggregate, before its time is set.
 
 use super::bits;
 use super::bound::number;
@@ -11,9 +11,9 @@ pub(super) struct Made {
     pub(super) value: Variant,
     pub(super) status: StatusCode,
     pub(super) bits: u32,
-    /// Where it is not the start of the interval.
+    /// The time, if it is not the start of the interval.
     pub(super) time: Option<UtcTime>,
-    /// Whether an interval without data at one end makes it partial.
+    /// Whether missing data at one end make the result partial.
     pub(super) may_be_partial: bool,
 }
 
@@ -22,7 +22,7 @@ impl Made {
         Self { value, status, bits, time: None, may_be_partial: true }
     }
 
-    /// With another number.
+    /// The result with a changed number.
     pub(super) fn with(mut self, change: impl FnOnce(f64) -> f64) -> Self {
         if let Some(value) = number(&self.value) {
             self.value = change(value).into();

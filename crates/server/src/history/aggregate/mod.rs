@@ -1,7 +1,7 @@
 //! The 37 standard aggregates (Part 13) as pure functions of raw values.
 //!
 //! - `compute`, `extreme`: one aggregate of one interval; [`interval`]: its raw values; [`bound`]: bounding values;
-//! - `processed`: a range of a store in intervals.
+//! - `processed`: a time range of a store, divided into intervals.
 
 #[cfg(test)]
 mod annex_a;
@@ -23,16 +23,16 @@ use taktwerk_types::{NodeId, StatusCode};
 pub use compute::compute;
 pub use interval::Interval;
 
-/// How aggregates treat values that are not good (AggregateConfiguration, Part 13 §4.2.1.2).
+/// How aggregates treat values with a quality other than Good (AggregateConfiguration, Part 13 §4.2.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Configuration {
     /// Uncertain values are not used.
     pub treat_uncertain_as_bad: bool,
-    /// From so many percent of bad data on a result is Bad.
+    /// Percentage of bad data from which a result is Bad.
     pub percent_data_bad: u8,
-    /// From so many percent of good data on a result is Good.
+    /// Percentage of good data from which a result is Good.
     pub percent_data_good: u8,
-    /// Behind the last value the line through the last two goes on; else the last value holds.
+    /// After the last value: true extends the line through the last two values, false holds the last value.
     pub use_sloped_extrapolation: bool,
 }
 
@@ -49,10 +49,10 @@ impl Default for Configuration {
 }
 
 impl Configuration {
-    /// What a client asks for; `defaults` if it leaves that to the server.
+    /// The configuration that a client requests, or `defaults` if it requests the server's.
     ///
     /// # Errors
-    /// Bad_AggregateConfigurationRejected for percentages that contradict each other.
+    /// Bad_AggregateConfigurationRejected if the percentages contradict each other.
     pub fn requested(wanted: &AggregateConfiguration, defaults: Self) -> Result<Self, StatusCode> {
         if wanted.use_server_capabilities_defaults {
             return Ok(defaults);
@@ -84,7 +84,7 @@ macro_rules! aggregates {
         pub enum Aggregate { $($name),* }
 
         impl Aggregate {
-            /// All of them.
+            /// All standard aggregates.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// The numeric id of its AggregateFunction object in namespace 0.
@@ -93,7 +93,7 @@ macro_rules! aggregates {
                 match self { $(Self::$name => o::$id),* }
             }
 
-            /// Its name, as its object has it.
+            /// The BrowseName of its object.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name)),* }
@@ -149,13 +149,13 @@ impl Aggregate {
         NodeId::numeric(0, self.id())
     }
 
-    /// By the id of its object.
+    /// The aggregate with this object id.
     #[must_use]
     pub fn from_id(id: u32) -> Option<Self> {
         Self::ALL.iter().copied().find(|aggregate| aggregate.id() == id)
     }
 
-    /// By its name, in any case.
+    /// The aggregate with this name; case is ignored.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|aggregate| aggregate.name().eq_ignore_ascii_case(name))
@@ -166,9 +166,9 @@ impl Aggregate {
 pub mod bits {
     /// The value was calculated.
     pub const CALCULATED: u32 = 1;
-    /// The value lies between raw values.
+    /// The value was interpolated between raw values.
     pub const INTERPOLATED: u32 = 2;
-    /// The interval is not complete.
+    /// The interval is incomplete.
     pub const PARTIAL: u32 = 4;
     /// There are several such values.
     pub const MULTI_VALUE: u32 = 16;

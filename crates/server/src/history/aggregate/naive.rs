@@ -1,6 +1,5 @@
-//! A second implementation of the aggregates for tests. It has no regions and no bounding values that are kept: it looks
-//! at every millisecond of an interval and asks for its raw neighbours each time. All times of its data are whole
-//! milliseconds.
+//! A second implementation of the aggregates, for tests. It keeps no regions and no bounding values: it examines every
+//! millisecond of an interval and searches its raw neighbours each time. All its data have times in whole milliseconds.
 
 use super::Aggregate as A;
 use super::bound::{self, Rules};
@@ -8,7 +7,7 @@ use super::{Aggregate, bits, with_bits};
 use crate::history::store::HistoryValue;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// Ticks of a millisecond.
+/// Ticks per millisecond.
 pub(super) const UNIT: i64 = 10_000;
 const SUB: StatusCode = StatusCode::UNCERTAIN_DATA_SUB_NORMAL;
 
@@ -25,7 +24,7 @@ pub(super) struct Naive<'a> {
     pub(super) origin: UtcTime,
 }
 
-/// A number, its status, whether it may be used, whether it is a raw value.
+/// A number, its status, whether it is usable, whether it is a raw value.
 type At = (f64, StatusCode, bool, bool);
 
 impl Naive<'_> {
@@ -86,14 +85,14 @@ impl Naive<'_> {
         })
     }
 
-    /// The milliseconds of the interval that the data reach.
+    /// The milliseconds of the interval that the data cover.
     fn milliseconds(&self) -> impl Iterator<Item = i64> {
         let (low, high) = (self.start.min(self.end), self.start.max(self.end));
         let end = self.values.last().map_or(low, |last| self.at(last) + 1);
         low..high.min(end.max(low))
     }
 
-    /// Whether a millisecond is good, uncertain or bad: 2, 1, 0.
+    /// The quality of a millisecond: 2 good, 1 uncertain, 0 bad.
     fn quality(&self, ms: i64, stepped: bool) -> u8 {
         let Some(one) = self.before(ms).filter(|one| self.usable(one)) else { return 0 };
         let next_is_good = self.after(ms).is_some_and(|next| next.status.is_good());
@@ -132,7 +131,7 @@ impl Naive<'_> {
         self.calculate(self.inside().iter().map(quality))
     }
 
-    /// The average of simple values, and the milliseconds that have one.
+    /// The sum of simple values, and the number of milliseconds with a value.
     fn simple_sum(&self) -> (f64, f64) {
         let (mut sum, mut count) = (0.0, 0.0);
         for ms in self.milliseconds() {
@@ -144,7 +143,7 @@ impl Naive<'_> {
         (sum, count)
     }
 
-    /// The same through usable values only, and beyond the last one.
+    /// The same with lines through usable values only, including after the last one.
     fn interpolated_sum(&self) -> (f64, f64) {
         let usable: Vec<&HistoryValue> = self.values.iter().filter(|value| self.usable(value)).collect();
         let (mut sum, mut count) = (0.0, 0.0);
@@ -184,7 +183,7 @@ impl Naive<'_> {
         is_before || (is_after && !matches!(aggregate, A::TimeAverage | A::Total))
     }
 
-    /// The candidates of Minimum2 and Maximum2 in the order of time: time, number, what it is.
+    /// The candidates of Minimum2 and Maximum2, sorted by time: time, number, kind.
     fn candidates(&self) -> Vec<(i64, f64, char)> {
         let (low, high) = (self.start.min(self.end), self.start.max(self.end));
         let mut all = Vec::new();
@@ -370,14 +369,14 @@ impl Naive<'_> {
         }
     }
 
-    /// What an aggregate must give; Interpolative has a test of its own.
+    /// The expected result of an aggregate. Interpolative has a separate test.
     pub(super) fn expected(&self, aggregate: Aggregate) -> Expected {
         let no_data = StatusCode::BAD_NO_DATA;
         if self.is_without_data(aggregate) {
             return (None, no_data, self.start);
         }
         let result = self.result(aggregate);
-        // Neither has an average or total a partial bit where there is nothing to average.
+        // Without data, averages and totals get no Partial bit.
         let (number, status, bits, at, may) = result.unwrap_or((f64::NAN, no_data, 0, None, true));
         let partial = if may && self.is_partial() { bits::PARTIAL } else { 0 };
         let number = (!status.is_bad()).then_some(number);
@@ -385,7 +384,7 @@ impl Naive<'_> {
     }
 }
 
-/// The number of a result. Qualities count as their code.
+/// The result as a number; StatusCodes by their code.
 pub(super) fn shown(value: &Variant) -> Option<f64> {
     match value {
         Variant::StatusCode(status) => Some(f64::from(status.0)),

@@ -1,4 +1,4 @@
-//! A range of a store, one aggregate per interval (Part 11 §6.5.4, Part 13 §5.4.2).
+//! Processed reads: a time range of a store, with one aggregate per interval (Part 11 §6.5.4, Part 13 §5.4.2).
 
 use super::bound::{self, Rules};
 use super::interval::Interval;
@@ -9,34 +9,34 @@ use crate::history::read::{HEAP_MAX, ProcessedPosition, QUERY};
 use crate::history::store::{HistoryValue, Order, ReadLimit, Span, StoreError};
 use taktwerk_types::{StatusCode, UtcTime};
 
-/// Raw values that are read at once.
+/// Raw values per read.
 const READ_AHEAD: usize = 16_384;
-/// Bytes of raw values that are read at once.
+/// Bytes of raw values per read.
 const READ_AHEAD_BYTES: usize = 1 << 20;
-/// Annotations of an interval that are counted.
+/// Maximum number of annotations counted per interval.
 const ANNOTATIONS_MAX: usize = 100_000;
-/// Bytes of those annotations.
+/// Maximum size of those annotations, in bytes.
 const ANNOTATION_BYTES_MAX: usize = 16 << 20;
 
-/// Raw values in the order of time, read a piece at a time.
+/// Raw values sorted by time, read in pieces.
 struct Window<'a> {
     target: &'a NodeHistory,
     rules: Rules,
     values: Vec<HistoryValue>,
-    /// The store has nothing later.
+    /// Whether the store has no later values.
     is_end: bool,
-    /// Values that may be held.
+    /// Maximum number of values held.
     held_max: usize,
-    /// Bytes of heap of those that are held.
+    /// Heap of the values held, in bytes.
     held_bytes: usize,
 }
 
 impl Window<'_> {
-    /// Makes sure that the values up to a time are there, and the usable one behind it.
+    /// Reads the values up to a time, and the usable one after it.
     fn reach(&mut self, time: UtcTime, raw_left: &mut usize) -> Result<(), StoreError> {
         while !self.is_end && !self.reaches(time) {
             let last = self.values.last().map(|last| last.source.ticks());
-            // A client may have written the last time that there is.
+            // A client may have written a value at the largest possible time.
             let Some(from) = last.map_or(Some(i64::MIN), |last| last.checked_add(1)) else {
                 self.is_end = true;
                 break;
@@ -68,7 +68,7 @@ impl Window<'_> {
         late.any(|value| self.rules.configuration.is_usable(value.status))
     }
 
-    /// Forgets what no interval from a time on needs: all but the last two usable ones before it.
+    /// Drops values that no interval from a time on needs: all but the last two usable ones before it.
     fn forget(&mut self, time: UtcTime) {
         let at = self.values.partition_point(|value| value.source <= time);
         let mut usable = 0;
@@ -76,7 +76,7 @@ impl Window<'_> {
             usable += usize::from(self.rules.configuration.is_usable(value.status));
             usable == 3
         });
-        // Moving what is left costs, so it is done when there is much to forget.
+        // Moving the remaining values costs time, so it is done only when there is much to drop.
         let is_much = |keep: usize| keep >= READ_AHEAD / 2 || self.held_bytes > READ_AHEAD_BYTES;
         if let Some(keep) = keep.filter(|keep| *keep > 0 && is_much(*keep)) {
             let forgotten = self.values.drain(..keep).map(|value| value.heap_size()).sum::<usize>();
@@ -85,7 +85,7 @@ impl Window<'_> {
     }
 }
 
-/// Calculates intervals from a position on; gives where it goes on.
+/// Calculates intervals from a position on. Returns the position to continue from.
 pub(crate) fn read(
     target: &NodeHistory,
     position: ProcessedPosition,
@@ -123,7 +123,7 @@ pub(crate) fn read(
         let annotations = if position.aggregate == Aggregate::AnnotationCount {
             let span = Span { first: low, last: UtcTime::from_ticks(high.ticks() - 1) };
             let annotations = ReadLimit { count: ANNOTATIONS_MAX, bytes: ANNOTATION_BYTES_MAX };
-            let found = target.store.annotations(&target.key, span, annotations)?.len();
+            let found = target.store.annotations(&target.key, span, Order::Forward, None, annotations)?.len();
             *raw_left = raw_left.saturating_sub(QUERY + found);
             found
         } else {

@@ -1,4 +1,4 @@
-//! Aggregates against an independent, naive implementation that looks at every millisecond, and examples by hand.
+//! Aggregates against an independent implementation that examines every millisecond, and examples calculated by hand.
 
 use super::bound::{self, Rules};
 use super::naive::{Naive, UNIT, shown};
@@ -35,14 +35,14 @@ fn close(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-9 * (1.0 + one.abs().max(other.abs()))
 }
 
-/// Whether two of the values that an interval has, bounding values among them, differ by no more than rounding.
+/// Whether two values of an interval, including bounding values, differ by no more than rounding errors.
 fn has_near_tie(values: &[HistoryValue], start: i64, end: i64, rules: Rules) -> bool {
     let bounds = [start, end].map(|at| number(&bound::interpolated(values, time(at * UNIT), rules)));
     let all: Vec<f64> = values.iter().map(number).chain(bounds).flatten().collect();
     all.iter().enumerate().any(|(at, one)| all[..at].iter().any(|other| one != other && close(*one, *other)))
 }
 
-/// Values at whole milliseconds, of every mix of qualities.
+/// Values at whole milliseconds, with all mixtures of qualities.
 fn values() -> impl Strategy<Value = Vec<HistoryValue>> {
     let other = StatusCode::BAD_SENSOR_FAILURE;
     let status = prop_oneof![6 => Just(GOOD), 2 => Just(BAD), 1 => Just(other), 2 => Just(UNCERTAIN)];
@@ -81,7 +81,7 @@ proptest! {
             let result = compute(aggregate, &interval);
             let (number, status, at) = naive.expected(aggregate);
             let number = number.filter(|_| !result.status.is_bad());
-            // Whether the extreme occurs several times hangs on the last bit where bounding values are nearly equal to others.
+            // If bounding values nearly equal others, whether the extreme occurs several times depends on the last bit.
             let is_tie = (result.status.0 ^ status.0) == bits::MULTI_VALUE && has_near_tie(&values, start, end, rules);
             prop_assert!(is_tie || result.status == status, "{:?}: {:?}, not {:?}", aggregate, result, status);
             match (number, shown(&result.value)) {
@@ -90,7 +90,7 @@ proptest! {
                 }
                 (expected, found) => prop_assert_eq!(expected, found, "{:?}", aggregate),
             }
-            // A millisecond has no millisecond before its end.
+            // Millisecond 0 has no predecessor.
             if at >= 0 {
                 prop_assert_eq!(result.source, time(at * UNIT), "{:?}", aggregate);
             }
@@ -118,7 +118,7 @@ proptest! {
 }
 
 #[test]
-fn there_are_all_37() {
+fn all_37_aggregates_exist() {
     assert_eq!(Aggregate::ALL.len(), 37);
     for aggregate in Aggregate::ALL {
         assert_eq!(Aggregate::from_id(aggregate.id()), Some(*aggregate));
@@ -169,14 +169,14 @@ fn a_line_with_a_bad_value() {
     assert_eq!(make(Aggregate::NumberOfTransitions, 5, 40, sloped), (Some(2.0), sub_normal, 1));
     let worst = compute(Aggregate::WorstQuality, &interval(&values, 0, 40 * second, sloped));
     assert_eq!(worst.value, Variant::StatusCode(BAD));
-    // Behind the last value.
+    // After the last value.
     assert_eq!(make(Aggregate::Interpolative, 45, 50, sloped), (Some(50.0), sub_normal, 2));
     let slope = Configuration { use_sloped_extrapolation: true, ..Configuration::default() };
     assert_eq!(make(Aggregate::Interpolative, 45, 50, Rules::new(false, slope)), (Some(55.0), sub_normal, 2));
 }
 
 #[test]
-fn configurations_that_contradict_themselves_are_refused() {
+fn contradictory_configurations_are_refused() {
     let wanted = |good, bad| AggregateConfiguration {
         percent_data_good: good,
         percent_data_bad: bad,

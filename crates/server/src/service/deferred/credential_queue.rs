@@ -1,40 +1,40 @@
-//! Where credentials wait to be checked.
+//! The queue of credential checks.
 //!
-//! A password check takes tens of milliseconds of a CPU on purpose, and everybody who can connect can ask for one. So only
-//! a few run at a time, which leaves the other worker threads to handshakes and signatures; clients get their turns one
-//! after the other, however many guesses each of them has handed in; and whoever has logged on from there before comes
-//! first. When the places are used up, the client that takes most of them gives one back.
+//! A password check deliberately takes tens of milliseconds of CPU, and any client can request one. So only a few run
+//! at a time, which leaves the other worker threads for handshakes and signatures. Clients take turns, however many
+//! checks each has queued, and clients that have logged on before come first. When the queue is full, the client with
+//! most checks loses one.
 
 use crate::effect::Task;
 use crate::session::lockout::Client;
 use crate::slab::Key;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The [`part`](crate::Token::part) of a check's token: it has no other parts.
+/// The [`part`](crate::Token::part) of a check's token: there are no other parts.
 pub(crate) const PART: u32 = u32::MAX;
 
 /// A request and its check.
 type Check = (Key, Task);
 
-/// Whether there is a place for one more.
+/// Whether the queue can take one more check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Capacity {
     Free,
-    /// If this request gives way.
+    /// If this request is removed.
     InsteadOf(Key),
     None,
 }
 
-/// Checks that wait, and how many run.
+/// Waiting checks, and the number of running ones.
 #[derive(Debug)]
 pub(crate) struct CredentialQueue {
-    /// Of those who have logged on before.
+    /// Checks of users who have logged on before.
     familiar: VecDeque<Check>,
-    /// Of everybody else. None of the queues is empty.
+    /// Checks of all others. No queue in it is empty.
     strangers: BTreeMap<Client, VecDeque<Check>>,
-    /// Whose turn it is next: everybody in `strangers`, once.
+    /// The order of turns: each client in `strangers` once.
     turns: VecDeque<Client>,
-    /// How many wait in `strangers`.
+    /// Number of checks in `strangers`.
     len: usize,
     under_way: usize,
     under_way_max: usize,
@@ -54,23 +54,23 @@ impl CredentialQueue {
         }
     }
 
-    /// Looks for a place.
-    pub(crate) fn place(&self, client: Client, is_familiar: bool) -> Place {
+    /// Finds a place in the queue.
+    pub(crate) fn capacity_for(&self, client: Client, is_familiar: bool) -> Capacity {
         if is_familiar {
-            return if self.familiar.len() < self.waiting_max { Place::Free } else { Place::None };
+            return if self.familiar.len() < self.waiting_max { Capacity::Free } else { Capacity::None };
         }
         if self.len < self.waiting_max {
-            return Place::Free;
+            return Capacity::Free;
         }
         let own = self.strangers.get(&client).map_or(0, VecDeque::len);
         let longest = self.strangers.values().max_by_key(|queue| queue.len());
         match longest.filter(|queue| queue.len() > own + 1).and_then(VecDeque::back) {
-            Some((key, _)) => Place::InsteadOf(*key),
-            None => Place::None,
+            Some((key, _)) => Capacity::InsteadOf(*key),
+            None => Capacity::None,
         }
     }
 
-    /// Hands a check in.
+    /// Adds a check.
     pub(crate) fn put(&mut self, key: Key, job: Task, client: Client, is_familiar: bool) {
         if is_familiar {
             return self.familiar.push_back((key, job));
@@ -83,7 +83,7 @@ impl CredentialQueue {
         self.len += 1;
     }
 
-    /// The next check to run, if one may. Say [`Self::ended`] when it is done.
+    /// The next check to run, if one may. Call [`Self::ended`] when it is done.
     pub(crate) fn next(&mut self) -> Option<Check> {
         if self.under_way >= self.under_way_max {
             return None;
@@ -111,7 +111,7 @@ impl CredentialQueue {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// A request goes. True if its check was still waiting: nobody has looked at the credential.
+    /// Removes a request. Returns true if its check was still waiting, so that the credential was not checked.
     pub(crate) fn leave(&mut self, key: Key) -> bool {
         let find = |queue: &VecDeque<Check>| queue.iter().position(|(waiting, _)| *waiting == key);
         if let Some(at) = find(&self.familiar) {
@@ -179,45 +179,49 @@ mod tests {
     }
 
     #[test]
-    fn who_has_been_here_before_comes_first() {
+    fn users_with_an_earlier_login_come_first() {
         let mut queue = CredentialQueue::new(1, 3);
         put(&mut queue, 0, 1, false);
         put(&mut queue, 1, 1, false);
         put(&mut queue, 2, 1, false);
-        assert_eq!(queue.place(client(1), true), Place::Free, "strangers take no place of theirs");
+        assert_eq!(
+            queue.capacity_for(client(1), true),
+            Capacity::Free,
+            "other clients do not use their places"
+        );
         put(&mut queue, 9, 1, true);
         assert_eq!(next(&mut queue), Some(9));
     }
 
     #[test]
-    fn who_takes_most_places_gives_one_back() {
+    fn the_client_with_most_checks_loses_one() {
         let mut queue = CredentialQueue::new(1, 4);
         for index in 0..3 {
             put(&mut queue, index, 1, false);
         }
         put(&mut queue, 3, 2, false);
-        assert_eq!(queue.place(client(1), false), Place::None, "it has most itself");
-        assert_eq!(queue.place(client(2), false), Place::InsteadOf(key(2)));
+        assert_eq!(queue.capacity_for(client(1), false), Capacity::None, "it has most itself");
+        assert_eq!(queue.capacity_for(client(2), false), Capacity::InsteadOf(key(2)));
         assert!(queue.leave(key(2)));
         put(&mut queue, 4, 3, false);
-        // Nobody has two more than the next one would have: what is full is full.
-        assert_eq!(queue.place(client(2), false), Place::None);
-        assert_eq!(queue.place(client(4), false), Place::InsteadOf(key(1)));
-        assert!(!queue.leave(key(2)), "it has gone");
+        // No client has two checks more than the next one would have, so the queue is full.
+        assert_eq!(queue.capacity_for(client(2), false), Capacity::None);
+        assert_eq!(queue.capacity_for(client(4), false), Capacity::InsteadOf(key(1)));
+        assert!(!queue.leave(key(2)), "it has already been removed");
     }
 
     proptest! {
         #[test]
-        fn the_books_balance(steps in prop::collection::vec((0u8..4, 0u8..5, any::<bool>()), 0..200)) {
+        fn counts_match_the_queues(steps in prop::collection::vec((0u8..4, 0u8..5, any::<bool>()), 0..200)) {
             let mut queue = CredentialQueue::new(2, 8);
             let (mut there, mut under_way) = (std::collections::BTreeSet::new(), 0usize);
             for (index, (what, from, is_familiar)) in (0u32..).zip(steps) {
                 match what {
                     0 | 1 => {
-                        match queue.place(client(from), is_familiar) {
-                            Place::None => continue,
-                            Place::Free => {}
-                            Place::InsteadOf(other) => {
+                        match queue.capacity_for(client(from), is_familiar) {
+                            Capacity::None => continue,
+                            Capacity::Free => {}
+                            Capacity::InsteadOf(other) => {
                                 prop_assert!(queue.leave(other));
                                 prop_assert!(there.remove(&other.index));
                             }

@@ -1,15 +1,15 @@
-//! Requests whose answer waits for effects.
+//! Deferred requests: their responses wait for effects.
 //!
-//! A Read, Write or Call is encoded at once, with a gap where a slow value or method belongs. The gaps are filled as results
-//! come in, and with the last one the response is sent.
+//! A Read, Write or Call is encoded at once, with gaps for slow values or methods. The gaps are filled as results
+//! arrive, and the last one sends the response.
 //!
-//! `room`: how many effects there may be, of whom; `credential_queue`: where credentials wait.
+//! `effect_counts`: limits on effects; `credential_queue`: the queue of credential checks.
 
 mod credential_queue;
-mod room;
+mod effect_counts;
 
 pub(crate) use credential_queue::PART as CREDENTIAL_PART;
-pub(crate) use room::{Asker, Purpose};
+pub(crate) use effect_counts::{Asker, Purpose};
 
 use super::shard_message::Waiting;
 use super::transfer::Transferred;
@@ -26,8 +26,8 @@ use crate::session::SessionKey;
 use crate::slab::{Key, Slab};
 use crate::subscription::sampling::PendingSample;
 use core::sync::atomic::{AtomicBool, Ordering};
-use credential_queue::{CredentialQueue, Place};
-use room::Room;
+use credential_queue::{Capacity, CredentialQueue};
+use effect_counts::EffectCounts;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use taktwerk_types::{Instant, StatusCode};
@@ -38,30 +38,30 @@ pub(crate) struct Deferrals {
     slab: Slab<Deferred>,
     deadlines: BTreeSet<(Instant, Key)>,
     effects: VecDeque<Effect>,
-    room: Room,
-    /// For the audit.
+    counts: EffectCounts,
+    /// Audit records.
     noted: Vec<AuditRecord>,
-    /// Where credentials wait.
+    /// The queue of credential checks.
     credentials: CredentialQueue,
 }
 
-/// A request that waits.
+/// A deferred request.
 #[derive(Debug)]
 pub(crate) struct Deferred {
     pub(crate) reply_to: Option<ReplyTo>,
-    /// Where it comes from.
+    /// The origin of its client.
     origin: Option<Origin>,
     pub(crate) session: Option<SessionKey>,
     deadline: Instant,
     pub(crate) kind: Kind,
-    /// For all of it. `None` for what no peer has asked for, and for handshakes, which are counted.
+    /// The charge for all of it. `None` for work without a request, and for handshakes, which are counted.
     charge: Option<Charge>,
 }
 
-/// What a job and the tables' entries of a deferred request take, in bytes, without what the job works on.
+/// Bytes of a job and the table entries of a deferred request, without its data.
 const JOB: usize = 256;
 
-/// A request that cannot wait, because it would pass a limit.
+/// A request that cannot wait because it would exceed a limit.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) kind: Kind,
@@ -76,17 +76,17 @@ pub(crate) enum Kind {
     Create(Box<session::Creation>),
     /// An ActivateSession whose client and user are being checked.
     Activate(Box<activate::Activation>),
-    /// A channel's own work; there is no request.
+    /// Work of a channel; there is no request.
     Channel(ConnectionId, Charge),
-    /// A peer's certificate after a trust list has changed, with the number of the change; there is no request.
+    /// Validation of a peer's certificate after a trust list change, with the change count; there is no request.
     Trust(ConnectionId, u64),
-    /// The certificate of a session's user after a trust list has changed; there is no request.
+    /// Validation of the certificate of a session's user after a trust list change; there is no request.
     UserTrust(SessionKey, Arc<[u8]>),
     /// The value of a monitored item; there is no request.
     Sample(PendingSample),
     /// A write of durable subscriptions; there is no request.
     Durable(Arc<Vec<Change>>),
-    /// A TransferSubscriptions that other shards have to answer.
+    /// A TransferSubscriptions that waits for other shards.
     Transfer { send_initial_values: bool, results: Vec<Option<Transferred>> },
 }
 
@@ -98,7 +98,7 @@ impl Deferred {
 }
 
 impl Kind {
-    /// How many effects it waits for.
+    /// Number of effects that it waits for.
     fn effects(&self) -> usize {
         match self {
             Self::Gather(gather) => gather.missing,
@@ -124,16 +124,16 @@ impl HeapSize for Kind {
     }
 }
 
-/// What became of a credential that was handed in.
+/// The result of queueing a credential check.
 #[derive(Debug)]
 pub(crate) enum Checked {
-    /// It waits.
+    /// It is queued.
     Waits,
-    /// It waits, and this request does not any more.
+    /// It is queued, and this request was removed from the queue.
     InsteadOf(Deferred),
-    /// There is no place.
-    NoPlace(Box<activate::Activation>),
-    /// It would pass a limit.
+    /// The queue is full.
+    QueueFull(Box<activate::Activation>),
+    /// It would exceed a limit.
     Refused(Refused),
 }
 
@@ -141,15 +141,15 @@ pub(crate) enum Checked {
 #[derive(Debug)]
 pub(crate) struct Gather {
     pub(crate) encoding_id: u32,
-    /// What follows the ResponseHeader.
+    /// The body after the ResponseHeader.
     body: Vec<u8>,
     gaps: Vec<Gap>,
     missing: usize,
-    /// Longest body that the client takes.
+    /// Longest body that the client accepts.
     len_max: usize,
-    /// The response has grown beyond what the client takes or the account allows: what comes in is dropped.
+    /// The response exceeds the client's limit or the account's: further results are dropped.
     is_given_up: bool,
-    /// The request is gone: effects that have not begun do nothing.
+    /// The request no longer exists: effects that have not begun do nothing.
     is_abandoned: Arc<AtomicBool>,
 }
 
@@ -167,7 +167,7 @@ impl HeapSize for Fill {
     }
 }
 
-/// A place in a response that a result goes to.
+/// A position in a response for a result.
 #[derive(Debug)]
 pub(crate) struct Gap {
     /// Offset into the body.
@@ -176,7 +176,7 @@ pub(crate) struct Gap {
     bytes: Option<Vec<u8>>,
 }
 
-/// What a gap is for. The service says how a result becomes bytes.
+/// The content of a gap. The service encodes the result.
 #[derive(Debug)]
 pub(crate) enum Fill {
     /// A DataValue of a Read.
@@ -192,7 +192,7 @@ pub(crate) enum Fill {
 impl Gap {
     fn take_notes(&mut self) -> Vec<AuditRecord> {
         match &mut self.fill {
-            Fill::Method(method) => method.take_note().map(|note| *note).into_iter().collect(),
+            Fill::Method(method) => method.take_note().into_iter().collect(),
             Fill::Write(write) => write.take_note().map(|note| *note).into_iter().collect(),
             Fill::History(history) => history.take_notes(),
             Fill::Value(_) => Vec::new(),
@@ -203,7 +203,7 @@ impl Gap {
         Self { at, fill, bytes: None }
     }
 
-    /// Answers without having asked.
+    /// Refuses all results without running the jobs.
     fn refuse(&mut self, status: StatusCode, noted: &mut Vec<AuditRecord>, now: Now) {
         let mut bytes = Vec::new();
         match &mut self.fill {
@@ -250,7 +250,7 @@ impl Gather {
         self.is_given_up
     }
 
-    /// Drops what has come and what will.
+    /// Drops all results, present and future.
     fn give_up(&mut self) {
         self.is_given_up = true;
         self.body = Vec::new();
@@ -259,7 +259,7 @@ impl Gather {
         }
     }
 
-    /// Bytes that [`Self::write`] appends.
+    /// Number of bytes that [`Self::write`] appends.
     pub(crate) fn len(&self) -> usize {
         let filled = self.gaps.iter().filter_map(|gap| gap.bytes.as_ref()).map(Vec::len).sum::<usize>();
         self.body.len() + filled
@@ -283,7 +283,7 @@ impl Deferrals {
             slab: Slab::default(),
             deadlines: BTreeSet::new(),
             effects: VecDeque::new(),
-            room: Room::new(limits),
+            counts: EffectCounts::new(limits),
             noted: Vec::new(),
             credentials: CredentialQueue::new(
                 limits.credential_checks_max,
@@ -293,25 +293,25 @@ impl Deferrals {
     }
 
     /// Whether `more` effects fit.
-    pub(crate) fn has_room(&self, purpose: Purpose, more: usize) -> bool {
-        self.room.has(purpose, more)
+    pub(crate) fn has_capacity(&self, purpose: Purpose, more: usize) -> bool {
+        self.counts.has(purpose, more)
     }
 
-    /// Whether `more` effects fit, of which a request of this client waits for all: one connection does not get all there
-    /// are.
-    pub(crate) fn has_room_for(&self, asker: Asker, purpose: Purpose, more: usize) -> bool {
+    /// Whether `more` effects fit that one request of this client waits for. A single connection cannot use all of
+    /// them.
+    pub(crate) fn has_capacity_for(&self, asker: Asker, purpose: Purpose, more: usize) -> bool {
         let waits_for = || {
             let all = self.slab.iter().filter(|(_, deferred)| deferred.is_of(asker.connection));
             all.map(|(_, deferred)| deferred.kind.effects()).sum()
         };
-        self.room.has(purpose, more) && self.room.has_for(asker, more, waits_for)
+        self.counts.has(purpose, more) && self.counts.has_for(asker, more, waits_for)
     }
 
-    /// Lets a request wait for the results of jobs, one per gap; gives it back if there is nothing to wait for. `len_max`
-    /// is the longest body that its client takes.
+    /// Defers a request until the results of its jobs have arrived, one per gap. Returns the request if there is
+    /// nothing to wait for. `len_max` is the longest body that its client accepts.
     ///
     /// # Errors
-    /// A limit of the session's account that it would pass.
+    /// A limit of the session's account would be exceeded.
     pub(crate) fn gather(
         &mut self,
         asked: Asked<'_>,
@@ -322,8 +322,8 @@ impl Deferrals {
         now: Now,
     ) -> Result<Option<Gather>, Exhausted> {
         let (mut gaps, mut jobs): (Vec<Gap>, Vec<Task>) = gaps.into_iter().unzip();
-        // There was room for each when it was asked for. Others may have taken it while the request was left.
-        while !jobs.is_empty() && !self.has_room_for(asked.asker(), Purpose::Operation, jobs.len()) {
+        // Each fitted when it was added, but others may have used the capacity while the request was postponed.
+        while !jobs.is_empty() && !self.has_capacity_for(asked.asker(), Purpose::Operation, jobs.len()) {
             jobs.pop();
         }
         let is_abandoned = Arc::new(AtomicBool::new(false));
@@ -349,17 +349,17 @@ impl Deferrals {
         }
     }
 
-    /// Lets another request wait for one job.
+    /// Defers a request until one job is done.
     ///
     /// # Errors
-    /// A limit of the account that it would pass, with what was to wait.
+    /// A limit of the account would be exceeded; returns the request.
     pub(crate) fn wait(&mut self, asked: Asked<'_>, kind: Kind, job: Task) -> Result<(), Refused> {
         let deferred = asked.keep(kind, JOB)?;
         self.start(deferred, [job]);
         Ok(())
     }
 
-    /// Runs what no request waits for.
+    /// Runs a job that no request waits for.
     pub(crate) fn run_apart(&mut self, kind: Kind, job: Task) {
         let deferred = Deferred {
             reply_to: None,
@@ -372,8 +372,8 @@ impl Deferrals {
         self.start(deferred, [job]);
     }
 
-    /// Lets an ActivateSession wait for its turn to have a credential checked. If there is no place, it comes back; if
-    /// another one gives way for it, that one does.
+    /// Queues an ActivateSession for its credential check. If the queue is full, returns it; if another one was removed
+    /// instead, returns that one.
     pub(crate) fn check(
         &mut self,
         asked: Asked<'_>,
@@ -381,10 +381,10 @@ impl Deferrals {
         job: Task,
     ) -> Checked {
         let (client, is_familiar) = (activation.client(), activation.is_familiar());
-        let gives_way = match self.credentials.place(client, is_familiar) {
-            Place::Free => None,
-            Place::InsteadOf(key) => self.abandon(key),
-            Place::None => return Checked::NoPlace(activation),
+        let gives_way = match self.credentials.capacity_for(client, is_familiar) {
+            Capacity::Free => None,
+            Capacity::InsteadOf(key) => self.abandon(key),
+            Capacity::None => return Checked::QueueFull(activation),
         };
         let deferred = match asked.keep(Kind::Activate(activation), JOB) {
             Ok(deferred) => deferred,
@@ -396,19 +396,19 @@ impl Deferrals {
         gives_way.map_or(Checked::Waits, Checked::InsteadOf)
     }
 
-    /// Has the next credentials checked.
+    /// Starts the next credential checks.
     fn call_next(&mut self) {
         while let Some((key, Task { kind, job })) = self.credentials.next() {
             let token = Token { index: key.index, generation: key.generation, part: CREDENTIAL_PART };
             self.effects.push_back(Effect { token, kind, job });
-            self.room.began();
+            self.counts.began();
         }
     }
 
-    /// Lets a TransferSubscriptions wait for the operations that have no result yet.
+    /// Defers a TransferSubscriptions until all operations have a result.
     ///
     /// # Errors
-    /// A limit of the session's account that it would pass.
+    /// A limit of the session's account would be exceeded.
     pub(crate) fn wait_for_transfers(
         &mut self,
         asked: Asked<'_>,
@@ -417,11 +417,11 @@ impl Deferrals {
     ) -> Result<Key, Exhausted> {
         let kind = Kind::Transfer { send_initial_values, results };
         let deferred = asked.keep(kind, JOB).map_err(|refused| refused.exhausted)?;
-        self.room.began();
+        self.counts.began();
         Ok(self.start(deferred, []))
     }
 
-    /// The session of a TransferSubscriptions that still waits, and whether it asked for initial values.
+    /// The session of a waiting TransferSubscriptions, and whether it requested initial values.
     pub(crate) fn transfer(&self, request: Key) -> Option<(SessionKey, bool)> {
         let Deferred { session: Some(session), kind: Kind::Transfer { send_initial_values, .. }, .. } =
             self.slab.get(request)?
@@ -431,7 +431,7 @@ impl Deferrals {
         Some((*session, *send_initial_values))
     }
 
-    /// Takes the result of an operation of a TransferSubscriptions; gives all of them when it was the last one.
+    /// Stores the result of one operation of a TransferSubscriptions. After the last one, returns all results.
     pub(crate) fn transferred(
         &mut self,
         waiting: Waiting,
@@ -453,7 +453,7 @@ impl Deferrals {
     fn start(&mut self, deferred: Deferred, jobs: impl IntoIterator<Item = Task>) -> Key {
         let deadline = deferred.deadline;
         if deferred.kind.is_apart() {
-            self.room.set_apart(true);
+            self.counts.set_apart(true);
         }
         let key = self.slab.insert(deferred);
         if deadline != Instant::FAR {
@@ -462,12 +462,12 @@ impl Deferrals {
         for (part, Task { kind, job }) in (0..).zip(jobs) {
             let token = Token { index: key.index, generation: key.generation, part };
             self.effects.push_back(Effect { token, kind, job });
-            self.room.began();
+            self.counts.began();
         }
         key
     }
 
-    /// What the audit is to be told.
+    /// Removes and returns the audit records.
     pub(crate) fn take_noted(&mut self) -> Vec<AuditRecord> {
         core::mem::take(&mut self.noted)
     }
@@ -477,7 +477,7 @@ impl Deferrals {
         self.effects.pop_front()
     }
 
-    /// Takes a result; gives the request back when it was the last one. Results of requests that are gone vanish.
+    /// Handles a result. Returns the request after its last one. Results of removed requests are dropped.
     pub(crate) fn done(
         &mut self,
         token: Token,
@@ -485,7 +485,7 @@ impl Deferrals {
         now: Now,
     ) -> Option<(Deferred, Option<JobResult>)> {
         let key = Key { index: token.index, generation: token.generation };
-        self.room.ended(key);
+        self.counts.ended(key);
         if token.part == CREDENTIAL_PART {
             self.credentials.ended();
             self.call_next();
@@ -515,35 +515,35 @@ impl Deferrals {
         self.note_left(&mut deferred.kind);
         self.deadlines.remove(&(deferred.deadline, key));
         if deferred.kind.is_apart() {
-            self.room.set_apart(false);
+            self.counts.set_apart(false);
         }
         if let Kind::Transfer { .. } = deferred.kind {
-            self.room.answered();
+            self.counts.answered();
         }
         Some(deferred)
     }
 
-    /// Takes out a request whose effects may still run. Those that have not begun do not begin.
+    /// Removes a request whose effects may still run. Effects that have not begun will not run.
     fn abandon(&mut self, key: Key) -> Option<Deferred> {
         let mut deferred = self.remove(key)?;
         let mut running = deferred.kind.effects();
         match &mut deferred.kind {
             Kind::Activate(activation) if self.credentials.leave(key) => {
-                activation.not_looked_at();
+                activation.not_checked();
                 running = 0;
             }
             Kind::Gather(gather) => gather.is_abandoned.store(true, Ordering::Release),
-            // It waits for other shards, which give what they have in any case.
+            // It waits for other shards, which answer in any case.
             Kind::Transfer { .. } => running = 0,
             _ => {}
         }
         if let Some(to) = deferred.reply_to {
-            self.room.abandon(key, Asker { connection: to.connection, origin: deferred.origin }, running);
+            self.counts.abandon(key, Asker { connection: to.connection, origin: deferred.origin }, running);
         }
         Some(deferred)
     }
 
-    /// Notes the methods of a request that is gone: nobody waits for them any more, and what they do is not known.
+    /// Records the methods of a removed request for the audit: their results are unknown.
     fn note_left(&mut self, kind: &mut Kind) {
         if let Kind::Gather(gather) = kind {
             let status = StatusCode::BAD_REQUEST_INTERRUPTED;
@@ -552,18 +552,18 @@ impl Deferrals {
         }
     }
 
-    /// The next request that waits for too long.
+    /// The next timeout of a deferred request.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// A request whose time is over.
+    /// Removes and returns a request that has timed out.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<Deferred> {
         let (at, key) = *self.deadlines.first()?;
         if at > now { None } else { self.abandon(key) }
     }
 
-    /// Takes the requests of a session out, or those of them with one handle.
+    /// Removes the requests of a session, or those with one handle.
     pub(crate) fn cancel(&mut self, session: SessionKey, handle: Option<u32>) -> Vec<Deferred> {
         self.take(|deferred| {
             deferred.session == Some(session)
@@ -571,17 +571,17 @@ impl Deferrals {
         })
     }
 
-    /// Takes the requests of a session out, but for those that decide on whose session it is.
+    /// Removes the requests of a session, except those that decide on its user.
     pub(crate) fn cancel_operations(&mut self, session: SessionKey) -> Vec<Deferred> {
         self.take(|deferred| deferred.session == Some(session) && !matches!(deferred.kind, Kind::Activate(_)))
     }
 
-    /// Takes out what waits for a connection that is evicted.
+    /// Removes the requests of a connection that is evicted.
     pub(crate) fn interrupt(&mut self, connection: ConnectionId) -> Vec<Deferred> {
         self.take(|deferred| deferred.is_of(connection))
     }
 
-    /// Forgets what waits for a connection that is gone.
+    /// Removes the requests of a connection that no longer exists.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) {
         if self.slab.len() > 0 {
             self.take(|deferred| deferred.is_of(connection));
@@ -595,16 +595,16 @@ impl Deferrals {
     }
 }
 
-/// Who asks, until when, and who pays.
+/// The client, the deadline and the account of a request.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) reply_to: ReplyTo,
-    /// Where it comes from.
+    /// The client's origin.
     pub(crate) origin: Option<Origin>,
-    /// `None` before there is a session.
+    /// `None` if there is no session yet.
     pub(crate) session: Option<SessionKey>,
     pub(crate) deadline: Instant,
-    /// The account of the session, or of the connection before there is one.
+    /// The account of the session, or of the connection if there is no session yet.
     pub(crate) account: &'a Arc<Account>,
 }
 
@@ -629,7 +629,7 @@ impl Asked<'_> {
     }
 }
 
-/// When a request that starts now gives up: the client's hint, but not longer than the server waits for anything.
+/// The timeout of a request that starts now: the client's hint, limited by the server's maximum.
 pub(crate) fn deadline(now: Instant, timeout_hint_ms: u32, max_ms: f64) -> Instant {
     let hint = f64::from(timeout_hint_ms);
     now.plus_millis_f64(if hint > 0.0 { hint.min(max_ms) } else { max_ms })

@@ -1,5 +1,5 @@
-//! HistoryRead of events (Part 11 §6.5.2). The job reads the server's log of events and gives those that can be seen at a
-//! node, that the client may see, and that its filter lets pass.
+//! HistoryRead of events (Part 11 §6.5.2). The job reads the server's event log and returns the events that a node
+//! notifies of, that the client may see, and that pass its filter.
 
 use super::PendingHistory;
 use crate::account::Category;
@@ -32,24 +32,25 @@ use taktwerk_types::{
     Decode, Encode, ExtensionObject, NodeId, QualifiedName, StatusCode, Structure, UaString, UtcTime,
 };
 
-/// Events that are read from a store at a time.
+/// Events per read from a store.
 const BATCH: usize = 1_000;
-/// Bytes of those events.
+/// Bytes per read from a store.
 const BATCH_BYTES: usize = BATCH * 1_024;
 
-/// An Object whose events are kept.
+/// An Object with recorded events.
 #[derive(Debug)]
 pub(super) struct Target {
     history: Arc<NodeHistory>,
     node: NodeIx,
-    /// What continuation points belong to.
+    /// The key of its continuation points.
     key: NodeKey,
 }
 
-/// The events of a node, if all of the permissions and EventNotifier bits are there.
+/// The event history of a node, if all of the permissions and EventNotifier bits are present.
 ///
 /// # Errors
-/// Bad_NodeIdUnknown, Bad_UserAccessDenied and the like; Bad_HistoryOperationUnsupported for nodes without kept events.
+/// Bad_NodeIdUnknown, Bad_UserAccessDenied and the like; Bad_HistoryOperationUnsupported for nodes without recorded
+/// events.
 pub(super) fn find(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -74,7 +75,7 @@ pub(super) fn find(
 }
 
 impl Target {
-    /// Where the events are kept, and which of them are seen at the node by whoever has these permissions.
+    /// The store of the events, and which of them these permissions can see at the node.
     pub(super) fn into_parts(
         self,
         space: &Arc<AddressSpace>,
@@ -85,7 +86,7 @@ impl Target {
     }
 }
 
-/// Who looks at events, and at which node.
+/// The client's view of events at a node.
 pub(super) struct Sight {
     space: Arc<AddressSpace>,
     decisions: Arc<Decisions>,
@@ -99,7 +100,7 @@ impl Sight {
     }
 }
 
-/// Whether an event can be seen at a node by whoever has these permissions.
+/// Whether these permissions can see an event at a node.
 fn sees(decisions: &Decisions, node: NodeIx, event: &Event) -> bool {
     let may_receive = |set| decisions.of_set(set).contains(PermissionType::RECEIVE_EVENTS);
     event.access().into_iter().all(may_receive) && event.notifiers().contains(&node)
@@ -124,7 +125,7 @@ struct EventJob {
     now: Now,
 }
 
-/// Answers a request whose details are [`ReadEventDetails`].
+/// Handles a request with [`ReadEventDetails`].
 pub(super) fn read(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
@@ -164,10 +165,10 @@ pub(super) fn read(
         len_max: cx.peer.response_len_max / 2,
         points_max: limits.history_continuation_points_max.into(),
     };
-    if !cx.has_room_for(1) {
+    if !cx.has_capacity_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
-    // What a batch of events takes, and the request with its filter.
+    // Memory for a batch of events, and for the request with its filter.
     let kept = nodes.len() * (size_of::<NodeRead>() + 64) + BATCH_BYTES + request.body.remaining();
     let charge = cx.account(Some(caller.session)).charge(Category::Requests, kept)?;
     let account = Arc::clone(cx.account(Some(caller.session)));
@@ -188,7 +189,7 @@ pub(super) fn read(
         now: cx.now,
     };
     let task = Task::blocking(JobKind::ReadHistory, move || {
-        JobResult::History(HistoryResult { encoded: job.run(), statuses: Vec::new() })
+        JobResult::History(HistoryResult { encoded: job.run(), statuses: Vec::new(), old: Vec::new() })
     });
     let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes: Vec::new() });
     reply.begin::<HistoryReadResponse>();
@@ -196,7 +197,7 @@ pub(super) fn read(
     cx.gather(request, caller.session, HistoryReadResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
-/// Where to begin: as with raw values, two of start, end and number of events.
+/// Where to begin. As with raw values, two of start, end and number of events are given.
 fn position(details: &ReadEventDetails) -> Result<EventPosition, StatusCode> {
     let (start, end, page) = (details.start_time, details.end_time, details.num_values_per_node as usize);
     let given = [!start.is_null(), !end.is_null(), page > 0];
@@ -205,7 +206,7 @@ fn position(details: &ReadEventDetails) -> Result<EventPosition, StatusCode> {
     }
     let before = |time: UtcTime| UtcTime::from_ticks(time.ticks().saturating_sub(1));
     let behind = |time: UtcTime| UtcTime::from_ticks(time.ticks().saturating_add(1));
-    // The end does not belong to the range, unless it is the start.
+    // The end is exclusive, unless it equals the start.
     let (order, first, last) = match (start.is_null(), end.is_null()) {
         (true, _) => (Order::Backward, Span::ALL.first, end),
         (_, true) => (Order::Forward, start, Span::ALL.last),
@@ -219,11 +220,11 @@ fn position(details: &ReadEventDetails) -> Result<EventPosition, StatusCode> {
 }
 
 impl EventJob {
-    /// Reads everything; gives the encoded results.
+    /// Reads all nodes. Returns the encoded results.
     fn run(self) -> Vec<u8> {
         let mut out = Vec::new();
         encode_len(self.nodes.len(), &mut out);
-        // Of all nodes together: a request may name one node a thousand times.
+        // For all nodes together: a request may name one node a thousand times.
         let (mut left, mut raw) = (self.bounds.values_max, self.bounds.raw_max);
         let request = self.points.begin();
         for node in &self.nodes {
@@ -287,7 +288,8 @@ impl EventJob {
         Ok(())
     }
 
-    /// Appends events until there are enough, or no more of them may be looked at. Says whether there are no more.
+    /// Appends events until there are enough or the limit of examined events is reached. Returns whether the end was
+    /// reached.
     fn events(
         &self,
         target: &Target,
@@ -300,7 +302,7 @@ impl EventJob {
         let page = if position.page == 0 { usize::MAX } else { position.page };
         let count_max = page.min(count_max).min(position.left.unwrap_or(usize::MAX));
         if (count_max == 0 && position.left != Some(0)) || *raw == 0 {
-            // The nodes before have used up what one request may look at.
+            // The previous nodes have used up the limit of the request.
             return Ok(false);
         }
         loop {
@@ -332,7 +334,7 @@ impl EventJob {
                 return Ok(true);
             }
             if *raw == 0 {
-                // Others have their turn; the client asks on.
+                // The client continues with the continuation point.
                 return Ok(false);
             }
         }

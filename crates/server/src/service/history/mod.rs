@@ -1,11 +1,12 @@
-//! HistoryRead and HistoryUpdate (Part 4 §5.11.3, §5.11.5): requests are checked here and become jobs of worker threads.
+//! HistoryRead and HistoryUpdate (Part 4 §5.11.3, §5.11.5): requests are checked here and become jobs for worker
+//! threads.
 
 mod events;
 pub(crate) mod read;
 pub(crate) mod update;
 
 use crate::account::heap_size;
-use crate::audit::AuditRecord;
+use crate::audit::{AuditAction, AuditRecord};
 use crate::authorization::Decisions;
 use crate::effect::HistoryResult;
 use crate::history::NodeHistory;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use taktwerk_schema::PermissionType;
 use taktwerk_types::{NodeId, StatusCode};
 
-/// The history of a node, if all of the permissions and access level bits are there.
+/// The history of a node, if all of the permissions and access level bits are present.
 ///
 /// # Errors
 /// Bad_NodeIdUnknown, Bad_UserAccessDenied and the like; Bad_HistoryOperationUnsupported for nodes without history.
@@ -27,7 +28,7 @@ fn find(
     access_level: u8,
 ) -> Result<Arc<NodeHistory>, StatusCode> {
     let ix = nodes.resolve(id.as_ref()).ok_or_else(|| unknown(id.as_ref()))?;
-    // Whether there is history is not for everybody to know.
+    // Without permission, a client does not learn whether there is history.
     for permission in permissions {
         decisions.check(nodes, ix, *permission)?;
     }
@@ -36,17 +37,23 @@ fn find(
     if level & access_level != access_level {
         return Err(StatusCode::BAD_USER_ACCESS_DENIED);
     }
+    if let Some(owner) = history.annotates {
+        // Annotations are part of the history of their Variable.
+        for permission in permissions {
+            decisions.check(nodes, owner, *permission)?;
+        }
+    }
     Ok(Arc::clone(history))
 }
 
-/// Results that come later.
+/// Results that arrive later.
 #[derive(Debug)]
 pub(crate) struct PendingHistory {
-    /// How many.
+    /// Number of results.
     count: usize,
-    /// Appends a result that says no more than a status.
+    /// Appends a result with only a status.
     failure: fn(StatusCode, &mut Vec<u8>),
-    /// What the audit is told of each operation of a HistoryUpdate.
+    /// Audit records for each operation of a HistoryUpdate.
     notes: Vec<AuditRecord>,
 }
 
@@ -55,8 +62,14 @@ heap_size!(PendingHistory { notes; count, failure });
 impl PendingHistory {
     /// The job has run.
     pub(crate) fn finish(&mut self, result: HistoryResult, noted: &mut Vec<AuditRecord>, out: &mut Vec<u8>) {
-        let notes = self.take_notes().into_iter().zip(&result.statuses);
-        noted.extend(notes.map(|(note, status)| AuditRecord { status: *status, ..note }));
+        let old = result.old.into_iter().chain(core::iter::repeat_with(Vec::new));
+        for ((mut note, status), old) in self.take_notes().into_iter().zip(&result.statuses).zip(old) {
+            note.status = *status;
+            if let AuditAction::HistoryUpdate { parameters, .. } = &mut note.action {
+                parameters.set_old(&old);
+            }
+            noted.push(note);
+        }
         *out = result.encoded;
     }
 

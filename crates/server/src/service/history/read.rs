@@ -8,7 +8,8 @@ use crate::history::NodeHistory;
 use crate::history::aggregate::{Aggregate, Configuration};
 use crate::history::point::HistoryPoints;
 use crate::history::read::{
-    Bounds, ModifiedPosition, NodeRead, Position, ProcessedPosition, RawPosition, ReadJob, encode_failure,
+    AnnotationPosition, Bounds, ModifiedPosition, NodeRead, Position, ProcessedPosition, RawPosition,
+    ReadJob, encode_failure,
 };
 use crate::history::store::{Order, Span};
 use crate::job_kind::JobKind;
@@ -28,10 +29,10 @@ use taktwerk_types::{
     UtcTime,
 };
 
-/// Fewest bytes of a HistoryReadValueId: NodeId, IndexRange, DataEncoding, ContinuationPoint.
+/// Smallest HistoryReadValueId in bytes: NodeId, IndexRange, DataEncoding, ContinuationPoint.
 pub(crate) const NODE_LEN_MIN: usize = 2 + 4 + 6 + 4;
 
-/// What is to be read of all nodes, checked.
+/// The checked details for all nodes.
 enum Details {
     Raw(ReadRawModifiedDetails),
     Processed { details: ReadProcessedDetails, intervals: i64 },
@@ -98,7 +99,7 @@ pub(crate) fn history_read(
         points_max: limits.history_continuation_points_max.into(),
     };
     let kept = nodes.len() * (size_of::<NodeRead>() + 64) + details.size();
-    if !cx.has_room_for(1) {
+    if !cx.has_capacity_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
     let charge = cx.account(Some(caller.session)).charge(Category::Requests, kept)?;
@@ -108,10 +109,12 @@ pub(crate) fn history_read(
     };
     let points = session.history_points.get_or_insert_with(|| Arc::new(HistoryPoints::new(&account)));
     let count = nodes.len();
+    let is_remote = |node: &NodeRead| node.target.as_ref().is_ok_and(|history| history.store.is_remote());
+    let kind = if nodes.iter().any(is_remote) { JobKind::ReadRemoteHistory } else { JobKind::ReadHistory };
     let job = ReadJob { nodes, timestamps, release, points: Arc::clone(points), bounds, account };
-    let task = Task::blocking(JobKind::ReadHistory, move || {
+    let task = Task::blocking(kind, move || {
         JobResult::History(match job.run() {
-            Ok(encoded) => HistoryResult { encoded, statuses: Vec::new() },
+            Ok(encoded) => HistoryResult { encoded, statuses: Vec::new(), old: Vec::new() },
             Err(status) => HistoryResult::failed(count, status, encode_failure),
         })
     });
@@ -122,7 +125,7 @@ pub(crate) fn history_read(
 }
 
 impl Details {
-    /// Reads the HistoryReadDetails of a request for `count` nodes.
+    /// Parses the HistoryReadDetails of a request for `count` nodes.
     fn parse(object: &ExtensionObject, count: usize) -> Result<Self, StatusCode> {
         let invalid = StatusCode::BAD_HISTORY_OPERATION_INVALID;
         if object.is::<ReadRawModifiedDetails>() {
@@ -149,7 +152,7 @@ impl Details {
                 return Err(StatusCode::BAD_INVALID_ARGUMENT);
             }
             let range = end.ticks().abs_diff(start.ticks()) as f64;
-            // Part 13 §5.4.2.2: no interval or one that is longer than the range is the range.
+            // Part 13 §5.4.2.2: an interval of zero, or longer than the range, means the whole range.
             let ticks = (interval * 1e4).round();
             let intervals = if ticks < 1.0 || ticks >= range { 0 } else { ticks as i64 };
             return Ok(Self::Processed { details, intervals });
@@ -167,7 +170,7 @@ impl Details {
         Err(if object.is_null() { invalid } else { StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED })
     }
 
-    /// Bytes of memory that it takes.
+    /// Size in memory, in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Times { times, .. } => size_of_val(&**times),
@@ -175,9 +178,21 @@ impl Details {
         }
     }
 
-    /// Where the reading of a node begins.
+    /// Where reading a node begins.
     fn begin(&self, index: usize, target: &NodeHistory) -> Result<Position, StatusCode> {
+        let has_annotations = target.store.capabilities().annotations;
         Ok(match self {
+            Self::Times { annotations: true, .. } if !has_annotations => {
+                return Err(StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED);
+            }
+            Self::Raw(details) if target.annotates.is_some() => {
+                Position::AnnotationRange(annotations(details)?)
+            }
+            Self::Raw(_) | Self::Processed { .. } | Self::Times { annotations: false, .. }
+                if target.annotates.is_some() =>
+            {
+                return Err(StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED);
+            }
             Self::Times { times, simple_bounds, annotations: false } => {
                 Position::AtTime { times: Arc::clone(times), next: 0, simple_bounds: *simple_bounds }
             }
@@ -202,36 +217,54 @@ fn configuration(wanted: &AggregateConfiguration, target: &NodeHistory) -> Resul
     Configuration::requested(wanted, target.aggregates)
 }
 
-fn raw(details: &ReadRawModifiedDetails) -> Position {
+/// Start, end and order. Part 11 §6.5.3.2: only an end means reading backwards from it.
+fn direction(details: &ReadRawModifiedDetails) -> (UtcTime, Option<UtcTime>, Order) {
     let (start, end) = (details.start_time, details.end_time);
-    let page = details.num_values_per_node as usize;
-    // Part 11 §6.5.3.2: an end alone is a start from which time flows backwards.
-    let (start, end, order) = match (start.is_null(), end.is_null()) {
+    match (start.is_null(), end.is_null()) {
         (true, _) => (end, None, Order::Backward),
         (_, true) => (start, None, Order::Forward),
         _ if end < start => (start, Some(end), Order::Backward),
         _ => (start, Some(end), Order::Forward),
+    }
+}
+
+/// The span without the end, which is exclusive unless it equals the start.
+fn span(start: UtcTime, end: Option<UtcTime>, order: Order) -> Span {
+    let (mut first, mut last) = match order {
+        Order::Forward => (start, end.unwrap_or(Span::ALL.last)),
+        Order::Backward => (end.unwrap_or(Span::ALL.first), start),
     };
+    if end.is_some_and(|end| end != start) {
+        match order {
+            Order::Forward => last = UtcTime::from_ticks(last.ticks().saturating_sub(1)),
+            Order::Backward => first = UtcTime::from_ticks(first.ticks().saturating_add(1)),
+        }
+    }
+    Span { first, last }
+}
+
+/// ReadRaw of an Annotations Property. Changes of annotations are not kept. Annotations have no bounding values: the
+/// status for such data is Bad_BoundNotSupported (Part 11 §3.1.2).
+fn annotations(details: &ReadRawModifiedDetails) -> Result<AnnotationPosition, StatusCode> {
+    if details.is_read_modified {
+        return Err(StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED);
+    }
+    if details.return_bounds {
+        return Err(StatusCode::BAD_BOUND_NOT_SUPPORTED);
+    }
+    let page = details.num_values_per_node as usize;
+    let (start, end, order) = direction(details);
+    let left = end.is_none().then_some(page);
+    Ok(AnnotationPosition { order, span: span(start, end, order), after: None, page, left })
+}
+
+fn raw(details: &ReadRawModifiedDetails) -> Position {
+    let page = details.num_values_per_node as usize;
+    let (start, end, order) = direction(details);
     let left = end.is_none().then_some(page);
     if details.is_read_modified {
-        let (mut first, mut last) = match order {
-            Order::Forward => (start, end.unwrap_or(Span::ALL.last)),
-            Order::Backward => (end.unwrap_or(Span::ALL.first), start),
-        };
-        // The end does not belong to the range, unless it is the start.
-        if end.is_some_and(|end| end != start) {
-            match order {
-                Order::Forward => last = UtcTime::from_ticks(last.ticks().saturating_sub(1)),
-                Order::Backward => first = UtcTime::from_ticks(first.ticks().saturating_add(1)),
-            }
-        }
-        return Position::Modified(ModifiedPosition {
-            order,
-            span: Span { first, last },
-            skip: 0,
-            page,
-            left,
-        });
+        let span = span(start, end, order);
+        return Position::Modified(ModifiedPosition { order, span, skip: 0, page, left });
     }
     Position::Raw(RawPosition {
         order,

@@ -2,12 +2,12 @@
 
 use super::{PendingHistory, events, find};
 use crate::account::Category;
-use crate::audit::AuditAction;
+use crate::audit::{AuditAction, AuditHistory};
 use crate::effect::{HistoryResult, JobResult, Task};
 use crate::error::Fault;
 use crate::history::StoredEvent;
 use crate::history::store::{HistoryValue, Modification, Perform, Span};
-use crate::history::update::{Change, NodeUpdate, SeesOwned, UpdateJob};
+use crate::history::update::{Change, NodeUpdate, SeesOwned, UpdateJob, Updated};
 use crate::job_kind::JobKind;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -26,16 +26,18 @@ use taktwerk_types::{
     UtcTime, Variant,
 };
 
-/// An operation as it came.
+/// An operation of the request.
 struct Operation {
     node_id: NodeId,
-    /// The name of its details.
+    /// The type name of its details.
     name: &'static str,
     change: Change,
     permissions: &'static [PermissionType],
-    /// Values or times.
+    /// Number of values or times.
     count: u32,
-    /// Why it is refused, whatever the node.
+    /// The parameters for the audit record.
+    noted: AuditHistory,
+    /// Why it is refused, for any node.
     refused: Option<StatusCode>,
 }
 
@@ -52,11 +54,11 @@ pub(crate) fn history_update(
     for _ in 0..caller.count {
         let before = list.remaining();
         let object = <ExtensionObject as Decode>::decode(&mut list)?;
-        operations.push(operation(&object, limits, cx.now.utc));
+        operations.push(operation(&object, limits, cx.now.utc, cx.audit.notes_updates()));
         // A value takes more memory than bytes on the wire: the smallest is a mask and one time.
         bytes += (before - list.remaining()) * size_of::<HistoryValue>() / 9 + size_of::<NodeUpdate>();
     }
-    if !cx.has_room_for(1) {
+    if !cx.has_capacity_for(1) {
         return Err(Fault::limit(StatusCode::BAD_SERVER_TOO_BUSY, "effects_per_connection_max"));
     }
     let charge = cx.account(Some(caller.session)).charge(Category::Requests, bytes)?;
@@ -65,10 +67,10 @@ pub(crate) fn history_update(
         let nodes = cx.shared.space().read();
         let write = AccessLevelType::HISTORY_WRITE.0;
         for operation in operations {
-            let Operation { node_id, name, change, permissions, count, refused } = operation;
+            let Operation { node_id, name, change, permissions, count, noted, refused } = operation;
             if cx.audit.notes_updates() {
                 let node_id = known_id(&nodes, node_id.as_ref());
-                let action = AuditAction::HistoryUpdate { node_id, details: name, count };
+                let action = AuditAction::HistoryUpdate { node_id, details: name, count, parameters: noted };
                 notes.push(cx.audit_record(Some(caller.session), request, StatusCode::GOOD, action));
             }
             let is_of_events = matches!(change, Change::Events(..) | Change::DeleteEvents(_));
@@ -85,7 +87,8 @@ pub(crate) fn history_update(
                         history
                     })
                 }
-                None => find(&nodes, &caller.decisions, &node_id, permissions, write),
+                None => find(&nodes, &caller.decisions, &node_id, permissions, write)
+                    .and_then(|target| change.check(&target).map(|()| target)),
             };
             updates.push(NodeUpdate { target, change, sees });
         }
@@ -95,10 +98,10 @@ pub(crate) fn history_update(
     let by =
         Modification { time: cx.now.utc, kind: HistoryUpdateType::UPDATE, user: user.unwrap_or_default() };
     let count = updates.len();
-    let job = UpdateJob { updates, by };
+    let job = UpdateJob { updates, by, is_noted: cx.audit.notes_updates() };
     let task = Task::blocking(JobKind::UpdateHistory, move || {
-        let (encoded, statuses) = job.run();
-        JobResult::History(HistoryResult { encoded, statuses })
+        let Updated { encoded, statuses, old } = job.run();
+        JobResult::History(HistoryResult { encoded, statuses, old })
     });
     let fill = Fill::History(PendingHistory { count, failure: encode_failure, notes });
     reply.begin::<HistoryUpdateResponse>();
@@ -106,30 +109,38 @@ pub(crate) fn history_update(
     cx.gather(request, caller.session, HistoryUpdateResponse::BINARY_ENCODING_ID, gaps, reply)
 }
 
-/// A HistoryUpdateResult that says no more than a status.
+/// A HistoryUpdateResult with only a status.
 fn encode_failure(status_code: StatusCode, out: &mut Vec<u8>) {
     HistoryUpdateResult { status_code, ..Default::default() }.encode(out);
 }
 
-/// The body of an operation's details.
+/// Decodes an operation's details.
 fn body<T: Structure>(object: &ExtensionObject, limits: DecodeLimits) -> Result<T, StatusCode> {
     let bytes = object.binary().ok_or(StatusCode::BAD_HISTORY_OPERATION_INVALID)?;
     T::decode_from(bytes, limits).map_err(|error| error.status())
 }
 
-fn operation(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Operation {
-    parse(object, limits, now).unwrap_or_else(|status| Operation {
+/// An operation; with its parameters for the audit if `is_noted`.
+fn operation(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime, is_noted: bool) -> Operation {
+    parse(object, limits, now, is_noted).unwrap_or_else(|status| Operation {
         node_id: NodeId::NULL,
         name: "",
         change: Change::Nothing,
         permissions: &[],
         count: 0,
+        noted: AuditHistory::Unknown,
         refused: Some(status),
     })
 }
 
-fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result<Operation, StatusCode> {
+fn parse(
+    object: &ExtensionObject,
+    limits: DecodeLimits,
+    now: UtcTime,
+    is_noted: bool,
+) -> Result<Operation, StatusCode> {
     use PermissionType as P;
+    let noted = |make: &dyn Fn() -> AuditHistory| if is_noted { make() } else { AuditHistory::Unknown };
     let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
     if object.is::<UpdateDataDetails>() {
         let details: UpdateDataDetails = body(object, limits)?;
@@ -139,8 +150,11 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
             return Err(StatusCode::BAD_HISTORY_OPERATION_INVALID);
         }
         let number = count(details.update_values.len());
+        let kind = details.perform_insert_replace;
+        let noted = noted(&|| AuditHistory::values(kind, &details.update_values));
         let values = details.update_values.into_iter();
         return Ok(Operation {
+            noted,
             node_id: details.node_id,
             name: "UpdateDataDetails",
             change: Change::Values(
@@ -156,7 +170,9 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
         let details: UpdateStructureDataDetails = body(object, limits)?;
         let (perform, permissions) = perform(details.perform_insert_replace)?;
         let number = count(details.update_values.len());
+        let kind = details.perform_insert_replace;
         return Ok(Operation {
+            noted: noted(&|| AuditHistory::annotations(kind, &details.update_values)),
             node_id: details.node_id,
             name: "UpdateStructureDataDetails",
             change: Change::Annotations(perform, details.update_values.into_iter().map(annotation).collect()),
@@ -171,11 +187,18 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
         if start.is_null() || end.is_null() {
             return Err(StatusCode::BAD_INVALID_TIMESTAMP_ARGUMENT);
         }
-        // The later end does not belong to the range, unless it is the earlier one, too.
+        // The later end is exclusive, unless both are equal.
         let (first, high) = (start.min(end), start.max(end));
         let last = UtcTime::from_ticks(high.ticks() - i64::from(high != first));
         let span = Span { first, last };
+        let is_delete_modified = details.is_delete_modified;
         return Ok(Operation {
+            noted: AuditHistory::DeleteRange {
+                is_delete_modified,
+                start_time: start,
+                end_time: end,
+                old_values: Vec::new(),
+            },
             node_id: details.node_id,
             name: "DeleteRawModifiedDetails",
             change: if details.is_delete_modified {
@@ -194,6 +217,7 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
             node_id: details.node_id,
             name: "DeleteAtTimeDetails",
             count: count(details.req_times.len()),
+            noted: noted(&|| AuditHistory::delete_times(&details.req_times)),
             change: Change::DeleteAt(details.req_times),
             permissions: &[P::DELETE_HISTORY],
             refused: None,
@@ -202,12 +226,15 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
     if object.is::<UpdateEventDetails>() {
         let details: UpdateEventDetails = body(object, limits)?;
         let (kind, permissions) = perform(details.perform_insert_replace)?;
+        let requested = details.perform_insert_replace;
+        let noted = noted(&|| AuditHistory::events(requested, &details.filter, &details.event_data));
         let paths: Vec<Vec<QualifiedName>> =
             details.filter.select_clauses.into_iter().map(|clause| clause.browse_path).collect();
         let one = |list: HistoryEventFieldList| event(&paths, list.event_fields, kind);
         return Ok(Operation {
             node_id: details.node_id,
             name: "UpdateEventDetails",
+            noted,
             count: count(details.event_data.len()),
             change: Change::Events(kind, details.event_data.into_iter().map(one).collect()),
             permissions,
@@ -220,6 +247,7 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
             node_id: details.node_id,
             name: "DeleteEventDetails",
             count: count(details.event_ids.len()),
+            noted: noted(&|| AuditHistory::delete_events(&details.event_ids)),
             change: Change::DeleteEvents(details.event_ids),
             permissions: &[P::DELETE_HISTORY],
             refused: None,
@@ -228,8 +256,8 @@ fn parse(object: &ExtensionObject, limits: DecodeLimits, now: UtcTime) -> Result
     Err(StatusCode::BAD_HISTORY_OPERATION_INVALID)
 }
 
-/// An event from the fields that a client gives. What is inserted has at least an EventId, an EventType and a Time
-/// (Part 11 §6.9.4.2).
+/// An event from the fields given by a client. Inserted events need at least EventId, EventType and Time (Part 11
+/// §6.9.4.2).
 fn event(
     paths: &[Vec<QualifiedName>],
     values: Vec<Variant>,
@@ -252,7 +280,7 @@ fn event(
     Ok(event)
 }
 
-/// What is done, and the permissions that it takes (Part 3 §8.55).
+/// The update type and the required permissions (Part 3 §8.55).
 fn perform(kind: PerformUpdateType) -> Result<(Perform, &'static [PermissionType]), StatusCode> {
     use PermissionType as P;
     Ok(match kind {
@@ -264,7 +292,7 @@ fn perform(kind: PerformUpdateType) -> Result<(Perform, &'static [PermissionType
     })
 }
 
-/// An Annotation and the time that it is about (Part 11 §5.6, §6.9.3).
+/// An Annotation and its annotated time (Part 11 §5.6, §6.9.3).
 fn annotation(value: DataValue) -> Result<(UtcTime, Annotation), StatusCode> {
     let time = value.source_timestamp.filter(|time| !time.is_null());
     let time = time.ok_or(StatusCode::BAD_INVALID_TIMESTAMP)?;

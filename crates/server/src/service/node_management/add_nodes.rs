@@ -9,10 +9,11 @@ use super::super::request::Request;
 use super::attributes::{Attributes, Inherited};
 use super::constraints;
 use super::{known, local, note};
+use crate::audit::AuditItem;
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::space::build::{Under, add_instance, add_under};
-use crate::space::instance::has_mandatory_members;
+use crate::space::instance::{default_name, has_mandatory_members};
 use crate::space::nodes::Nodes;
 use crate::space::{NodeError, NodeIx};
 use crate::work::unit;
@@ -20,9 +21,9 @@ use taktwerk_schema::ids::{data_type_ids, reference_type_ids};
 use taktwerk_schema::{AddNodesItem, AddNodesResponse, NodeClass, PermissionType};
 use taktwerk_types::{Decode, Encode, Identifier, NodeId, StatusCode, UtcTime};
 
-/// Fewest bytes of an encoded AddNodesItem.
+/// Smallest encoded AddNodesItem, in bytes.
 pub(crate) const ITEM_LEN_MIN: usize = 2 + 2 + 2 + 6 + 4 + 3 + 2;
-/// Longest BrowseName, and longest identifier that a client may choose, in bytes.
+/// Longest BrowseName, and longest identifier chosen by a client, in bytes.
 const NAME_LEN_MAX: usize = 512;
 
 pub(crate) fn add_nodes(
@@ -42,11 +43,12 @@ pub(in super::super) fn work(
     reply: &mut Reply<'_>,
 ) -> Result<(), Fault> {
     let space = cx.shared.space();
-    // Most nodes of a batch have the same type: whether that has members is looked up once.
+    // Most nodes of a batch have the same type, so whether it has members is looked up once.
     let mut plain_type = None;
     while list.goes_on(reply)? {
         let before = list.body.remaining();
         let item = AddNodesItem::decode(&mut list.body)?;
+        let noted = cx.audit.notes_updates().then(|| AuditItem::of_node(&item));
         let added = add(&mut space.write(), &caller.decisions, item, &mut plain_type, cx.now.utc);
         let (status, id, count) = match added {
             Ok((id, count)) => (StatusCode::GOOD, id, count),
@@ -54,15 +56,17 @@ pub(in super::super) fn work(
         };
         status.encode(reply.out());
         id.encode(reply.out());
-        note(cx, caller, request, status, id);
+        if let Some(item) = noted {
+            note(cx, caller, request, status, id, || item);
+        }
         list.done(unit::NODE * count as i64, before - list.body.remaining());
-        cx.shared.space().give_way();
+        cx.shared.space().yield_to_readers();
     }
     space.raise_model_changes(cx.now.utc);
     Ok(())
 }
 
-/// Adds a node with the members of its type; says its id and how many nodes that are.
+/// Adds a node with the members of its type. Returns its id and the number of added nodes.
 fn add(
     nodes: &mut Nodes,
     decisions: &Decisions,
@@ -71,7 +75,7 @@ fn add(
     now: UtcTime,
 ) -> Result<(NodeId, usize), StatusCode> {
     let class = item.node_class;
-    // A new node hangs below an existing one of this server.
+    // The parent of a new node must exist on this server.
     let parent_id = local(nodes, &item.parent_node_id).ok_or(StatusCode::BAD_PARENT_NODE_ID_INVALID)?;
     let parent = known(nodes, decisions, &parent_id).ok_or(StatusCode::BAD_PARENT_NODE_ID_INVALID)?;
     decisions.check(nodes, parent, PermissionType::ADD_REFERENCE)?;
@@ -95,7 +99,13 @@ fn add(
     }
     let parent_class = nodes.view(parent).map(|view| view.class()).unwrap_or_default();
     constraints::allows(nodes, reference_type, parent_class, class)?;
-    let name = item.browse_name;
+    let type_id = local(nodes, &item.type_definition).ok_or(StatusCode::BAD_TYPE_DEFINITION_INVALID);
+    let mut name = item.browse_name;
+    if name.name.is_empty() && nodes.is_subtype(reference_type, NodeIx::ns0(reference_type_ids::HAS_ADD_IN)) {
+        // An add-in has the name that its type recommends, unless the client chooses another one.
+        let kind = type_id.as_ref().ok().and_then(|id| known(nodes, decisions, id));
+        name = kind.and_then(|kind| default_name(nodes, kind)).unwrap_or(name);
+    }
     if name.name.is_empty()
         || name.name.as_str().len() > NAME_LEN_MAX
         || usize::from(name.namespace_index) >= nodes.namespaces().len()
@@ -108,7 +118,7 @@ fn add(
     if !decisions.of_set(silent).contains(PermissionType::ADD_NODE) {
         return Err(StatusCode::BAD_USER_ACCESS_DENIED);
     }
-    let type_id = local(nodes, &item.type_definition).ok_or(StatusCode::BAD_TYPE_DEFINITION_INVALID)?;
+    let type_id = type_id?;
     let type_definition = type_definition(nodes, decisions, &type_id, class, parent_class)?;
     if nodes.child_indexed(parent, &name).is_some() {
         return Err(StatusCode::BAD_BROWSE_NAME_DUPLICATED);
@@ -136,12 +146,12 @@ fn add(
     }
 }
 
-/// The id of a new node: the one that the client wants, or one that the server chooses in that namespace or in the
-/// BrowseName's.
+/// The id of a new node: the requested one, or one chosen by the server in the requested namespace or that of the
+/// BrowseName.
 fn new_id(nodes: &mut Nodes, wanted: NodeId, name_namespace: u16) -> Result<NodeId, StatusCode> {
     let rejected = StatusCode::BAD_NODE_ID_REJECTED;
     if (NodeId { namespace_index: 0, identifier: wanted.identifier.clone() }).is_null() {
-        // Namespace 0 is the specification's.
+        // Namespace 0 is reserved for the specification.
         let namespaces = [wanted.namespace_index, name_namespace, 1];
         let namespace = namespaces.into_iter().find(|index| *index != 0).unwrap_or(1);
         if usize::from(namespace) >= nodes.namespaces().len() {
@@ -166,7 +176,7 @@ fn new_id(nodes: &mut Nodes, wanted: NodeId, name_namespace: u16) -> Result<Node
     Ok(wanted)
 }
 
-/// The type of an Object or Variable; no other class has one.
+/// The type of an Object or Variable; other classes have none.
 fn type_definition(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -183,7 +193,7 @@ fn type_definition(
     };
     let ix = known(nodes, decisions, id).ok_or(invalid)?;
     let view = nodes.view(ix).filter(|view| view.class() == wanted).ok_or(invalid)?;
-    // Declarations below a type may be of an abstract type, its instances may not (Part 3 §5.5.2).
+    // Declarations below a type may have an abstract type, instances may not (Part 3 §5.5.2).
     let is_declaration = matches!(parent_class, NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE);
     if view.is_abstract() == Some(true) && !is_declaration {
         return Err(invalid);

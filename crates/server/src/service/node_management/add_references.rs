@@ -7,14 +7,16 @@ use super::super::list::{Cursor, List};
 use super::super::reply::Reply;
 use super::super::request::Request;
 use super::{constraints, known, local, note};
+use crate::audit::AuditItem;
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::space::NodeIx;
+use crate::space::instance::{Coverage, apply_interface, coverage, is_interface};
 use crate::space::nodes::Nodes;
 use crate::work::unit;
 use taktwerk_schema::ids::reference_type_ids as r;
 use taktwerk_schema::{AddReferencesItem, AddReferencesResponse, NodeClass, PermissionType};
-use taktwerk_types::{Decode, Encode, StatusCode};
+use taktwerk_types::{Decode, Encode, StatusCode, UtcTime};
 
 pub(crate) fn add_references(
     cx: &mut Context<'_>,
@@ -37,29 +39,35 @@ pub(in super::super) fn work(
     while list.goes_on(reply)? {
         let before = list.body.remaining();
         let item = AddReferencesItem::decode(&mut list.body)?;
-        let status =
-            add(&mut space.write(), &caller.decisions, &item, own_uri).err().unwrap_or(StatusCode::GOOD);
+        let added = add(&mut space.write(), &caller.decisions, &item, own_uri, cx.now.utc);
+        let (status, count) = match added {
+            Ok(count) => (StatusCode::GOOD, count),
+            Err(status) => (status, 0),
+        };
         status.encode(reply.out());
-        note(cx, caller, request, status, item.source_node_id);
-        list.done(unit::NODE, before - list.body.remaining());
-        cx.shared.space().give_way();
+        let source = item.source_node_id.clone();
+        note(cx, caller, request, status, source, || AuditItem::AddReference(Box::new(item)));
+        list.done(unit::NODE * (1 + count as i64), before - list.body.remaining());
+        cx.shared.space().yield_to_readers();
     }
     space.raise_model_changes(cx.now.utc);
     Ok(())
 }
 
+/// Adds a reference, and the members of an interface that its source lacks. Returns the number of added nodes.
 fn add(
     nodes: &mut Nodes,
     decisions: &Decisions,
     item: &AddReferencesItem,
     own_uri: &str,
-) -> Result<(), StatusCode> {
+    now: UtcTime,
+) -> Result<usize, StatusCode> {
     let source =
         known(nodes, decisions, &item.source_node_id).ok_or(StatusCode::BAD_SOURCE_NODE_ID_INVALID)?;
     let kind = constraints::reference_type(nodes, &item.reference_type_id)?;
     let uri = item.target_server_uri.as_str();
     if item.target_node_id.server_index != 0 || !(uri.is_empty() || uri == own_uri) {
-        // The server keeps no references to nodes of other servers.
+        // The server stores no references to nodes of other servers.
         return Err(StatusCode::BAD_REFERENCE_LOCAL_ONLY);
     }
     let target_id = local(nodes, &item.target_node_id).ok_or(StatusCode::BAD_TARGET_NODE_ID_INVALID)?;
@@ -88,10 +96,10 @@ fn add(
     let is = |wanted: u32| kind == NodeIx::ns0(wanted);
     let is_second = (is(r::HAS_TYPE_DEFINITION) && has_one(r::HAS_TYPE_DEFINITION))
         || (is(r::HAS_MODELLING_RULE) && has_one(r::HAS_MODELLING_RULE));
-    // A type has one supertype and is not its own.
+    // A type has one supertype, which is not the type itself.
     let is_wrong_subtype =
         is(r::HAS_SUBTYPE) && (nodes.supertype(to).is_some() || nodes.is_subtype(from, to));
-    // A parent's children have different names.
+    // The children of a parent have different names.
     let is_hierarchical = nodes.is_subtype(kind, NodeIx::ns0(r::HIERARCHICAL_REFERENCES));
     if is_second || is_wrong_subtype {
         return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
@@ -102,5 +110,38 @@ fn add(
             return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
         }
     }
-    nodes.add_client_reference(from, kind, to).map_err(|error| error.status())
+    let mut count = 0;
+    if nodes.is_subtype(kind, NodeIx::ns0(r::HAS_INTERFACE)) {
+        // Interfaces have no interfaces (Part 3 §4.10.2).
+        if !is_interface(nodes, to) || is_interface(nodes, from) {
+            return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
+        }
+        if from_class == NodeClass::OBJECT {
+            count = apply(nodes, decisions, from, to, now)?;
+        }
+    }
+    nodes.add_client_reference(from, kind, to).map_err(|error| error.status())?;
+    Ok(count)
+}
+
+/// Gives an Object the mandatory members of an interface.
+fn apply(
+    nodes: &mut Nodes,
+    decisions: &Decisions,
+    object: NodeIx,
+    interface: NodeIx,
+    now: UtcTime,
+) -> Result<usize, StatusCode> {
+    match coverage(nodes, object, interface) {
+        Coverage::Complete => return Ok(0),
+        Coverage::Collision => return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED),
+        Coverage::Incomplete => {}
+    }
+    // Members of nodes of namespace 0 are in the server's own namespace.
+    let namespace = nodes.id_of(object).namespace_index.max(1);
+    if !decisions.of_set(nodes.access().silent(namespace)).contains(PermissionType::ADD_NODE) {
+        return Err(StatusCode::BAD_USER_ACCESS_DENIED);
+    }
+    let owner = nodes.added_account();
+    apply_interface(nodes, object, interface, owner.as_ref(), now).map_err(|error| error.status())
 }

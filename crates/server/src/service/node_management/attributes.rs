@@ -15,10 +15,10 @@ use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, QualifiedName, Stat
 
 /// Longest DisplayName, Description or InverseName, in bytes.
 const TEXT_LEN_MAX: usize = 4096;
-/// Most ArrayDimensions.
+/// Maximum number of ArrayDimensions.
 const DIMENSIONS_MAX: usize = 32;
 
-/// What a client has specified; everything else is left to the server.
+/// The attributes specified by the client. The server chooses the others.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
     display_name: Option<LocalizedText>,
@@ -39,7 +39,7 @@ pub(super) struct Attributes {
     data_type_definition: Option<ExtensionObject>,
 }
 
-/// What instances take over from a VariableType where a client says nothing.
+/// Attributes inherited from a VariableType if the client does not specify them.
 #[derive(Debug, Default)]
 pub(super) struct Inherited {
     pub(super) data_type: NodeId,
@@ -47,7 +47,7 @@ pub(super) struct Inherited {
 }
 
 impl Attributes {
-    /// Reads the structure that belongs to a NodeClass, or GenericAttributes.
+    /// Parses the structure for a NodeClass, or GenericAttributes.
     ///
     /// # Errors
     /// Bad_NodeAttributesInvalid.
@@ -150,10 +150,10 @@ impl Attributes {
         Ok(self)
     }
 
-    /// What the node is to be.
+    /// The definition of the node.
     ///
     /// # Errors
-    /// Bad_NodeAttributesInvalid if a value does not fit its DataType; Bad_NodeClassInvalid.
+    /// Bad_NodeAttributesInvalid if a value does not match its DataType; Bad_NodeClassInvalid.
     pub(super) fn into_spec(
         self,
         nodes: &Nodes,
@@ -188,7 +188,7 @@ impl Attributes {
                     },
                 };
                 if is_variable {
-                    // Nobody collects the history of these Variables.
+                    // The history of these Variables is not recorded.
                     let levels = AccessLevelType::CURRENT_READ
                         | AccessLevelType::CURRENT_WRITE
                         | AccessLevelType::STATUS_WRITE

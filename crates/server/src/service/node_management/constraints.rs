@@ -1,4 +1,4 @@
-//! Which references the data model allows (Part 3 §7).
+//! References allowed by the data model (Part 3 §7).
 
 use crate::space::NodeIx;
 use crate::space::nodes::Nodes;
@@ -6,10 +6,10 @@ use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids as r;
 use taktwerk_types::{NodeId, StatusCode};
 
-/// A ReferenceType that references can have.
+/// A ReferenceType that can be used for references.
 ///
 /// # Errors
-/// Bad_ReferenceTypeIdInvalid if it is none; Bad_ReferenceNotAllowed if it is abstract.
+/// Bad_ReferenceTypeIdInvalid if it is not a ReferenceType; Bad_ReferenceNotAllowed if it is abstract.
 pub(super) fn reference_type(nodes: &Nodes, id: &NodeId) -> Result<NodeIx, StatusCode> {
     let invalid = StatusCode::BAD_REFERENCE_TYPE_ID_INVALID;
     let ix = nodes.resolve(id.as_ref()).ok_or(invalid)?;
@@ -20,7 +20,7 @@ pub(super) fn reference_type(nodes: &Nodes, id: &NodeId) -> Result<NodeIx, Statu
     }
 }
 
-/// Whether a reference is one that the data model allows between nodes of these classes.
+/// Whether the data model allows a reference between nodes of these classes.
 ///
 /// # Errors
 /// Bad_ReferenceNotAllowed.
@@ -38,6 +38,10 @@ pub(super) fn allows(
         source == target && is_type(source)
     } else if is(r::HAS_PROPERTY) {
         target == C::VARIABLE
+    } else if is(r::HAS_INTERFACE) {
+        matches!(source, C::OBJECT | C::OBJECT_TYPE) && target == C::OBJECT_TYPE
+    } else if is(r::HAS_ADD_IN) {
+        matches!(source, C::OBJECT | C::OBJECT_TYPE) && target == C::OBJECT
     } else if is(r::HAS_COMPONENT) {
         match source {
             C::OBJECT | C::OBJECT_TYPE => matches!(target, C::OBJECT | C::VARIABLE | C::METHOD),

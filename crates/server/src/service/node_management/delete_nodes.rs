@@ -8,6 +8,7 @@ use super::super::read::unknown;
 use super::super::reply::Reply;
 use super::super::request::Request;
 use super::{may_delete, note};
+use crate::audit::AuditItem;
 use crate::authorization::Decisions;
 use crate::callback::DeleteHandler;
 use crate::error::Fault;
@@ -18,12 +19,12 @@ use std::sync::Arc;
 use taktwerk_schema::{DeleteNodesItem, DeleteNodesResponse, NodeClass, PermissionType};
 use taktwerk_types::{Decode, Encode, NodeId, StatusCode};
 
-/// A DeleteNodes under way.
+/// A DeleteNodes in progress.
 #[derive(Debug, Default)]
 pub(crate) struct DeleteNodes {
-    /// Parts of deleted nodes. Those that have no other parent when all operations are done go too.
+    /// Parts of deleted nodes. Those without another parent are deleted at the end.
     parts: Vec<NodeIx>,
-    /// Only parts are left to be deleted.
+    /// All operations have results; only parts remain to be deleted.
     is_answered: bool,
 }
 
@@ -38,13 +39,13 @@ pub(crate) fn delete_nodes(
     super::start::<DeleteNodesResponse>(cx, caller, request, (cursor, has_deletable), reply)
 }
 
-/// Units of an Object with parts, such as a Program, that the application deletes.
+/// Work units for an Object with parts, such as a Program, that the application deletes.
 const DELETED_FOR_CLIENT: i64 = 32 * unit::NODE;
 
-/// Who deletes a node of the application for clients, if somebody does.
+/// The handler with which the application deletes this node for clients, if there is one.
 ///
 /// # Errors
-/// The client may not.
+/// The client lacks the permission.
 fn handler(
     nodes: &Nodes,
     decisions: &Decisions,
@@ -58,7 +59,7 @@ fn handler(
     Ok(Some(Arc::clone(handler)))
 }
 
-/// Why a client deletes nothing on a server without `node_management`.
+/// The status for a client that deletes a node on a server without `node_management`.
 fn refusal(nodes: &Nodes, decisions: &Decisions, id: &NodeId) -> StatusCode {
     if id.is_null() {
         return StatusCode::BAD_NODE_ID_INVALID;
@@ -86,12 +87,12 @@ impl DeleteNodes {
                     Some(part) => list.units -= self.delete_part(&mut space.write(), part),
                     None => list.done(0, 0),
                 }
-                cx.shared.space().give_way();
+                cx.shared.space().yield_to_readers();
                 continue;
             }
             let before = list.body.remaining();
             let item = DeleteNodesItem::decode(&mut list.body)?;
-            // Bound first: the application deletes with the address space unlocked.
+            // Found first: the application deletes with the address space unlocked.
             let handler = handler(&space.read(), &caller.decisions, &item.node_id);
             let deleted = match handler {
                 Ok(Some(handler)) => {
@@ -111,22 +112,22 @@ impl DeleteNodes {
                 Err(status) => (status, unit::OPERATION),
             };
             status.encode(reply.out());
-            note(cx, caller, request, status, item.node_id);
+            note(cx, caller, request, status, item.node_id.clone(), || AuditItem::DeleteNode(item));
             if list.left == 1 && !self.parts.is_empty() {
-                // The last operation is done when the parts are deleted.
+                // The last operation is complete once the parts are deleted.
                 self.is_answered = true;
                 list.units -= units;
             } else {
                 list.done(units, before - list.body.remaining());
             }
-            cx.shared.space().give_way();
+            cx.shared.space().yield_to_readers();
         }
         space.raise_model_changes(cx.now.utc);
         Ok(())
     }
 
-    /// Deletes a node. References to it are deleted whether the client wants that or not: none is left that leads to
-    /// nothing.
+    /// Deletes a node. References to it are always deleted too, even if the client did not request it, so that none is
+    /// left without a target.
     fn delete(&mut self, nodes: &mut Nodes, decisions: &Decisions, id: &NodeId) -> Result<i64, StatusCode> {
         if id.is_null() {
             return Err(StatusCode::BAD_NODE_ID_INVALID);
@@ -142,7 +143,7 @@ impl DeleteNodes {
         Ok(self.remove(nodes, ix))
     }
 
-    /// Deletes a part that nothing leads to any more.
+    /// Deletes a part without any other parent.
     fn delete_part(&mut self, nodes: &mut Nodes, ix: NodeIx) -> i64 {
         if nodes.is_added(ix) && nodes.is_orphan(ix) { self.remove(nodes, ix) } else { unit::OPERATION }
     }
@@ -154,10 +155,10 @@ impl DeleteNodes {
                 NodeClass::OBJECT_TYPE | NodeClass::VARIABLE_TYPE | NodeClass::REFERENCE_TYPE
             )
         });
-        // Who refers to a type is found by looking at all nodes.
+        // References to a type are found only by examining all nodes.
         let everywhere = if is_type { nodes.len() } else { 0 };
         self.parts.extend(nodes.added_parts(ix));
-        // It is not one of the static nodes, so this succeeds. A parent of many nodes is looked through.
+        // It is not a static node, so this succeeds. A parent with many nodes is searched.
         let looked_at = nodes.delete(ix).unwrap_or(0) + everywhere;
         unit::NODE + looked_at as i64 / 8
     }

@@ -7,6 +7,7 @@ use super::super::list::{Cursor, List};
 use super::super::reply::Reply;
 use super::super::request::Request;
 use super::{known, local, may_delete, note};
+use crate::audit::AuditItem;
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::space::nodes::Nodes;
@@ -36,9 +37,10 @@ pub(in super::super) fn work(
         let item = DeleteReferencesItem::decode(&mut list.body)?;
         let status = delete(&mut space.write(), &caller.decisions, &item).err().unwrap_or(StatusCode::GOOD);
         status.encode(reply.out());
-        note(cx, caller, request, status, item.source_node_id);
+        let source = item.source_node_id.clone();
+        note(cx, caller, request, status, source, || AuditItem::DeleteReference(Box::new(item)));
         list.done(unit::NODE, before - list.body.remaining());
-        cx.shared.space().give_way();
+        cx.shared.space().yield_to_readers();
     }
     space.raise_model_changes(cx.now.utc);
     Ok(())
@@ -64,7 +66,7 @@ fn delete(nodes: &mut Nodes, decisions: &Decisions, item: &DeleteReferencesItem)
     if nodes.delete_reference(source, kind, item.is_forward, target, item.delete_bidirectional) {
         return Ok(());
     }
-    // What is left are references that are not there, and those of the specification.
+    // The remaining cases are missing references and those of the specification.
     let mut exists = false;
     nodes.references(source, |reference| {
         exists = reference.reference_type == kind

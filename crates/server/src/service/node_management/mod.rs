@@ -1,22 +1,22 @@
 //! The NodeManagement services (Part 4 §5.8): AddNodes, AddReferences, DeleteNodes, DeleteReferences.
 //!
-//! Each operation takes the write lock for itself, so that readers wait for one node and not for a batch. The server
-//! offers the services only if [`ServerConfig::node_management`](crate::ServerConfig) is set.
+//! Each operation takes the write lock separately, so that readers wait for one node and not for a whole batch. The
+//! services are available only if [`ServerConfig::node_management`](crate::ServerConfig) is set.
 //!
 //! - `add_nodes`, `add_references`, `delete_nodes`, `delete_references`: the services;
 //! - `attributes`: the attributes that a client gives a new node; `constraints`: which references the data model allows.
 //!
-//! # Who may
+//! # Permissions
 //! - AddNodes: AddNode on the namespace of the new node (Part 3 §8.55: only DefaultRolePermissions have it), and
 //!   AddReference on the parent.
 //! - AddReferences: AddReference on both ends.
 //! - DeleteNodes: DeleteNode on the node. DeleteReferences: RemoveReference on both ends.
 //!
-//! Changes of nodes with a NodeVersion are told in one event per turn of a request (`space/versions.rs`).
+//! Changes of nodes with a NodeVersion are reported in one event per turn of a request (`space/versions.rs`).
 //!
-//! What the application has made is protected: it can be deleted only where RolePermissions grant it explicitly, or where the
-//! application deletes it for clients (DeleteHandler), which works without `node_management` too. The nodes of the
-//! specification cannot be deleted.
+//! Nodes created by the application are protected. They can be deleted if RolePermissions grant it explicitly, or if
+//! the application deletes them for clients (DeleteHandler), which works without `node_management` too. The nodes of
+//! the specification cannot be deleted.
 
 mod add_nodes;
 mod add_references;
@@ -39,7 +39,7 @@ use super::gate::Caller;
 use super::list::{self, Cursor};
 use super::reply::Reply;
 use super::request::Request;
-use crate::audit::AuditAction;
+use crate::audit::{AuditAction, AuditItem};
 use crate::authorization::Decisions;
 use crate::error::Fault;
 use crate::space::NodeIx;
@@ -48,7 +48,7 @@ use taktwerk_schema::PermissionType;
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{ExpandedNodeId, Identifier, NodeId, StatusCode, Structure};
 
-/// Starts a service, if the server has it; `has_some` if it has it for some nodes in any case.
+/// Starts a service, if it is enabled; `has_some` if it is available for some nodes in any case.
 fn start<T: Structure>(
     cx: &mut Context<'_>,
     caller: &Caller<'_>,
@@ -66,19 +66,27 @@ fn start<T: Structure>(
     list::start(cx, caller, request, cursor, reply)
 }
 
-/// Notes an operation, if updates are noted.
-fn note(cx: &mut Context<'_>, caller: &Caller<'_>, request: &Request<'_>, status: StatusCode, node: NodeId) {
+/// Records an operation, if updates are audited; `item` is called only then.
+fn note(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    status: StatusCode,
+    node: NodeId,
+    item: impl FnOnce() -> AuditItem,
+) {
     if cx.audit.notes_updates() {
-        // The id of a node that is not there is just a client's text.
+        // The id of a missing node is arbitrary text from a client.
         let is_text = !matches!(node.identifier, Identifier::Numeric(_) | Identifier::Guid(_));
-        let node = if status.is_bad() && is_text { NodeId::NULL } else { node };
-        let action = AuditAction::NodeManagement { request: request.type_id, node_id: node };
+        let node_id = if status.is_bad() && is_text { NodeId::NULL } else { node };
+        let item = if status.is_bad() { item().without_texts() } else { item() };
+        let action = AuditAction::NodeManagement { item, node_id };
         let record = cx.audit_record(Some(caller.session), request, status, action);
         cx.audit.push_made(cx.now, record);
     }
 }
 
-/// An id with the namespace's index; `None` for another server's and for namespaces that are not registered.
+/// An id with its namespace index; `None` for ids of another server or an unregistered namespace.
 fn local(nodes: &Nodes, id: &ExpandedNodeId) -> Option<NodeId> {
     if id.server_index != 0 {
         return None;
@@ -91,13 +99,13 @@ fn local(nodes: &Nodes, id: &ExpandedNodeId) -> Option<NodeId> {
     Some(NodeId { namespace_index: u16::try_from(index).ok()?, identifier: id.node_id.identifier.clone() })
 }
 
-/// A node that the session may know of.
+/// A node that is visible to the session.
 fn known(nodes: &Nodes, decisions: &Decisions, id: &NodeId) -> Option<NodeIx> {
     nodes.resolve(id.as_ref()).filter(|ix| decisions.knows(nodes, *ix))
 }
 
-/// Whether something may be deleted: `is_added` if a client has added it, else the permission has to be granted by the
-/// RolePermissions of the node or its namespace.
+/// Whether something may be deleted. `is_added` means that a client added it; otherwise the RolePermissions of the node
+/// or its namespace must grant the permission explicitly.
 fn may_delete(
     nodes: &Nodes,
     decisions: &Decisions,

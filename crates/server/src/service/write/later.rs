@@ -1,4 +1,4 @@
-//! Writes whose handlers may block: they run on worker threads, and their results go into the gaps of the response.
+//! Writes whose handlers may block: they run on worker threads, and their results fill gaps in the response.
 
 use super::Note;
 use crate::account::{Category, Exhausted, HeapSize};
@@ -15,7 +15,7 @@ use taktwerk_types::{Encode, StatusCode};
 /// A write that runs on a worker thread.
 #[derive(Debug)]
 pub(crate) struct PendingWrite {
-    /// What the audit is told when the result is there.
+    /// The audit record to complete with the result.
     note: Option<Box<AuditRecord>>,
 }
 
@@ -26,7 +26,7 @@ impl HeapSize for PendingWrite {
 }
 
 impl PendingWrite {
-    /// Appends the result to the response, and gives what the audit is to be told.
+    /// Appends the result to the response. Returns the audit record.
     pub(in crate::service) fn finish(
         &mut self,
         status: StatusCode,
@@ -41,10 +41,11 @@ impl PendingWrite {
     }
 }
 
-/// What a handler wants to run.
+/// The blocking work of a handler.
 type Run = Box<dyn FnOnce() -> Result<(), StatusCode> + Send>;
 
-/// Begins the work of a handler, whose value takes `size` bytes. Its result has a gap in the response, and takes the note.
+/// Starts the work of a handler, whose value takes `size` bytes. The result has a gap in the response and owns the
+/// note.
 ///
 /// # Errors
 /// Bad_ServerTooBusy, or a limit of the session's account.
@@ -56,10 +57,10 @@ pub(super) fn begin(
     gaps: &mut Vec<(Gap, Task)>,
     reply: &Reply<'_>,
 ) -> Result<(), StatusCode> {
-    if !cx.has_room_for(gaps.len() + 1) {
+    if !cx.has_capacity_for(gaps.len() + 1) {
         return Err(StatusCode::BAD_SERVER_TOO_BUSY);
     }
-    // The work owns the value until it is done, whatever becomes of the request.
+    // The work owns the value until it is done, even if the request is abandoned.
     let charge = cx.account(Some(key)).charge(Category::Requests, size).map_err(Exhausted::status)?;
     let record = |Note(action)| Box::new(cx.audit_record(Some(key), request, StatusCode::GOOD, action));
     let fill = Fill::Write(PendingWrite { note: note.take().map(record) });

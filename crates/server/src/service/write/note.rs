@@ -1,4 +1,4 @@
-//! What the audit is told of a write.
+//! The audit record of a write.
 
 use crate::audit::record::cut;
 use crate::audit::{AuditAction, AuditValue};
@@ -7,7 +7,7 @@ use crate::space::nodes::Nodes;
 use crate::space::store::SlotHandle;
 use taktwerk_types::{DataValue, NodeIdRef, Variant};
 
-/// What is noted of a write.
+/// The audit data of a write.
 pub(super) struct Note(pub(super) AuditAction);
 
 impl Note {
@@ -27,7 +27,7 @@ impl Note {
         })
     }
 
-    /// Remembers what a write replaces.
+    /// Records the value that a write replaces.
     pub(super) fn replaces(&mut self, slot: &SlotHandle) {
         if let AuditAction::Write { old_value, .. } = &mut self.0 {
             *old_value = Some(AuditValue::of(&slot.read().value()));

@@ -1,36 +1,37 @@
-//! Adding conditions, and what is checked before: their types and the fields that these add.
+//! Adding conditions, with checks of their types and own fields.
 
 use super::condition::Condition;
 use super::error::AlarmError;
 use super::registry::Alarms;
-use crate::alarm::detector::Detector;
+use crate::alarm::detector::{Detector, Kind};
 use crate::alarm::machine::Machine;
 use crate::alarm::{ConditionSpec, OwnFields, State};
 use crate::event::FieldName;
 use crate::event::filter::Types;
 use crate::space::data_type::{Expected, Fit};
-use crate::space::{AddressSpace, NodeError};
+use crate::space::{AddressSpace, NodeError, NodeIx};
 use std::sync::Arc;
-use taktwerk_schema::ids::variable_ids;
+use taktwerk_schema::ids::{object_type_ids, variable_ids};
 use taktwerk_types::{NodeId, UtcTime};
 
 /// Longest sound of an alarm, in bytes.
 const SOUND_LEN_MAX: usize = 1 << 20;
 
 impl AddressSpace {
-    /// Says that Retain is kept for each client's filter (Part 9 §5.5.2): `subscription/retained.rs` does it.
+    /// Declares that Retain follows each client's filter (Part 9 §5.5.2), which `subscription/retained.rs` implements.
     pub(crate) fn install_filtered_retain(&self, now: UtcTime) {
         let property = NodeId::numeric(0, variable_ids::CONDITION_TYPE_SUPPORTS_FILTERED_RETAIN);
-        // Namespace 0 has it.
+        // Namespace 0 contains this property.
         if let Ok(property) = self.variable(&property) {
             property.set_at(true, now);
         }
     }
 
-    /// Adds a condition, in the state that it had before a restart if that was [restored](Alarms::restore).
+    /// Adds a condition, in its state before a restart if that was [restored](Alarms::restore).
     ///
     /// # Errors
-    /// The limits cannot be meant, the id is taken, the type is none of its kind, or the source, the input or the target does not exist.
+    /// The limits are invalid, the id is in use, the type does not fit the kind, or the source, the input or the target
+    /// does not exist.
     pub fn add_condition(&self, mut spec: ConditionSpec, now: UtcTime) -> Result<(), AlarmError> {
         if let Err(problem) = spec.kind.check() {
             return Err(AlarmError::Limits { name: spec.name, problem });
@@ -43,10 +44,11 @@ impl AddressSpace {
         if spec.is_bound && !self.bind_condition(&mut spec)? {
             return Err(AlarmError::NoInstance(spec.id));
         }
+        self.fit_to_type(&mut spec)?;
         self.check_condition_type(&spec)?;
         self.check_own_fields(&spec, &spec.own)?;
         let alarms = Arc::clone(self.alarms_or_new());
-        // The id is taken from now on: another thread may be adding the same condition.
+        // Reserve the id: another thread may be adding the same condition.
         let id = spec.id.clone();
         {
             let mut inner = alarms.lock();
@@ -59,7 +61,26 @@ impl AddressSpace {
         added
     }
 
-    /// Adds a condition whose id nobody else adds meanwhile.
+    /// Gives a condition that is not declared as an alarm what its type has, and no more.
+    fn fit_to_type(&self, spec: &mut ConditionSpec) -> Result<(), NodeError> {
+        if !spec.kind.is_alarm() {
+            let nodes = self.read();
+            let kind = nodes.find(&spec.type_id())?;
+            let is = |base: u32| nodes.is_subtype(kind, NodeIx::ns0(base));
+            if is(object_type_ids::ALARM_CONDITION_TYPE) {
+                spec.kind = Kind::Set;
+            } else if is(object_type_ids::ACKNOWLEDGEABLE_CONDITION_TYPE) {
+                spec.kind = Kind::Acknowledgeable;
+            }
+        }
+        if !spec.kind.is_alarm() || spec.is_dialog() {
+            let acknowledges = spec.kind == Kind::Acknowledgeable && !spec.is_dialog();
+            spec.rules = core::mem::take(&mut spec.rules).without_alarm(acknowledges);
+        }
+        Ok(())
+    }
+
+    /// Adds a condition whose id is reserved.
     fn add_reserved(
         &self,
         alarms: &Arc<Alarms>,
@@ -117,7 +138,7 @@ impl AddressSpace {
         }
         inner.added(self, number, now);
         if has_date {
-            // No Variable has it, so nothing else would have it looked at.
+            // It has no Variable, so nothing else would trigger its evaluation.
             alarms.count(inner.look(self, number, now));
         } else {
             inner.arm(number, now);
@@ -125,22 +146,32 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Another type than that of the kind has to be one of its subtypes: clients expect its fields.
+    /// The type must be concrete. A custom type must be a subtype of the kind's type, because clients expect its
+    /// fields.
     ///
     /// # Errors
-    /// It is no such type, or there is no such node.
+    /// It is not such a type, or does not exist.
     pub fn check_condition_type(&self, spec: &ConditionSpec) -> Result<(), AlarmError> {
-        let Some(type_id) = &spec.type_id else { return Ok(()) };
-        let base = spec.kind_type_id();
-        let nodes = self.read();
-        if nodes.is_subtype(nodes.find(type_id)?, nodes.find(&base)?) {
-            return Ok(());
+        let (type_id, base) = (spec.type_id(), spec.kind_type_id());
+        if spec.type_id.is_none() {
+            // Of the types for a kind, only ConditionType is abstract.
+            let is_abstract = spec.kind == Kind::Condition && !spec.is_dialog();
+            let error = || AlarmError::Abstract { name: spec.name.clone(), type_id };
+            return if is_abstract { Err(error()) } else { Ok(()) };
         }
-        Err(AlarmError::Type { name: spec.name.clone(), type_id: type_id.clone(), base })
+        let nodes = self.read();
+        let kind = nodes.find(&type_id)?;
+        if !nodes.is_subtype(kind, nodes.find(&base)?) {
+            return Err(AlarmError::Type { name: spec.name.clone(), type_id, base });
+        }
+        if nodes.view(kind).is_some_and(|view| view.is_abstract() == Some(true)) {
+            return Err(AlarmError::Abstract { name: spec.name.clone(), type_id });
+        }
+        Ok(())
     }
 
-    /// Own fields are those that the type has and the type of its kind has not. Their values are of the DataType and the rank
-    /// that the type declares (Part 9 §5.5.2 has clients read them by it), or null.
+    /// Own fields must be fields that the type adds to the kind's type. Their values must have the declared DataType
+    /// and rank (clients rely on it, Part 9 §5.5.2), or be null.
     pub(super) fn check_own_fields(&self, spec: &ConditionSpec, own: &OwnFields) -> Result<(), AlarmError> {
         if own.is_empty() {
             return Ok(());
@@ -156,7 +187,7 @@ impl AddressSpace {
                 return Err(AlarmError::Field { name: spec.name.clone(), field, type_id, base });
             }
             let declared = nodes.event_field(kind, name.path()).and_then(|field| nodes.view(field));
-            // A field that is no Variable has no type.
+            // A field that is not a Variable has no type.
             let expected = declared.as_ref().and_then(|view| Expected::of_variable(&nodes, view).ok());
             let (Some(view), Some(expected), false) = (declared, expected, value.is_empty()) else {
                 continue;

@@ -1,4 +1,4 @@
-//! A condition that is registered: its machine, what it watches, its nodes and its last events.
+//! A registered condition: its machine, its inputs, its nodes and its last event.
 
 use super::nodes::ConditionNodes;
 use crate::alarm::detector::Detector;
@@ -8,22 +8,23 @@ use crate::space::store::SlotHandle;
 use std::sync::Arc;
 use taktwerk_types::{ByteString, UtcTime, Variant};
 
-/// A condition that is registered.
+/// A registered condition.
 #[derive(Debug)]
 pub(super) struct Condition {
     pub(super) spec: ConditionSpec,
-    /// What the next event says of the fields of its own type.
+    /// The own fields of the next event.
     pub(super) own: Option<Arc<OwnFields>>,
     pub(super) detector: Detector,
     pub(super) machine: Machine,
     pub(super) input: Option<SlotHandle>,
     pub(super) target: Option<SlotHandle>,
     pub(super) nodes: Option<ConditionNodes>,
-    /// The EventId of the last event. For ConditionRefresh the event is made anew: kept events would take some 4 kB each.
+    /// The EventId of the last event. ConditionRefresh creates the event again: stored events would take some 4 kB
+    /// each.
     pub(super) last: Option<ByteString>,
-    /// When it is in the list of deadlines.
+    /// Its time in the list of deadlines.
     pub(super) deadline: Option<UtcTime>,
-    /// It was removed: its place waits for another one.
+    /// It was removed: its slot can be reused.
     pub(super) is_removed: bool,
 }
 
@@ -48,7 +49,7 @@ impl Condition {
         }))
     }
 
-    /// Says whether it was the first one of its group (FirstInGroupFlag, Part 9 §5.8.2).
+    /// Sets whether it was first in its group (FirstInGroupFlag, Part 9 §5.8.2).
     pub(super) fn flag_first(&mut self, is_first: bool, now: UtcTime) {
         self.machine.state.first_in_group = Some(is_first);
         if let Some(nodes) = &self.nodes {
@@ -56,7 +57,7 @@ impl Condition {
         }
     }
 
-    /// The value of the input, as the message shows it.
+    /// The value of the input for the message.
     pub(super) fn input_value(&self) -> Variant {
         match (&self.input, self.spec.date) {
             (Some(slot), _) => slot.read().value(),
@@ -64,7 +65,7 @@ impl Condition {
         }
     }
 
-    /// When time alone changes something.
+    /// When the state changes without a new input.
     pub(super) fn next_deadline(&self) -> Option<UtcTime> {
         [self.machine.deadline(), self.detector.deadline()].into_iter().flatten().min()
     }

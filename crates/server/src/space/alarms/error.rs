@@ -1,44 +1,52 @@
-//! Why a condition or a group of alarms is not added.
+//! Errors of adding conditions and alarm groups.
 
 use crate::alarm::limits::LimitsProblem;
 use crate::space::NodeError;
 use taktwerk_types::NodeId;
 
-/// Why a condition is not added.
+/// Why a condition or group cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum AlarmError {
-    /// The limits of an alarm cannot be meant.
+    /// The limits of an alarm are invalid.
     #[error("the alarm {name}: {problem}")]
     Limits {
         /// ConditionName.
         name: Box<str>,
-        /// What is wrong.
+        /// The problem.
         problem: LimitsProblem,
     },
     /// The sound of an alarm is too long.
-    #[error("the alarm {name}: its sound has {len} bytes, and 1048576 are allowed: use a shorter one")]
+    #[error("the alarm {name}: its sound has {len} bytes; use one of at most 1048576 bytes")]
     Sound {
         /// ConditionName.
         name: Box<str>,
-        /// Its bytes.
+        /// Its size in bytes.
         len: usize,
     },
-    /// There is a condition of this id.
-    #[error("there is a condition {0} already: give the alarm another name")]
+    /// The id is already in use.
+    #[error("a condition with the id {0} exists already: give the alarm another name")]
     Taken(NodeId),
-    /// The type of an alarm does not say what the alarm does.
-    #[error("the alarm {name}: {type_id} is no subtype of {base}, which an alarm that watches this has")]
+    /// The type of an alarm does not fit its kind.
+    #[error("the alarm {name}: {type_id} is not a subtype of {base}, the type for this kind of alarm")]
     Type {
         /// ConditionName.
         name: Box<str>,
-        /// The type that was given.
+        /// The given type.
         type_id: NodeId,
-        /// The type of its kind.
+        /// The type for its kind.
         base: NodeId,
     },
-    /// A value is for a field that cannot have one.
+    /// The type of a condition has no instances.
+    #[error("the condition {name}: its type {type_id} is abstract: give it a concrete subtype")]
+    Abstract {
+        /// ConditionName.
+        name: Box<str>,
+        /// The abstract type.
+        type_id: NodeId,
+    },
+    /// A value is given for a field that the application cannot set.
     #[error(
-        "the alarm {name}: {field} is no field that {type_id} adds to {base}: the alarm itself sets the others"
+        "the alarm {name}: {field} is not a field that {type_id} adds to {base}: other fields are set by the alarm itself"
     )]
     Field {
         /// ConditionName.
@@ -50,10 +58,8 @@ pub enum AlarmError {
         /// The type of its kind.
         base: NodeId,
     },
-    /// A value has another type than its field.
-    #[error(
-        "the alarm {name}: {field} is a field of {wanted}, which {found} is not: give a value of that type"
-    )]
+    /// A value does not have its field's type.
+    #[error("the alarm {name}: {field} has the type {wanted}, not {found}: give a value of that type")]
     FieldType {
         /// ConditionName.
         name: Box<str>,
@@ -64,24 +70,24 @@ pub enum AlarmError {
         /// The type of the value.
         found: String,
     },
-    /// What is to get the behaviour of an alarm is no instance of a condition.
-    #[error("{0} is no Object of a ConditionType: name an instance that an imported NodeSet has")]
+    /// The node to be bound to an alarm is not an instance of a condition.
+    #[error("{0} is not an Object of a ConditionType: name an instance from an imported NodeSet")]
     NoInstance(NodeId),
-    /// A group has a member that it cannot have.
-    #[error("the group {group}: {member} is no alarm{}. Add alarms before their groups",
-        if *.suppresses { " and no Boolean variable" } else { "" })]
+    /// A group has an invalid member.
+    #[error("the group {group}: {member} is not an alarm{}. Add alarms before their groups",
+        if *.suppresses { " and not a Boolean variable" } else { "" })]
     Member {
-        /// What the group is called.
+        /// The name of the group.
         group: Box<str>,
         /// The member.
         member: NodeId,
-        /// Whether it is a member of a group that suppresses, which may be a Variable too.
+        /// Whether it is a suppression group, whose members may also be Variables.
         suppresses: bool,
     },
     /// A group has no member (§5.8.3).
     #[error("the group {0} has no alarms: add at least one")]
     Empty(Box<str>),
-    /// Its nodes cannot be added, or there is no such Variable.
+    /// Its nodes cannot be added, or a Variable does not exist.
     #[error(transparent)]
     Node(#[from] NodeError),
 }

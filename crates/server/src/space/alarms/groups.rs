@@ -16,19 +16,19 @@ fn ns0(id: u32) -> NodeId {
     NodeId::numeric(0, id)
 }
 
-/// The members of a group that were found.
+/// The resolved members of a group.
 #[derive(Default)]
 struct Found {
     alarms: Vec<u32>,
-    variables: Vec<SlotHandle>,
-    /// Nodes that references can lead to.
+    variables: Vec<(NodeId, SlotHandle)>,
+    /// Nodes that references can point to.
     shown: Vec<NodeId>,
 }
 
 impl Inner {
     fn number_of(&self, id: &NodeId) -> Option<u32> {
         let number = *self.by_id.get(id)?;
-        // Ids of ShelvingStates are there too.
+        // The map also contains ids of ShelvingStates.
         (self.conditions.get(number as usize)?.spec.id == *id).then_some(number)
     }
 
@@ -38,11 +38,10 @@ impl Inner {
 }
 
 impl AddressSpace {
-    /// Adds a group of alarms. Its alarms exist already; those that the address space does not show are members without a
-    /// reference.
+    /// Adds a group of existing alarms. Alarms without nodes in the address space become members without a reference.
     ///
     /// # Errors
-    /// A member is no alarm, there is none, or the group's node cannot be added.
+    /// A member is not an alarm, there are no members, or the group's node cannot be added.
     pub fn add_alarm_group(&self, spec: &GroupSpec, now: UtcTime) -> Result<(), AlarmError> {
         let suppresses = spec.kind == GroupKind::Suppression;
         let alarms = Arc::clone(self.alarms_or_new());
@@ -64,7 +63,7 @@ impl AddressSpace {
                             found.shown.push(id.clone());
                         }
                     } else if let Some(slot) = may_be_variable.then(|| self.boolean_slot(id)).flatten() {
-                        found.variables.push(slot);
+                        found.variables.push((id.clone(), slot));
                         found.shown.push(id.clone());
                     } else {
                         return Err(refused(id, may_be_variable));
@@ -91,7 +90,7 @@ impl AddressSpace {
         for alarm in &suppressed.alarms {
             watchers.ties.entry(*alarm).or_default().suppressed_by.push(number);
         }
-        for (at, slot) in (0u32..).zip(&members.variables) {
+        for (at, (_, slot)) in (0u32..).zip(&members.variables) {
             slot.set_watched(shard, true);
             watchers.by_slot.entry(slot.index()).or_default().push((number, at));
             dirty.push(slot.index());
@@ -109,7 +108,7 @@ impl AddressSpace {
             variables: members.variables,
             suppresses: suppressed.alarms,
         });
-        // Those that are active already, the first one first.
+        // Members that are already active, the first one first.
         let mut active: Vec<(UtcTime, u32)> = Vec::new();
         for number in &members.alarms {
             let Some(condition) = conditions.get_mut(*number as usize) else { continue };
@@ -158,7 +157,7 @@ impl AddressSpace {
         nodes.find(id).ok().filter(|_| is_boolean).and_then(|node| nodes.slot_handle(node))
     }
 
-    /// The group's Object, and the references from and to its alarms.
+    /// Adds the group's Object, and the references between it and its alarms.
     fn add_group_nodes(
         &self,
         spec: &GroupSpec,
@@ -174,7 +173,7 @@ impl AddressSpace {
                 (object_type_ids::ALARM_GROUP_TYPE, reference_type_ids::ALARM_GROUP_MEMBER)
             }
         };
-        // Part 9 §5.8.2, Table 40: the alarms know it by this name.
+        // Part 9 §5.8.2, Table 40: the name under which alarms refer to it.
         let name = match spec.kind {
             GroupKind::FirstInGroup => QualifiedName::new(0, "FirstInGroup"),
             _ => QualifiedName::new(spec.id.namespace_index, &*spec.name),
@@ -200,7 +199,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The FirstInGroupFlags of alarms that have none yet.
+    /// Adds FirstInGroupFlags to alarms without one.
     fn add_first_flags(&self, alarms: &[NodeId]) -> Result<Vec<(NodeId, VariableHandle)>, NodeError> {
         let name = QualifiedName::new(0, "FirstInGroupFlag");
         let mut added = Vec::new();

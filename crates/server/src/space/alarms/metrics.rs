@@ -1,4 +1,4 @@
-//! Metrics of alarms in the address space: an AlarmMetricsType below the Object whose alarms it counts (Part 9 §9.2).
+//! Alarm metrics in the address space: an AlarmMetricsType below the Object whose alarms it counts (Part 9 §9.2).
 
 use super::error::AlarmError;
 use super::registry::Inner;
@@ -13,22 +13,22 @@ use std::sync::Arc;
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids};
 use taktwerk_types::{NodeId, QualifiedName, UtcTime, Variant};
 
-/// How often the Variables are brought up to date, in milliseconds.
+/// Update interval of the Variables, in milliseconds.
 const SHOW_EVERY_MS: f64 = 1_000.0;
 
-/// Metrics and where they are shown.
+/// Metrics with their Variables.
 #[derive(Debug)]
 pub(super) struct ShownMetrics {
     /// The Object whose alarms are counted.
     pub(super) object: NodeId,
     pub(super) metrics: Metrics,
     variables: BTreeMap<String, VariableHandle>,
-    /// Reset was called.
+    /// Set by Reset.
     reset: Arc<AtomicBool>,
     next: UtcTime,
 }
 
-/// The Method Reset: what was counted is forgotten when alarms are looked at next.
+/// The Method Reset: counts are cleared at the next poll of alarms.
 struct Reset(Arc<AtomicBool>);
 
 impl MethodHandler for Reset {
@@ -72,7 +72,7 @@ impl ShownMetrics {
 }
 
 impl Inner {
-    /// Counts a condition in metrics, if their Object gets its events.
+    /// Counts a condition in metrics, if their Object receives its events.
     pub(super) fn count_in(&mut self, space: &AddressSpace, at: usize, number: u32, now: UtcTime) {
         let Self { watchers: Some(watchers), conditions, .. } = self else { return };
         let Some(shown) = watchers.metrics.get_mut(at) else { return };
@@ -87,7 +87,7 @@ impl Inner {
         }
     }
 
-    /// Brings what metrics show up to date. Gives when that is due again.
+    /// Updates the Variables of metrics. Returns when the next update is due.
     pub(super) fn show_metrics(&mut self, now: UtcTime) -> Option<UtcTime> {
         let watchers = self.watchers.as_mut()?;
         watchers.metrics.iter_mut().for_each(|shown| shown.show(now));
@@ -96,11 +96,11 @@ impl Inner {
 }
 
 impl AddressSpace {
-    /// Counts the alarms at and below an Object that has an EventNotifier, or of the whole server at the Server Object, in an
-    /// AlarmMetricsType of this id that is a component of it. Rates are alarms per `minutes`.
+    /// Adds an AlarmMetricsType with this id to an Object with an EventNotifier. It counts the alarms at and below the
+    /// Object; at the Server Object, those of the whole server. Rates are alarms per `minutes`.
     ///
     /// # Errors
-    /// There is no such Object, or the node cannot be added.
+    /// The Object does not exist, or the node cannot be added.
     pub fn add_alarm_metrics(
         &self,
         object: &NodeId,

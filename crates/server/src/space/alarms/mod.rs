@@ -1,9 +1,11 @@
-//! The conditions of an address space (Part 9): the pure state machines of [`alarm`](crate::alarm) with what they watch, their
-//! nodes, their events and their deadlines.
+//! The conditions of an address space (Part 9): the pure state machines of [`alarm`](crate::alarm) with their inputs,
+//! nodes, events and deadlines.
 //!
-//! - `registry`: all of them, and what is done with them; `adding`, `error`: adding one; `condition`: one; `nodes`: its instance;
-//! - `report`: what applications say of one; `removing`: taking one away;
-//! - `watchers`: their groups and metrics; `groups`, `metrics`: the nodes of these;
+//! - `registry`: all conditions and the operations on them; `adding`, `error`: adding one; `condition`: one condition;
+//!   `nodes`: its instance;
+//! - `report`: states set by applications; `removing`: removing one; `replaced`: Variables and instances that were
+//!   deleted and added again;
+//! - `watchers`: groups and metrics; `groups`, `metrics`: the nodes of these;
 //! - `saved`: states that survive a restart.
 
 mod adding;
@@ -14,6 +16,7 @@ mod metrics;
 mod nodes;
 mod registry;
 mod removing;
+mod replaced;
 mod report;
 mod saved;
 mod watchers;

@@ -15,8 +15,8 @@ use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
 use taktwerk_types::{NodeId, QualifiedName, StatusCode, UtcTime, Variant};
 
-/// Makes the Methods of instances executable. Calls are answered before they come here (`service/condition.rs`), except for
-/// those that no client makes.
+/// Makes the Methods of instances executable. Client calls are handled earlier (`service/condition.rs`); only other
+/// calls get here.
 struct Answered;
 
 impl MethodHandler for Answered {
@@ -25,28 +25,28 @@ impl MethodHandler for Answered {
     }
 }
 
-/// The Variables of a condition that the address space shows.
+/// The Variables of a condition with nodes in the address space.
 #[derive(Debug)]
 pub(super) struct ConditionNodes {
     variables: BTreeMap<String, VariableHandle>,
-    /// Its ShelvingState, which Methods are called on too.
+    /// Its ShelvingState, on which Methods can also be called.
     pub(super) shelving: Option<NodeId>,
 }
 
 impl ConditionNodes {
-    /// Sets all Variables to what the fields say, as far as it is something else.
+    /// Sets the Variables whose values differ from the fields.
     pub(super) fn show(&self, fields: &[Field], now: UtcTime) {
         for (path, value) in fields {
             self.set(path, value, now);
         }
     }
 
-    /// Adds one.
+    /// Adds a Variable.
     pub(super) fn add(&mut self, path: &str, variable: VariableHandle) {
         self.variables.insert(path.to_owned(), variable);
     }
 
-    /// Sets one.
+    /// Sets a Variable.
     pub(super) fn set(&self, path: &str, value: &Variant, now: UtcTime) {
         let Some(variable) = self.variables.get(path) else { return };
         if variable.get().value.as_ref() != Some(value) {
@@ -55,27 +55,27 @@ impl ConditionNodes {
     }
 }
 
-/// A path in names without namespaces, as optional members of types are named.
+/// A path of names without namespaces, like those of optional members.
 fn path_of(name: &FieldName) -> String {
     name.path().iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join("/")
 }
 
-/// Whether a Method is one of conditions, by its path. Others are the application's.
+/// Whether a Method is one of conditions, by its path. Others belong to the application.
 fn is_answered(path: &str) -> bool {
     let name = path.strip_prefix("ShelvingState/").unwrap_or(path);
     name == GROUP_MEMBERSHIPS || Method::from_name(name).is_some()
 }
 
-/// Deepest member of an instance; the bound guards against circles.
+/// Maximum depth of members in an instance; protects against cycles.
 const DEPTH_MAX: usize = 5;
 
 impl AddressSpace {
-    /// Takes over what the instance says that a condition gives behaviour to: its type, its name and its source.
+    /// Takes over type, name and source from an existing instance that a condition is bound to.
     ///
-    /// Says whether it is an Object of a ConditionType.
+    /// Returns whether it is an Object of a ConditionType.
     ///
     /// # Errors
-    /// There is no such node.
+    /// The node does not exist.
     pub(super) fn bind_condition(&self, spec: &mut ConditionSpec) -> Result<bool, NodeError> {
         let nodes = self.read();
         let ix = nodes.find(&spec.id)?;
@@ -101,14 +101,14 @@ impl AddressSpace {
             }
             source.is_none()
         });
-        // Without a source of its own it is one of the Object that it is a part of.
+        // Without its own source, the source is the Object that it is a part of.
         if let Some(found) = source.or(parent.filter(|_| spec.source == spec.id)) {
             spec.source = nodes.id_of(found);
         }
         Ok(true)
     }
 
-    /// The members of an instance by their paths, as [`FieldName`] writes them.
+    /// The members of an instance, by paths in the format of [`FieldName`].
     fn members_of(&self, id: &NodeId) -> Vec<(String, NodeId)> {
         let nodes = self.read();
         let aggregates = NodeIx::ns0(reference_type_ids::AGGREGATES);
@@ -135,7 +135,7 @@ impl AddressSpace {
         found
     }
 
-    /// Adds the instance of a condition, and the references that lead to it.
+    /// Adds the instance of a condition and the references to it.
     pub(super) fn add_condition_nodes(
         &self,
         spec: &ConditionSpec,
@@ -156,7 +156,8 @@ impl AddressSpace {
             let optional: Vec<&str> = optional.iter().map(String::as_str).collect();
             self.add_instance(NodeSpec::object(spec.id.clone(), name), under, &optional, now)?;
         }
-        // Part 9 §5.12: HasCondition says whose condition it is. An instance that is bound may have the reference already.
+        // Part 9 §5.12: HasCondition points from the source to the condition. A bound instance may have the reference
+        // already.
         if !spec.is_bound || !self.has_condition(&spec.source, &spec.id) {
             self.add_reference(&spec.source, &ns0(reference_type_ids::HAS_CONDITION), &spec.id)?;
         }
@@ -198,9 +199,9 @@ impl AddressSpace {
         found
     }
 
-    /// The Object that an instance is a component of: the source, or the next Object above it. Objects are no components of
-    /// Variables (Part 3 §7.7).
-    fn condition_parent(&self, source: &NodeId) -> NodeId {
+    /// The Object that an instance is a component of: the source, or the nearest Object above it. Objects cannot be
+    /// components of Variables (Part 3 §7.7).
+    pub(super) fn condition_parent(&self, source: &NodeId) -> NodeId {
         let nodes = self.read();
         let server = || NodeId::numeric(0, object_ids::SERVER);
         let hierarchical = NodeIx::ns0(reference_type_ids::HIERARCHICAL_REFERENCES);
@@ -222,7 +223,7 @@ impl AddressSpace {
         server()
     }
 
-    /// What a source is called by default: its DisplayName behind that of the Object above it.
+    /// The default name of a source: the DisplayName of the Object above it, then its own.
     #[must_use]
     pub fn source_name_of(&self, source: &NodeId) -> String {
         let parent = self.condition_parent(source);

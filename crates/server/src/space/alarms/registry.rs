@@ -1,9 +1,10 @@
-//! The conditions of a server: who watches which Variable, what is due when, and where events go.
+//! The registry of a server's conditions: their inputs, deadlines and events.
 //!
-//! A driver calls [`AddressSpace::poll_alarms`]; writers of Variables do nothing for alarms but set the bit that they set for
-//! every shard. The lock is held for a few conditions at a time, because shards want it for Methods.
+//! A driver calls [`AddressSpace::poll_alarms`]. Writers of Variables only set the bit that they set for every shard.
+//! The lock is held for a few conditions at a time, because shards need it for Methods.
 
 use super::condition::Condition;
+use super::replaced::Gone;
 use super::saved::Saved;
 use super::watchers::Watchers;
 use crate::alarm::condition::Certified;
@@ -23,20 +24,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UtcTime, Variant};
 
-/// Conditions that are looked at while the lock is held once: a shard may wait for it.
+/// Conditions evaluated per lock, because a shard may be waiting for it.
 const SLICE: usize = 4;
-/// Conditions that are copied while it is held once.
+/// Conditions copied per lock.
 const VIEWED: usize = 32;
-/// When what is due and could not be decided is looked at again, in milliseconds.
+/// Delay before a due but undecided condition is evaluated again, in milliseconds.
 const AGAIN_MS: f64 = 1_000.0;
 
 /// The conditions of an address space.
 #[derive(Debug, Default)]
 pub struct Alarms {
     inner: Mutex<Inner>,
-    /// Goes up with every change of a state: what is saved is old then.
+    /// Incremented by every state change; saved states are then outdated.
     changes: AtomicU64,
-    /// Somebody calls [`AddressSpace::poll_alarms`].
+    /// Whether a driver calls [`AddressSpace::poll_alarms`].
     is_driven: AtomicBool,
     waker: OnceLock<Waker>,
 }
@@ -53,21 +54,23 @@ impl fmt::Debug for Waker {
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     pub(super) conditions: Vec<Condition>,
-    /// Places of conditions that were removed.
+    /// Slots of removed conditions.
     pub(super) vacant: Vec<u32>,
     pub(super) by_id: BTreeMap<NodeId, u32>,
     /// Ids of conditions that are being added.
     pub(super) adding: BTreeSet<NodeId>,
-    /// What watches conditions, if there is something.
+    /// Groups and metrics, if there are any.
     pub(super) watchers: Option<Box<Watchers>>,
-    /// The conditions that watch a slot, by its index.
+    /// The conditions with an input, by the index of its slot.
     pub(super) by_slot: BTreeMap<u32, Vec<u32>>,
     pub(super) due: BTreeSet<(i64, u32)>,
-    /// States of before the restart, by the keys of their conditions.
+    /// States from before the restart, by the keys of their conditions.
     pub(super) saved: BTreeMap<String, Saved>,
     pages: Vec<Arc<Page>>,
-    /// Changed slots that were not looked at yet.
+    /// Changed slots that have not been handled yet.
     pub(super) dirty: Vec<u32>,
+    /// Slots of deleted Variables.
+    pub(super) gone: BTreeMap<u32, Gone>,
 }
 
 impl Alarms {
@@ -75,61 +78,62 @@ impl Alarms {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many conditions there are.
+    /// Number of conditions.
     #[must_use]
     pub fn len(&self) -> usize {
         let inner = self.lock();
         inner.conditions.len() - inner.vacant.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no conditions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Says that the caller will call [`AddressSpace::poll_alarms`] from now on. `false`: somebody else does already.
+    /// Declares that the caller will call [`AddressSpace::poll_alarms`] from now on. `false`: there is a driver
+    /// already.
     #[must_use]
     pub fn claim_driver(&self) -> bool {
         !self.is_driven.swap(true, Ordering::AcqRel)
     }
 
-    /// Tells how the thread is woken that calls [`AddressSpace::poll_alarms`]. Only the first call counts.
+    /// Sets how to wake the thread that calls [`AddressSpace::poll_alarms`]. Only the first call counts.
     pub fn set_waker(&self, waker: Box<dyn Wake>) {
         let _ = self.waker.set(Waker(waker));
     }
 
-    /// Wakes that thread: what it is to look at has changed.
+    /// Wakes that thread, because the conditions have changed.
     pub fn wake_driver(&self) {
         if let Some(Waker(waker)) = self.waker.get() {
             waker.wake();
         }
     }
 
-    /// Whether a condition or a group watches Variables, or metrics are shown. If not, only times change something.
+    /// Whether a condition or group has Variables as inputs, or metrics are shown. If not, only time changes states.
     #[must_use]
     pub fn watches_variables(&self) -> bool {
         let inner = self.lock();
         !inner.by_slot.is_empty() || inner.watchers.is_some()
     }
 
-    /// Goes up with every change of a state.
+    /// Incremented by every state change.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// The ConditionId that an ObjectId of a call means: a condition, or its ShelvingState.
+    /// The condition and its source for an ObjectId of a call: a condition, or its ShelvingState.
     pub(crate) fn condition_of(&self, object: &NodeId) -> Option<(NodeId, NodeId)> {
         let inner = self.lock();
         let condition = inner.conditions.get(*inner.by_id.get(object)? as usize)?;
         Some((condition.spec.id.clone(), condition.spec.source.clone()))
     }
 
-    /// Takes over states of before a restart, for conditions that are added from now on.
+    /// Restores states from before a restart, for conditions that are added from now on.
     ///
     /// # Errors
-    /// The bytes are no states that [`AddressSpace::save_alarms`] has made.
+    /// The bytes were not created by [`AddressSpace::save_alarms`].
     pub fn restore(&self, bytes: &[u8]) -> Result<usize, super::saved::NotSaved> {
         let saved = super::saved::read(bytes)?;
         let count = saved.len();
@@ -137,8 +141,8 @@ impl Alarms {
         Ok(count)
     }
 
-    /// The events of some retained conditions, for ConditionRefresh: of those in `range`, until there are `events_max`, and
-    /// those of the last one. Gives the next place, or `None` at the end.
+    /// The events of retained conditions for ConditionRefresh: of those in `range`, until there are at least
+    /// `events_max`. Returns the next position, or `None` at the end.
     pub(crate) fn retained(
         &self,
         space: &AddressSpace,
@@ -161,19 +165,19 @@ impl Alarms {
 }
 
 impl AddressSpace {
-    /// The conditions, if there are some.
+    /// The conditions, if there are any.
     #[must_use]
     pub fn alarms(&self) -> Option<&Arc<Alarms>> {
         self.alarms.get()
     }
 
-    /// The conditions; there may be some from now on.
+    /// The conditions; creates the registry if necessary.
     pub fn alarms_or_new(&self) -> &Arc<Alarms> {
         self.alarms.get_or_init(Arc::default)
     }
 
-    /// Looks at what was written since the last call and at what is due. Gives the next time at which something is due
-    /// without a write. To be called again and again: what is abnormal is found when this is called.
+    /// Evaluates inputs written since the last call, and due deadlines. Returns when the next deadline is due. Call it
+    /// repeatedly: abnormal inputs are detected only here.
     pub fn poll_alarms(&self, now: UtcTime) -> Option<UtcTime> {
         let alarms = self.alarms()?;
         alarms.lock().take_dirty(self);
@@ -185,12 +189,17 @@ impl AddressSpace {
                 break;
             }
             for slot in slots {
+                if inner.is_gone(slot) {
+                    inner.gone.entry(slot).or_insert_with(|| Gone::since(now));
+                    continue;
+                }
                 inner.look_at_member(slot);
                 for number in inner.by_slot.get(&slot).cloned().unwrap_or_default() {
                     alarms.count(inner.look(self, number, now));
                 }
             }
         }
+        let retry = self.find_added_again(alarms, now);
         loop {
             let mut inner = alarms.lock();
             let numbers = inner.take_suppressed(SLICE);
@@ -209,17 +218,17 @@ impl AddressSpace {
                     Some((at, number)) if at <= now.ticks() => alarms.count(inner.tick(self, number, now)),
                     first => {
                         let first = first.map(|(at, _)| UtcTime::from_ticks(at));
-                        return [first, shows].into_iter().flatten().min();
+                        return [first, shows, retry].into_iter().flatten().min();
                     }
                 }
             }
         }
     }
 
-    /// An operator calls a Method of a condition.
+    /// Executes a Method of a condition for an operator.
     ///
     /// # Errors
-    /// Bad_NodeIdUnknown if there is no such condition, and the result codes of the Method's clause.
+    /// Bad_NodeIdUnknown if the condition does not exist, or the result codes of the Method's clause.
     pub fn operate_condition(
         &self,
         condition: &NodeId,
@@ -229,10 +238,10 @@ impl AddressSpace {
         self.change_condition(condition, now, |condition| condition.machine.operate(operation, now))
     }
 
-    /// The application says whether a condition is active, how urgent that is, and why.
+    /// Sets, on behalf of the application, whether a condition is active, its severity and its message.
     ///
     /// # Errors
-    /// There is no such condition.
+    /// The condition does not exist.
     pub fn set_condition(
         &self,
         condition: &NodeId,
@@ -249,10 +258,10 @@ impl AddressSpace {
         })
     }
 
-    /// The date of an alarm for dates that watches no Variable is another one, such as that of a new certificate.
+    /// Changes the date of a date alarm without an input Variable, for example for a new certificate.
     ///
     /// # Errors
-    /// There is no such condition.
+    /// The condition does not exist.
     pub fn set_condition_date(
         &self,
         condition: &NodeId,
@@ -270,10 +279,10 @@ impl AddressSpace {
         })
     }
 
-    /// A dialog asks; it does until somebody responds.
+    /// Activates a dialog until an operator responds.
     ///
     /// # Errors
-    /// There is no such condition.
+    /// The condition does not exist.
     pub fn ask(&self, condition: &NodeId, now: UtcTime) -> Result<(), StatusCode> {
         self.change_condition(condition, now, |condition| Ok(condition.machine.ask(now)))
     }
@@ -296,7 +305,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// The conditions with their branches, those that operators should see (Retain) or all, at most `count`.
+    /// At most `count` conditions with their branches: those with Retain, or all.
     #[must_use]
     pub fn conditions(&self, only_retained: bool, count: usize) -> Vec<ConditionView> {
         let Some(alarms) = self.alarms() else { return Vec::new() };
@@ -326,7 +335,7 @@ impl AddressSpace {
     #[must_use]
     pub fn save_alarms(&self) -> Vec<u8> {
         let Some(alarms) = self.alarms() else { return Vec::new() };
-        // States of conditions that were not added yet are not forgotten.
+        // States of conditions that have not been added yet are kept.
         let mut all: Vec<(String, Saved)> =
             alarms.lock().saved.iter().map(|(key, saved)| (key.clone(), saved.clone())).collect();
         let mut from = 0;
@@ -358,7 +367,12 @@ impl Alarms {
 }
 
 impl Inner {
-    /// Notes which watched slots were written.
+    /// Whether the Variable of a watched slot was deleted.
+    fn is_gone(&self, slot: u32) -> bool {
+        self.pages.get(slot as usize / PAGE_SLOTS).is_some_and(|page| page.is_gone(slot))
+    }
+
+    /// Records which input slots were written.
     fn take_dirty(&mut self, space: &AddressSpace) {
         let store = space.slots();
         self.pages.extend(store.pages_from(self.pages.len()));
@@ -372,7 +386,7 @@ impl Inner {
         dirty.dedup();
     }
 
-    /// Looks at the input of a condition.
+    /// Evaluates the input of a condition.
     pub(super) fn look(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
         let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
         let notes = condition.look(now);
@@ -381,7 +395,7 @@ impl Inner {
         changed
     }
 
-    /// Time has come for a condition.
+    /// Handles the deadline of a condition.
     fn tick(&mut self, space: &AddressSpace, number: u32, now: UtcTime) -> bool {
         let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
         let mut changed = false;
@@ -396,16 +410,16 @@ impl Inner {
         changed
     }
 
-    /// Tells of changes of a condition, and of what its groups change.
+    /// Reports changes of a condition and of its groups.
     pub(super) fn tell(&mut self, space: &AddressSpace, number: u32, notes: Notes, now: UtcTime) -> bool {
         let notes = self.follow(number, notes, now);
         self.conditions.get_mut(number as usize).is_some_and(|condition| condition.tell(space, notes, now))
     }
 
-    /// Brings the list of deadlines up to date.
+    /// Updates the list of deadlines.
     pub(super) fn arm(&mut self, number: u32, now: UtcTime) {
         let Some(condition) = self.conditions.get_mut(number as usize) else { return };
-        // What is due and did not go away, as with a Bad input, is looked at again later.
+        // If the cause remains, as with a Bad input, it is evaluated again later.
         let again = later(now, AGAIN_MS);
         let next = condition.next_deadline();
         let next = next.map(|at| if at.ticks() <= now.ticks() { again } else { at });
@@ -423,7 +437,7 @@ impl Inner {
 }
 
 impl Condition {
-    /// Looks at the input.
+    /// Evaluates the input.
     fn look(&mut self, now: UtcTime) -> Notes {
         let (value, status, source) = match (&self.input, self.spec.date) {
             (Some(input), _) => {
@@ -447,7 +461,7 @@ impl Condition {
         self.machine.found(finding, &text, now)
     }
 
-    /// Raises the events of changes and shows them in the address space.
+    /// Raises the events of changes and updates the nodes.
     fn tell(&mut self, space: &AddressSpace, notes: Notes, now: UtcTime) -> bool {
         if notes.is_empty() {
             return false;
@@ -467,14 +481,14 @@ impl Condition {
         true
     }
 
-    /// The event of a change.
+    /// Creates the event for a change.
     fn event(&self, note: &Note, id: &ByteString, now: UtcTime) -> NewEvent {
         let branch = note.branch.as_ref();
         let state = branch.map_or(self.machine.state(), |(_, state)| state);
         self.event_of(state, branch.map(|(number, _)| *number), id, now)
     }
 
-    /// An event that tells of a state.
+    /// Creates an event for a state.
     fn event_of(&self, state: &State, branch: Option<u32>, id: &ByteString, now: UtcTime) -> NewEvent {
         let spec = &self.spec;
         let event = NewEvent::new(spec.type_id(), spec.source.clone())
@@ -490,7 +504,7 @@ impl Condition {
         all.into_iter().fold(event, |event, (path, value)| event.field(name_of(path), value))
     }
 
-    /// Shows the state in the address space.
+    /// Updates the nodes with the state.
     pub(super) fn show(&self, id: Option<ByteString>, now: UtcTime) {
         let Some(nodes) = &self.nodes else { return };
         let (spec, state) = (&self.spec, self.machine.state());
@@ -513,8 +527,8 @@ impl Condition {
         nodes.set("EventId", &id.unwrap_or_default().into(), now);
     }
 
-    /// The events of the condition and of its branches, if operators should see them (§5.5.7). They are the same events with
-    /// the same EventIds.
+    /// The events of the condition and its branches with Retain (§5.5.7). They are the last events, with the same
+    /// EventIds.
     fn retained(&self, space: &AddressSpace, now: UtcTime, out: &mut Vec<Arc<Event>>) {
         let branches = self.machine.branches().iter();
         let branches =

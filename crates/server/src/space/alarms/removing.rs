@@ -1,17 +1,17 @@
-//! Removing a condition: its source is gone, as a tag of a gateway that is taken out of the configuration.
+//! Removing a condition when its source no longer exists, for example a tag removed from a gateway's configuration.
 
 use super::registry::Inner;
 use crate::space::AddressSpace;
 use taktwerk_types::{NodeId, UtcTime};
 
 impl AddressSpace {
-    /// Removes a condition with its branches and its nodes. Clients that show it are told a last time, without Retain (Part 9
-    /// §5.5.2). Says whether there was one.
+    /// Removes a condition with its branches and nodes. Clients receive a last event without Retain (Part 9 §5.5.2).
+    /// Returns whether it existed.
     pub fn remove_condition(&self, id: &NodeId, now: UtcTime) -> bool {
         let Some(alarms) = self.alarms() else { return false };
         let mut inner = alarms.lock();
         let Some(number) = inner.by_id.get(id).copied() else { return false };
-        // ShelvingState is not a condition.
+        // A ShelvingState is not a condition.
         let known = inner.conditions.get_mut(number as usize).filter(|condition| condition.spec.id == *id);
         let Some(condition) = known else { return false };
         let notes = condition.machine.end(now);
@@ -19,7 +19,7 @@ impl AddressSpace {
         let is_shown = inner.unregister(self, number);
         alarms.count(true);
         drop(inner);
-        // Not under the lock of the conditions: it takes that of the nodes.
+        // Without the lock of the conditions, because it locks the nodes.
         if is_shown {
             self.delete_tree(id, now);
         }
@@ -28,7 +28,7 @@ impl AddressSpace {
 }
 
 impl Inner {
-    /// Nothing leads to a condition any more; its place may be taken by another one. Says whether it has nodes.
+    /// Removes all links to a condition and frees its slot. Returns whether it has nodes of its own.
     fn unregister(&mut self, space: &AddressSpace, number: u32) -> bool {
         self.forget_ties(number);
         let Some(condition) = self.conditions.get_mut(number as usize) else { return false };
@@ -60,11 +60,11 @@ impl Inner {
             }
         }
         self.vacant.push(number);
-        // Those of an instance that was there before stay.
+        // The nodes of a bound instance stay.
         nodes.is_some() && !is_bound
     }
 
-    /// Groups and metrics do not know a condition any more.
+    /// Removes a condition from groups and metrics.
     fn forget_ties(&mut self, number: u32) {
         let Some(watchers) = &mut self.watchers else { return };
         watchers.ties.remove(&number);

@@ -1,5 +1,5 @@
-//! What an application says of a condition: fields of its own type, or all that it knows of a state that is kept elsewhere, as
-//! a gateway does.
+//! Reports of applications about conditions: own fields, or the complete state if it is kept elsewhere, as in a
+//! gateway.
 
 use super::condition::Condition;
 use super::error::AlarmError;
@@ -10,7 +10,7 @@ use crate::space::{AddressSpace, NodeError};
 use std::sync::Arc;
 use taktwerk_types::{NodeId, StatusCode, UtcTime};
 
-/// What is known of a condition, for one event.
+/// The reported state of a condition, for one event.
 #[derive(Debug, Clone)]
 pub struct ConditionReport<'a> {
     /// ActiveState.
@@ -21,19 +21,19 @@ pub struct ConditionReport<'a> {
     pub quality: StatusCode,
     /// Message.
     pub message: &'a str,
-    /// Fields of the condition's own type. Others keep their values.
+    /// Fields of the condition's own type. The others keep their values.
     pub own: OwnFields,
-    /// Whether an event is raised even if none of these has changed.
+    /// Whether to raise an event even without changes.
     pub is_news: bool,
-    /// When it happened (Time).
+    /// The time of the event (Time).
     pub time: UtcTime,
 }
 
 impl AddressSpace {
-    /// Sets fields of a condition's own type. The next event has them; until then, clients see the values of the last event.
+    /// Sets fields of a condition's own type for the next event. Until then, clients see the values of the last event.
     ///
     /// # Errors
-    /// There is no such condition, or its type does not add such a field.
+    /// The condition does not exist, or its type does not add such a field.
     pub fn set_condition_fields(&self, id: &NodeId, own: OwnFields) -> Result<(), AlarmError> {
         let unknown = || AlarmError::Node(NodeError::Unknown(id.clone()));
         let alarms = self.alarms().ok_or_else(unknown)?;
@@ -44,10 +44,10 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Takes over all that is known of a condition. One event tells of it: it has the new values of the fields.
+    /// Takes over the reported state of a condition and raises one event with the new values.
     ///
     /// # Errors
-    /// There is no such condition, or its type does not add such a field. Nothing has changed then.
+    /// The condition does not exist, or its type does not add such a field. Nothing has changed then.
     pub fn report_condition(
         &self,
         id: &NodeId,
@@ -75,7 +75,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Checks fields for a condition. Not under the lock of the conditions: it takes that of the nodes.
+    /// Checks fields for a condition. Call it without the lock of the conditions, because it locks the nodes.
     fn check_fields_of(&self, id: &NodeId, own: &OwnFields) -> Result<(), AlarmError> {
         if own.is_empty() {
             return Ok(());
@@ -92,7 +92,7 @@ impl AddressSpace {
 }
 
 impl Condition {
-    /// Fields of its own type get values, which the next event has.
+    /// Sets own fields for the next event.
     fn set_own(&mut self, own: OwnFields) {
         if own.is_empty() {
             return;

@@ -1,7 +1,7 @@
-//! States of conditions that survive a restart, as bytes.
+//! Serialized states of conditions, for a restart.
 //!
-//! `TWALARM` and the version 1; then for each condition its key, the length of its record, and the record. A record that a
-//! later version has made longer is read as far as it is known.
+//! Format: `TWALARM` and the version 1; then for each condition its key, the length of its record, and the record.
+//! Unknown data at the end of a record, written by a later version, are ignored.
 
 use super::condition::Condition;
 use crate::alarm::machine::{BRANCHES_MAX, Branch};
@@ -15,14 +15,14 @@ use taktwerk_types::{
 
 const MAGIC: &[u8; 8] = b"TWALARM\x01";
 
-/// Why states are not restored.
+/// Why states cannot be restored.
 #[derive(Debug, thiserror::Error)]
-#[error("these are no saved alarm states: {0}. Delete the file to begin without them")]
+#[error("invalid file of saved alarm states: {0}. Delete the file to start without saved states")]
 pub struct NotSaved(&'static str);
 
 impl From<DecodeError> for NotSaved {
     fn from(_: DecodeError) -> Self {
-        Self("they are cut off or damaged")
+        Self("it is truncated or damaged")
     }
 }
 
@@ -39,7 +39,7 @@ impl Saved {
     pub(super) fn of(condition: &Condition) -> Self {
         let machine = &condition.machine;
         Self {
-            // Whether groups suppress it is found out anew.
+            // Suppression by groups is determined again.
             state: State {
                 dialog: None,
                 suppressed: machine.is_suppressed_by_call,
@@ -51,7 +51,7 @@ impl Saved {
         }
     }
 
-    /// Gives a new condition this state.
+    /// Applies the state to a new condition.
     pub(super) fn restore(self, condition: &mut Condition, now: UtcTime) {
         let machine = &mut condition.machine;
         let dialog = machine.state.dialog.take();
@@ -76,7 +76,7 @@ impl Saved {
     }
 }
 
-/// All states as bytes.
+/// Serializes all states.
 pub(super) fn write(all: Vec<(String, Saved)>) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let mut record = Vec::new();
@@ -97,9 +97,9 @@ pub(super) fn write(all: Vec<(String, Saved)>) -> Vec<u8> {
     out
 }
 
-/// The states from bytes.
+/// Parses serialized states.
 pub(super) fn read(bytes: &[u8]) -> Result<BTreeMap<String, Saved>, NotSaved> {
-    let rest = bytes.strip_prefix(MAGIC).ok_or(NotSaved("they begin with something else"))?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or(NotSaved("it has an unknown header"))?;
     let mut decoder = Decoder::new(rest, DecodeLimits::DEFAULT);
     let mut all = BTreeMap::new();
     while decoder.remaining() > 0 {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_refused() {
+    fn truncated_states_are_refused() {
         let bytes = write(vec![("a".to_owned(), example(7, 1000, "text"))]);
         assert!(read(&bytes[..bytes.len() - 1]).is_err());
         assert!(read(b"something else").is_err());

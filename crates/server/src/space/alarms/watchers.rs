@@ -1,8 +1,8 @@
-//! What watches conditions: their groups (Part 9 §5.8.3, §5.8.4) and metrics (§9.2).
+//! Groups (Part 9 §5.8.3, §5.8.4) and metrics (§9.2) of conditions.
 //!
-//! A change of an alarm changes its groups before it is told of, so that its event says whether it was first. The alarms that
-//! a group suppresses wait in a list: there may be many, and each is told of by itself. An alarm that changes meanwhile finds
-//! out about its groups first.
+//! A change of an alarm updates its groups before the event is raised, so that the event contains FirstInGroupFlag. The
+//! alarms suppressed by a group are put on a list, because there may be many and each raises its own event. An alarm
+//! that changes in the meantime updates its groups first.
 
 use super::metrics::ShownMetrics;
 use super::registry::Inner;
@@ -13,19 +13,19 @@ use crate::space::store::SlotHandle;
 use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_types::{NodeId, UtcTime, Variant};
 
-/// A group that is registered.
+/// A registered group.
 #[derive(Debug)]
 pub(super) struct Grouped {
     pub(super) id: NodeId,
     pub(super) kind: GroupKind,
     pub(super) machine: Group,
     /// The Variables among its members.
-    pub(super) variables: Vec<SlotHandle>,
+    pub(super) variables: Vec<(NodeId, SlotHandle)>,
     /// The alarms that it suppresses.
     pub(super) suppresses: Vec<u32>,
 }
 
-/// The groups that an alarm has to do with, by their numbers.
+/// The groups and metrics of an alarm, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Ties {
     /// Groups that it is a member of.
@@ -44,12 +44,12 @@ pub(super) struct Watchers {
     /// Groups with a Variable, by its slot: the group and the number of the Variable in it.
     pub(super) by_slot: BTreeMap<u32, Vec<(u32, u32)>>,
     pub(super) metrics: Vec<ShownMetrics>,
-    /// Alarms whose groups have changed and that were not told yet.
+    /// Alarms whose suppression has changed and that have not been updated yet.
     suppressed: BTreeSet<u32>,
 }
 
 impl Watchers {
-    /// Whether a group suppresses an alarm now.
+    /// Whether a group currently suppresses an alarm.
     fn suppresses(&self, number: u32) -> bool {
         let groups = self.ties.get(&number).map_or(&[][..], |ties| &ties.suppressed_by);
         groups
@@ -58,7 +58,7 @@ impl Watchers {
             .any(|group| group.machine.is_active())
     }
 
-    /// A member of a group is active or not. Returns what that changes for the alarm that is first.
+    /// Sets whether a member of a group is active. Returns the effect on the first alarm.
     pub(super) fn member(&mut self, group: u32, member: Member, is_active: bool) -> GroupChange {
         let Some(group) = self.groups.get_mut(group as usize) else { return GroupChange::None };
         let change = group.machine.member(member, is_active);
@@ -70,13 +70,14 @@ impl Watchers {
 }
 
 impl Inner {
-    /// Brings the groups and metrics of a condition up to date. Returns what is to be told.
+    /// Updates the groups and metrics of a condition. Returns the changes to report.
     pub(super) fn follow(&mut self, number: u32, notes: Notes, now: UtcTime) -> Notes {
         let Self { watchers: Some(watchers), conditions, .. } = self else { return notes };
         let Some(condition) = conditions.get_mut(number as usize) else { return notes };
         let is_active = condition.machine.state().active;
         watchers.suppressed.remove(&number);
-        // §5.8.2: an event of its own, unless one of the condition itself is on its way anyway. One of a branch does not tell it.
+        // §5.8.2: it has its own event, unless an event of the condition itself is raised anyway. Events of branches do
+        // not count.
         let own = condition.machine.group_suppresses(watchers.suppresses(number), now);
         let mut notes = notes;
         if notes.iter().all(|note| note.branch.is_some()) {
@@ -109,7 +110,7 @@ impl Inner {
         notes
     }
 
-    /// A condition is new: it may be counted.
+    /// A condition was added: metrics may count it.
     pub(super) fn added(&mut self, space: &AddressSpace, number: u32, now: UtcTime) {
         let Some(watchers) = &self.watchers else { return };
         for at in 0..watchers.metrics.len() {
@@ -123,8 +124,8 @@ impl Inner {
         for (group, variable) in watchers.by_slot.get(&slot).cloned().unwrap_or_default() {
             let handle =
                 watchers.groups.get(group as usize).and_then(|group| group.variables.get(variable as usize));
-            // §5.8.4: true is active. What is Bad says nothing.
-            let snapshot = handle.map(SlotHandle::read).filter(|snapshot| !snapshot.status.is_bad());
+            // §5.8.4: true means active. A Bad value is ignored.
+            let snapshot = handle.map(|(_, slot)| slot.read()).filter(|snapshot| !snapshot.status.is_bad());
             if let Some(snapshot) = snapshot {
                 let is_active = snapshot.value() == Variant::Boolean(true);
                 watchers.member(group, Member::Variable(variable), is_active);
@@ -132,7 +133,7 @@ impl Inner {
         }
     }
 
-    /// Some alarms whose groups have changed.
+    /// Removes and returns alarms whose suppression has changed.
     pub(super) fn take_suppressed(&mut self, max: usize) -> Vec<u32> {
         let Some(watchers) = &mut self.watchers else { return Vec::new() };
         let some = watchers.suppressed.iter().copied().take(max).collect::<Vec<_>>();

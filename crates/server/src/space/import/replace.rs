@@ -1,9 +1,8 @@
-//! Replacing imported files while clients are connected: what is the same in both stays as it is.
+//! Replacing imported files while clients are connected: unchanged nodes stay as they are.
 //!
-//! A node stays if its attributes and its value in the file are the same; its live value, what monitors it and what the
-//! application has bound to it stay with it. A node that has changed is deleted and added again. References to it from
-//! nodes that stay are made again, except those that clients have added. The structure lock is given back after some
-//! hundred microseconds of work.
+//! A node stays if its attributes and its value in the file are the same. It keeps its live value, its monitored items
+//! and the application's callbacks. A changed node is deleted and added again. References to it from remaining nodes
+//! are restored, except those added by clients. The structure lock is released after some hundred microseconds of work.
 
 use super::{Batch, ImportError, Imported, Importer, Triple, references_of, set_defaults};
 use crate::space::build::wants_inverse;
@@ -19,39 +18,39 @@ use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{NodeId, UtcTime};
 
-/// Work under one lock: references that are looked at, and nodes.
+/// Work per lock: examined references and nodes.
 const WORK_PER_LOCK: usize = 8192;
-/// What adding or deleting a node counts as, in references that are looked at.
+/// Work of adding or deleting a node, in examined references.
 const NODE_WORK: usize = 64;
 
-/// What an import has added, for comparing it with another one.
+/// The nodes and references of an import, for comparison with another one.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) models: Vec<Model>,
-    /// Each node with the fingerprint of its attributes.
+    /// Each node with a fingerprint of its attributes.
     pub(super) nodes: BTreeMap<NodeId, u64>,
     pub(super) references: BTreeSet<Triple>,
 }
 
-/// Files that have been read and can be imported.
+/// Files that have been parsed and can be imported.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) sets: Vec<NodeSet>,
-    /// The nodes of all sets in their order, with their fingerprints.
+    /// The nodes of all sets in order, with their fingerprints.
     pub(super) specs: Vec<(u64, NodeSpec)>,
     pub(super) types: TypeDictionary,
     pub(super) imported: Imported,
     pub(super) instead: Option<Batch>,
 }
 
-/// What a changed node of a file is told by.
+/// The fingerprint that identifies changed nodes.
 pub(super) fn fingerprint(spec: &NodeSpec) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{spec:?}").hash(&mut hasher);
     hasher.finish()
 }
 
-/// Models that stay must not require one that goes.
+/// Checks that no remaining model requires a removed one.
 pub(super) fn check_required(staying: &[Model], sets: &[NodeSet]) -> Result<(), ImportError> {
     let known = |uri: &str| {
         let coming = sets.iter().flat_map(|set| &set.models);
@@ -71,14 +70,14 @@ pub(super) fn check_required(staying: &[Model], sets: &[NodeSet]) -> Result<(), 
     Ok(())
 }
 
-/// The lock, given back from time to time.
+/// A lock that is released from time to time.
 struct Slices<'a> {
     space: &'a AddressSpace,
     left: usize,
 }
 
 impl Slices<'_> {
-    /// Does something with each of the items; `step` says how much work it was.
+    /// Runs a step for each item; `step` returns how much work it was.
     fn each<T>(&mut self, items: impl IntoIterator<Item = T>, mut step: impl FnMut(&mut Nodes, T) -> usize) {
         let mut items = items.into_iter().peekable();
         while items.peek().is_some() {
@@ -90,14 +89,14 @@ impl Slices<'_> {
                 self.left = self.left.saturating_sub(step(&mut nodes, item).max(1));
             }
             drop(nodes);
-            self.space.give_way();
+            self.space.yield_to_readers();
         }
     }
 
-    /// Deletes nodes, after a look at each. Says how many there were.
+    /// Deletes nodes after calling `look` for each. Returns their number.
     fn delete(&mut self, gone: &[&NodeId], mut look: impl FnMut(&Nodes, &NodeId, NodeIx)) -> usize {
         let mut count = 0;
-        // Together, so that their folder is looked at once for many of them.
+        // In groups, so that their folder is searched once for many of them.
         self.each(gone.chunks(WORK_PER_LOCK / NODE_WORK), |space, ids| {
             let mut found = Vec::with_capacity(ids.len());
             let mut everywhere = 0;
@@ -106,7 +105,7 @@ impl Slices<'_> {
                 let Some(ix) = ix else { continue };
                 look(space, id, ix);
                 if space.view(ix).is_some_and(|view| view.is_type()) {
-                    // Who refers to types is found by looking at all nodes, once.
+                    // References to types are found by searching all nodes, once.
                     everywhere = space.len();
                 }
                 found.push(ix);
@@ -119,11 +118,11 @@ impl Slices<'_> {
 }
 
 impl Importer {
-    /// Reads files that are to replace those of an earlier import, or to come besides all others. The address space is not
-    /// changed, but for namespaces that are registered.
+    /// Parses files that replace those of an earlier import, or that are added. The address space is not changed,
+    /// except for registered namespaces.
     ///
     /// # Errors
-    /// As [`Self::import`]; also if a model of another import requires one that would go, or a node's id is taken.
+    /// As [`Self::import`]; also if a model of another import requires a removed one, or a node's id is in use.
     pub fn prepare(
         &self,
         space: &AddressSpace,
@@ -138,7 +137,7 @@ impl Importer {
         for set in &prepared.sets {
             for (at, node) in set.nodes.iter().enumerate() {
                 if at % WORK_PER_LOCK == 0 {
-                    // A writer that waits lets no other reader pass.
+                    // A waiting writer would block other readers.
                     drop(nodes);
                     nodes = space.read();
                 }
@@ -153,8 +152,8 @@ impl Importer {
         Ok(prepared)
     }
 
-    /// Imports what [`Self::prepare`] has read. Services go on meanwhile. A node that cannot be added any more, because
-    /// somebody else has added one of that id since, is left out with a warning.
+    /// Imports the files parsed by [`Self::prepare`]. Services continue in the meantime. A node whose id was used by
+    /// another node in the meantime is skipped with a warning.
     pub fn replace(&mut self, space: &AddressSpace, prepared: Prepared, now: UtcTime) -> Imported {
         let Prepared { sets, specs, types, mut imported, instead } = prepared;
         let batch = instead.filter(|batch| batch.0 < self.loaded.len()).unwrap_or(Batch(self.loaded.len()));
@@ -165,16 +164,17 @@ impl Importer {
 
         let gone = old.nodes.iter().filter(|(id, fingerprint)| nodes.get(*id) != Some(*fingerprint));
         let gone: Vec<&NodeId> = gone.map(|(id, _)| id).collect();
-        let mut restore = Vec::new();
+        let (mut restore, mut histories) = (Vec::new(), Vec::new());
         imported.deleted_count += slices.delete(&gone, |space, id, ix| {
             if nodes.contains_key(id) {
                 restore.extend(foreign(space, ix, &old.references));
+                histories.extend(space.kept_history(ix).map(|kept| (id.clone(), kept)));
             }
         });
 
         let mut added = Vec::new();
         slices.each(specs, |space, (_, spec)| {
-            // What is still there has not changed.
+            // Nodes that still exist are unchanged.
             let is_there = space.resolve(spec.id.as_ref()).is_some();
             if is_there && old.nodes.contains_key(&spec.id) {
                 return 1;
@@ -182,14 +182,14 @@ impl Importer {
             let id = spec.id.clone();
             match space.add(spec, now) {
                 Ok(ix) => added.push(ix),
-                Err(error) => imported.warnings.push(format!("{id}: {error}; the node is left out")),
+                Err(error) => imported.warnings.push(format!("{id}: {error}; the node is skipped")),
             }
             NODE_WORK
         });
 
         let mut wanted = BTreeMap::new();
         for (at, set) in sets.iter().enumerate() {
-            // A writer that waits for the lock lets no reader pass, so it is not kept for all of them.
+            // A waiting writer blocks readers, so the lock is not held for all nodes.
             for part in set.nodes.chunks(WORK_PER_LOCK / NODE_WORK) {
                 let nodes = space.read();
                 for node in part {
@@ -199,7 +199,7 @@ impl Importer {
         }
         let dropped = old.references.iter().filter(|triple| !wanted.contains_key(*triple));
         slices.each(dropped, |space, (from, kind, to)| {
-            // Those of nodes that are gone went with them: the other end would be looked through in vain.
+            // References of deleted nodes are already gone, so searching the other end is unnecessary.
             if !space.is_there(*from) || !space.is_there(*to) {
                 return 1;
             }
@@ -218,6 +218,13 @@ impl Importer {
             1
         });
         set_defaults(&mut space.write(), &sets);
+        space.record_added(now, usize::MAX);
+        for (id, kept) in histories {
+            space.restore_history(&id, kept, now);
+        }
+        if imported.deleted_count + added.len() > 0 {
+            space.rebind_instances(now);
+        }
         space.raise_model_changes(now);
 
         imported.node_count = added.len();
@@ -232,8 +239,8 @@ impl Importer {
         imported
     }
 
-    /// Deletes nodes that imports have brought, some at a time; services go on meanwhile. Other nodes are left out. Says how
-    /// many were deleted.
+    /// Deletes imported nodes in batches between which services continue. Other nodes are skipped. Returns how many
+    /// were deleted.
     pub fn remove(&mut self, space: &AddressSpace, ids: &BTreeSet<NodeId>, now: UtcTime) -> usize {
         let mut gone = BTreeSet::new();
         for loaded in &mut self.loaded {
@@ -251,7 +258,7 @@ impl Importer {
             if loaded.nodes.is_empty() {
                 *loaded = Loaded::default();
             }
-            // An index with its generation stands for one node only.
+            // An index with its generation identifies one node only.
             let nodes = space.read();
             loaded
                 .references
@@ -262,24 +269,24 @@ impl Importer {
         count
     }
 
-    /// An import whose nodes are all deleted, for [`Self::prepare`] to use its place again.
+    /// An import without remaining nodes, whose slot [`Self::prepare`] can reuse.
     #[must_use]
     pub fn vacant(&self) -> Option<Batch> {
         self.loaded.iter().position(|loaded| loaded.nodes.is_empty()).map(Batch)
     }
 }
 
-/// References of a node that its files have not brought and no client has added: source, ReferenceType and target.
+/// References of a node that come neither from its files nor from clients: source, ReferenceType and target.
 fn foreign(nodes: &Nodes, ix: NodeIx, known: &BTreeSet<Triple>) -> Vec<[NodeId; 3]> {
     let mut found = Vec::new();
     let mut keep = |from: NodeIx, kind: NodeIx, to: NodeIx| {
         if !known.contains(&(from, kind, to)) {
-            // By their ids: the other end may be deleted and added again too.
+            // By id, because the other end may be deleted and added again too.
             found.push([from, kind, to].map(|ix| nodes.id_of(ix)));
         }
     };
     nodes.references(ix, |Reference { reference_type, is_forward, target }| {
-        // A client's node stays where it is.
+        // A client's node stays.
         let is_clients =
             nodes.is_added_reference(ix, reference_type, is_forward, target) && !nodes.is_added(target);
         if !is_clients {
@@ -294,10 +301,10 @@ fn foreign(nodes: &Nodes, ix: NodeIx, known: &BTreeSet<Triple>) -> Vec<[NodeId; 
     found
 }
 
-/// Adds a reference that is not there. Ends that are gone meanwhile are no mistake.
+/// Adds a missing reference. Missing nodes are not an error.
 fn connect(nodes: &mut Nodes, (from, kind, to): Triple) -> usize {
     let has_inverse = wants_inverse(kind);
-    // A parent may have many children, a child has few parents.
+    // A parent may have many children, but a child has few parents.
     let (at, other) = if has_inverse { (to, from) } else { (from, to) };
     let (mut looked_at, mut exists) = (0, false);
     nodes.references(at, |reference| {
@@ -309,7 +316,7 @@ fn connect(nodes: &mut Nodes, (from, kind, to): Triple) -> usize {
     });
     let is_type = nodes.view(kind).is_some_and(|view| view.class() == NodeClass::REFERENCE_TYPE);
     if !exists && is_type {
-        // The only other mistake is an end that does not exist.
+        // The only other possible error is a missing node.
         let _ = nodes.add_reference(from, kind, to, has_inverse);
     }
     NODE_WORK + looked_at

@@ -3,6 +3,7 @@
 use super::{Nodes, hash};
 use crate::authorization::Access;
 use crate::space::error::NodeError;
+use crate::space::events::SUBSCRIBE_TO_EVENTS;
 use crate::space::node::{GENERATION_MAX, Node, NodeKind, PackedReference, VariableNode};
 use crate::space::page::PAGE_SLOTS;
 use crate::space::spec::NodeSpec;
@@ -11,7 +12,7 @@ use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids;
 use taktwerk_types::{BuiltInType, NodeId, UtcTime, Variant};
 
-/// For how many more references a list gets room that was looked through: that happens again only when it has grown.
+/// The additional capacity of a list after it was searched, so that it is searched again only after it has grown.
 fn room(len: usize) -> usize {
     (len / 4).max(1)
 }
@@ -21,7 +22,7 @@ impl Nodes {
     pub(crate) fn intern_data_type(&mut self, id: &NodeId) -> u16 {
         let at = self.data_types.iter().position(|known| known == id).unwrap_or_else(|| {
             self.data_types.push(id.clone());
-            // Structures and what is abstract have subtypes to be looked at.
+            // Structures and abstract types have subtypes that must be examined.
             let kind = id.ns0().filter(|id| *id <= u32::from(BuiltInType::LocalizedText.number()));
             self.data_type_kinds.push(kind.and_then(|kind| u8::try_from(kind).ok()).unwrap_or(0));
             self.data_types.len() - 1
@@ -29,14 +30,19 @@ impl Nodes {
         u16::try_from(at).unwrap_or(0)
     }
 
-    /// Whether the table of data types has the id.
+    /// Whether the table of data types contains the id.
     pub(in crate::space) fn knows_data_type(&self, id: &NodeId) -> bool {
         self.data_types.contains(id)
     }
 
-    /// How many nodes there may be besides the static ones.
+    /// Maximum number of nodes besides the static ones.
     pub(in crate::space) fn nodes_max(&self) -> usize {
         self.nodes_max
+    }
+
+    /// Number of nodes added so far: as long as it is the same, a missing node is still missing.
+    pub(in crate::space) fn additions(&self) -> u64 {
+        self.additions
     }
 
     pub(crate) fn data_type(&self, index: u16) -> &NodeId {
@@ -53,7 +59,7 @@ impl Nodes {
         if id.is_null() || self.resolve(id.as_ref()).is_some() {
             return Err(NodeError::IdExists(id));
         }
-        // Indexes that are not used again count as nodes: they keep their place.
+        // Indexes that cannot be reused count as nodes: they still use memory.
         if self.nodes.len() - self.free.len() >= self.nodes_max {
             return Err(NodeError::Full(self.nodes_max));
         }
@@ -63,11 +69,12 @@ impl Nodes {
             let set = self.access.intern(id.namespace_index, access);
             set.ok_or(NodeError::Full(usize::from(u16::MAX)))?
         };
+        let notifies = kind.event_notifier() & SUBSCRIBE_TO_EVENTS != 0;
         match &mut kind {
             NodeKind::Variable(variable) => {
                 variable.data_type = self.intern_data_type(&data_type);
                 let slot = self.allocate_slot();
-                // Somebody will say: nothing is no good value, and a bad one is nothing.
+                // Without a value the status must be bad, and with a bad status there is no value.
                 let first = match value {
                     _ if status.is_bad() => Some(Variant::Empty),
                     value => value.filter(|value| !value.is_empty()),
@@ -96,6 +103,8 @@ impl Nodes {
         let NodeIx { index, generation } = ix;
         let at = index - NodeIx::DYNAMIC;
         let hash = hash(&self.hasher, id.as_ref());
+        self.additions += 1;
+        self.recorded.note_added(&id, ix);
         let node = Node {
             identifier: id.identifier,
             namespace_index: id.namespace_index,
@@ -110,11 +119,14 @@ impl Nodes {
             *place = Some(node);
         }
         self.table.insert_unique(hash, at);
+        if notifies && self.event_history().is_some() {
+            self.link_event_history(ix)?;
+        }
         Ok(ix)
     }
 
-    /// Adds a reference and its inverse. `inverse` can be left out for references to types, which would otherwise
-    /// collect one entry per instance.
+    /// Adds a reference and its inverse. Omit `inverse` for references to types, which would otherwise accumulate one
+    /// entry per instance.
     pub(crate) fn add_reference(
         &mut self,
         source: NodeIx,
@@ -163,8 +175,8 @@ impl Nodes {
         self.note_reference_added(at, kind, reference.is_forward(), target);
     }
 
-    /// Removes the references to nodes that are gone before a list of references grows: as lists grow by doubling, that
-    /// costs no more than the growing.
+    /// Removes the references to deleted nodes before a list of references grows. Lists grow by doubling, so this costs
+    /// no more than growing.
     fn make_room(&mut self, at: NodeIx) {
         let is_full = if at.index < NodeIx::DYNAMIC {
             self.ns0_references.get(&at.index).is_some_and(|list| list.len() == list.capacity())
@@ -206,24 +218,27 @@ impl Nodes {
             added.forget_references(charged);
         }
         if removed > 0 {
-            // It has their names too, and is made anew when it is needed.
+            // The index of names contains them too. It is rebuilt when needed.
             self.names.remove_parent(at.index);
         }
     }
 
-    /// Deletes a node of the heap with all references from and to it. Says how many references were looked at.
+    /// Deletes a heap node with all references from and to it. Returns how many references were examined.
     pub(crate) fn delete(&mut self, ix: NodeIx) -> Result<usize, NodeError> {
         self.delete_all(&[ix])
     }
 
-    /// [`Self::delete`] for several nodes, each named once. A node that many of them refer to, such as their folder, is
-    /// looked at once.
+    /// [`Self::delete`] for several different nodes. A node with references to many of them, such as their folder, is
+    /// searched once.
     pub(crate) fn delete_all(&mut self, all: &[NodeIx]) -> Result<usize, NodeError> {
         if let Some(ix) = all.iter().find(|ix| ix.index < NodeIx::DYNAMIC) {
             return Err(NodeError::Static(self.id_of(*ix)));
         }
         let mut going = all.to_vec();
+        going.extend(self.annotations_of(all));
         going.sort_unstable();
+        going.dedup();
+        let all = &going;
         let is_type = |ix: &&NodeIx| {
             matches!(
                 self.view(**ix).map(|view| view.class()),
@@ -235,7 +250,7 @@ impl Nodes {
             self.clean_all();
         }
         let mut looked_at: usize = all.iter().map(|ix| self.clean(*ix)).sum();
-        // What a client has added from one of them to another, which is charged once.
+        // References that clients added between two deleted nodes; each is charged once.
         let mut among = Vec::new();
         for (ix, node) in all.iter().filter_map(|ix| Some((*ix, self.dynamic(*ix)?))) {
             let charged = node.references.iter().filter(|reference| {
@@ -263,9 +278,9 @@ impl Nodes {
         Ok(looked_at)
     }
 
-    /// What has to be known of a node before it is deleted. `among` are the charged forward references between those that are
-    /// deleted with it, in their order. Adds the nodes at the other end of its references to `ends`, with what they have in
-    /// their lists, and says how many references it has.
+    /// Collects data about a node before it is deleted. `among` contains the charged forward references between the
+    /// deleted nodes, sorted. Adds the nodes at the other ends of its references to `ends`, with their list entries.
+    /// Returns the number of its references.
     fn detach(
         &mut self,
         ix: NodeIx,
@@ -283,7 +298,7 @@ impl Nodes {
             let (kind, other) = (reference.reference_type, reference.target);
             self.note_reference_deleted(other, kind.index, !reference.is_forward, ix);
         }
-        // A reference is charged once. If both of its ends go, the forward one counts.
+        // A reference is charged once. If both ends are deleted, the forward one counts.
         let counts = |reference: &&PackedReference| {
             let forward = PackedReference::new(reference.reference_type(), true, ix);
             reference.is_charged()
@@ -302,27 +317,27 @@ impl Nodes {
         others.len()
     }
 
-    /// Deletes a node that no reference leads to.
+    /// Deletes a node without references to it.
     fn take_out(&mut self, ix: NodeIx) {
         self.names.remove_parent(ix.index);
         self.stale.forget(ix.index);
+        self.recorded.forget(ix);
         let at = ix.index - NodeIx::DYNAMIC;
         let Some(node) = self.nodes.get_mut(at as usize).and_then(Option::take) else { return };
         let hash = hash(&self.hasher, node.id_ref());
         self.table.remove(hash, |candidate| *candidate == at);
         if let NodeKind::Variable(VariableNode { slot: Some(slot), .. }) = node.kind {
-            // Items that still watch see this as their last value, whatever is still on its way.
+            // Remaining items see this as their last value, whatever is still in transit.
             self.slots.handle(&slot).close();
             self.slots.release(slot);
         }
-        // An index whose generations are used up is left alone: no reference may mean another node.
+        // An index whose generations are used up is not reused, so that no reference points to another node.
         if node.generation < GENERATION_MAX {
             self.free.push(NodeIx { generation: node.generation + 1, ..ix });
         }
     }
 
-    /// Removes the references of all nodes to types that are deleted, in their order: instances are not among a type's own
-    /// references.
+    /// Removes references of all nodes to deleted types, sorted. Types have no references to their instances.
     fn forget_types(&mut self, types: &[NodeIx]) {
         let mut charged = 0;
         let mut keep = |reference: &PackedReference| {

@@ -1,30 +1,30 @@
 //! References to deleted nodes that are still in the lists of large nodes.
 //!
-//! The list of a node that many others belong to, such as a folder, is not searched for each of them that is deleted: what has
-//! become stale is noted here, and the list is cleaned when half of it is stale. Thus deleting costs a constant number of
-//! looks for each reference, however the deletions are divided. Readers leave out references to nodes that are gone.
+//! A node with many references, such as a folder, is not searched for each deleted target. Stale references are
+//! recorded here, and the list is cleaned when half of it is stale. So deleting costs a constant number of steps per
+//! reference, however deletions are grouped. Readers skip references to deleted nodes.
 
 use super::Nodes;
 use crate::space::NodeIx;
 use crate::space::node::PackedReference;
 use std::collections::BTreeMap;
 
-/// References from which on a list is large.
+/// Number of references from which a list counts as large.
 const LARGE: usize = 64;
 
-/// What is stale in the lists of nodes.
+/// Stale references in the lists of nodes.
 #[derive(Debug, Default)]
 pub(super) struct Stale {
-    /// By the index of the node that has the list.
+    /// By the index of the node with the list.
     noted: BTreeMap<u32, Vec<PackedReference>>,
-    /// How many nodes have been deleted.
+    /// Number of nodes deleted so far.
     deleted: u64,
-    /// How many there were when a large list was looked through last, by the index of the node that has it.
+    /// The value of `deleted` when a large list was last searched, by the index of the node with the list.
     looked_through: BTreeMap<u32, u64>,
 }
 
 impl Stale {
-    /// A node is deleted; its index may be used again.
+    /// A node is deleted; its index may be reused.
     pub(super) fn forget(&mut self, index: u32) {
         self.deleted += 1;
         if !self.looked_through.is_empty() {
@@ -32,8 +32,8 @@ impl Stale {
         }
     }
 
-    /// Whether a list of this many references may have some that lead to nodes which are gone, and which nobody has noted. It
-    /// is looked through then, so the next answer is no until a node is deleted.
+    /// Whether a list with this many references may contain unrecorded references to deleted nodes. The caller then
+    /// searches it, so the next answer is no until another node is deleted.
     pub(super) fn has_more(&mut self, index: u32, count: usize) -> bool {
         if count < LARGE {
             return self.deleted > 0;
@@ -43,9 +43,9 @@ impl Stale {
 }
 
 impl Nodes {
-    /// Notes that references in the list of a node lead to nodes that are about to be deleted; each comes with that node's
-    /// index. Their charge has been given back. Cleans the list `at_once`, or when much of it is stale. Says how many
-    /// references were looked at.
+    /// Records references in the list of a node to nodes that are about to be deleted, each with that node's index.
+    /// Their charge has been returned. Cleans the list `at_once`, or when much of it is stale. Returns how many
+    /// references were examined.
     pub(super) fn leave_out(
         &mut self,
         at: NodeIx,
@@ -59,7 +59,7 @@ impl Nodes {
         gone.len() + if at_once || is_late { self.clean(at) } else { 0 }
     }
 
-    /// Removes what is stale from the list of a node. Says how many references were looked at.
+    /// Removes stale references from the list of a node. Returns how many references were examined.
     pub(super) fn clean(&mut self, at: NodeIx) -> usize {
         if self.stale.noted.is_empty() {
             return 0;
@@ -67,7 +67,7 @@ impl Nodes {
         let Some(mut stale) = self.stale.noted.remove(&at.index) else { return 0 };
         stale.sort_unstable();
         let looked_at = self.list_len(at);
-        // Lists are in about the order in which their nodes were added, as `stale` is then: most often no search is needed.
+        // Lists, and `stale`, are roughly in the order of insertion, so mostly no search is needed.
         let mut next = 0;
         let mut is_kept = |reference: &PackedReference| {
             let reference = reference.uncharged();
@@ -93,7 +93,7 @@ impl Nodes {
         looked_at
     }
 
-    /// How many references a node has besides those of the specification.
+    /// Number of references of a node, not counting those of the specification.
     pub(super) fn list_len(&self, at: NodeIx) -> usize {
         if at.index < NodeIx::DYNAMIC {
             return self.ns0_references.get(&at.index).map_or(0, Vec::len);
@@ -152,7 +152,7 @@ mod tests {
         found
     }
 
-    /// How many references are looked at for each node that is deleted alone.
+    /// Number of references examined per individually deleted node.
     fn looks(count: u32, order: impl Fn(u32) -> u32) -> usize {
         let space = folder(count);
         let mut looked_at = 0;
@@ -168,14 +168,14 @@ mod tests {
     #[test]
     fn nodes_of_a_large_folder_are_deleted_at_the_same_cost() {
         for count in [1000, 8000] {
-            assert!(looks(count, |number| number) <= 16, "in the order in which they came");
+            assert!(looks(count, |number| number) <= 16, "in the order of insertion");
             assert!(looks(count, |number| count - 1 - number) <= 16, "backwards");
             assert!(looks(count, |number| number * 7919 % count) <= 16, "in any order");
         }
     }
 
     #[test]
-    fn what_is_left_and_what_comes_anew_is_there() {
+    fn remaining_and_new_references_are_found() {
         let space = folder(1000);
         let number = |number: &u32| NodeId::numeric(1, *number);
         let mut expected: Vec<u32> = (2..1002).collect();
@@ -183,7 +183,7 @@ mod tests {
             let gone = expected.remove(at * 31 % expected.len());
             space.delete_node(&number(&gone)).unwrap();
             if at % 3 == 0 {
-                // It takes the index of a node that is gone.
+                // It reuses the index of a deleted node.
                 add(&space, next, &FOLDER);
                 expected.push(next);
             }
@@ -191,7 +191,7 @@ mod tests {
                 assert_eq!(children(&space), expected.iter().map(number).collect::<Vec<_>>());
             }
         }
-        // The folder goes with what is stale in it, and another one gets its index.
+        // The folder is deleted together with its stale references, and another node gets its index.
         space.delete_node(&FOLDER).unwrap();
         add(&space, 1, &NodeId::numeric(0, object_ids::OBJECTS_FOLDER));
         assert_eq!(children(&space), []);

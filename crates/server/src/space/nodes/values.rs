@@ -1,4 +1,4 @@
-//! Where the values of Variables are: slots, callbacks, the static blob, or the server's own state.
+//! Sources of Variables' values: slots, callbacks, the static data, or the server's own state.
 
 use super::{Nodes, hash_number};
 use crate::authorization::Decisions;
@@ -18,22 +18,22 @@ use taktwerk_schema::ns0::Ns0;
 use taktwerk_schema::{NodeClass, PermissionType};
 use taktwerk_types::{Array, ArrayValues, Identifier, StatusCode, UtcTime, Variant};
 
-/// Where a Variable's value comes from.
+/// The source of a Variable's value.
 #[derive(Debug)]
 pub(crate) enum ValueAt<'a> {
     /// A slot; read it with [`Nodes::slot`].
     Slot(&'a SlotShare),
-    /// A callback, with the slot that its last value is kept in.
+    /// A callback, with the slot for its last value.
     Source(&'a Arc<dyn ValueSource>, &'a SlotShare),
-    /// The binary encoding of a Variant in the static blob.
+    /// The binary encoding of a Variant in the static data.
     Static(&'static [u8]),
-    /// Made from the server's own state when somebody asks, by [`Nodes::computed`].
+    /// Computed on access from the server's own state, by [`Nodes::computed`].
     Computed(NodeIx),
     /// No value at all.
     None,
 }
 
-/// What replaces the blob's value of a static Variable.
+/// Replaces the static value of a static Variable.
 #[derive(Debug)]
 pub(super) struct Ns0Value {
     slot: SlotShare,
@@ -41,7 +41,7 @@ pub(super) struct Ns0Value {
 }
 
 impl Nodes {
-    /// Where a Variable's value is.
+    /// The source of a Variable's value.
     pub(crate) fn value_at(&self, ix: NodeIx) -> ValueAt<'_> {
         if ix.index < NodeIx::DYNAMIC {
             if self.live.is_some() && Live::computes(ix.index) {
@@ -66,11 +66,11 @@ impl Nodes {
         }
     }
 
-    /// The value of a [`ValueAt::None`]: a list has nothing in it, and a type or an InstanceDeclaration need not have a
-    /// value (Part 3 §5.6.2, §6.2.6).
+    /// The value of a [`ValueAt::None`]: an empty list for arrays; null for types and InstanceDeclarations, which need
+    /// no value (Part 3 §5.6.2, §6.2.6).
     ///
     /// # Errors
-    /// Bad_NotSupported for anything else: the Variable belongs to something that this server does not do.
+    /// Bad_NotSupported for all others: the Variable belongs to a feature that this server does not support.
     pub(crate) fn unset_value(&self, ix: NodeIx) -> Result<Variant, StatusCode> {
         let view = self.view(ix).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         let is_declaration = self.forward_target(ix, reference_type_ids::HAS_MODELLING_RULE).is_some();
@@ -88,10 +88,10 @@ impl Nodes {
         }
     }
 
-    /// The value of a [`ValueAt::Computed`] at a time.
+    /// The current value of a [`ValueAt::Computed`].
     ///
     /// # Errors
-    /// Bad_NodeIdUnknown if the node is gone.
+    /// Bad_NodeIdUnknown if the node no longer exists.
     pub(crate) fn computed(&self, ix: NodeIx, now: UtcTime) -> Result<Variant, StatusCode> {
         let live = self.live.as_deref().ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)?;
         match SessionNode::from_ix(ix) {
@@ -101,7 +101,7 @@ impl Nodes {
         .ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
     }
 
-    /// The name of a session that exists.
+    /// The name of an existing session.
     pub(crate) fn session_name(&self, session: u32) -> Option<Box<str>> {
         Some(self.live.as_deref()?.session(session)?.name.clone())
     }
@@ -112,8 +112,8 @@ impl Nodes {
         Some(self.pages.get(slot.index() as usize / PAGE_SLOTS)?.read(slot.index()))
     }
 
-    /// The inline value of an ordinary Variable with a numeric id: the fast way through a Read, one hash and one
-    /// comparison. `None` says nothing but that another way has to be taken.
+    /// Fast path of Read: the inline value of an ordinary Variable with a numeric id, with one hash and one comparison.
+    /// `None` means that the general path must be used.
     #[inline]
     pub(crate) fn readable_scalar(
         &self,
@@ -139,8 +139,8 @@ impl Nodes {
         }
     }
 
-    /// The value of an ordinary Variable of the heap that the session may read. `None` says nothing but that the slow way
-    /// has to be taken.
+    /// The value of an ordinary heap Variable that the session may read. `None` means that the general path must be
+    /// used.
     #[inline]
     pub(crate) fn readable_slot(&self, decisions: &Decisions, ix: NodeIx) -> Option<Snapshot> {
         let node = self.dynamic(ix)?;
@@ -155,7 +155,7 @@ impl Nodes {
         }
     }
 
-    /// A handle to a Variable's slot, made on the spot for static Variables. `None` if `ix` is no Variable.
+    /// A handle to a Variable's slot, created if necessary for static Variables. `None` if `ix` is not a Variable.
     pub(crate) fn slot_handle(&self, ix: NodeIx) -> Option<SlotHandle> {
         match self.value_at(ix) {
             ValueAt::Slot(slot) | ValueAt::Source(_, slot) => Some(self.slots.handle(slot)),
@@ -163,7 +163,7 @@ impl Nodes {
         }
     }
 
-    /// A handle to the slot of a static Variable; its value replaces the blob's.
+    /// A handle to the slot of a static Variable; its value replaces the static one.
     pub(crate) fn ns0_slot(&mut self, id: u32) -> SlotHandle {
         if let Some(value) = self.ns0_values.get(&id) {
             return self.slots.handle(&value.slot);
@@ -174,7 +174,7 @@ impl Nodes {
         handle
     }
 
-    /// Lets a callback make the value of a static Variable.
+    /// Sets a callback as the source of a static Variable's value.
     pub(crate) fn set_ns0_source(&mut self, id: u32, source: Arc<dyn ValueSource>) {
         self.ns0_slot(id);
         if let Some(value) = self.ns0_values.get_mut(&id) {
@@ -200,8 +200,8 @@ impl Nodes {
         slot
     }
 
-    /// Stores a scalar in an ordinary Variable of just its built-in type: the fast way through a Write. Gives the value
-    /// back if another way has to be taken.
+    /// Fast path of Write: stores a scalar in an ordinary Variable of exactly its built-in type. Returns the value if
+    /// the general path must be used.
     #[inline]
     pub(crate) fn write_scalar(
         &self,
@@ -212,7 +212,7 @@ impl Nodes {
         server: UtcTime,
     ) -> Option<Variant> {
         let plain = self.dynamic(ix).and_then(|node| match &node.kind {
-            // Properties of namespace 0 can give their variable its meaning.
+            // Properties of namespace 0 can define the semantics of their variable.
             NodeKind::Variable(variable)
                 if node.variable_extra().is_none()
                     && node.browse_namespace() != 0
@@ -239,7 +239,7 @@ impl Nodes {
         None
     }
 
-    /// Who decides on writes to a Variable.
+    /// The write handler of a Variable.
     pub(crate) fn write_handler(&self, ix: NodeIx) -> Option<&Arc<dyn WriteHandler>> {
         if ix.index < NodeIx::DYNAMIC {
             return self.ns0_writers.get(&ix.index);
@@ -247,7 +247,7 @@ impl Nodes {
         self.dynamic(ix)?.variable_extra()?.on_write.as_ref()
     }
 
-    /// Lets a callback decide on writes to a static Variable that the specification makes writable.
+    /// Sets the write handler of a static Variable that the specification makes writable.
     pub(crate) fn set_ns0_writer(&mut self, id: u32, handler: Arc<dyn WriteHandler>) {
         self.ns0_slot(id);
         self.ns0_writers.insert(id, handler);
@@ -261,7 +261,7 @@ impl Nodes {
         self.dynamic(ix)?.handler()
     }
 
-    /// Where the history of a Variable is.
+    /// The history of a Variable.
     pub(crate) fn history(&self, ix: NodeIx) -> Option<&Arc<NodeHistory>> {
         self.dynamic(ix)?.variable_extra()?.history.as_ref()
     }

@@ -1,13 +1,13 @@
-//! The slots under every order of steps that the memory model allows, as far as three preemptions go
+//! Model checking of the slots under every interleaving that the memory model allows, with up to three preemptions
 //! (`cargo xtask loom`).
 //!
-//! Each model is one promise of the slots. Pages have two slots here, and `arc_swap` and `crossbeam` are trusted
+//! Each model checks one guarantee of the slots. Pages have two slots here; `arc_swap` and `crossbeam` are trusted
 //! ([`super::super::sync`]).
 
 use super::*;
 use loom::thread;
 
-/// Preemptions of one run. More find no more in code of this size, and take minutes.
+/// Preemptions per run. More find no further errors in code of this size, and take minutes.
 const PREEMPTIONS_MAX: usize = 3;
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
@@ -27,7 +27,7 @@ fn fresh(store: &SlotStore) -> SlotHandle {
     handle
 }
 
-/// A value of which every part says the same number.
+/// Writes a value whose parts all contain the same number.
 fn put(slot: &SlotHandle, number: i64) {
     let time = UtcTime::from_ticks(number);
     slot.set(Variant::from(number), StatusCode(number as u32), time, time);
@@ -38,7 +38,7 @@ fn put_long(slot: &SlotHandle, number: i64) {
     slot.set(Variant::from(vec![number; 2]), StatusCode(number as u32), time, time);
 }
 
-/// The number that all parts of a copy say.
+/// The number in all parts of a copy.
 fn number(copy: &Snapshot) -> i64 {
     let value = match copy.value() {
         Variant::Int64(value) => value,
@@ -68,7 +68,7 @@ fn drain(store: &SlotStore) -> Vec<u32> {
 }
 
 #[test]
-fn copies_are_whole() {
+fn copies_are_consistent() {
     check(|| {
         let store = store(1);
         let slot = fresh(&store);
@@ -87,7 +87,7 @@ fn copies_are_whole() {
 }
 
 #[test]
-fn copies_of_long_values_are_whole() {
+fn copies_of_long_values_are_consistent() {
     check(|| {
         let store = store(1);
         let slot = fresh(&store);
@@ -105,7 +105,7 @@ fn copies_of_long_values_are_whole() {
 }
 
 #[test]
-fn writers_take_turns() {
+fn writers_are_serialized() {
     check(|| {
         let store = store(1);
         let slot = fresh(&store);
@@ -162,7 +162,7 @@ fn a_shard_that_starts_to_watch_misses_no_write() {
 }
 
 #[test]
-fn a_shard_that_has_stopped_watching_is_left_alone() {
+fn a_shard_that_has_stopped_watching_is_not_notified() {
     check(|| {
         let store = store(1);
         let slot = fresh(&store);
@@ -175,14 +175,14 @@ fn a_shard_that_has_stopped_watching_is_left_alone() {
         let last = slot.set_watched(0, false);
         let written = writing.join().unwrap();
         let told = !drain(&store).is_empty();
-        assert!(last.write < written || told, "it watched when the value came");
+        assert!(last.write < written || told, "it was watching when the value was written");
         put(&slot, 2);
         assert!(drain(&store).is_empty(), "it does not watch any more");
     });
 }
 
 #[test]
-fn a_mark_is_taken_or_stays() {
+fn marks_are_never_lost() {
     check(|| {
         let store = store(1);
         // On two pages, so that both levels are marked.
@@ -337,7 +337,7 @@ fn a_full_queue_leaves_the_newest_value_dirty() {
 }
 
 #[test]
-fn a_queue_that_fills_up_is_told() {
+fn a_half_full_queue_wakes_its_shard() {
     check(|| {
         let store = store(2);
         let slot = fresh(&store);
@@ -373,14 +373,14 @@ fn the_last_share_frees_the_slot_once() {
 }
 
 #[test]
-fn a_slot_serves_another_node_only_when_nobody_has_a_share() {
+fn a_slot_is_reused_only_without_shares() {
     check(|| {
         let store = store(1);
         let old = fresh(&store);
         put(&old, 1);
         let index = old.index();
         let leaving = thread::spawn(move || {
-            // Whoever has a share finds the value of his node.
+            // A share still reads the value of its own node.
             assert_eq!(number(&old.read()), 1);
             old.close();
             drop(old);
@@ -391,13 +391,13 @@ fn a_slot_serves_another_node_only_when_nobody_has_a_share() {
         put(&new, 2);
         assert_eq!(number(&new.read()), 2);
         leaving.join().unwrap();
-        assert_eq!(number(&new.read()), 2, "the old node reached into the new one");
+        assert_eq!(number(&new.read()), 2, "the old node wrote into the new one's slot");
         assert_eq!(store.free_slots(), usize::from(share.index() != index));
     });
 }
 
 #[test]
-fn a_closed_slot_takes_no_value() {
+fn a_closed_slot_accepts_no_value() {
     check(|| {
         let store = store(1);
         let slot = fresh(&store);

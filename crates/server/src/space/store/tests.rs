@@ -27,7 +27,7 @@ fn a_slot_is_one_cache_line_and_its_handle_two_words() {
 }
 
 #[test]
-fn values_of_every_kind_come_back() {
+fn values_of_every_kind_are_stored() {
     let store = Arc::new(SlotStore::new(1, 4));
     let handle = fresh(&store);
     assert_eq!(handle.read().status, StatusCode::BAD_WAITING_FOR_INITIAL_DATA);
@@ -66,7 +66,7 @@ fn an_update_loses_no_write_of_another_thread() {
                     numbers[at] += 1;
                     Ok(Variant::from(numbers))
                 });
-                // Refused only when the other one was always quicker.
+                // Refused only if the other thread always interfered.
                 assert!(matches!(outcome, Ok(()) | Err(StatusCode::BAD_RESOURCE_UNAVAILABLE)));
                 done += i32::from(outcome.is_ok());
             }
@@ -101,7 +101,7 @@ fn changes_are_counted_and_repeats_are_not() {
 }
 
 #[test]
-fn only_watching_shards_are_told_once() {
+fn watching_shards_are_notified_once() {
     let store = Arc::new(SlotStore::new(3, 4));
     let handles: Vec<_> = (0..3000).map(|_| fresh(&store)).collect();
     for at in [0, 63, 64, 1023, 1024, 2999] {
@@ -118,7 +118,7 @@ fn only_watching_shards_are_told_once() {
 }
 
 #[test]
-fn a_slot_serves_another_node_only_when_nobody_holds_it() {
+fn a_slot_is_reused_only_without_shares() {
     let store = Arc::new(SlotStore::new(1, 4));
     let node = store.allocate();
     let index = node.index();
@@ -134,11 +134,11 @@ fn a_slot_serves_another_node_only_when_nobody_holds_it() {
     store.release(item);
     assert_eq!(store.free_slots(), 2);
     assert_eq!(store.allocate().index(), index);
-    assert_eq!(store.free_slots(), 1, "it was given back once");
+    assert_eq!(store.free_slots(), 1, "it was freed once");
 }
 
 #[test]
-fn a_slot_whose_node_is_gone_takes_no_values_until_it_serves_another() {
+fn a_closed_slot_accepts_no_values_until_it_is_reused() {
     let store = Arc::new(SlotStore::new(1, 4));
     let node = store.allocate();
     let late = store.handle(&node);
@@ -160,7 +160,7 @@ fn pop(store: &SlotStore, shard: usize) -> Option<(Variant, u32)> {
 }
 
 #[test]
-fn queued_values_are_handed_over_with_their_numbers_as_long_as_there_is_room() {
+fn queued_values_are_handed_over_with_their_numbers_up_to_the_limit() {
     let store = Arc::new(SlotStore::new(1, 2));
     let handle = fresh(&store);
     handle.set_watched(0, true);
@@ -172,7 +172,7 @@ fn queued_values_are_handed_over_with_their_numbers_as_long_as_there_is_room() {
         assert_eq!(pop(&store, 0), Some((Variant::from(expected), before + 1 + expected as u32)));
     }
     assert_eq!(pop(&store, 0), None);
-    // What had no room is found in the slot.
+    // A value that did not fit is found in the slot.
     assert_eq!(drain(&store, 0), [handle.index()]);
     let newest = handle.read();
     assert_eq!((newest.value(), newest.write), (Variant::from(2), before + 3));
@@ -232,10 +232,10 @@ fn a_shard_is_woken_once_when_its_queue_is_half_full() {
     assert_eq!(write(4), 2);
 }
 
-/// Writers of one slot hand their values over in the order of their writes, and none is left out.
+/// Values of concurrent writers of a slot are handed over in the order of their writes, without gaps.
 #[test]
-#[allow(clippy::disallowed_methods)] // the race is what is tested
-fn concurrent_writers_neither_overtake_nor_skip() {
+#[allow(clippy::disallowed_methods)] // tests the race
+fn concurrent_writes_are_handed_over_in_order() {
     const WRITES: u32 = 20_000;
     let store = Arc::new(SlotStore::new(1, 4 * WRITES as usize));
     let handle = fresh(&store);
@@ -265,7 +265,7 @@ fn concurrent_writers_neither_overtake_nor_skip() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // the race is what is tested
+#[allow(clippy::disallowed_methods)] // tests the race
 fn readers_never_see_a_torn_value() {
     let store = Arc::new(SlotStore::new(1, 4));
     let handle = fresh(&store);

@@ -1,4 +1,4 @@
-//! The phase against writers of all kinds, in virtual time.
+//! The phase with all kinds of writers, in virtual time.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const MS: i64 = 1_000_000;
 const INTERVAL: i64 = 100 * MS;
 const START: i64 = 1_000_000 * MS;
 
-/// A write of an item, which the server sees at `at` and which carries the time `stamp`.
+/// A write of an item, seen by the server at `at`, with the source time `stamp`.
 #[derive(Debug, Clone, Copy)]
 struct Write {
     at: i64,
@@ -16,7 +16,7 @@ struct Write {
     item: usize,
 }
 
-/// Random numbers without a state of the process.
+/// Deterministic random numbers.
 struct Random(u64);
 
 impl Random {
@@ -25,13 +25,13 @@ impl Random {
         ((self.0 >> 33) as i64).rem_euclid(limit.max(1))
     }
 
-    /// About a normal distribution with this deviation.
+    /// Approximately normally distributed with this deviation.
     fn normal(&mut self, deviation: i64) -> i64 {
         (0..12).map(|_| self.below(deviation + 1)).sum::<i64>() - 6 * deviation
     }
 }
 
-/// Writes of a writer: when each burst begins, how long it takes, and which items it has.
+/// Writes of a writer: start of each burst, its duration, and its items.
 fn writer(bursts: impl Iterator<Item = i64>, takes: i64, items: core::ops::Range<usize>) -> Vec<Write> {
     let count = items.len().max(1) as i64;
     let burst = |begin: i64| {
@@ -47,10 +47,10 @@ fn steady(phase: i64, period: i64, count: i64) -> impl Iterator<Item = i64> {
     (0..count).map(move |number| START + phase + number * period)
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// When each value was published, and how old it was then.
+    /// When each value was published, and its age then.
     values: Vec<(i64, i64)>,
     /// When values were overwritten.
     lost: Vec<i64>,
@@ -59,7 +59,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Ages of values that were published from some time on, sorted.
+    /// Sorted ages of values published after a given time.
     fn ages(&self, from: i64) -> Vec<i64> {
         let mut ages: Vec<_> =
             self.values.iter().filter(|(at, _)| *at >= START + from).map(|(_, age)| *age).collect();
@@ -77,7 +77,7 @@ impl Outcome {
         ages[(ages.len() - 1) * percent / 100]
     }
 
-    /// Overwritten values of a million from some time on.
+    /// Overwritten values per million after a given time.
     fn lost_ppm(&self, from: i64) -> usize {
         let lost = self.lost.iter().filter(|at| **at >= START + from).count();
         lost * 1_000_000 / (lost + self.ages(from).len()).max(1)
@@ -88,7 +88,7 @@ impl Outcome {
     }
 }
 
-/// Lets one subscription publish what is written.
+/// Runs one subscription with these writes.
 fn play(interval: i64, begin: i64, mut writes: Vec<Write>) -> Outcome {
     writes.sort_by_key(|write| write.at);
     let mut shared = SharedPhases::default();
@@ -120,16 +120,16 @@ fn play(interval: i64, begin: i64, mut writes: Vec<Write>) -> Outcome {
             }
         };
         let next = signed(next.as_nanos());
-        assert!(next > at, "time goes on");
+        assert!(next > at, "time advances");
         at = next;
     }
-    // The rule about moves: no cycle is shorter than half of the interval.
+    // The rule for moves: no cycle is shorter than half of the interval.
     let shortest = outcome.cycles.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(interval);
     assert!(shortest >= interval / 4, "{shortest}");
     outcome
 }
 
-/// When learning is over.
+/// End of the learning phase.
 const LEARNT: i64 = 3_000 * MS;
 
 /// Bursts that are early or late at random.
@@ -137,7 +137,7 @@ fn with_jitter(phase: i64, count: i64, mut jitter: impl FnMut() -> i64) -> Vec<W
     writer(steady(phase, INTERVAL, count).map(move |at| at + jitter()), 50 * US, 0..5)
 }
 
-/// Items that are written at random, each so often on average.
+/// Items written at random times with a mean interval.
 fn at_random(random: &mut Random, items: usize, mean: i64, until: i64) -> Vec<Write> {
     let mut writes = Vec::new();
     for item in 0..items {
@@ -162,7 +162,7 @@ fn a_steady_writer_is_followed_after_a_few_cycles() {
 }
 
 #[test]
-fn intervals_of_any_length_end_right_behind_the_burst() {
+fn intervals_of_any_length_end_directly_after_the_burst() {
     for (interval, most) in
         [(MS, 100 * US), (10 * MS, 300 * US), (1_000 * MS, 1500 * US), (60_000 * MS, 1500 * US)]
     {
@@ -195,11 +195,11 @@ fn a_drift_is_followed_without_a_lost_value() {
 }
 
 #[test]
-fn faster_drifts_pass_through_and_the_interval_stays_the_revised_one() {
+fn faster_drifts_are_not_followed_and_the_interval_stays() {
     for period_us in [101_000, 99_000, 103_000, 97_000, 107_000, 7_000] {
         let period = period_us * US;
         let outcome = play(INTERVAL, 0, writer(steady(0, period, 3_000 * INTERVAL / period), 100 * US, 0..5));
-        // What a shorter period costs with any phase, and little more.
+        // The loss that any phase has with a shorter period, and slightly more.
         let unavoidable = (1_000_000 - period_us * 10).max(0) as usize;
         assert!(outcome.lost_ppm(LEARNT) < unavoidable + 2_500, "{period_us}: {}", outcome.lost_ppm(LEARNT));
         assert!(outcome.mean_age(LEARNT) < INTERVAL * 52 / 100, "{period_us}: {}", outcome.mean_age(LEARNT));
@@ -209,7 +209,7 @@ fn faster_drifts_pass_through_and_the_interval_stays_the_revised_one() {
 }
 
 #[test]
-fn of_two_writers_the_phase_stands_behind_the_one_that_makes_all_values_fresher() {
+fn with_two_writers_the_phase_minimizes_the_mean_age() {
     for (other, best) in
         [(5, 2_500 * US), (20, 10_000 * US), (40, 20_000 * US), (60, 20_000 * US), (95, 2_500 * US)]
     {
@@ -222,7 +222,7 @@ fn of_two_writers_the_phase_stands_behind_the_one_that_makes_all_values_fresher(
 }
 
 #[test]
-fn a_few_items_without_a_rhythm_do_not_disturb_many_that_have_one() {
+fn a_few_irregular_items_do_not_affect_many_periodic_ones() {
     let mut writes = writer(steady(13 * MS, INTERVAL, 1_000), 100 * US, 0..100);
     let others = at_random(&mut Random(5), 5, INTERVAL, 100_000 * MS);
     writes.extend(others.into_iter().map(|write| Write { item: write.item + 100, ..write }));
@@ -232,7 +232,7 @@ fn a_few_items_without_a_rhythm_do_not_disturb_many_that_have_one() {
 
 #[test]
 fn long_bursts_are_published_whole() {
-    // All values of a burst tell the time of its beginning, as applications write them.
+    // All values of a burst have the time of its beginning, as applications write them.
     for takes in [2, 5, 20, 40] {
         let outcome = play(INTERVAL, 0, writer(steady(50 * MS, INTERVAL, 1_000), takes * MS, 0..200));
         let from = 20_000 * MS;
@@ -246,7 +246,7 @@ fn long_bursts_are_published_whole() {
 }
 
 #[test]
-fn a_burst_with_another_half_of_its_items_each_time_loses_little() {
+fn a_burst_with_changing_items_loses_little() {
     let mut random = Random(3);
     let mut writes = writer(steady(50 * MS, INTERVAL, 2_000), 2 * MS, 0..200);
     writes.retain(|_| random.below(2) == 0);
@@ -256,7 +256,7 @@ fn a_burst_with_another_half_of_its_items_each_time_loses_little() {
 }
 
 #[test]
-fn now_and_then_a_burst_is_very_late() {
+fn occasional_late_bursts_lose_little() {
     let mut random = Random(9);
     let late = || if random.below(50) == 0 { random.below(60 * MS) } else { 0 };
     let outcome = play(INTERVAL, 0, with_jitter(0, 5_000, late));
@@ -265,7 +265,7 @@ fn now_and_then_a_burst_is_very_late() {
 }
 
 #[test]
-fn without_a_rhythm_values_are_no_older_than_with_a_phase_by_chance() {
+fn irregular_values_are_no_older_than_with_a_random_phase() {
     for (seed, items, mean) in [(1, 1, 200 * MS), (2, 1, 30 * MS), (3, 20, INTERVAL), (4, 300, 1_000 * MS)] {
         let outcome = play(INTERVAL, 33 * MS, at_random(&mut Random(seed), items, mean, 1_000_000 * MS));
         assert!(outcome.mean_age(LEARNT) < INTERVAL * 51 / 100, "{items}: {}", outcome.mean_age(LEARNT));
@@ -275,7 +275,7 @@ fn without_a_rhythm_values_are_no_older_than_with_a_phase_by_chance() {
 }
 
 #[test]
-fn writers_that_stop_and_go_are_found_again() {
+fn writers_that_pause_are_found_again() {
     let mut writes = Vec::new();
     for go in 0..20 {
         writes.extend(writer(steady(go * 10_037 * MS, INTERVAL, 70), 100 * US, 0..5));
@@ -286,7 +286,7 @@ fn writers_that_stop_and_go_are_found_again() {
 }
 
 #[test]
-fn subscriptions_behind_one_burst_come_to_share_their_phase() {
+fn subscriptions_after_one_burst_converge_to_a_shared_phase() {
     let mut shared = SharedPhases::default();
     let mut phases: Vec<Phase> = (0..20)
         .map(|at| Phase::new(instant(START + at * 4_321 * US), INTERVAL as u64, &mut shared))
@@ -306,7 +306,7 @@ fn subscriptions_behind_one_burst_come_to_share_their_phase() {
     found.dedup();
     assert_eq!(found.len(), 1, "{found:?}");
     assert!((41 * MS..44 * MS).contains(&found[0]), "{found:?}");
-    // Who comes later begins there.
+    // A later subscription begins there.
     let late = Phase::new(instant(START + 100_017 * MS), INTERVAL as u64, &mut shared);
     assert_eq!(late.planned.rem_euclid(INTERVAL), found[0]);
     assert!(late.planned <= START + 100_117 * MS);
@@ -315,7 +315,7 @@ fn subscriptions_behind_one_burst_come_to_share_their_phase() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn jitter_costs_no_more_than_it_has_to(
+    fn jitter_adds_only_unavoidable_delay(
         phase in 0i64..100,
         jitter in prop_oneof![100i64..1_000, 1_000i64..15_000],
         is_normal: bool,
@@ -326,14 +326,15 @@ proptest! {
         let draw = || if is_normal { random.normal(jitter / 3) } else { random.below(2 * jitter) - jitter };
         let outcome = play(INTERVAL, 0, with_jitter(phase * MS, 3_000, draw));
         prop_assert!(outcome.lost_ppm(LEARNT) < 1_000, "{}", outcome.lost_ppm(LEARNT));
-        // The best phase stands at the end of what varies: there values are as old as the variation is wide on one side.
+        // The best phase is at the end of the variation: the age of values is then the one-sided width of the
+        // variation.
         let mean = outcome.mean_age(LEARNT);
         prop_assert!(mean < jitter * 17 / 10 + 1500 * US, "{mean}");
     }
 
-    /// Whatever times values tell, the timer goes on, and at a rate near the revised one.
+    /// With any source times, the timer continues at a rate near the revised one.
     #[test]
-    fn no_times_confuse_the_timer(
+    fn arbitrary_source_times_do_not_affect_the_timer(
         interval in prop_oneof![1i64..1_000_000, Just(3_600_000_000_000)],
         stamps in prop::collection::vec(prop::collection::vec(any::<i64>(), 0..8), 1..80),
     ) {

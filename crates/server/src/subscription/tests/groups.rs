@@ -1,4 +1,4 @@
-//! Rate groups: their number follows what clients have, not what they once had.
+//! Rate groups: their number follows the present items of clients, not earlier ones.
 
 use super::*;
 use crate::subscription::item::flag;
@@ -13,7 +13,7 @@ impl World {
 }
 
 #[test]
-fn an_item_that_is_modified_to_ever_new_intervals_has_one_group() {
+fn an_item_with_repeatedly_modified_intervals_has_one_group() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1000, 100, 0);
     let id = world.item(place, 0, REPORTING, World::settings(200.0, 5));
@@ -24,9 +24,9 @@ fn an_item_that_is_modified_to_ever_new_intervals_has_one_group() {
         world.engine.modify_item(index, 0, TimestampsToReturn::Both, settings, now);
         let (used, room) = world.engine.groups.len();
         assert_eq!(used, 1);
-        assert!(room <= 2, "the old group is left when the new one is there: {room}");
+        assert!(room <= 2, "the old group is left after the new one is entered: {room}");
     }
-    // It goes on in the last one.
+    // It continues in the last one.
     let interval = world.engine.groups.get(world.engine.items[index as usize].group).unwrap().interval;
     for _ in 0..10 {
         world.publish().unwrap();
@@ -35,7 +35,7 @@ fn an_item_that_is_modified_to_ever_new_intervals_has_one_group() {
     world.out.responses.clear();
     world.set(0, 7.0);
     world.advance(2 * interval);
-    assert!(!world.out.responses.is_empty(), "the value came");
+    assert!(!world.out.responses.is_empty(), "the value arrived");
     world.engine.delete_item(index);
     assert_eq!(world.engine.groups.len(), (0, 0));
 }
@@ -53,7 +53,7 @@ fn intervals_of_many_clients_are_revised_to_few() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-    /// Whatever clients do, there are as many groups as the items that live need, and none at the end.
+    /// After any sequence, there are as many groups as the present items need, and none at the end.
     #[test]
     fn groups_follow_their_items(
         steps in prop::collection::vec((0u8..6, 0usize..8, 1.0f64..400.0, 1u32..4), 1..60)

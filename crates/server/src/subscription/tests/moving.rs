@@ -17,7 +17,7 @@ impl Pair {
             1,
             limits,
             store,
-            Arc::clone(&world.engine.homes),
+            Arc::clone(&world.engine.locations),
             Arc::clone(world.space.events()),
             2,
         )
@@ -31,19 +31,19 @@ impl Pair {
         let place = self.world.engine.find_any(id).unwrap();
         let moved = self.world.engine.export(place, self.other.shard, now, &mut self.world.out).unwrap();
         assert_eq!((self.world.engine.find_any(id), self.world.engine.item_count()), (None, 0));
-        // In these tests one session has everything; what it is told when it loses something is of no interest.
-        self.world.engine.queue_mut(SESSION).farewells.clear();
+        // One session has everything in these tests; its StatusChangeNotifications are ignored.
+        self.world.engine.queue_mut(SESSION).status_changes.clear();
         moved
     }
 
-    /// Returns the place in the other engine, which is the world's from now on.
+    /// Returns the position in the other engine, which becomes the world's engine.
     fn import(&mut self, moved: MovedSubscription) -> u32 {
         let now = self.world.now();
         core::mem::swap(&mut self.world.engine, &mut self.other);
         self.world.engine.import(moved, Some(SESSION), now)
     }
 
-    /// Lets time pass in both engines.
+    /// Advances the time in both engines.
     fn advance(&mut self, span: u64) {
         self.world.advance(span);
         let now = self.world.now();
@@ -58,17 +58,17 @@ impl Pair {
     }
 }
 
-/// The first of a subscription's values, and no others, have been received.
-fn settle(world: &mut World) {
+/// Receives exactly the first values of a subscription.
+fn receive_initial_values(world: &mut World) {
     world.publish().unwrap();
     world.advance(105 * MS);
     assert!(!world.take_values().is_empty());
 }
 
 #[test]
-fn everything_comes_along() {
+fn the_complete_state_moves() {
     let mut pair = Pair::new(3);
-    // Places and indexes differ between the engines.
+    // Positions and indexes differ between the engines.
     let spare = pair.other.create_subscription(
         SessionKey(4),
         Parameters {
@@ -89,12 +89,12 @@ fn everything_comes_along() {
         .collect();
     let index = pair.world.engine.find_item(place, ids[1]).unwrap();
     pair.world.engine.delete_item(index);
-    settle(&mut pair.world);
+    receive_initial_values(&mut pair.world);
     let before = pair.world.engine.subscription(place).unwrap().next_publish;
     let id = pair.world.engine.subscription(place).unwrap().id;
     let moved = pair.export();
     assert_eq!(pair.world.engine.find_any(id), None);
-    assert_eq!(pair.other.homes.moved_to(id), Some(1));
+    assert_eq!(pair.other.locations.moved_to(id), Some(1));
     let place = pair.import(moved);
     assert_eq!(place, 1);
     let engine = &mut pair.world.engine;
@@ -103,7 +103,7 @@ fn everything_comes_along() {
     assert_eq!(engine.item_handles(place), (vec![ids[0], ids[2]], vec![0, 2]));
     assert!(engine.republish(place, 1).is_ok());
     assert_eq!(engine.find_item(place, ids[1]), Err(StatusCode::BAD_MONITORED_ITEM_ID_INVALID));
-    // A new item gets an id that no item of the subscription ever had.
+    // A new item gets an id that no item of the subscription has had.
     let fresh = pair.world.item(place, 1, REPORTING, World::settings(100.0, 1));
     assert_eq!(fresh, ids[2] + 1);
     let first = pair.world.engine.find_item(place, ids[0]).unwrap();
@@ -120,7 +120,7 @@ fn everything_comes_along() {
     assert_eq!(values, [(1, 0.0, false), (2, 7.0, false)]);
     // And back again.
     let place = pair.transfer();
-    assert_eq!(pair.world.engine.homes.moved_to(id), None);
+    assert_eq!(pair.world.engine.locations.moved_to(id), None);
     assert_eq!(pair.world.engine.item_handles(place), (vec![fresh, ids[2]], vec![1, 2]));
     pair.world.publish().unwrap();
     pair.world.set(1, 8.0);
@@ -129,7 +129,7 @@ fn everything_comes_along() {
 }
 
 #[test]
-fn the_old_session_is_told() {
+fn the_old_session_is_notified() {
     let mut pair = Pair::new(1);
     pair.world.subscribe(100.0, 1000, 100, 0);
     pair.world.publish().unwrap();
@@ -150,7 +150,7 @@ fn links_find_their_items() {
     let trigger = pair.world.item(place, 0, REPORTING, World::settings(100.0, 1));
     let index = pair.world.engine.find_item(place, trigger).unwrap();
     pair.world.engine.set_triggering(place, index, &[linked], &[]);
-    settle(&mut pair.world);
+    receive_initial_values(&mut pair.world);
     let place = pair.transfer();
     pair.world.publish().unwrap();
     pair.world.set(1, 5.0);
@@ -166,7 +166,7 @@ fn links_find_their_items() {
 }
 
 #[test]
-fn slow_groups_go_on_in_their_rhythm() {
+fn slow_groups_keep_their_sampling_times() {
     let mut pair = Pair::new(2);
     let place = pair.world.subscribe(100.0, 1000, 100, 0);
     pair.world.item(place, 0, REPORTING, World::settings(500.0, 5));
@@ -195,7 +195,7 @@ fn slow_groups_go_on_in_their_rhythm() {
 }
 
 #[test]
-fn without_a_session_the_lifetime_goes_on() {
+fn without_a_session_the_lifetime_continues() {
     let mut pair = Pair::new(1);
     let place = pair.world.subscribe(100.0, 9, 3, 0);
     pair.world.item(place, 0, REPORTING, World::settings(100.0, 1));
@@ -207,13 +207,13 @@ fn without_a_session_the_lifetime_goes_on() {
     assert_eq!(pair.world.engine.subscription_count(), 1);
     pair.world.advance(500 * MS);
     assert_eq!((pair.world.engine.subscription_count(), pair.world.engine.item_count()), (0, 0));
-    assert_eq!(pair.world.engine.homes.moved_to(id), None);
+    assert_eq!(pair.world.engine.locations.moved_to(id), None);
 }
 
 #[derive(Debug, Clone)]
 enum Move {
     Step(Step),
-    /// A transfer, with writes while it is under way.
+    /// A transfer, with writes in progress.
     Transfer(Vec<(usize, u8)>),
 }
 
@@ -230,7 +230,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 impl Pair {
-    /// Does a step; `set` writes.
+    /// Executes a step; `set` writes.
     fn step(&mut self, step: Move, mut set: impl FnMut(&World, usize, u8)) {
         match step {
             Move::Step(Step::Set(variable, value)) => set(&self.world, variable, value),
@@ -261,7 +261,7 @@ impl Pair {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// No silent loss across moves, right order, nothing twice, Overflow where values are missing.
+    /// No silent loss across moves, correct order, no duplicates, and Overflow where values are missing.
     #[test]
     fn queues_agree_with_a_reference_model(steps in moves(), queue_size in 2u32..6) {
         let mut pair = Pair::new(3);

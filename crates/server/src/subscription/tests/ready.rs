@@ -1,4 +1,4 @@
-//! The lists of items that have something to report.
+//! The lists of items with something to report.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn ready_len(world: &World, place: u32) -> usize {
 }
 
 #[test]
-fn items_that_are_disabled_and_enabled_again_and_again_do_not_fill_the_list() {
+fn repeatedly_enabled_items_do_not_fill_the_list() {
     let mut world = World::new(1);
     let place = world.subscribe(3_600_000.0, 1_000, 100, 0);
     let settings = || World::settings(100.0, 1);
@@ -24,7 +24,7 @@ fn items_that_are_disabled_and_enabled_again_and_again_do_not_fill_the_list() {
         // Those that were just enabled have a new entry each.
         assert!(ready_len(&world, place) <= 2 * 20 + 64 + 20, "{}", ready_len(&world, place));
     }
-    // The same with items that come and go.
+    // The same with items that are created and deleted.
     for _ in 0..500 {
         let id = world.item(place, 0, REPORTING, settings());
         let index = world.engine.find_item(place, id).unwrap();
@@ -38,7 +38,7 @@ fn items_that_are_disabled_and_enabled_again_and_again_do_not_fill_the_list() {
 }
 
 #[test]
-fn deleting_looks_for_links_only_where_there_are_some() {
+fn deleting_searches_links_only_if_there_are_any() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1_000, 100, 0);
     let ids: Vec<u32> = (0..10).map(|_| world.item(place, 0, REPORTING, World::settings(100.0, 1))).collect();
@@ -49,12 +49,12 @@ fn deleting_looks_for_links_only_where_there_are_some() {
     assert_eq!(world.engine.delete_item(last), 0, "no link was added");
     world.engine.set_triggering(place, trigger, &[ids[1]], &[]);
     let linked = index(&world, 1);
-    assert_eq!(world.engine.delete_item(linked), 8, "what a client has to pay for");
+    assert_eq!(world.engine.delete_item(linked), 8, "charged to the client");
 }
 
 #[test]
-fn what_an_item_with_links_has_sampled_is_told_when_it_may_be() {
-    // By its own mode, and by another item that triggers it.
+fn samples_of_an_item_with_links_are_reported_when_allowed() {
+    // Because of its own mode, or because another item triggers it.
     for is_triggered in [false, true] {
         let mut world = World::new(3);
         let place = world.subscribe(100.0, 1_000, 100, 0);
@@ -89,7 +89,7 @@ fn what_an_item_with_links_has_sampled_is_told_when_it_may_be() {
 
 /// Many items that each trigger many others.
 #[test]
-fn links_are_followed_within_a_budget_and_all_of_them_in_the_end() {
+fn links_are_followed_within_a_budget_until_all_are_done() {
     const TRIGGERS: usize = 200;
     const LINKED: usize = 500;
     let mut world = World::new(2);
@@ -99,7 +99,7 @@ fn links_are_followed_within_a_budget_and_all_of_them_in_the_end() {
     let linked: Vec<u32> = (0..LINKED).map(|_| world.item(place, 1, SAMPLING, settings())).collect();
     for (at, id) in triggers.iter().enumerate() {
         let index = world.engine.find_item(place, *id).unwrap();
-        // The last one alone triggers the second half.
+        // Only the last one triggers the second half.
         let half = if at + 1 == TRIGGERS { &linked[LINKED / 2..] } else { &linked[..LINKED / 2] };
         let twice = [half, half].concat();
         let (added, _) = world.engine.set_triggering(place, index, &twice, &[]);

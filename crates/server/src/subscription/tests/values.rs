@@ -1,4 +1,4 @@
-//! Values on their way: slots that outlive their nodes, lost and late writes, modified items, parts of values.
+//! Values in transit: slots that outlive their nodes, lost and late writes, modified items, parts of values.
 
 use super::*;
 use crate::callback::{SourceRead, ValueSource};
@@ -6,7 +6,7 @@ use crate::subscription::sampling::SampleJob;
 use taktwerk_types::{DataValue, NumericRange};
 
 impl World {
-    /// A World whose shards have room for so many values on their way to items that queue.
+    /// A World whose shards have queues of a given length for items that want every write.
     fn with_room(variables: usize, shards: usize, queue_len: usize) -> Self {
         let mut world = Self::with_shards(0, shards);
         world.space = AddressSpace::new(shards, queue_len, "urn:test");
@@ -15,7 +15,7 @@ impl World {
             0,
             limits,
             store,
-            Arc::new(homes::Homes::new(shards)),
+            Arc::new(locations::Locations::new(shards)),
             Arc::clone(world.space.events()),
             1,
         );
@@ -66,7 +66,7 @@ impl World {
         self.engine.set_mode(index, mode, now, &self.space);
     }
 
-    /// Receives what comes first.
+    /// Receives the first message.
     fn begin(&mut self) {
         for _ in 0..50 {
             self.publish().unwrap();
@@ -87,7 +87,7 @@ impl World {
     }
 }
 
-/// Answers when somebody has run its job.
+/// Answers when its job is run.
 struct Slow;
 
 impl ValueSource for Slow {
@@ -106,7 +106,7 @@ fn run(read: SourceRead) -> DataValue {
 // ---- slots outlive their nodes
 
 #[test]
-fn a_late_sample_lands_in_no_other_variable() {
+fn a_late_sample_does_not_reach_another_variable() {
     let mut world = World::new(1);
     let id = NodeId::numeric(1, 1000);
     world.space.set_source(&id, Arc::new(Slow)).unwrap();
@@ -130,7 +130,7 @@ fn a_late_sample_lands_in_no_other_variable() {
 }
 
 #[test]
-fn a_late_sample_does_not_bring_a_deleted_node_back() {
+fn a_late_sample_does_not_restore_a_deleted_node() {
     let mut world = World::new(1);
     let id = NodeId::numeric(1, 1000);
     world.space.set_source(&id, Arc::new(Slow)).unwrap();
@@ -148,7 +148,7 @@ fn a_late_sample_does_not_bring_a_deleted_node_back() {
     assert_eq!(last.value.unwrap_or_default(), Variant::Empty);
 }
 
-/// What the slot of a polled variable holds is from when somebody asked last: it is not reported as the present value.
+/// The slot of a polled variable contains the previously read value: it is not reported as the present one.
 #[test]
 fn the_first_value_of_a_slow_source_is_its_answer() {
     for queue_size in [1, 10] {
@@ -173,7 +173,7 @@ fn the_first_value_of_a_slow_source_is_its_answer() {
     }
 }
 
-/// Of two who ask at the same time, the one who gets the older answer may come last.
+/// The older of two concurrent answers may arrive last.
 #[test]
 fn an_older_sample_does_not_replace_a_newer_one() {
     let mut world = World::new(1);
@@ -187,7 +187,7 @@ fn an_older_sample_does_not_replace_a_newer_one() {
     world.engine.sample_done(&second.sample, DataValue::new(2.0), now);
     world.engine.sample_done(&first.sample, DataValue::new(1.0), now);
     assert_eq!(world.variables[0].1.get().value, Some(Variant::from(2.0)));
-    // Whoever asks now gets the present value.
+    // A new read returns the present value.
     world.advance(300 * MS);
     let third = world.engine.take_job().unwrap();
     let now = world.now();
@@ -196,7 +196,7 @@ fn an_older_sample_does_not_replace_a_newer_one() {
 }
 
 #[test]
-fn a_late_sample_belongs_to_the_item_that_asked() {
+fn a_late_sample_belongs_to_the_item_that_requested_it() {
     let mut world = World::new(1);
     world.space.set_source(&NodeId::numeric(1, 1000), Arc::new(Slow)).unwrap();
     let place = world.subscribe(100.0, 1000, 100, 0);
@@ -204,11 +204,11 @@ fn a_late_sample_belongs_to_the_item_that_asked() {
     let late = world.engine.take_job().unwrap();
     world.engine.delete_item(first);
     let second = world.item_of(place, 0, |spec| spec.is_polled = true);
-    assert_eq!(first, second, "it has the other one's place");
+    assert_eq!(first, second, "it has the index of the other one");
     let own = world.engine.take_job().unwrap();
     let now = world.now();
     world.engine.sample_done(&late.sample, run(late.read), now);
-    // Its own sample is still on its way: no other one is asked for.
+    // Its own sample is still in progress: no other one is started.
     world.advance(300 * MS);
     assert!(world.engine.take_job().is_none());
     let now = world.now();
@@ -218,7 +218,7 @@ fn a_late_sample_belongs_to_the_item_that_asked() {
 }
 
 #[test]
-fn a_disabled_item_does_not_see_who_comes_after_its_node() {
+fn a_disabled_item_does_not_see_the_next_node_of_its_slot() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1000, 100, 0);
     let item = world.item_of(place, 0, |spec| spec.mode = MonitoringMode::DISABLED);
@@ -240,9 +240,9 @@ fn a_disabled_item_does_not_see_who_comes_after_its_node() {
     }
 }
 
-/// Whatever is created, disabled, moved and deleted in whatever order: each slot is free exactly once in the end.
+/// After any sequence of creating, disabling, moving and deleting, each slot is free exactly once.
 #[test]
-fn every_slot_is_given_back_once() {
+fn every_slot_is_freed_once() {
     let mut world = World::new(8);
     let place = world.subscribe(100.0, 1000, 100, 0);
     let other = world.subscribe(100.0, 1000, 100, 0);
@@ -287,7 +287,7 @@ fn every_slot_is_given_back_once() {
 // ---- items that want every write
 
 #[test]
-fn the_last_value_arrives_although_the_ring_was_full() {
+fn the_last_value_arrives_after_the_ring_was_full() {
     let mut world = World::with_room(2, 1, 4);
     let place = world.subscribe(100.0, 1000, 100, 0);
     world.item(place, 0, REPORTING, World::settings(0.0, 20));
@@ -298,7 +298,7 @@ fn the_last_value_arrives_although_the_ring_was_full() {
     }
     world.advance(100 * MS);
     let values = [(0, 1.0, false), (0, 2.0, false), (0, 3.0, false), (0, 4.0, false), (0, 10.0, true)];
-    // The other variable's item has lost nothing and says nothing.
+    // The item on the other variable has lost nothing and reports nothing.
     assert_eq!(world.take_values(), values);
     world.set(0, 11.0);
     world.set(1, 1.0);
@@ -307,7 +307,7 @@ fn the_last_value_arrives_although_the_ring_was_full() {
 }
 
 #[test]
-fn a_value_that_came_back_while_the_ring_was_full_says_what_was_lost() {
+fn a_value_that_returned_while_the_ring_was_full_reports_the_loss() {
     let mut world = World::with_room(1, 1, 1);
     let place = world.subscribe(100.0, 1000, 100, 0);
     world.item(place, 0, REPORTING, World::settings(0.0, 20));
@@ -320,7 +320,7 @@ fn a_value_that_came_back_while_the_ring_was_full_says_what_was_lost() {
 }
 
 #[test]
-fn a_changed_meaning_is_told_although_the_ring_is_full() {
+fn a_semantic_change_is_reported_although_the_ring_is_full() {
     let mut world = World::with_room(1, 1, 1);
     let place = world.subscribe(100.0, 1000, 100, 0);
     world.item(place, 0, REPORTING, World::settings(0.0, 20));
@@ -335,7 +335,7 @@ fn a_changed_meaning_is_told_although_the_ring_is_full() {
     world.set(0, 1.0);
     slot.semantics_changed();
     assert_eq!(changed(&mut world), 2);
-    // Without a new value too, and only once.
+    // Also without a new value, and only once.
     slot.semantics_changed();
     assert_eq!(changed(&mut world), 2);
     world.set(0, 2.0);
@@ -354,7 +354,7 @@ fn a_half_full_ring_is_emptied_before_the_next_deadline() {
     world.take_values();
     for value in 1..=40 {
         world.set(0, f64::from(value));
-        // What the driver does when it is woken.
+        // The driver's reaction when it is woken.
         if value % 5 == 0 {
             let now = world.now();
             world.engine.run(now, &world.space, &mut world.out);
@@ -365,7 +365,7 @@ fn a_half_full_ring_is_emptied_before_the_next_deadline() {
     assert_eq!(world.take_values(), values);
 }
 
-/// Many items with a queue on the same variables: other connections wait for a turn of the shard, so no turn walks them all.
+/// Many items with a queue on the same variables: no turn may visit all of them, because other connections wait.
 #[test]
 fn many_items_get_every_write_in_bounded_turns() {
     const ITEMS: usize = 50;
@@ -408,7 +408,7 @@ fn many_items_get_every_write_in_bounded_turns() {
 }
 
 #[test]
-fn values_are_handed_over_only_as_long_as_somebody_wants_them() {
+fn values_are_handed_over_only_while_items_want_them() {
     let mut world = World::with_room(1, 2, 16);
     let store = Arc::clone(world.space.slots());
     let place = world.subscribe(100.0, 1000, 100, 0);
@@ -434,7 +434,7 @@ fn values_are_handed_over_only_as_long_as_somebody_wants_them() {
 // ---- modified items and subscriptions
 
 #[test]
-fn a_value_that_waits_survives_a_longer_queue() {
+fn a_waiting_value_survives_a_longer_queue() {
     for sampling in [0.0, 10.0, 1000.0] {
         let mut world = World::new(1);
         let place = world.subscribe(100.0, 1000, 100, 0);
@@ -448,7 +448,7 @@ fn a_value_that_waits_survives_a_longer_queue() {
 }
 
 #[test]
-fn a_value_that_waits_for_a_slow_sample_survives_any_change() {
+fn a_value_waiting_for_a_slow_sample_survives_any_modification() {
     for (sampling, queue) in [(2000.0, 1), (500.0, 1), (500.0, 4), (-1.0, 1), (0.0, 1), (0.0, 4)] {
         let mut world = World::new(1);
         let place = world.subscribe(100.0, 1000, 100, 0);
@@ -464,7 +464,7 @@ fn a_value_that_waits_for_a_slow_sample_survives_any_change() {
 }
 
 #[test]
-fn a_sample_that_was_kept_survives_a_queue_of_one() {
+fn a_kept_sample_survives_a_queue_of_one() {
     for sampling in [0.0, 10.0] {
         for discard_oldest in [true, false] {
             let mut world = World::new(1);
@@ -478,7 +478,7 @@ fn a_sample_that_was_kept_survives_a_queue_of_one() {
             world.modify(item, Settings { discard_oldest, ..World::settings(-1.0, 1) });
             world.advance(100 * MS);
             assert_eq!(world.take_values(), [(0, 3.0, false)], "sampling {sampling}");
-            // And what is written after that, of course.
+            // Later writes are reported as well.
             world.set(0, 4.0);
             world.advance(100 * MS);
             assert_eq!(world.take_values(), [(0, 4.0, false)]);
@@ -487,7 +487,7 @@ fn a_sample_that_was_kept_survives_a_queue_of_one() {
 }
 
 #[test]
-fn a_newer_value_takes_the_place_of_the_sample_that_was_kept() {
+fn a_newer_value_replaces_the_kept_sample() {
     let mut world = World::new(1);
     let place = world.subscribe(100.0, 1000, 100, 0);
     let item = world.item_of(place, 0, |spec| spec.settings = World::settings(0.0, 5));
@@ -500,7 +500,7 @@ fn a_newer_value_takes_the_place_of_the_sample_that_was_kept() {
 }
 
 #[test]
-fn a_shorter_queue_says_what_it_discards() {
+fn a_shorter_queue_reports_discarded_values() {
     for (discard_oldest, expected) in
         [(true, [(0, 3.0, true), (0, 4.0, false)]), (false, [(0, 1.0, false), (0, 4.0, true)])]
     {
@@ -518,8 +518,8 @@ fn a_shorter_queue_says_what_it_discards() {
 }
 
 #[test]
-fn a_modified_publishing_interval_leaves_sampling_as_it_was() {
-    // How many reports come in a second of a value that changes every 10 ms.
+fn a_modified_publishing_interval_does_not_change_sampling() {
+    // Number of reports per second for a value that changes every 10 ms.
     let reports = |world: &mut World| {
         world.advance(2000 * MS);
         world.take_values();
@@ -549,14 +549,14 @@ fn a_modified_publishing_interval_leaves_sampling_as_it_was() {
     assert!((3..=5).contains(&reports(&mut world)), "sampled four times a second");
     modify(&mut world, place, 500.0);
     assert!((1..=3).contains(&reports(&mut world)));
-    // A change that waits when the interval is modified is reported.
+    // A change that waits during the modification is reported.
     for interval in [50.0, 500.0] {
         world.set(0, interval);
         modify(&mut world, place, interval);
         world.advance(600 * MS);
         assert_eq!(world.take_values(), [(0, interval, false)]);
     }
-    // Sampled at publish again: the newest value, not the one of the last tick.
+    // Sampled at publish again: the newest value, not that of the last tick.
     world.set(0, 1.0);
     world.advance(480 * MS);
     world.set(0, 2.0);
@@ -568,7 +568,7 @@ fn a_modified_publishing_interval_leaves_sampling_as_it_was() {
 // ---- parts of values, and values that come back
 
 #[test]
-fn what_lies_outside_an_index_range_is_no_change() {
+fn changes_outside_an_index_range_are_ignored() {
     for (sampling, queue) in [(100.0, 1), (0.0, 5), (10.0, 5), (500.0, 1)] {
         let mut world = World::new(0);
         let variable = world.add_variable(Variant::from(vec![1.0f64, 2.0, 3.0]));
@@ -614,7 +614,7 @@ fn a_deadband_applies_to_the_part_that_is_monitored() {
 }
 
 #[test]
-fn a_value_that_came_back_before_the_next_request_makes_no_empty_message() {
+fn a_value_that_returned_before_the_next_request_causes_no_empty_message() {
     let mut world = World::new(2);
     let place = world.subscribe(100.0, 1000, 100, 1);
     for variable in 0..2 {
@@ -635,7 +635,7 @@ fn a_value_that_came_back_before_the_next_request_makes_no_empty_message() {
     world.set(1, 0.0);
     world.publish().unwrap();
     world.advance(50 * MS);
-    assert!(world.out.responses.is_empty(), "nothing is left to tell");
+    assert!(world.out.responses.is_empty(), "nothing is left to report");
     world.set(1, 2.0);
     world.advance(100 * MS);
     assert_eq!(world.out.responses[0].1.notification_message.sequence_number, sent + 1);
@@ -643,7 +643,7 @@ fn a_value_that_came_back_before_the_next_request_makes_no_empty_message() {
 }
 
 #[test]
-fn a_value_that_comes_back_while_the_message_is_written_leaves_no_trace() {
+fn a_value_that_returns_during_encoding_has_no_effect() {
     for is_late in [false, true] {
         let mut world = World::new(1);
         let place = world.subscribe(100.0, 1000, 3, 0);
@@ -662,12 +662,12 @@ fn a_value_that_comes_back_while_the_message_is_written_leaves_no_trace() {
             assert!(world.engine.is_late(place));
             world.publish().unwrap();
         }
-        assert!(world.out.before_message.borrow().is_none(), "there seemed to be something");
+        assert!(world.out.before_message.borrow().is_none(), "there seemed to be a notification");
         for (_, response) in &world.out.responses {
             assert!(response.notification_message.notification_data.is_empty(), "a keep-alive");
         }
         world.out.responses.clear();
-        // The request is not lost, and neither is a number.
+        // Neither the request nor a sequence number is lost.
         world.publish().unwrap();
         world.set(0, 2.0);
         world.advance(100 * MS);
@@ -677,7 +677,7 @@ fn a_value_that_comes_back_while_the_message_is_written_leaves_no_trace() {
 }
 
 #[test]
-fn an_item_that_is_only_sampled_from_now_on_reports_no_more() {
+fn an_item_switched_to_sampling_reports_no_more() {
     for queue in [1, 5] {
         let mut world = World::new(2);
         let place = world.subscribe(100.0, 1000, 100, 0);
@@ -725,8 +725,8 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Through any modification: values come in the order of their writes, none twice, and the last one arrives. Items
-    /// that want every write all the time lose none silently, with any room in the ring.
+    /// With any modification, values arrive in the order of their writes, without duplicates, and the last one arrives.
+    /// Items that want every write throughout lose none silently, with any ring length.
     #[test]
     fn modified_items_agree_with_a_reference_model(turns in turns(), room in 1usize..12, every_write in any::<bool>()) {
         let mut world = World::with_room(3, 1, room);

@@ -1,4 +1,4 @@
-//! Events that were sent to one user are not for another user of the session who may receive fewer.
+//! Events sent to one user must not be republished to another user of the session with fewer permissions.
 
 use super::super::events::{
     AREA, create, filter, item, next, parameters, plant, raise, severities, subscription,
@@ -19,13 +19,13 @@ fn again(client: &mut Client, server: &mut Server, id: u32) -> Result<(), Status
     client.call(server, &request).map(|_| ())
 }
 
-/// Operators receive the events of the pump, observers do not; both may watch the area.
+/// Operators receive the pump's events, observers do not; both may monitor the area.
 fn for_operators() -> Access {
     let all = PermissionType::BROWSE | PermissionType::READ | PermissionType::RECEIVE_EVENTS;
     Access::roles([(role_id("Operator"), all), (role_id("Observer"), PermissionType::BROWSE)])
 }
 
-/// A session of `olaf`, who has received an event of the pump.
+/// A session of `olaf` that has received an event of the pump.
 fn told(server: &mut Server, access: Option<Access>) -> (Client, u32) {
     plant(&server.space);
     if let Some(access) = access {
@@ -42,7 +42,7 @@ fn told(server: &mut Server, access: Option<Access>) -> (Client, u32) {
 }
 
 #[test]
-fn events_that_were_sent_are_not_for_a_user_who_may_not_receive_them() {
+fn sent_events_are_not_republished_to_a_user_without_permission() {
     let mut server = server();
     let (mut client, id) = told(&mut server, Some(for_operators()));
     log_on(&mut client, &mut server, "olaf").unwrap();
@@ -54,10 +54,10 @@ fn events_that_were_sent_are_not_for_a_user_who_may_not_receive_them() {
 }
 
 #[test]
-fn nor_are_those_of_nodes_whose_permissions_have_changed_since() {
+fn sent_events_of_nodes_with_changed_permissions_are_not_republished() {
     let mut server = server();
     let (mut client, id) = told(&mut server, None);
-    // Now neither of them would receive it: there is nothing that one may and the other may not.
+    // Now neither user has the permission, so there is no difference between them.
     server.space.set_access(&PUMP, Access::roles([])).unwrap();
     assert_eq!(again(&mut client, &mut server, id), Ok(()), "it was sent to this user");
     log_on(&mut client, &mut server, "otto").unwrap();
@@ -65,7 +65,7 @@ fn nor_are_those_of_nodes_whose_permissions_have_changed_since() {
 }
 
 #[test]
-fn messages_stay_for_a_user_with_the_same_rights_or_more() {
+fn messages_stay_for_a_user_with_equal_or_more_permissions() {
     let mut server = server();
     let (mut client, id) = told(&mut server, Some(for_operators()));
     let mut authorization = (*server.shard.shared().authorization()).clone();

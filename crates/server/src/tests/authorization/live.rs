@@ -1,4 +1,4 @@
-//! Permissions and identities that change while clients are connected.
+//! Changes of permissions and identities while clients are connected.
 
 use super::super::diagnostics::structures;
 use super::super::flow::{publish, subscribe, values};
@@ -23,7 +23,7 @@ fn guarded() -> Access {
     ])
 }
 
-/// `olaf` is an Operator, `otto` an Observer; the others are just users.
+/// `olaf` is an Operator, `otto` an Observer; the others are users without further roles.
 pub(super) fn server() -> Server {
     let mut authorization = Authorization::open();
     for (name, user) in [("Operator", "olaf"), ("Observer", "otto"), ("SecurityAdmin", "sara")] {
@@ -66,12 +66,12 @@ fn status(client: &mut Client, server: &mut Server, number: u32) -> StatusCode {
     read(client, server, NodeId::numeric(1, number), 13).status()
 }
 
-/// Values and statuses of the next message; none if there is none.
+/// Values and statuses of the next message; empty without one.
 fn told(client: &mut Client, server: &mut Server) -> Vec<(Option<Variant>, StatusCode)> {
     publish(client, server);
     server.pass(Duration::from_millis(250));
     client.drain(server);
-    // Requests that were not answered before are answered first.
+    // Earlier unanswered requests are answered first.
     let Some(request) = client.responses.first().map(|(id, _)| *id) else { return Vec::new() };
     let Some(response) = client.response::<PublishResponse>(request) else { return Vec::new() };
     let data = response.unwrap().notification_message.notification_data;
@@ -96,7 +96,7 @@ fn roles_follow_users() {
         assert_eq!(status(&mut client, &mut server, GUARDED), expected, "{user}");
         assert_eq!(status(&mut client, &mut server, OPEN), StatusCode::GOOD, "{user}");
     }
-    // Just the answer of a node that is not there, whatever is asked.
+    // The same status as for a missing node, for every service.
     let mut client = server.session();
     for attribute_id in [1, 13, 18, 24, 25, 99] {
         let hidden = read(&mut client, &mut server, NodeId::numeric(1, GUARDED), attribute_id);
@@ -106,7 +106,7 @@ fn roles_follow_users() {
 }
 
 #[test]
-fn attributes_say_what_this_user_may_do() {
+fn attributes_show_the_permissions_of_the_user() {
     let mut server = server();
     let id = || NodeId::numeric(1, GUARDED);
     let mut operator = session(&mut server, "olaf");
@@ -119,7 +119,7 @@ fn attributes_say_what_this_user_may_do() {
     let mine = structures::<schema::RolePermissionType>(mine);
     assert_eq!(mine.len(), 1);
     assert_eq!((&mine[0].role_id, mine[0].permissions), (&role_id("Observer"), PermissionType::BROWSE));
-    // Where nobody says anything, nothing is published.
+    // Without specified permissions nothing is published.
     let open = NodeId::numeric(1, OPEN);
     for attribute_id in [24, 25, 26] {
         let value = read(&mut observer, &mut server, open.clone(), attribute_id);
@@ -128,7 +128,7 @@ fn attributes_say_what_this_user_may_do() {
 }
 
 #[test]
-fn a_permission_that_is_taken_away_ends_the_values_and_one_that_comes_back_brings_them() {
+fn values_stop_when_a_permission_is_removed_and_resume_when_it_is_granted() {
     let mut server = server();
     let mut client = session(&mut server, "olaf");
     let id = subscribe(&mut client, &mut server, NodeId::numeric(1, GUARDED));
@@ -139,7 +139,7 @@ fn a_permission_that_is_taken_away_ends_the_values_and_one_that_comes_back_bring
     assert_eq!(told(&mut client, &mut server), [(None, StatusCode::BAD_NODE_ID_UNKNOWN)]);
     handle.set_at(4.0, server.now.utc);
     assert_eq!(told(&mut client, &mut server), []);
-    // Neither what was said before nor what is there now can be asked for.
+    // Neither earlier nor present values can be republished.
     let request = RepublishRequest {
         request_header: client.header(),
         subscription_id: id,
@@ -159,7 +159,7 @@ fn a_permission_that_is_taken_away_ends_the_values_and_one_that_comes_back_bring
 }
 
 #[test]
-fn what_deleted_items_have_said_is_not_for_another_user() {
+fn values_of_deleted_items_are_not_republished_to_another_user() {
     let mut server = server();
     let mut client = session(&mut server, "olaf");
     let id = subscribe(&mut client, &mut server, NodeId::numeric(1, OPEN));
@@ -200,7 +200,7 @@ fn what_deleted_items_have_said_is_not_for_another_user() {
 }
 
 #[test]
-fn another_user_of_the_session_sees_what_is_his() {
+fn another_user_of_the_session_sees_values_by_own_permissions() {
     let mut server = server();
     let mut client = session(&mut server, "olaf");
     subscribe(&mut client, &mut server, NodeId::numeric(1, GUARDED));
@@ -213,7 +213,7 @@ fn another_user_of_the_session_sees_what_is_his() {
 }
 
 #[test]
-fn new_rules_reach_sessions_that_are_there() {
+fn new_rules_apply_to_existing_sessions() {
     let mut server = server();
     let mut client = session(&mut server, "nele");
     subscribe(&mut client, &mut server, NodeId::numeric(1, OPEN));
@@ -246,13 +246,13 @@ fn the_suggested_permissions_keep_anonymous_clients_out_of_the_plant() {
     for id in [variable_ids::SERVER_SERVER_STATUS, variable_ids::SERVER_NAMESPACE_ARRAY] {
         assert_eq!(read(&mut client, &mut server, id.into(), 13).status(), StatusCode::GOOD);
     }
-    // The types too, as far as their attributes go.
+    // Attributes of the types can be read too.
     let kind = taktwerk_schema::ids::object_type_ids::BASE_OBJECT_TYPE;
     assert_eq!(read(&mut client, &mut server, kind.into(), 3).status(), StatusCode::GOOD);
 }
 
 #[test]
-fn a_transfer_shows_no_more_than_the_new_channel_may_carry() {
+fn a_transfer_applies_the_restrictions_of_the_new_channel() {
     let mut server = server();
     let secret = guarded().restricted(AccessRestrictionType::ENCRYPTION_REQUIRED);
     add(&server, variable(3, BuiltInType::Double, 7.0).access(secret));
@@ -282,7 +282,7 @@ fn a_transfer_shows_no_more_than_the_new_channel_may_carry() {
 }
 
 #[test]
-fn a_node_that_wants_a_session_is_reached_in_every_session_and_in_no_other_way() {
+fn a_node_with_session_required_is_reached_only_in_sessions() {
     let mut server = server();
     let access = guarded().restricted(AccessRestrictionType::SESSION_REQUIRED);
     add(&server, variable(3, BuiltInType::Double, 7.0).access(access));
@@ -292,10 +292,10 @@ fn a_node_that_wants_a_session_is_reached_in_every_session_and_in_no_other_way()
     assert_eq!(read(&mut client, &mut server, id(), 26).value, Some(4u16.into()));
     subscribe(&mut client, &mut server, id());
     assert_eq!(told(&mut client, &mut server), [(Some(7.0.into()), StatusCode::GOOD)]);
-    // Roles count as everywhere.
+    // Roles apply as usual.
     let mut other = session(&mut server, "otto");
     assert_eq!(status(&mut other, &mut server, 3), StatusCode::BAD_USER_ACCESS_DENIED);
-    // There is no way around the session: neither without a token, nor in the envelope for that.
+    // A session is always necessary: neither a request without a token nor a SessionlessInvoke works.
     let mut stranger = server.connect();
     let node_id = id();
     let mut request = schema::ReadRequest {
@@ -315,7 +315,7 @@ fn a_node_that_wants_a_session_is_reached_in_every_session_and_in_no_other_way()
     assert!(matches!(answer, None | Some(Err(_))), "{answer:?}");
 }
 
-/// Bytes that are an encoding already.
+/// Already encoded bytes.
 struct Raw(Vec<u8>);
 
 impl Encode for Raw {
@@ -334,7 +334,7 @@ impl ValueSource for Counting {
 }
 
 #[test]
-fn nobody_is_asked_for_a_value_that_nobody_may_see() {
+fn sources_are_not_read_for_items_without_permission() {
     let mut server = server();
     let asked = Arc::new(AtomicU32::new(0));
     let source = Arc::new(Counting(Arc::clone(&asked)));
@@ -350,7 +350,7 @@ fn nobody_is_asked_for_a_value_that_nobody_may_see() {
 }
 
 #[test]
-fn security_diagnostics_and_roles_are_for_administrators_on_an_encrypted_channel() {
+fn only_administrators_on_an_encrypted_channel_see_security_diagnostics_and_roles() {
     let mut server = server();
     let mut client = session(&mut server, "sara");
     let array =
@@ -378,7 +378,7 @@ fn security_diagnostics_and_roles_are_for_administrators_on_an_encrypted_channel
 }
 
 #[test]
-fn administrators_see_what_applies_to_nodes_that_say_nothing() {
+fn administrators_see_the_default_permissions_of_namespaces() {
     let mut server = server();
     let index = server.space.add_namespace("urn:plant");
     let access = guarded().restricted(AccessRestrictionType::SIGNING_REQUIRED);
@@ -399,11 +399,11 @@ fn administrators_see_what_applies_to_nodes_that_say_nothing() {
     for id in [&permissions, &restrictions] {
         assert_eq!(look(&mut server, &mut other, id).status(), StatusCode::BAD_NODE_ID_UNKNOWN);
     }
-    // What is taken back is not shown any more, and the object is still the same.
+    // Revoked defaults are no longer shown, and the object stays the same.
     server.space.set_namespace_access(index, Access::default());
     assert_eq!(look(&mut server, &mut client, &permissions).value, None);
     assert_eq!(server.space.child(&namespaces, &QualifiedName::new(index, "urn:plant")), Some(object));
-    // Namespace 0 has its object from the specification.
+    // The object of namespace 0 comes from the specification.
     server.space.set_namespace_access(0, guarded());
     let own = variable_ids::OPCUA_NAMESPACE_METADATA_DEFAULT_ROLE_PERMISSIONS;
     let shown = look(&mut server, &mut client, &NodeId::numeric(0, own)).value;

@@ -1,4 +1,4 @@
-//! Every way to a node, for every role, permission, restriction and mode, against the model.
+//! Every access path to a node, for every role, permission, restriction and mode, against the model.
 
 use super::model::{Caller, GOOD, Path, Rules, answer};
 use super::*;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use taktwerk_schema::ids::{object_type_ids, reference_type_ids, variable_type_ids};
 use taktwerk_types::{BuiltInType, DataValue, QualifiedName};
 
-/// What a role may do in the test's nodes.
+/// Permissions of a role on the test's nodes.
 const PATTERNS: [&[&str]; 9] = [
     &[],
     &["Browse"],
@@ -45,7 +45,7 @@ struct Case {
 
 const FOLDER: NodeId = NodeId::numeric(1, 1);
 const OPEN_METHOD: u32 = 2;
-/// A role that no caller of the table has, and that may read every node.
+/// A role that no caller of the table has, with permission to read every node.
 const READER: NodeId = NodeId::numeric(1, 3);
 
 impl Case {
@@ -89,7 +89,7 @@ fn permission(name: &str) -> PermissionType {
     }
 }
 
-/// Two roles with different permissions on each node, so that the union of both is tested too.
+/// Two roles with different permissions on each node, so that their union is tested too.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for [signing, encryption, also_browse] in RESTRICTIONS {
@@ -153,7 +153,7 @@ fn callers() -> Vec<Caller> {
     sets.into_iter().flat_map(with_modes).collect()
 }
 
-/// What is answered within the process, as PubSub asks.
+/// The result for callers within the process, such as PubSub.
 fn in_process(
     server: &Server,
     rights: &crate::space::Rights,
@@ -171,7 +171,7 @@ fn in_process(
     ]
 }
 
-/// What the server answers on each way, in the order of the cases.
+/// The server's status for each path, in the order of the cases.
 fn observe(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Path, Vec<StatusCode>)> {
     let read = |server: &mut Server, client: &mut Client, attribute_id: u32| -> Vec<StatusCode> {
         let nodes_to_read = cases
@@ -247,7 +247,7 @@ fn browse(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Path
     let whole = client.call(server, &request).unwrap().results.remove(0);
     let mut targets: BTreeSet<NodeId> = BTreeSet::new();
     targets.extend(whole.references.iter().map(|reference| reference.node_id.node_id.clone()));
-    // And the same in small steps.
+    // The same in small steps.
     request.request_header = client.header();
     request.requested_max_references_per_node = 7;
     let mut part = client.call(server, &request).unwrap().results.remove(0);
@@ -266,7 +266,7 @@ fn browse(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Path
     }
     let seen = |set: &BTreeSet<NodeId>| -> Vec<StatusCode> {
         let is_seen = |case: &Case| {
-            // All three nodes of a case are seen, or none.
+            // All three nodes of a case are visible, or none.
             let seen = [case.variable(), case.method(), case.object()].map(|id| set.contains(&id));
             assert!(seen == [true; 3] || seen == [false; 3], "{seen:?} {:?}", case.rules);
             if seen[0] { GOOD } else { StatusCode::BAD_NODE_ID_UNKNOWN }
@@ -301,7 +301,7 @@ fn translate(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(P
     vec![(Path::TranslateFrom, from), (Path::TranslateTo, to)]
 }
 
-/// A subscription with an item for the variable of each case; what the server said to the items.
+/// A subscription with an item for the variable of each case, and the statuses of the items.
 fn subscribe(server: &mut Server, client: &mut Client, cases: &[Case]) -> (u32, Vec<StatusCode>) {
     let request = CreateSubscriptionRequest {
         request_header: client.header(),
@@ -318,7 +318,7 @@ fn subscribe(server: &mut Server, client: &mut Client, cases: &[Case]) -> (u32, 
         requested_parameters: MonitoringParameters {
             client_handle: case.number,
             sampling_interval: 100.0,
-            // Both kinds: the newest value straight from its slot, and a queue.
+            // Both kinds: the newest value directly from its slot, and a queue.
             queue_size: 1 + case.number % 2,
             discard_oldest: true,
             ..Default::default()
@@ -342,7 +342,7 @@ fn unsubscribe(server: &mut Server, client: &mut Client, subscription_id: u32) {
     assert_eq!(client.call(server, &request).unwrap().results, [GOOD]);
 }
 
-/// The next message. There has to be one.
+/// The next message, which must exist.
 fn message(server: &mut Server, client: &mut Client) -> NotificationMessage {
     let request_header = client.header();
     let publish = PublishRequest { request_header, ..Default::default() };
@@ -378,7 +378,7 @@ fn monitor(server: &mut Server, client: &mut Client, cases: &[Case]) -> Vec<(Pat
     vec![(Path::Monitor, created), (Path::FirstSample, samples)]
 }
 
-/// Makes a subscription while everything may be read, and hears the first values.
+/// Creates a subscription while everything is readable, and receives the first values.
 fn subscribe_to_all(server: &mut Server, client: &mut Client, cases: &[Case]) -> u32 {
     let encrypted = MessageSecurityMode::SignAndEncrypt;
     server.shard.grant(&client.token, vec![READER], encrypted, server.now);
@@ -389,7 +389,7 @@ fn subscribe_to_all(server: &mut Server, client: &mut Client, cases: &[Case]) ->
     subscription_id
 }
 
-/// Gives every variable another value; the value.
+/// Gives every variable a new value. Returns it.
 fn change(server: &Server, cases: &[Case], count: u32) -> DataValue {
     let value = DataValue::new(1000.0 + f64::from(count));
     for case in cases {
@@ -399,7 +399,7 @@ fn change(server: &Server, cases: &[Case], count: u32) -> DataValue {
     value
 }
 
-/// Each item has to have been told something: the value there is now, or why there is none.
+/// Each item must have reported the present value or a status.
 fn statuses(told: &BTreeMap<u32, DataValue>, cases: &[Case], newest: &DataValue) -> Vec<StatusCode> {
     let status = |case: &Case| {
         let value = &told[&case.number];
@@ -409,7 +409,7 @@ fn statuses(told: &BTreeMap<u32, DataValue>, cases: &[Case], newest: &DataValue)
     cases.iter().map(status).collect()
 }
 
-/// The two ways that lead through rights that are gone: the session's own, and those of another one.
+/// Two paths after permissions were removed: the session's own, and a transfer from another session.
 fn after_the_fact(
     server: &mut Server,
     [client, giver]: [&mut Client; 2],
@@ -432,9 +432,9 @@ fn after_the_fact(
         send_initial_values: true,
     };
     let result = client.call(server, &request).unwrap().results.remove(0);
-    // Messages that were sent before could be asked for again, so there must be none.
+    // Earlier messages could be republished, so none must be available.
     assert_eq!((result.status_code, result.available_sequence_numbers), (GOOD, Vec::new()));
-    // The one that it was taken from hears of that, and of nothing else.
+    // The previous session receives only the notification of the transfer.
     let last = message(server, giver).notification_data;
     let heard: Vec<_> =
         last.iter().map(|data| data.decode::<StatusChangeNotification>().unwrap().status).collect();
@@ -445,7 +445,7 @@ fn after_the_fact(
 }
 
 #[test]
-fn every_way_to_every_node_agrees_with_the_model() {
+fn every_access_path_agrees_with_the_model() {
     let cases = cases();
     let mut server = server(&cases);
     let mut client = server.session();
@@ -470,7 +470,7 @@ fn every_way_to_every_node_agrees_with_the_model() {
         }
     }
     assert!(cells >= 5_000, "{cells}");
-    // A matrix in which everything is refused would prove nothing.
+    // A matrix with only refusals would prove nothing.
     for status in [
         GOOD,
         StatusCode::BAD_USER_ACCESS_DENIED,

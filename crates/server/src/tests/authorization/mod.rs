@@ -1,7 +1,7 @@
-//! Roles and permissions through the wire.
+//! Roles and permissions over the wire.
 //!
-//! - `matrix`: every way to a node against a `model` that knows nothing of the server;
-//! - `live`: permissions and identities that change while clients are connected; `events`: events that were sent before.
+//! - `matrix`: every access path to a node against an independent `model`;
+//! - `live`: permissions and identities that change while clients are connected; `events`: events sent before a change.
 
 mod events;
 mod live;
@@ -25,7 +25,7 @@ fn role_id(name: &str) -> NodeId {
 }
 
 impl Shard {
-    /// Gives a session roles and a mode without an identity that has them, until something changes.
+    /// Sets roles and mode of a session without a matching identity, until something changes.
     fn grant(&mut self, token: &NodeId, mut roles: Vec<NodeId>, mode: MessageSecurityMode, now: Now) {
         roles.sort_unstable();
         let TokenOwner::Here(key) = self.sessions.owner(token.as_ref()) else { panic!("no such session") };

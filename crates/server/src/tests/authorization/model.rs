@@ -1,8 +1,8 @@
-//! What Part 3 §4.9, §8.55 and §8.56 say, once more and on its own: roles by name, permissions by name, one rule each.
+//! An independent model of Part 3 §4.9, §8.55 and §8.56: roles and permissions by name, one rule each.
 
 use taktwerk_types::StatusCode;
 
-/// What a node of the test says about itself.
+/// The access rights of a test node.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     /// The permissions of each role, by their names.
@@ -12,7 +12,7 @@ pub(super) struct Rules {
     pub(super) also_browse: bool,
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) roles: Vec<&'static str>,
@@ -20,7 +20,7 @@ pub(super) struct Caller {
     pub(super) mode: u8,
 }
 
-/// The ways to a node.
+/// The access paths to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Path {
     ReadValue,
@@ -36,12 +36,12 @@ pub(super) enum Path {
     CallOnObject,
     Monitor,
     FirstSample,
-    /// The next sample of an item that was made while its session had every right.
+    /// The next sample of an item created while its session had all permissions.
     LaterSample,
-    /// What a subscription of a session that had every right tells the one that takes it over.
+    /// The report of a subscription created with all permissions, after its transfer to another session.
     Transfer,
     Register,
-    /// What PubSub publishes, writes and calls for a caller, through messages that are secured like the mode.
+    /// What PubSub publishes, writes and calls for a caller, with messages secured by the mode.
     Published,
     Target,
     Action,
@@ -49,7 +49,7 @@ pub(super) enum Path {
 
 pub(super) const GOOD: StatusCode = StatusCode::GOOD;
 
-/// The answer that each way has to give. Nodes that are not shown in a list count as unknown.
+/// The expected status for each path. Nodes missing from a list count as unknown.
 pub(super) fn answer(caller: &Caller, rules: &Rules, path: Path) -> StatusCode {
     use StatusCode as S;
     let is_hidden = permissions(caller, rules).is_empty();
@@ -66,7 +66,7 @@ pub(super) fn answer(caller: &Caller, rules: &Rules, path: Path) -> StatusCode {
         Path::Write => may(caller, rules, "Write"),
         Path::BrowseTo | Path::BrowseNext => shown(may(caller, rules, "Browse"), S::BAD_NODE_ID_UNKNOWN),
         Path::TranslateTo => shown(may(caller, rules, "Browse"), S::BAD_NO_MATCH),
-        // The path that the test follows leads nowhere.
+        // The path of the test has no target.
         Path::TranslateFrom => match may(caller, rules, "Browse") {
             GOOD => S::BAD_NO_MATCH,
             refused => refused,
@@ -74,9 +74,9 @@ pub(super) fn answer(caller: &Caller, rules: &Rules, path: Path) -> StatusCode {
         Path::CallMethod if is_hidden => S::BAD_METHOD_INVALID,
         Path::CallMethod | Path::CallOnObject => may(caller, rules, "Call"),
         Path::Monitor if is_hidden => S::BAD_NODE_ID_UNKNOWN,
-        // Part 4 §5.13.2.1: the first notification says what is wrong.
+        // Part 4 §5.13.2.1: the first notification contains the status.
         Path::Monitor => GOOD,
-        // Nothing is looked at, so nothing can be learned.
+        // Nothing is checked, so nothing is revealed.
         Path::Register => GOOD,
     }
 }

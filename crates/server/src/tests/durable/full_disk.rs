@@ -1,9 +1,9 @@
-//! A store that is full stops nothing, and what waits for it is bounded and paid for.
+//! A full store blocks nothing, and data waiting for it is bounded and charged.
 
 use super::*;
 
 #[test]
-fn a_full_disk_stops_nothing() {
+fn a_full_disk_blocks_nothing() {
     let store = Arc::new(Memory::default());
     let mut first = server(&store);
     let mut client = first.session();
@@ -18,7 +18,7 @@ fn a_full_disk_stops_nothing() {
     }
     first.set(4.0);
     *store.is_full.lock().unwrap() = false;
-    first.settle(1_500);
+    first.pass_and_write(1_500);
     drop(first);
     let mut second = server(&store);
     let mut client = second.session();
@@ -29,7 +29,7 @@ fn a_full_disk_stops_nothing() {
 }
 
 #[test]
-fn what_waits_for_a_full_disk_does_not_grow() {
+fn data_waiting_for_a_full_disk_does_not_grow() {
     let store = Arc::new(Memory::default());
     let mut first = server(&store);
     let mut client = first.session();
@@ -38,38 +38,38 @@ fn what_waits_for_a_full_disk_does_not_grow() {
     next(&mut client, &mut first);
     *store.is_full.lock().unwrap() = true;
     first.set(1.0);
-    first.settle(300);
+    first.pass_and_write(300);
     let asked = *store.asked.lock().unwrap();
     for round in 0..10 {
         for value in 0..10 {
             first.set(f64::from(100 * round + value));
-            first.settle(110);
+            first.pass_and_write(110);
         }
     }
     assert!(*store.asked.lock().unwrap() <= asked, "{} > {asked}", store.asked.lock().unwrap());
     *store.is_full.lock().unwrap() = false;
-    first.settle(1_500);
+    first.pass_and_write(1_500);
     drop(first);
     let mut second = server(&store);
     let mut client = second.session();
     assert_eq!(transfer(&mut client, &mut second, id).status_code, StatusCode::GOOD);
     let values = of_item(&next(&mut client, &mut second).notification_message, 5);
-    // The newest ten, the first of which says that others are missing; then the value of now.
+    // The newest ten, the first with the Overflow bit; then the present value.
     let newest: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
     assert_eq!(newest[newest.len() - 2..], [909.0, 0.0], "{values:?}");
     assert!(values[0].1, "{values:?}");
 }
 
 #[test]
-fn what_could_not_be_written_moves_along_to_another_shard() {
+fn unwritten_changes_move_to_another_shard() {
     let store = Arc::new(Memory::default());
     let mut pair = Pair::with(|config| {
         config.durable = Some(DurableConfig::new(Arc::clone(&store) as Arc<dyn DurableStore>));
     });
-    let settle = |pair: &mut Pair, ms: u64| {
+    let pass_and_write = |pair: &mut Pair, ms: u64| {
         for _ in 0..ms.div_ceil(10) {
             for server in &mut pair.shards {
-                server.settle(10);
+                server.pass_and_write(10);
             }
             pair.deliver();
         }
@@ -78,23 +78,23 @@ fn what_could_not_be_written_moves_along_to_another_shard() {
     let id = durable(&mut client, &mut pair.shards[0]);
     add_item(&mut client, &mut pair.shards[0], id, 100, 5);
     assert_eq!(of_item(&next(&mut client, &mut pair.shards[0]).notification_message, 5), [(1.0, false)]);
-    // Another one stays behind, with changes of its own.
+    // Another one stays, with its own changes.
     let other = durable(&mut client, &mut pair.shards[0]);
     add_item(&mut client, &mut pair.shards[0], other, 100, 6);
-    settle(&mut pair, 300);
+    pass_and_write(&mut pair, 300);
     *store.is_full.lock().unwrap() = true;
     pair.set(2.0);
-    settle(&mut pair, 300);
+    pass_and_write(&mut pair, 300);
     let now = pair.shards[0].now;
     pair.shards[0].shard.closed(client.connection, now);
     let mut client = pair.shards[1].session();
     assert_eq!(pair.transfer(&mut client, 1, &[id]), [StatusCode::GOOD]);
-    // The new shard writes first what the old one could not.
+    // The new shard first writes the old one's unwritten changes.
     *store.is_full.lock().unwrap() = false;
     pair.set(3.0);
-    pair.shards[1].settle(2_000);
+    pair.shards[1].pass_and_write(2_000);
     let written = store.records(id).unwrap().len();
-    pair.shards[0].settle(2_000);
+    pair.shards[0].pass_and_write(2_000);
     assert_eq!(store.records(id).unwrap().len(), written, "the old shard has nothing of it left");
     drop(pair);
     let mut second = server(&store);
@@ -109,7 +109,7 @@ fn what_could_not_be_written_moves_along_to_another_shard() {
 }
 
 #[test]
-fn what_could_not_be_written_is_paid_for_on_every_shard() {
+fn unwritten_changes_are_charged_on_every_shard() {
     let store = Arc::new(Memory::default());
     let mut pair = Pair::with(|config| {
         config.durable = Some(DurableConfig::new(Arc::clone(&store) as Arc<dyn DurableStore>));
@@ -117,7 +117,7 @@ fn what_could_not_be_written_is_paid_for_on_every_shard() {
     let mut client = pair.shards[0].session();
     let id = durable(&mut client, &mut pair.shards[0]);
     let item = add_item(&mut client, &mut pair.shards[0], id, 10, 5);
-    pair.shards[0].settle(300);
+    pair.shards[0].pass_and_write(300);
     *store.is_full.lock().unwrap() = true;
     let before = pair.shards[0].used(Category::Requests);
     for mode in [MonitoringMode::SAMPLING, MonitoringMode::REPORTING] {
@@ -129,7 +129,7 @@ fn what_could_not_be_written_is_paid_for_on_every_shard() {
         };
         client.call(&mut pair.shards[0], &request).unwrap();
     }
-    pair.shards[0].settle(300);
+    pair.shards[0].pass_and_write(300);
     let kept = pair.shards[0].used(Category::Requests) - before;
     assert!(kept > 20_000, "{kept}");
     for at in [1, 0, 1] {
@@ -138,7 +138,7 @@ fn what_could_not_be_written_is_paid_for_on_every_shard() {
         client = pair.shards[at].session();
         assert_eq!(pair.transfer(&mut client, at, &[id]), [StatusCode::GOOD]);
         for _ in 0..50 {
-            pair.shards[at].settle(10);
+            pair.shards[at].pass_and_write(10);
             pair.deliver();
         }
         let now = pair.shards[at].used(Category::Requests) - before;
@@ -147,7 +147,7 @@ fn what_could_not_be_written_is_paid_for_on_every_shard() {
 }
 
 #[test]
-fn a_full_disk_bounds_what_clients_can_change() {
+fn a_full_disk_bounds_the_changes_of_clients() {
     let store = Arc::new(Memory::default());
     let mut server = server(&store);
     let mut client = server.session();
@@ -156,7 +156,7 @@ fn a_full_disk_bounds_what_clients_can_change() {
     next(&mut client, &mut server);
     *store.is_full.lock().unwrap() = true;
     server.set(1.0);
-    server.settle(300);
+    server.pass_and_write(300);
     let mut set_mode = |server: &mut Server, mode: MonitoringMode, count: usize| {
         let request = SetMonitoringModeRequest {
             request_header: client.header(),
@@ -166,7 +166,7 @@ fn a_full_disk_bounds_what_clients_can_change() {
         };
         client.call(server, &request).unwrap().results
     };
-    // Every change waits for the disk, and only so many can.
+    // Every change waits for the disk, up to a limit.
     let before = server.used(Category::Requests);
     let mut refused = 0;
     for round in 0..60 {
@@ -176,13 +176,13 @@ fn a_full_disk_bounds_what_clients_can_change() {
     }
     let kept = server.used(Category::Requests) - before;
     assert!(refused > 100_000 && kept < 3 << 20, "{refused} refused, {kept} bytes kept");
-    // Other items can go: what makes the log longer then is bounded by how many there were.
+    // Other items can be deleted: the resulting log growth is bounded by their number.
     *store.is_full.lock().unwrap() = false;
-    server.settle(2_000);
+    server.pass_and_write(2_000);
     assert_eq!(set_mode(&mut server, MonitoringMode::REPORTING, 1), [StatusCode::GOOD]);
-    // Subscriptions that came and went meanwhile have left nothing.
+    // Subscriptions created and deleted in the meantime leave nothing.
     let request = DeleteSubscriptionsRequest { request_header: client.header(), subscription_ids: vec![id] };
     assert_eq!(client.call(&mut server, &request).unwrap().results, [StatusCode::GOOD]);
-    server.settle(2_000);
+    server.pass_and_write(2_000);
     assert!(store.logs.lock().unwrap().is_empty());
 }

@@ -1,9 +1,9 @@
-//! How much may be durable, and what clients are told of it.
+//! Limits of durable subscriptions, and the statuses for clients.
 
 use super::*;
 
 #[test]
-fn strangers_have_one_limit_whatever_they_call_themselves() {
+fn unauthenticated_clients_share_one_limit() {
     let store = Arc::new(Memory::default());
     let mut server = server(&store);
     let stranger = |server: &mut Server, uri: &str| {
@@ -37,7 +37,7 @@ fn strangers_have_one_limit_whatever_they_call_themselves() {
 }
 
 #[test]
-fn limits_and_states_are_told() {
+fn limits_and_states_are_reported() {
     let store = Arc::new(Memory::default());
     let mut server = started(&store, |durable| {
         durable.lifetime_hours_max = 2;
@@ -61,7 +61,7 @@ fn limits_and_states_are_told() {
     }
     add_item(&mut client, &mut server, id, 1_000_000, 5);
     next(&mut client, &mut server);
-    // Half an hour without a client: an ordinary subscription would have gone.
+    // Half an hour without a client: an ordinary subscription would have expired.
     let request =
         DeleteSubscriptionsRequest { request_header: client.header(), subscription_ids: vec![plain] };
     client.call(&mut server, &request).unwrap();
@@ -69,7 +69,7 @@ fn limits_and_states_are_told() {
     server.shard.closed(client.connection, now);
     for value in 1..=100 {
         server.set(f64::from(value));
-        server.settle(20);
+        server.pass_and_write(20);
     }
     server.pass(Duration::from_secs(60));
     while server.run_effect() {}
@@ -78,7 +78,7 @@ fn limits_and_states_are_told() {
     let values = of_item(&next(&mut client, &mut server).notification_message, 5);
     assert_eq!(values.len(), 50);
     assert_eq!((values[0], values[49]), ((51.0, true), (100.0, false)));
-    // What one user keeps has a limit, whatever the number of subscriptions.
+    // The data of one user has a limit, for any number of subscriptions.
     let mut refused = 0;
     for _ in 0..50 {
         let id = create(&mut client, &mut server);
@@ -105,7 +105,7 @@ fn limits_and_states_are_told() {
         client.call(&mut server, &request).unwrap();
     }
     assert!(refused > 10, "{refused}");
-    // Without a store there are none.
+    // Without a store there are no durable subscriptions.
     let mut other = Server::new();
     let mut client = other.session();
     let id = create(&mut client, &mut other);

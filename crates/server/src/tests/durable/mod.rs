@@ -1,4 +1,4 @@
-//! Durable subscriptions over the wire: they survive the server, with what was not delivered.
+//! Durable subscriptions over the wire: they survive the server, with undelivered notifications.
 
 mod full_disk;
 mod limits;
@@ -29,7 +29,7 @@ use taktwerk_types::{BuiltInType, ExtensionObject, QualifiedName, Variant};
 pub(super) struct Memory {
     logs: Mutex<BTreeMap<u32, Vec<Vec<u8>>>>,
     is_full: Mutex<bool>,
-    /// Bytes that the last write was to store.
+    /// Bytes of the last attempted write.
     asked: Mutex<usize>,
 }
 
@@ -102,8 +102,8 @@ impl Server {
         self.space.variable(&NodeId::numeric(1, 1)).unwrap().set_at(value, self.now.utc);
     }
 
-    /// Time passes, and everything that is to be written is.
-    pub(super) fn settle(&mut self, ms: u64) {
+    /// Advances the time, and writes everything that is due.
+    pub(super) fn pass_and_write(&mut self, ms: u64) {
         for _ in 0..ms.div_ceil(10) {
             self.pass(Duration::from_millis(10));
             while self.run_effect() {}
@@ -183,7 +183,7 @@ fn transfer(client: &mut Client, server: &mut Server, id: u32) -> TransferResult
 
 fn next(client: &mut Client, server: &mut Server) -> PublishResponse {
     let request = publish(client, server);
-    server.settle(300);
+    server.pass_and_write(300);
     client.drain(server);
     client.response::<PublishResponse>(request).unwrap().unwrap()
 }

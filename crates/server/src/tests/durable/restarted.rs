@@ -1,10 +1,10 @@
-//! What the server knows of users and conditions after a restart.
+//! Data about users and conditions after a restart.
 
 use super::*;
 
-/// The user of a durable subscription had to change the password when the server ended.
+/// The user of a durable subscription had to change the password when the server stopped.
 #[test]
-fn what_a_limited_user_may_not_see_stays_so_after_a_restart() {
+fn a_limited_user_stays_limited_after_a_restart() {
     use super::session::{login, with_users};
     use crate::identity::{Accepted, Credential, IdentityVerifier, Verification};
     struct Expiring;
@@ -29,17 +29,17 @@ fn what_a_limited_user_may_not_see_stays_so_after_a_restart() {
     let request = login(&mut client, "joe", "old");
     client.call(&mut first, &request).unwrap();
     first.set(1.0);
-    first.settle(300);
+    first.pass_and_write(300);
     drop(first);
     let mut second = started();
-    second.settle(300);
+    second.pass_and_write(300);
     let now = second.now;
     let cx = second.shard.context(None, now);
     let (_, grant) = cx.engine.orphans().remove(0);
     assert!(grant.is_limited);
-    // Values that come now are not kept for a user who may not see them.
+    // New values are not stored for a user without permission.
     second.set(2.0);
-    second.settle(300);
+    second.pass_and_write(300);
     let mut client = second.connect();
     client.create(&mut second).unwrap();
     let request = login(&mut client, "joe", "new");
@@ -55,9 +55,9 @@ fn what_a_limited_user_may_not_see_stays_so_after_a_restart() {
     assert!(seen.iter().all(|(value, _)| value.is_nan() || *value >= 3.0), "{seen:?}");
 }
 
-/// Filtered Retain (Part 9 §5.5.2) over a restart: the server knows which conditions the client keeps.
+/// Filtered Retain (Part 9 §5.5.2) across a restart: the server remembers the client's retained conditions.
 #[test]
-fn conditions_that_leave_a_filter_after_a_restart_are_told_with_retain_false() {
+fn conditions_that_leave_a_filter_after_a_restart_are_reported_with_retain_false() {
     use super::alarms::{level, set};
     use super::events::{events, filter, item, parameters, severity_at_least};
     let plant = |server: &mut Server, value: f64| {
@@ -66,7 +66,7 @@ fn conditions_that_leave_a_filter_after_a_restart_are_told_with_retain_false() {
     };
     let told = |response: &PublishResponse| -> Vec<(Variant, Variant)> {
         let all = events(response);
-        // Without the one that says that events may be missing.
+        // Without the overflow event.
         let is_ours = |fields: &&Vec<Variant>| fields[1] != Variant::Empty;
         let all = all.iter().map(|(_, fields)| fields).filter(is_ours);
         all.map(|fields| (fields[0].clone(), fields[1].clone())).collect()
@@ -82,9 +82,9 @@ fn conditions_that_leave_a_filter_after_a_restart_are_told_with_retain_false() {
     set(&mut first, 1, 96.0);
     let response = next(&mut client, &mut first);
     assert_eq!(told(&response), [(800u16.into(), true.into())]);
-    first.settle(300);
+    first.pass_and_write(300);
     drop(first);
-    // The log is read, made shorter and read again.
+    // The log is read, compacted and read again.
     for value in [20.0, 85.0] {
         let mut second = server(&store);
         plant(&mut second, 20.0);
@@ -97,9 +97,9 @@ fn conditions_that_leave_a_filter_after_a_restart_are_told_with_retain_false() {
         } else {
             assert_eq!(told(&response), []);
         }
-        second.settle(300);
+        second.pass_and_write(300);
     }
-    // It was told: there is nothing to be told of again.
+    // It was reported, so there is nothing to report again.
     let mut third = server(&store);
     plant(&mut third, 20.0);
     let mut client = third.session();

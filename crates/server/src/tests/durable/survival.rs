@@ -1,9 +1,9 @@
-//! What was not delivered survives the server, and what was does not come back.
+//! Undelivered notifications survive the server, and delivered ones do not return.
 
 use super::*;
 
 #[test]
-fn what_was_not_delivered_survives_the_server() {
+fn undelivered_notifications_survive_the_server() {
     let store = Arc::new(Memory::default());
     let mut first = server(&store);
     let mut client = first.session();
@@ -14,14 +14,14 @@ fn what_was_not_delivered_survives_the_server() {
     for value in [1.0, 2.0] {
         first.set(value);
     }
-    // A message that was sent and not acknowledged, and values that were not sent.
+    // A message that was sent but not acknowledged, and values that were not sent.
     let sent = next(&mut client, &mut first).notification_message;
     assert_eq!(of_item(&sent, 5), [(1.0, false), (2.0, false)]);
     for value in [3.0, 4.0] {
         first.set(value);
-        first.settle(100);
+        first.pass_and_write(100);
     }
-    // Not written: the server dies before.
+    // Not written: the server crashes before.
     first.set(5.0);
     drop(first);
 
@@ -45,7 +45,7 @@ fn what_was_not_delivered_survives_the_server() {
     assert_eq!(again, sent);
     let message = next(&mut stranger, &mut second).notification_message;
     assert_eq!(message.sequence_number, sent.sequence_number + 1);
-    // The value that the variable has now says that some before it may be missing.
+    // The variable's present value has the Overflow bit, because earlier ones may be missing.
     for handle in [5, 6] {
         assert_eq!(of_item(&message, handle), [(3.0, false), (4.0, false), (0.0, true)]);
     }
@@ -58,7 +58,7 @@ fn what_was_not_delivered_survives_the_server() {
         monitored_item_ids: vec![item],
     };
     assert_eq!(stranger.call(&mut second, &request).unwrap().results, [StatusCode::GOOD]);
-    second.settle(200);
+    second.pass_and_write(200);
     drop(second);
     let mut third = server(&store);
     let mut client = third.session();
@@ -75,12 +75,12 @@ fn what_was_not_delivered_survives_the_server() {
     assert_eq!(client.call(&mut third, &request).unwrap().results, [StatusCode::GOOD]);
     let request = DeleteSubscriptionsRequest { request_header: client.header(), subscription_ids: vec![id] };
     assert_eq!(client.call(&mut third, &request).unwrap().results, [StatusCode::GOOD]);
-    third.settle(200);
+    third.pass_and_write(200);
     assert!(store.logs.lock().unwrap().is_empty());
 }
 
 #[test]
-fn an_orderly_end_loses_nothing() {
+fn a_regular_shutdown_loses_nothing() {
     let store = Arc::new(Memory::default());
     let mut first = server(&store);
     let mut client = first.session();
@@ -117,7 +117,7 @@ fn messages_are_written_before_they_are_sent() {
     client.drain(&mut server);
     let response = client.response::<PublishResponse>(request).unwrap().unwrap();
     assert_eq!(of_item(&response.notification_message, 5), [(0.0, false)]);
-    // A connection that is lost meanwhile loses the answer, and not the message.
+    // If the connection is lost in the meantime, the response is lost, but not the message.
     server.set(1.0);
     publish(&mut client, &mut server);
     server.pass(Duration::from_millis(300));
@@ -138,7 +138,7 @@ fn messages_are_written_before_they_are_sent() {
 }
 
 #[test]
-fn acknowledged_messages_do_not_come_back_and_logs_stay_short() {
+fn acknowledged_messages_do_not_return_and_logs_stay_short() {
     let store = Arc::new(Memory::default());
     let mut server = server(&store);
     let mut client = server.session();
@@ -157,7 +157,7 @@ fn acknowledged_messages_do_not_come_back_and_logs_stay_short() {
             }],
         };
         let request = client.send(&mut server, schema::PublishRequest::BINARY_ENCODING_ID, &request);
-        server.settle(200);
+        server.pass_and_write(200);
         client.drain(&mut server);
         let response = client.response::<PublishResponse>(request).unwrap().unwrap();
         assert_eq!(values(&response).len(), 1_000);
@@ -165,7 +165,7 @@ fn acknowledged_messages_do_not_come_back_and_logs_stay_short() {
         last = response.notification_message.sequence_number;
         assert_eq!(response.available_sequence_numbers, [last]);
     }
-    server.settle(200);
+    server.pass_and_write(200);
     let bytes: usize = store.records(id).unwrap().iter().map(Vec::len).sum();
     // 60 messages of 1000 values have about 1.9 MB.
     assert!(bytes < 1_300_000, "{bytes}");
@@ -201,7 +201,7 @@ fn events_survive_too() {
         },
     };
     create_items(&mut client, &mut first, id, item);
-    first.settle(200);
+    first.pass_and_write(200);
     let mut ids: Vec<Variant> = Vec::new();
     for text in ["one", "two"] {
         let event = crate::NewEvent::new(
@@ -210,7 +210,7 @@ fn events_survive_too() {
         );
         ids.extend(first.space.raise(event.message(text), first.now.utc).map(Variant::from));
     }
-    first.settle(200);
+    first.pass_and_write(200);
     drop(first);
     let mut second = server(&store);
     let mut client = second.session();
@@ -225,7 +225,7 @@ fn events_survive_too() {
             other => panic!("{other:?}"),
         })
         .collect();
-    // That some may be missing is said first.
+    // The overflow event comes first.
     assert_eq!(fields.len(), 3);
     assert!(fields[0].0.contains("lost"));
     assert_eq!(fields[1..], [("one".to_owned(), ids[0].clone()), ("two".to_owned(), ids[1].clone())]);

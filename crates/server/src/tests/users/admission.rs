@@ -1,4 +1,4 @@
-//! Floods and honest clients that log on meanwhile: who gets in, who is evicted, and that nobody has failed by that.
+//! Floods while regular clients log on: who is admitted or evicted, without counting as failed logins.
 
 use super::*;
 use crate::eviction::{Class, Kind};
@@ -36,18 +36,18 @@ impl Server {
     }
 }
 
-/// CreateSession, again and again, in turns over these connections.
+/// Sends CreateSession repeatedly, in turns over these connections.
 fn flood(server: &mut Server, connections: &mut [Client], count: usize) {
     let len = connections.len();
     for number in 0..count {
-        // Whatever comes of it.
+        // Whatever the result.
         let _ = connections[number % len].create(server);
     }
 }
 
-/// The flood comes from the address of the honest users with a certificate.
+/// The flood comes from the address of the regular users with a certificate.
 #[test]
-fn sessions_that_are_never_activated_keep_nobody_out() {
+fn sessions_that_are_never_activated_do_not_lock_out_clients() {
     let mut server = both(|config| config.limits.sessions_max = 200);
     let mut connections: Vec<Client> = (0..24).map(|_| server.connect_from(FLOODER)).collect();
     flood(&mut server, &mut connections, 1_000);
@@ -55,7 +55,7 @@ fn sessions_that_are_never_activated_keep_nobody_out() {
         let mut certified = server.created_from(FLOODER, "client", ENCRYPT);
         let mut anonymous = server.connect_from(from(number, 1));
         anonymous.create(&mut server).unwrap();
-        // 300 ms go by until the clients go on, and 300 sessions are created.
+        // 300 ms pass until the clients continue, and 300 sessions are created.
         for _ in 0..10 {
             server.pass(Duration::from_millis(30));
             flood(&mut server, &mut connections, 30);
@@ -65,13 +65,13 @@ fn sessions_that_are_never_activated_keep_nobody_out() {
     }
     let evictable = Arc::clone(server.shard.shared().evictable());
     assert_eq!(evictable.count(Kind::Session, Class::Signed), 0, "all are activated");
-    // The flood has all but what is reserved, and the anonymous users have theirs of that.
+    // The flood has all but the reserved sessions, and the anonymous users have theirs of those.
     assert_eq!(server.shard.session_count(), 200 - 20 + 15);
 }
 
-/// Each session of the flood comes over a connection of its own, from an address of its own in the newcomers' network.
+/// Each session of the flood uses its own connection from its own address in the new clients' network.
 #[test]
-fn a_flood_from_many_addresses_of_a_network_keeps_no_certificate_out() {
+fn a_flood_from_many_addresses_of_a_network_does_not_lock_out_certificates() {
     let mut server = both(|config| {
         config.limits.sessions_max = 100;
         config.limits.connections_max = 120;
@@ -89,11 +89,11 @@ fn a_flood_from_many_addresses_of_a_network_keeps_no_certificate_out() {
     assert!(server.shard.shared().live().counters.evicted_connection_count.value() > 1_000);
 }
 
-/// Sessions of Anonymous that are activated cannot be evicted, and everybody can have them.
+/// Activated anonymous sessions cannot be evicted, and any client can have them.
 #[test]
-fn activated_sessions_of_anonymous_leave_some_to_certificates_and_known_addresses() {
+fn activated_anonymous_sessions_leave_some_for_certificates_and_known_addresses() {
     let mut server = both(|config| config.limits.sessions_max = 50);
-    // Somebody logs on with a password, and leaves.
+    // A user logs on with a password, and logs off.
     let known = from(3, 3);
     let mut user = server.connect_from(known);
     user.create(&mut server).unwrap();
@@ -116,14 +116,14 @@ fn activated_sessions_of_anonymous_leave_some_to_certificates_and_known_addresse
     let mut again = server.connect_from(known);
     again.create(&mut server).unwrap();
     again.activate(&mut server).unwrap();
-    // To log on as Anonymous earns nothing.
+    // Logging on as Anonymous has no benefit.
     let mut anonymous = server.connect_from(FLOODER);
     assert_eq!(anonymous.create(&mut server).unwrap_err(), StatusCode::BAD_TOO_MANY_SESSIONS);
 }
 
-/// Whoever has a trusted certificate and floods with it keeps out neither others with one nor those without.
+/// A flood with a trusted certificate locks out neither other certificates nor clients without one.
 #[test]
-fn a_trusted_application_that_floods_keeps_nobody_out() {
+fn a_flood_by_a_trusted_application_does_not_lock_out_others() {
     let mut server = both(|config| {
         config.limits.sessions_max = 50;
         config.limits.sessions_per_connection_max = 100;
@@ -143,7 +143,7 @@ fn a_trusted_application_that_floods_keeps_nobody_out() {
 }
 
 #[test]
-fn an_evicted_session_or_connection_is_nobodys_failed_login() {
+fn evictions_do_not_count_as_failed_logins() {
     for is_connection in [false, true] {
         let mut server = both(|config| {
             config.limits.sessions_max = if is_connection { 100 } else { 1 };
@@ -152,11 +152,11 @@ fn an_evicted_session_or_connection_is_nobodys_failed_login() {
         let mut checks = VecDeque::new();
         let rejected = || server.shard.shared().live().counters.security_rejected_session_count.value();
         assert_eq!(rejected(), 0);
-        // Far more often than somebody may fail.
+        // Far more often than the permitted failures.
         for round in 0..20 {
             let mut user = server.created_from(FLOODER, "client", NONE);
             let id = user.ask_plainly(&mut server, "joe", "secret", &mut checks);
-            // It is being checked already: the server has looked at the password.
+            // The password is already being checked.
             assert_eq!(checks.len(), 1, "round {round}");
             let mut other = server.connect_from(from(round, 1));
             if !is_connection {
@@ -178,7 +178,7 @@ fn an_evicted_session_or_connection_is_nobodys_failed_login() {
 }
 
 impl Party {
-    /// Asks with a password that is readable on the way.
+    /// Sends a login with an unencrypted password.
     fn ask_plainly(
         &mut self,
         server: &mut Server,
@@ -209,7 +209,7 @@ fn a_session_that_was_never_activated_ends_with_its_connection() {
     assert_eq!(evictable.count(Kind::Connection, Class::Unsigned), 0);
 }
 
-/// A connection whose certificate is trusted is not evicted by any number of others, half open or without security.
+/// A connection with a trusted certificate is not evicted by any number of others, half open or without security.
 #[test]
 fn connections_without_a_certificate_are_evicted_first() {
     let mut server = both(|config| {
@@ -234,9 +234,9 @@ fn connections_without_a_certificate_are_evicted_first() {
     quiet.activate(&mut server).unwrap();
 }
 
-/// Handshakes of many addresses are under way; somebody from elsewhere is still served.
+/// Handshakes of many addresses are in progress; a client from elsewhere is still served.
 #[test]
-fn handshakes_of_a_flood_leave_some_to_others() {
+fn handshakes_of_a_flood_leave_capacity_for_others() {
     let mut server = both(|config| {
         config.limits.handshakes_max = 32;
         config.limits.connections_max = 1_000;
@@ -258,7 +258,7 @@ fn handshakes_of_a_flood_leave_some_to_others() {
     }
     server.from = None;
     assert!(server.shard.shared().live().counters.shed_handshake_count.value() >= 70);
-    // What is under way is not done before this one has come.
+    // Those in progress do not finish before this one arrives.
     assert!((24..32).contains(&server.used(Category::HandshakeCount)));
     let mut certified = server.created_from(from(77, 1), "client", ENCRYPT);
     certified.log_on(&mut server, "joe", "secret").unwrap();

@@ -1,10 +1,10 @@
-//! Users who have to change their password (Part 18 §5.2.8, Part 4 §5.7.3.3).
+//! Users who must change their password (Part 18 §5.2.8, Part 4 §5.7.3.3).
 
 use super::*;
 use crate::authorization::role::well_known;
 use crate::authorization::{Authorization, IdentityRule};
 
-/// Knows joe, and new, who has to change the password.
+/// Knows the user joe, and the user new, who must change the password.
 struct Newcomers;
 
 impl IdentityVerifier for Newcomers {
@@ -23,7 +23,7 @@ fn server() -> Server {
     server_with(&[ENCRYPT], &tokens(), |config| {
         let mut authorization = Authorization::suggested();
         let operator = authorization.role_mut("Operator").unwrap();
-        // Not even what everybody is granted.
+        // Not even the roles granted to all users.
         operator.identities = vec![
             IdentityRule::UserName("new".into()),
             IdentityRule::UserName("joe".into()),
@@ -34,7 +34,7 @@ fn server() -> Server {
     })
 }
 
-/// Logs on and says with which result.
+/// Logs on and returns the result.
 fn result(party: &mut Party, server: &mut Server, name: &str) -> StatusCode {
     let token = ExtensionObject::new(&party.password(name, b"secret"));
     let request = party.activate_request(&token);
@@ -43,7 +43,7 @@ fn result(party: &mut Party, server: &mut Server, name: &str) -> StatusCode {
     response.response_header.service_result
 }
 
-/// Each user after each other one, on the same session.
+/// Each user after each other one, in the same session.
 #[test]
 fn a_session_has_the_role_anonymous_only_until_the_password_is_changed() {
     let mut server = server();
@@ -55,7 +55,7 @@ fn a_session_has_the_role_anonymous_only_until_the_password_is_changed() {
         let (_, session) = server.shard.sessions.iter().next().unwrap();
         let context = session.call_context(NodeId::NULL);
         assert_eq!(session.user, Some(User::Named(name.into())));
-        // What others of the user's sessions have left, such as subscriptions with events, is not for this one.
+        // Resources of the user's other sessions, such as subscriptions with events, are not for this one.
         assert_eq!(session.owner().is_none(), name == "new");
         if name == "new" {
             assert_eq!(status, StatusCode::GOOD_PASSWORD_CHANGE_REQUIRED);
@@ -66,7 +66,7 @@ fn a_session_has_the_role_anonymous_only_until_the_password_is_changed() {
             assert!(context.roles.contains(&operator));
             assert_eq!((context.user.as_deref(), context.user_to_change.as_deref()), (Some("joe"), None));
         }
-        // Roles that change meanwhile change nothing about that.
+        // A change of roles in the meantime does not affect this.
         let authorization = server.shard.shared().authorization();
         server.shard.shared().set_authorization((*authorization).clone(), server.now.utc);
         party.works(&mut server).ok();

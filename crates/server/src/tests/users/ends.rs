@@ -1,8 +1,8 @@
-//! Credentials that end while a session lives.
+//! Credentials that expire during a session.
 
 use super::*;
 
-/// Anonymous is not offered.
+/// A server that does not offer Anonymous.
 fn strict(security: &[Security]) -> Server {
     let tokens: Vec<_> = tokens().split_off(1);
     server_with(security, &tokens, |config| config.verifier = Some(Arc::new(Staff)))
@@ -16,14 +16,14 @@ fn a_session_ends_with_the_token_of_its_user() {
         let end = server.now.utc.plus(Duration::from_secs(seconds));
         format!("for ann until {}", end.ticks())
     };
-    // What is over already opens nothing.
+    // An expired token is refused.
     let over = party.issued(&until(&server, 0));
     assert_eq!(party.activate(&mut server, &over).unwrap_err(), StatusCode::BAD_USER_ACCESS_DENIED);
     let token = party.issued(&until(&server, 20));
     party.activate(&mut server, &token).unwrap();
     server.pass(Duration::from_secs(15));
     party.works(&mut server).unwrap();
-    // Another token in time lets the session go on (Part 6 §6.5.2.3).
+    // Another token in time extends the session (Part 6 §6.5.2.3).
     let token = party.issued(&until(&server, 30));
     party.activate(&mut server, &token).unwrap();
     server.pass(Duration::from_secs(29));
@@ -31,7 +31,7 @@ fn a_session_ends_with_the_token_of_its_user() {
     server.pass(Duration::from_secs(2));
     assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
     assert_eq!(server.shard.session_count(), 0);
-    // Whoever logs on otherwise afterwards is not bound to what the token said.
+    // After another kind of login, the token's expiry no longer applies.
     let mut party = Party::created(&mut server, "client", ENCRYPT);
     let token = party.issued(&until(&server, 5));
     party.activate(&mut server, &token).unwrap();
@@ -48,7 +48,7 @@ fn a_session_ends_with_the_validity_of_its_users_certificate() {
         let end = server.now.utc.plus(Duration::from_secs(seconds));
         format!("until {} joe", end.ticks())
     };
-    // One that is over opens nothing, even if whoever validates certificates overlooks that.
+    // An expired certificate is refused, even if the certificate validation ignores expiry.
     let request = party.certified(&joe(&server, 0));
     let rejected = StatusCode::BAD_IDENTITY_TOKEN_REJECTED;
     assert_eq!(party.activate_with(&mut server, &request).unwrap_err(), rejected);
@@ -56,16 +56,16 @@ fn a_session_ends_with_the_validity_of_its_users_certificate() {
     party.activate_with(&mut server, &request).unwrap();
     server.pass(Duration::from_secs(15));
     party.works(&mut server).unwrap();
-    // Another one in time lets the session go on (Part 4 §7.40.5).
+    // Another one in time extends the session (Part 4 §7.40.5).
     let request = party.certified(&joe(&server, 30));
     party.activate_with(&mut server, &request).unwrap();
     server.pass(Duration::from_secs(29));
     party.works(&mut server).unwrap();
-    // However busy it is.
+    // Even if it is busy.
     server.pass(Duration::from_secs(2));
     assert_eq!(party.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
     assert_eq!(server.shard.session_count(), 0);
-    // Whoever logs on otherwise afterwards is not bound to what the certificate said.
+    // After another kind of login, the certificate's expiry no longer applies.
     let mut party = Party::created(&mut server, "client", ENCRYPT);
     let request = party.certified(&joe(&server, 5));
     party.activate_with(&mut server, &request).unwrap();
@@ -74,7 +74,7 @@ fn a_session_ends_with_the_validity_of_its_users_certificate() {
     party.works(&mut server).unwrap();
 }
 
-/// Knows everybody until it knows nobody.
+/// Knows every user until the flag is cleared.
 struct Roster(std::sync::atomic::AtomicBool);
 
 impl IdentityVerifier for Roster {
@@ -88,7 +88,7 @@ impl IdentityVerifier for Roster {
 }
 
 #[test]
-fn a_session_ends_when_its_user_is_taken_off_the_list() {
+fn a_session_ends_when_its_user_is_removed() {
     let roster = Arc::new(Roster(true.into()));
     let mut server =
         server_with(&[ENCRYPT], &tokens(), |config| config.verifier = Some(Arc::clone(&roster) as _));
@@ -102,12 +102,12 @@ fn a_session_ends_when_its_user_is_taken_off_the_list() {
     roster.0.store(false, core::sync::atomic::Ordering::Relaxed);
     joe.works(&mut server).unwrap();
     server.shard.shared().trust_list_changed();
-    // Anybody's request is enough to notice, and the others go on.
+    // Any client's request is enough to notice, and the other sessions continue.
     ann.works(&mut server).unwrap();
     assert_eq!(joe.works(&mut server).unwrap_err(), StatusCode::BAD_SESSION_ID_INVALID);
     nobody.works(&mut server).unwrap();
     assert_eq!(server.shard.session_count(), 2);
-    // Whoever was let in while the list changed is let out again.
+    // A user admitted during the change is removed again.
     let mut late = Party::created(&mut server, "client", ENCRYPT);
     late.log_on(&mut server, "joe", "secret").unwrap();
     late.works(&mut server).unwrap();
@@ -131,10 +131,10 @@ fn where_anonymous_is_offered_a_session_outlives_its_users_credential() {
     // Part 4 §7.40.5: valid, with the Role Anonymous.
     party.works(&mut server).unwrap();
     assert_eq!(users(&server), [Some(User::Anonymous)]);
-    // Who comes back is who they were, on the same channel.
+    // A user who logs on again has the same identity, on the same channel.
     party.log_on(&mut server, "joe", "secret").unwrap();
     assert!(matches!(users(&server)[..], [Some(User::Named(_))]), "{:?}", users(&server));
-    // Nothing is heard for longer than the credential was good: that ends the session.
+    // A silent session ends together with its credential.
     let mut silent = Party::created(&mut server, "client", ENCRYPT);
     let end = server.now.utc.plus(Duration::from_secs(20));
     let request = silent.certified(&format!("until {} joe", end.ticks()));
@@ -144,7 +144,7 @@ fn where_anonymous_is_offered_a_session_outlives_its_users_credential() {
 }
 
 #[test]
-fn a_users_certificate_that_is_refused_is_noted_with_the_reason() {
+fn a_refused_user_certificate_is_audited_with_the_reason() {
     let mut server = server_with(&[ENCRYPT], &tokens(), |config| {
         config.verifier = Some(Arc::new(Staff));
         config.audit = crate::audit::AuditConfig::all();
@@ -155,7 +155,7 @@ fn a_users_certificate_that_is_refused_is_noted_with_the_reason() {
     assert_eq!(party.activate_with(&mut server, &request).unwrap_err(), rejected);
     let records = crate::tests::audit::taken(&mut server);
     let certificates = records.iter().filter(|record| {
-        matches!(&record.action, crate::audit::AuditAction::Certificate { is_overlooked: false, thumbprint } if !thumbprint.is_empty())
+        matches!(&record.action, crate::audit::AuditAction::Certificate { is_overlooked: false, thumbprint, certificate: Some(_) } if !thumbprint.is_empty())
     });
     let found: Vec<_> = certificates.map(|record| (record.status, record.event_type_name())).collect();
     assert_eq!(found, [(StatusCode::BAD_CERTIFICATE_UNTRUSTED, "AuditCertificateUntrustedEventType")]);

@@ -1,4 +1,4 @@
-//! Publishers, subscribers and brokers at random.
+//! Random publishers, subscribers and brokers.
 
 use super::{JITTER_MAX, Random, ms, profile, tcp_bits};
 use crate::scenario::fault::{NodeFault, Role, Which};
@@ -8,11 +8,11 @@ use crate::scenario::pubsub::{
 use crate::scenario::{Fault, FaultKind, Lines, Link, Signals};
 use core::time::Duration;
 
-/// Bits that a connection of TCP has on their way at most: what the receiver's socket holds.
+/// Maximum bits in flight on a TCP connection: the size of the receive buffer.
 const WINDOW_BITS: f64 = crate::network::Path::IDEAL.receive_buffer as f64 * 8.0;
 
 impl Random {
-    /// Parts on these hosts, and the link that they use, if it is one of their own.
+    /// PubSub parts on these hosts, with the link that they use, possibly a new one.
     pub(super) fn pubsub(&mut self, hosts: usize, links: &mut Vec<Link>, clients_bits: f64) -> PubSub {
         let brokers = self.small(3);
         let brokers: Vec<Broker> = (0..brokers).map(|at| self.broker(at, hosts)).collect();
@@ -35,7 +35,7 @@ impl Random {
         }
         let loss = links.get(link).map_or(0.0, |link| link.profile.down.loss.share());
         pubsub.publishers.iter_mut().for_each(|publishers| key_frames_arrive(publishers, loss));
-        // A window that is too small for the way is a wrong setting, which drops values for ever.
+        // A window too small for the link is a wrong configuration, which would drop values permanently.
         let delay = links.get(link).map_or(Duration::ZERO, |link| link.profile.down.delay.base);
         let round_trip = round_trip(delay);
         for at in 0..pubsub.brokers.len() {
@@ -96,7 +96,7 @@ impl Random {
             key_frame_count: self.one_of(&[1, 1, 3, 10], 1),
             fields: self.chance(1, 2).then(|| 1 + self.small(10)),
             security,
-            // Without security there are no keys, and files do not say how long they live.
+            // Without security there are no keys, and files do not contain their lifetime.
             key_lifetime: ms(if is_secured { key_lifetime } else { 3_600_000 }),
             signals,
         }
@@ -113,7 +113,7 @@ impl Random {
                 (broker, publishers.encoding)
             })
         };
-        // Others that one subscriber can listen to as well.
+        // Further publishers that the same subscriber can listen to.
         let mut publishers = vec![first];
         for other in (0..all.len()).filter(|other| *other != first) {
             if over(all.get(other)) == over(one) && self.chance(1, 2) {
@@ -133,7 +133,7 @@ impl Random {
         }
     }
 
-    /// One that the clients use, if it can carry this too, or another one.
+    /// A link of the clients that can also carry this load, or a new one.
     fn link_for(&mut self, pubsub: &PubSub, links: &mut Vec<Link>, clients_bits: f64) -> usize {
         let need = clients_bits + bits(pubsub, |_| true);
         let over_tcp =
@@ -201,8 +201,8 @@ impl Random {
     }
 }
 
-/// Without a broker nothing is sent again but with the next key frame. So few of them, of so many packets, that all are lost until
-/// the end with a probability that a campaign sees are a wrong setting.
+/// Without a broker, lost values are only sent again with the next key frame. If a campaign could lose all key frames
+/// until the end by chance, because there are few of them with many packets, the configuration is wrong.
 fn key_frames_arrive(publishers: &mut Publishers, loss: f64) {
     if loss == 0.0 || matches!(publishers.transport, Transport::Broker(..)) {
         return;
@@ -215,20 +215,20 @@ fn key_frames_arrive(publishers: &mut Publishers, loss: f64) {
     publishers.key_frame_count = publishers.key_frame_count.min(most).max(1);
 }
 
-/// How many key frames there must be, so that one of them comes whole over a link that loses this share of the packets.
+/// Number of key frames needed so that one of them arrives completely over a link with this share of lost packets.
 pub(super) fn key_frames_needed(publishers: &Publishers, loss: f64) -> f64 {
-    /// Plants whose last values may fail to come: one in so many.
+    /// Accepted probability that the last values of a plant do not arrive.
     const RARE: f64 = 1e-9;
-    /// Bytes of a message in one packet.
+    /// Payload of a packet in bytes.
     const PACKET: f64 = 1400.0;
     let each = |signals: &Signals| f64::from(signals.count) * (signals.value_len as f64 + 20.0);
     let bytes = publishers.signals.iter().map(each).sum::<f64>() + 200.0;
-    // To the link and from it.
+    // Over the link to the network and the link from it.
     let whole = (1.0 - loss).powf(2.0 * (bytes / PACKET).ceil());
     (RARE.ln() / (1.0 - whole).ln()).ceil().max(1.0)
 }
 
-/// Bits per second that these publishers send at most, to all their subscribers.
+/// Maximum bits per second that these publishers send to all of their subscribers.
 fn bits(pubsub: &PubSub, counts: impl Fn(&Publishers) -> bool) -> f64 {
     let mut sum = 0.0;
     for (at, publishers) in pubsub.publishers.iter().enumerate().filter(|(_, one)| counts(one)) {
@@ -241,29 +241,30 @@ fn bits(pubsub: &PubSub, counts: impl Fn(&Publishers) -> bool) -> f64 {
     sum
 }
 
-/// Messages per second that a broker gets at most, and passes on to each who wants all of them.
+/// Maximum messages per second that a broker receives and forwards to each subscriber of all topics.
 fn messages_per_second(pubsub: &PubSub, broker: usize) -> f64 {
     let of_broker = |one: &&Publishers| matches!(one.transport, Transport::Broker(at, _) if at == broker);
     pubsub.publishers.iter().filter(of_broker).map(|one| rate(one) * messages(one)).sum()
 }
 
-/// Messages of a cycle: one for each part of the fields.
+/// Messages per cycle: one for each part of the fields.
 fn messages(publishers: &Publishers) -> f64 {
     let fields: u32 = publishers.signals.iter().map(|signals| signals.count).sum();
     f64::from(publishers.fields.map_or(1, |each| fields.div_ceil(each.max(1))))
 }
 
-/// The longest round trip over a link with this delay, in seconds.
+/// Maximum round trip over a link with this delay, in seconds.
 fn round_trip(delay: Duration) -> f64 {
     2.0 * (delay + ms(JITTER_MAX)).as_secs_f64()
 }
 
-/// Bits per second that a connection of TCP carries at most with this round trip: half of its window, as it has to grow first.
+/// Maximum bits per second of a TCP connection with this round trip: half of its window, because the window must grow
+/// first.
 fn window_bits(round_trip: f64) -> f64 {
     0.5 * WINDOW_BITS / round_trip
 }
 
-/// Bits per second that a connection of TCP carries over a link, but for its rate.
+/// Bits per second that a TCP connection can carry over a link, apart from its rate.
 fn tcp_capacity(link: &Link) -> f64 {
     let round_trip = round_trip(link.profile.down.delay.base);
     let loss = link.profile.down.loss.share();
@@ -271,7 +272,7 @@ fn tcp_capacity(link: &Link) -> f64 {
     lossy.min(window_bits(round_trip))
 }
 
-/// Cycles per second of all publishers of a group.
+/// Cycles per second of all publishers in a group.
 fn rate(publishers: &Publishers) -> f64 {
     f64::from(publishers.count) / publishers.publishing_interval.as_secs_f64().max(1e-3)
 }

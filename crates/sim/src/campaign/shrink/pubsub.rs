@@ -1,11 +1,11 @@
-//! The same for publishers, subscribers and brokers.
+//! Shrinks publishers, subscribers and brokers.
 
 use super::clamp_numbers;
 use crate::scenario::fault::Role;
 use crate::scenario::pubsub::{Encoding, PubSub, SecurityMode, Transport};
 use crate::scenario::{FaultKind, Scenario};
 
-/// How many a fault of this group can hit.
+/// Number of nodes in a group that a fault can affect.
 pub(super) fn count(pubsub: &PubSub, role: Role, group: usize) -> u32 {
     match role {
         Role::Broker => 1,
@@ -14,19 +14,19 @@ pub(super) fn count(pubsub: &PubSub, role: Role, group: usize) -> u32 {
     }
 }
 
-/// The hosts that are used.
+/// The used hosts.
 pub(super) fn hosts(pubsub: &PubSub) -> impl Iterator<Item = Option<usize>> {
     let brokers = pubsub.brokers.iter().map(|one| one.host);
     let publishers = pubsub.publishers.iter().map(|one| one.host);
     brokers.chain(publishers).chain(pubsub.subscribers.iter().map(|one| one.host))
 }
 
-/// The links that are used.
+/// The used links.
 pub(super) fn links(pubsub: &PubSub) -> impl Iterator<Item = Option<usize>> {
     pubsub.publishers.iter().map(|one| one.link).chain(pubsub.subscribers.iter().map(|one| one.link))
 }
 
-/// Forgets a group in faults: its own go, and those of later groups move up.
+/// Removes a group from faults: drops its own faults and renumbers those of later groups.
 fn forget(scenario: &mut Scenario, role: Role, at: usize) {
     let group_of = |kind: &FaultKind| (kind.role() == Some(role)).then(|| kind.which().group);
     scenario.faults.retain(|fault| group_of(&fault.kind) != Some(at));
@@ -37,7 +37,7 @@ fn forget(scenario: &mut Scenario, role: Role, at: usize) {
     }
 }
 
-/// Everything at once, if there are clients without it.
+/// Removes all PubSub parts, if there are clients.
 pub(super) fn without_pubsub(scenario: &Scenario, at: usize) -> Option<Scenario> {
     (at == 0).then(|| {
         let mut smaller = scenario.clone();
@@ -60,7 +60,7 @@ pub(super) fn without_subscribers(scenario: &Scenario, at: usize) -> Option<Scen
     })
 }
 
-/// A group that nobody listens to any more, or only with others.
+/// Removes a group of publishers, and its subscribers if they have no other publisher.
 pub(super) fn without_publishers(scenario: &Scenario, at: usize) -> Option<Scenario> {
     (at < scenario.pubsub.publishers.len()).then(|| {
         let mut smaller = scenario.clone();
@@ -79,7 +79,7 @@ pub(super) fn without_publishers(scenario: &Scenario, at: usize) -> Option<Scena
     })
 }
 
-/// A broker that nobody uses.
+/// Removes an unused broker.
 pub(super) fn without_broker(scenario: &Scenario, at: usize) -> Option<Scenario> {
     (at < scenario.pubsub.brokers.len()).then(|| {
         let mut smaller = scenario.clone();
@@ -110,7 +110,7 @@ pub(super) fn fewer_nodes(scenario: &Scenario, at: usize) -> Option<Scenario> {
     Some(smaller)
 }
 
-/// Groups of signals, then halves of them.
+/// Removes groups of signals, then halves them.
 pub(super) fn fewer_signals(scenario: &Scenario, at: usize) -> Option<Scenario> {
     let mut smaller = scenario.clone();
     let publishers = smaller.pubsub.publishers.get_mut(at / 2)?;
@@ -122,7 +122,7 @@ pub(super) fn fewer_signals(scenario: &Scenario, at: usize) -> Option<Scenario> 
     Some(smaller)
 }
 
-/// One setting of a publisher or subscriber after the other.
+/// Simplifies one setting of a publisher or subscriber at a time.
 pub(super) fn simpler_node(scenario: &Scenario, at: usize) -> Option<Scenario> {
     const SETTINGS: usize = 7;
     let mut smaller = scenario.clone();

@@ -3,15 +3,15 @@ use taktwerk_model::HostProfile;
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 
-/// Threads that do given pieces of work, one after the other.
+/// Threads with given pieces of work, done one after the other.
 struct Bench {
     machine: Machine,
     queue: EventQueue<Event>,
-    /// By thread: pieces that are left, in microseconds.
+    /// Remaining pieces by thread, in microseconds.
     plans: Vec<(ThreadId, Vec<u64>)>,
-    /// Who was done when, in microseconds from the start.
+    /// Completed pieces with their time, in microseconds since the start.
     done: Vec<(u32, u64)>,
-    /// What work takes longer on a processor that has slept.
+    /// Additional time of work on a processor that has slept.
     cold: Cold,
 }
 
@@ -34,7 +34,7 @@ impl Bench {
         }
     }
 
-    /// A thread that begins now.
+    /// Starts a thread now.
     fn begin(&mut self, plan: &[u64]) -> ThreadId {
         let number = u32::try_from(self.plans.len()).unwrap();
         let thread = self.machine.spawn(Owner::Clients(number));
@@ -78,19 +78,19 @@ impl Bench {
 }
 
 #[test]
-fn work_takes_its_time_and_threads_use_different_processors() {
+fn threads_use_different_processors() {
     let mut bench = Bench::new(2, |_| {});
     bench.begin(&[100, 50]);
     bench.begin(&[120]);
     bench.begin(&[10]);
     bench.run_until(1_000);
-    // The third waits for the first processor that is free.
+    // The third thread waits for the first free processor.
     assert_eq!(bench.done, [(0, 100), (1, 120), (2, 130), (0, 150)]);
     assert_eq!(bench.machine.used(), micros(280));
 }
 
 #[test]
-fn two_that_never_sleep_share_one_processor_by_slices() {
+fn busy_threads_share_a_processor_by_time_slices() {
     let mut bench = Bench::new(1, |_| {});
     bench.begin(&[9_000]);
     bench.begin(&[9_000]);
@@ -99,7 +99,7 @@ fn two_that_never_sleep_share_one_processor_by_slices() {
 }
 
 #[test]
-fn a_thread_that_wakes_takes_the_processor_from_a_long_job() {
+fn waking_threads_preempt_long_jobs() {
     let mut bench = Bench::new(1, |_| {});
     bench.begin(&[50_000]);
     bench.run_until(20_500);
@@ -109,16 +109,20 @@ fn a_thread_that_wakes_takes_the_processor_from_a_long_job() {
 }
 
 #[test]
-fn waking_takes_a_while_when_the_processor_sleeps() {
+fn waking_a_sleeping_processor_takes_time() {
     let mut bench = Bench::new(1, |profile| profile.scheduler.wake = Cost::Fixed(40_000.0));
     bench.begin(&[100]);
     bench.run_until(200);
     assert_eq!(bench.done, [(0, 140)]);
-    assert_eq!(bench.machine.used(), micros(100), "waiting for the processor to wake is no work");
+    assert_eq!(
+        bench.machine.used(),
+        micros(100),
+        "waiting for the processor to wake up does not count as work"
+    );
 }
 
 #[test]
-fn a_processor_that_has_slept_wakes_later_and_works_slower() {
+fn sleeping_processors_wake_later_and_work_slower() {
     let mut bench = Bench::new(1, |profile| {
         profile.scheduler.wake = Cost::Fixed(10_000.0);
         profile.scheduler.wake_asleep = Some(Cost::Fixed(50_000.0));
@@ -127,9 +131,9 @@ fn a_processor_that_has_slept_wakes_later_and_works_slower() {
     bench.cold = Cold { asleep: micros(20), deep: micros(20) };
     bench.begin(&[100]);
     bench.run_until(270);
-    assert_eq!(bench.done, [(0, 170)], "nothing has run for a second");
+    assert_eq!(bench.done, [(0, 170)], "the processor was idle for a second");
     assert_eq!(bench.machine.used(), micros(120));
-    // It was idle for half of the time that it takes to fall asleep: half as cold.
+    // It was idle for half of the time until it sleeps, so it is half as cold.
     bench.run_until(670);
     bench.begin(&[100]);
     bench.run_until(1_000);
@@ -146,18 +150,18 @@ fn a_long_sleep_costs_more() {
     bench.run_until(10_200);
     bench.begin(&[100]);
     bench.run_until(20_000);
-    // 1 s: as cold as it gets. 10 ms: halfway between asleep and deep, as logarithms go.
+    // 1 s: maximally cold. 10 ms: halfway between asleep and deep on a logarithmic scale.
     assert_eq!(bench.done, [(0, 200), (1, 10_360)]);
 }
 
 #[test]
-fn competitors_take_their_share_and_the_rest_is_left() {
+fn competitors_use_their_share() {
     let mut bench = Bench::new(1, |_| {});
     bench.machine.compete(Competitor { share: 0.3, burst: micros(2_000) }, &mut bench.queue);
     bench.run_until(10_000_000);
     let share = bench.machine.used().as_secs_f64() / 10.0;
     assert!((0.27..0.33).contains(&share), "{share}");
-    // One that never sleeps gets half of the processor beside another.
+    // A program that never sleeps gets half of the processor if there is another thread.
     let mut bench = Bench::new(1, |_| {});
     bench.machine.compete(Competitor { share: 1.0, burst: micros(2_000) }, &mut bench.queue);
     bench.run_until(50_000);
@@ -168,7 +172,7 @@ fn competitors_take_their_share_and_the_rest_is_left() {
 }
 
 #[test]
-fn killed_threads_leave_their_processor() {
+fn killed_threads_release_their_processor() {
     let mut bench = Bench::new(1, |_| {});
     let first = bench.begin(&[10_000]);
     let second = bench.begin(&[100]);

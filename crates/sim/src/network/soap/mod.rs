@@ -1,53 +1,55 @@
-//! SOAP over HTTP instead of UA TCP, as a transport of the simulation: the cores speak UA TCP, and on the wire each message has
-//! the length, the round trips and the processing time that it has as a SOAP message.
+//! SOAP over HTTP instead of UA TCP, as a simulated transport. The cores use UA TCP; on the wire, each message has the
+//! length, round trips and processing time of a SOAP message.
 //!
-//! The mapping is that of Part 6 version 1.02, which later versions no longer have; it is here for comparison with published
-//! figures. Modelled: HTTP/1.1 with one connection that stays open, SOAP envelopes with WS-Addressing, binary bodies in base64
-//! or XML bodies by a factor, WS-SecureConversation with its handshake in place of OpenSecureChannel, the time that reading and
-//! writing XML takes. A message is handed over when all of it has arrived. Simplified: Hello, Acknowledge and CloseSecureChannel,
-//! which SOAP does not have, are a single byte; answers may overtake each other, which takes several HTTP connections.
+//! The mapping is that of Part 6 version 1.02, which later versions removed; it serves for comparison with published
+//! figures. Modelled: HTTP/1.1 with one persistent connection, SOAP envelopes with WS-Addressing, binary bodies in
+//! base64 or XML bodies by a factor, WS-SecureConversation with its handshake in place of OpenSecureChannel, and the
+//! time for reading and writing XML. A message is delivered when it has arrived completely. Simplified: Hello,
+//! Acknowledge and CloseSecureChannel, which SOAP does not have, are a single byte; answers may overtake each other,
+//! which would need several HTTP connections.
 
 mod text;
 
+use super::stream::take_front;
 use core::time::Duration;
 use std::collections::VecDeque;
 use taktwerk_types::Instant;
 
-/// How service messages are encoded in the SOAP body.
+/// Encoding of service messages in the SOAP body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Body {
     /// UA Binary in base64.
     #[default]
     Binary,
-    /// UA XML, by how much longer than UA Binary it is.
+    /// UA XML, by its length relative to UA Binary.
     Xml {
-        /// Length in per cent of the length in UA Binary. Typical messages of many small values have 500 to 1 000.
+        /// Length in percent of the length in UA Binary; typically 500 to 1 000 for messages with many small values.
         factor_percent: u32,
     },
 }
 
-/// What protects SOAP messages on a secured channel.
+/// Security of SOAP messages on a secured channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Security {
-    /// WS-SecureConversation: keys, signatures and cipher text in each envelope, as XML.
+    /// WS-SecureConversation: keys, signatures and ciphertext in each envelope, as XML.
     #[default]
     WsSecureConversation,
-    /// UA Secure Conversation: envelopes around the same chunks as UA TCP has.
+    /// UA Secure Conversation: envelopes around the same chunks as in UA TCP.
     UaSecureConversation,
 }
 
 /// SOAP over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Soap {
-    /// How service messages are encoded.
+    /// Encoding of service messages.
     pub body: Body,
-    /// What protects messages.
+    /// Security of messages.
     pub security: Security,
-    /// Processing time of each message at each end beside that of the stack: XML, canonical form, HTTP.
+    /// Processing time of each message at each end in addition to the stack: XML, canonical form, HTTP.
     pub per_message: Duration,
-    /// The same of a message behind WS-Security, in addition.
+    /// Additional time of a message with WS-Security.
     pub per_secured_message: Duration,
-    /// Processing time of each byte of the SOAP message at each end, in picoseconds.
+    /// Processing time per byte of the SOAP message at each end, in picoseconds.
     pub per_byte_ps: u64,
 }
 
@@ -58,23 +60,23 @@ impl Soap {
     }
 }
 
-/// Longest message that is put together from chunks.
+/// Maximum length of a message assembled from chunks.
 const MESSAGE_MAX: usize = 64 << 20;
-/// The head of a chunk up to the body without security: header, token, sequence header (Part 6 §6.7.2).
+/// Length of a chunk's headers without security: header, token, sequence header (Part 6 §6.7.2).
 const CHUNK_HEAD: usize = 24;
 
-/// A message on its way from one end to the other.
+/// A message in transfer from one end to the other.
 #[derive(Debug)]
 struct Message {
-    /// What the core wrote.
+    /// The bytes written by the core.
     chunks: Vec<u8>,
-    /// Bytes on the wire.
+    /// Length on the wire.
     len: usize,
-    /// Of these, those that are still to be put on the wire.
+    /// Bytes still to be sent.
     unsent: usize,
-    /// Of these, those that are still to arrive.
+    /// Bytes still to arrive.
     missing: usize,
-    /// When it has been made; later, when it has been read.
+    /// When it is encoded; after arrival, when it is decoded.
     ready: Instant,
     is_secured: bool,
 }
@@ -82,27 +84,27 @@ struct Message {
 /// One direction of a connection.
 #[derive(Debug, Default)]
 struct Direction {
-    /// Written by the core, not a whole message yet.
+    /// Written by the core; not a complete message yet.
     partial: Vec<u8>,
-    /// Where the next chunk begins in `partial`.
+    /// Start of the next chunk in `partial`.
     chunk_at: usize,
-    /// Being made, or on the wire; oldest first.
+    /// Being encoded or in transfer; oldest first.
     under_way: VecDeque<Message>,
-    /// Being read.
+    /// Being decoded.
     reading: VecDeque<Message>,
     busy_until: Instant,
     reader_busy_until: Instant,
-    /// Read.
+    /// Decoded.
     inbox: VecDeque<u8>,
 }
 
-/// The SOAP side of a connection. Directions are those of the [`Side`](super::Side) that writes.
+/// The SOAP state of a connection. Directions are those of the writing [`Side`](super::Side).
 #[derive(Debug)]
 pub(crate) struct Carriage {
     soap: Soap,
     directions: [Direction; 2],
     is_secured: bool,
-    /// A core was told to pause.
+    /// Whether a core was told to pause.
     pub(crate) wants_room: [bool; 2],
 }
 
@@ -116,7 +118,7 @@ impl Carriage {
         }
     }
 
-    /// The core writes. Gives the time at which each message that is whole now has been made.
+    /// The core writes. Returns the encoding times of newly completed messages.
     pub(crate) fn write(&mut self, writer: usize, bytes: &[u8], now: Instant) -> Vec<Instant> {
         let mut ready = Vec::new();
         let Some(direction) = self.directions.get_mut(writer) else { return ready };
@@ -156,7 +158,7 @@ impl Carriage {
         ready
     }
 
-    /// Bytes of messages that have been made and are not on the wire yet.
+    /// Bytes of messages that are encoded but not sent.
     pub(crate) fn pending(&self, writer: usize, now: Instant) -> usize {
         let made = |message: &&Message| message.ready <= now;
         self.directions.get(writer).map_or(0, |direction| {
@@ -164,21 +166,21 @@ impl Carriage {
         })
     }
 
-    /// Whether so much waits that the core should pause.
+    /// Whether the core should pause because too much is queued.
     pub(crate) fn is_full(&self, writer: usize, limit: usize) -> bool {
         self.directions.get(writer).is_some_and(|direction| {
             direction.under_way.iter().map(|message| message.unsent).sum::<usize>() > limit
         })
     }
 
-    /// Whether everything that was written is on the wire.
+    /// Whether everything written has been sent.
     pub(crate) fn is_sent(&self, writer: usize) -> bool {
         self.directions
             .get(writer)
             .is_none_or(|direction| direction.under_way.iter().all(|message| message.unsent == 0))
     }
 
-    /// So many bytes were put on the wire.
+    /// Records sent bytes.
     pub(crate) fn put(&mut self, writer: usize, mut bytes: usize) {
         let Some(direction) = self.directions.get_mut(writer) else { return };
         for message in &mut direction.under_way {
@@ -191,7 +193,7 @@ impl Carriage {
         }
     }
 
-    /// So many bytes have arrived. Gives the time at which each message that is whole now has been read.
+    /// Records arrived bytes. Returns the decoding times of newly completed messages.
     pub(crate) fn arrive(&mut self, writer: usize, mut bytes: usize, now: Instant) -> Vec<Instant> {
         let mut read = Vec::new();
         let Some(direction) = self.directions.get_mut(writer) else { return read };
@@ -217,7 +219,7 @@ impl Carriage {
         read
     }
 
-    /// Moves what has been read by now to where the core finds it.
+    /// Moves messages that are decoded by now to the core's input.
     pub(crate) fn deliver(&mut self, writer: usize, now: Instant) {
         let Some(direction) = self.directions.get_mut(writer) else { return };
         while direction.reading.front().is_some_and(|message| message.ready <= now) {
@@ -227,12 +229,12 @@ impl Carriage {
         }
     }
 
-    /// Bytes that the core can read.
+    /// Number of bytes that the core can read.
     pub(crate) fn readable(&self, writer: usize) -> usize {
         self.directions.get(writer).map_or(0, |direction| direction.inbox.len())
     }
 
-    /// Whether something that has arrived is not read yet.
+    /// Whether arrived messages are still being decoded.
     pub(crate) fn is_reading(&self, writer: usize) -> bool {
         self.directions
             .get(writer)
@@ -242,21 +244,21 @@ impl Carriage {
     pub(crate) fn read(&mut self, writer: usize, max: usize, into: &mut Vec<u8>) {
         let Some(direction) = self.directions.get_mut(writer) else { return };
         let len = direction.inbox.len().min(max);
-        into.extend(direction.inbox.drain(..len));
+        take_front(&mut direction.inbox, len, into);
     }
 }
 
-/// Bytes of a message on the wire.
+/// Length of a message on the wire.
 fn length(chunks: &[u8], soap: &Soap, is_request: bool, is_secured: bool) -> usize {
     let body = soap.body;
     match chunks.get(..3) {
-        // Chunks are binary, whatever is in them.
+        // Chunks are binary in any case.
         Some(b"OPN" | b"MSG") if is_secured && soap.security == Security::UaSecureConversation => {
             text::message(chunks.len(), Body::Binary, is_request, false)
         }
         Some(b"OPN") if is_secured => text::handshake(is_request),
         Some(b"MSG") => {
-            // Signatures and padding of the chunks are part of it: a few per cent of a message that is mostly envelope.
+            // Includes signatures and padding of the chunks, a few percent of a message that is mostly envelope.
             let heads = chunks.len().div_ceil(65_536) * CHUNK_HEAD;
             text::message(chunks.len().saturating_sub(heads), body, is_request, is_secured)
         }
@@ -278,7 +280,7 @@ mod tests {
     const AT: Instant = Instant::from_nanos(5);
 
     #[test]
-    fn a_message_arrives_whole_and_after_its_time() {
+    fn messages_arrive_completely_after_their_processing_time() {
         let per_message = Duration::from_millis(3);
         let mut carriage = Carriage::new(Soap { per_message, ..Soap::default() });
         let message = [chunk(b"MSGC", 100), chunk(b"MSGF", 60)].concat();
@@ -306,13 +308,13 @@ mod tests {
         let xml = text::message(90, Body::Xml { factor_percent: 800 }, true, false);
         assert!((800..1400).contains(&plain) && (4500..8000).contains(&secured), "{plain} {secured}");
         assert!(xml > plain);
-        // Large messages: base64 takes a third more.
+        // For large messages, base64 adds a third.
         let ratio = text::message(1 << 20, Body::Binary, false, false) as f64 / f64::from(1 << 20);
         assert!((1.33..1.35).contains(&ratio), "{ratio}");
         assert!((7000..14_000).contains(&text::handshake(true)), "{}", text::handshake(true));
         let soap = Soap::default();
         assert_eq!(length(&chunk(b"HELF", 60), &soap, true, true), 1);
-        // Chunks in envelopes are shorter than signed and encrypted XML, and longer than chunks.
+        // Chunks in envelopes are shorter than signed and encrypted XML, and longer than plain chunks.
         let ua = Soap { security: Security::UaSecureConversation, ..soap };
         for kind in [b"MSGF", b"OPNF"] {
             let [ws, ua] = [&soap, &ua].map(|soap| length(&chunk(kind, 2_000), soap, true, true));

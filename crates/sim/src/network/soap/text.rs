@@ -1,13 +1,13 @@
-//! The text around a message: HTTP headers and SOAP envelopes as the OPC UA stacks of 2010 sent them.
+//! The text of messages: HTTP headers and SOAP envelopes, as sent by the OPC UA stacks of 2010.
 //!
-//! Only lengths are used. The text follows Part 6 of version 1.02 (SOAP/HTTP, WS-SecureConversation) with WS-Addressing, WS-Security
-//! and WS-Trust; identifiers have the length that they have there.
+//! Only lengths are used. The text follows Part 6 version 1.02 (SOAP/HTTP, WS-SecureConversation) with WS-Addressing,
+//! WS-Security and WS-Trust; identifiers have their usual length.
 
 use super::Body;
 
-/// Bytes of an X.509 certificate of an application.
+/// Length of an application's X.509 certificate in bytes.
 const CERTIFICATE: usize = 1_000;
-/// Bytes of a result of RSA with 2 048 bits, and of a digest of SHA-1.
+/// Length of an RSA result with 2 048 bits, and of a SHA-1 digest, in bytes.
 const RSA: usize = 256;
 const DIGEST: usize = 20;
 
@@ -67,7 +67,7 @@ const TOKEN_REQUEST: &str = "<t:RequestSecurityToken xmlns:t=\"http://schemas.xm
     0123456789abcdef0123456789abcdef0123456789ab</t:BinarySecret></t:Entropy><t:KeySize>256</t:KeySize>\
     </t:RequestSecurityToken>";
 
-/// The length of `bytes` bytes in base64.
+/// Length of `bytes` bytes in base64.
 pub(super) const fn base64(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
@@ -76,14 +76,14 @@ fn http(is_request: bool) -> usize {
     if is_request { HTTP_REQUEST.len() } else { HTTP_RESPONSE.len() }
 }
 
-/// Parts of a message that are signed: timestamp, four addressing headers, body.
+/// Number of signed parts of a message: timestamp, four addressing headers, body.
 const SIGNED: usize = 6;
 
 fn signature() -> usize {
     SIGNATURE.len() + base64(DIGEST) + SIGNED * (REFERENCE.len() + base64(DIGEST) + " u:Id=\"_9\"".len())
 }
 
-/// A service request or response whose UA Binary form has `body` bytes.
+/// Length of a service request or response with `body` bytes in UA Binary.
 pub(super) fn message(body: usize, kind: Body, is_request: bool, is_secured: bool) -> usize {
     let body = match kind {
         Body::Binary => BINARY_BODY.len() + base64(body),
@@ -93,14 +93,14 @@ pub(super) fn message(body: usize, kind: Body, is_request: bool, is_secured: boo
     if !is_secured {
         return plain + body;
     }
-    // The signature and the body are encrypted; the cipher text starts with a block and is padded to one.
+    // Signature and body are encrypted; the ciphertext starts with a block and is padded to one.
     let signature = ENCRYPTED_DATA.len() + base64(signature() + 32);
     let headers =
         NAMESPACES.len() + SECURITY.len() + TIMESTAMP.len() + CONTEXT_TOKEN.len() + 2 * DERIVED_KEY.len();
     plain + headers + signature + ENCRYPTED_DATA.len() + base64(body + 32)
 }
 
-/// The request for a security context token, or the answer to it (WS-SecureConversation).
+/// Length of the request for a security context token, or of its answer (WS-SecureConversation).
 pub(super) fn handshake(is_request: bool) -> usize {
     let token = if is_request { BINARY_TOKEN.len() + base64(CERTIFICATE) } else { CONTEXT_TOKEN.len() };
     let signatures = 2 * signature() + base64(RSA);

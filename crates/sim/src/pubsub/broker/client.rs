@@ -1,36 +1,36 @@
-//! What a broker keeps of a client: subscriptions, what waits, what was sent and not acknowledged.
+//! State that a broker keeps per client: subscriptions, waiting messages, and messages sent but not acknowledged.
 
 use super::Message;
 use crate::network::LinkId;
 use rumqttc::{Publish, QoS};
 use std::collections::VecDeque;
 
-/// Unsent bytes of a connection beyond which messages wait in the queue, where they are counted.
+/// If a connection has more unsent bytes than this, messages wait in the queue, where they are counted.
 const OUTPUT_MAX: usize = 64 << 10;
 
-/// Of one client.
+/// State of one client.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     /// Its connection.
     pub(super) link: Option<LinkId>,
-    /// Forgotten with its connection.
+    /// The client's state is deleted when the connection ends.
     pub(super) is_clean: bool,
     pub(super) filters: Vec<(String, QoS)>,
     pub(super) queue: VecDeque<Message>,
-    /// Sent with an identifier and not acknowledged, in order.
+    /// Sent with a packet identifier and not yet acknowledged, in order.
     in_flight: VecDeque<(u16, Message)>,
-    /// So many at the front of these were sent on a connection that is gone, and not yet again.
+    /// This many messages at the end of `in_flight` were sent on an earlier connection and not yet repeated.
     to_repeat: usize,
     last_id: u16,
 }
 
 impl Client {
-    /// Messages that are kept.
+    /// Number of messages kept.
     pub(super) fn held(&self) -> usize {
         self.queue.len() + self.in_flight.len()
     }
 
-    /// Its connection is gone.
+    /// The connection is gone.
     pub(super) fn disconnect(&mut self) {
         self.link = None;
         self.to_repeat = self.in_flight.len();
@@ -40,7 +40,7 @@ impl Client {
     pub(super) fn acknowledged(&mut self, id: u16) {
         if let Some(at) = self.in_flight.iter().position(|(known, _)| *known == id) {
             self.in_flight.remove(at);
-            // Those that wait for repetition are at the end of what was in flight.
+            // The messages still to be repeated are the last ones of the former `in_flight`.
             let first = self.in_flight.len() + 1 - self.to_repeat.min(self.in_flight.len() + 1);
             if at >= first {
                 self.to_repeat = self.to_repeat.saturating_sub(1);
@@ -48,7 +48,7 @@ impl Client {
         }
     }
 
-    /// The next message to be sent behind so many unsent bytes, and whether it is a repetition.
+    /// The next message to send, given this many unsent bytes, and whether it is a repetition.
     pub(super) fn next(&mut self, unsent: usize, in_flight_max: u16) -> Option<(Publish, bool)> {
         if unsent >= OUTPUT_MAX {
             return None;
@@ -75,7 +75,7 @@ impl Client {
     }
 
     fn identifier(&mut self) -> Option<u16> {
-        // There are more numbers than messages in flight.
+        // There are more packet identifiers than messages in flight.
         for _ in 0..=u16::MAX {
             self.last_id = self.last_id.checked_add(1).unwrap_or(1);
             if self.in_flight.iter().all(|(known, _)| *known != self.last_id) {

@@ -1,4 +1,4 @@
-//! Messages on their way through a broker: who gets them, what waits, and what is sent.
+//! The path of messages through a broker: who receives them, what waits, and what is sent.
 
 use super::client::Client;
 use super::{Broker, Message};
@@ -17,7 +17,7 @@ impl Broker {
         let message =
             Message { topic: Rc::clone(&topic), payload: publish.payload, qos: publish.qos, retain: false };
         if publish.retain {
-            // An empty message takes the retained one away (§3.3.1.3).
+            // An empty message deletes the retained one (§3.3.1.3).
             if message.payload.is_empty() {
                 self.retained.remove(&topic);
             } else {
@@ -28,7 +28,7 @@ impl Broker {
         for (name, qos) in route.iter() {
             self.enqueue(name, Message { qos: least(message.qos, *qos), ..message.clone() });
         }
-        // Taken over: from now on the broker is to blame for it.
+        // The broker has accepted the message and is responsible for it from now on.
         if publish.qos == QoS::AtLeastOnce {
             self.write(link, &Packet::PubAck(PubAck::new(publish.pkid)));
         }
@@ -37,7 +37,7 @@ impl Broker {
         }
     }
 
-    /// Who gets it, and how: once each, with the best quality that one of the client's filters has (§3.3.5).
+    /// Who receives it and how: each client once, with the highest quality of its matching filters (§3.3.5).
     pub(super) fn route(&mut self, topic: &Rc<str>) -> Rc<[(String, QoS)]> {
         if let Some(known) = self.routes.get(topic) {
             return Rc::clone(known);
@@ -54,7 +54,7 @@ impl Broker {
 
     pub(super) fn enqueue(&mut self, name: &str, message: Message) {
         let Some(client) = self.clients.get_mut(name) else { return };
-        // Nobody keeps messages without acknowledgement for clients that are away.
+        // Messages without acknowledgement are not kept for disconnected clients.
         if client.link.is_none() && message.qos == QoS::AtMostOnce {
             return;
         }
@@ -68,7 +68,7 @@ impl Broker {
         figures.queue_max = figures.queue_max.max(client.held() as u64);
     }
 
-    /// Sends a client what waits for it, as far as its socket and its acknowledgements allow.
+    /// Sends a client its waiting messages, as far as its socket and the acknowledgements allow.
     pub(super) fn pump(&mut self, name: &str) {
         let Some(client) = self.clients.get_mut(name) else { return };
         let Some(link) = client.link else { return };
@@ -103,7 +103,7 @@ impl Broker {
     }
 }
 
-/// The lower quality of service of two.
+/// The lower of two qualities of service.
 pub(super) fn least(one: QoS, two: QoS) -> QoS {
     if (one as u8) < two as u8 { one } else { two }
 }

@@ -1,12 +1,14 @@
 //! An MQTT 3.1.1 broker without sockets: connections, sessions, retained messages, fan-out by topic filters.
 //!
-//! Quality of service 0 and 1 (§4.3): messages with 1 are kept for clients that are away and have a session, up to the limit
-//! of their queue; beyond it new ones are dropped and counted. What was sent and not acknowledged is repeated with DUP when
-//! the client has come back, before anything else. Messages of a client are in the order in which they came.
+//! Quality of service 0 and 1 (§4.3): messages with 1 are kept for disconnected clients that have a session, up to the
+//! limit of their queue; beyond it, new messages are dropped and counted. When the client reconnects, everything that
+//! was sent but not acknowledged is repeated with DUP before anything else is sent. The messages of a client keep their
+//! order.
 //!
-//! Here are connections and sessions; `client`: what is kept of a client; `messages`: their way through the broker.
+//! This module handles connections and sessions; `client` is the state of a client; `messages` is the path of messages
+//! through the broker.
 //!
-//! There are no users, wills, shared subscriptions and no quality of service 2, which is granted as 1.
+//! Not supported: users, wills, shared subscriptions, and quality of service 2, which is granted as 1.
 
 mod client;
 mod messages;
@@ -29,26 +31,26 @@ use taktwerk_types::Instant;
 
 use crate::network::LinkId;
 
-/// How long a connection may stay without CONNECT (§3.1).
+/// Maximum time that a connection may stay open without CONNECT (§3.1).
 const GREETING: Duration = Duration::from_secs(10);
 
 /// Limits of a broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokerLimits {
-    /// Messages that wait for one client.
+    /// Maximum number of messages that wait for one client.
     pub queue: usize,
-    /// Messages with quality of service 1 that were sent to one client and not acknowledged.
+    /// Maximum number of messages with quality of service 1 that were sent to one client and not acknowledged.
     pub in_flight: u16,
 }
 
 impl Default for BrokerLimits {
-    /// Those of common brokers.
+    /// Typical defaults of common brokers.
     fn default() -> Self {
         Self { queue: 1_000, in_flight: 20 }
     }
 }
 
-/// A message as the broker keeps it.
+/// A message as kept by the broker.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) topic: Rc<str>,
@@ -61,9 +63,9 @@ pub(super) struct Message {
 struct Connection {
     input: BytesMut,
     output: Vec<u8>,
-    /// Whose it is, after CONNECT.
+    /// The client's name, after CONNECT.
     name: Option<String>,
-    /// One and a half times what the client has promised (§3.1.2.10).
+    /// One and a half times the keep-alive interval that the client announced (§3.1.2.10).
     patience: Option<Duration>,
     deadline: Option<Instant>,
     is_blocked: bool,
@@ -77,10 +79,10 @@ pub(crate) struct Broker {
     deadlines: BTreeSet<(Instant, LinkId)>,
     clients: BTreeMap<String, Client>,
     retained: BTreeMap<Rc<str>, Message>,
-    /// Who gets what is published to a topic; forgotten when subscriptions change.
+    /// The receivers of each topic; cleared when subscriptions change.
     routes: BTreeMap<Rc<str>, Rc<[(String, QoS)]>>,
     closing: VecDeque<LinkId>,
-    /// Connections with bytes to be sent whose sockets take them.
+    /// Connections that have bytes to send and whose sockets accept them.
     ready: BTreeSet<LinkId>,
     packets: BytesMut,
     figures: Rc<RefCell<BrokerFigures>>,
@@ -144,7 +146,7 @@ impl Broker {
         }
     }
 
-    /// The driver has to close this connection.
+    /// The next connection that the driver has to close.
     pub(crate) fn poll_close(&mut self) -> Option<LinkId> {
         let link = self.closing.pop_front()?;
         self.closed(link);
@@ -161,7 +163,7 @@ impl Broker {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Clients that are silent for too long are disconnected.
+    /// Disconnects clients that have been silent for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, link)) = self.deadlines.first().copied()
             && at <= now
@@ -175,12 +177,12 @@ impl Broker {
         }
     }
 
-    /// Bytes for a connection. [`Self::transmitted`] follows when some were taken.
+    /// Bytes for a connection. Call [`Self::transmitted`] after taking some.
     pub(crate) fn transmit(&mut self, link: LinkId) -> Option<&mut Vec<u8>> {
         self.connections.get_mut(&link).map(|connection| &mut connection.output)
     }
 
-    /// The next connection that has bytes to send and can.
+    /// The next connection that has bytes to send and can send them.
     pub(crate) fn next_ready(&mut self) -> Option<LinkId> {
         while let Some(link) = self.ready.first().copied() {
             if self.connections.get(&link).is_some_and(|connection| !connection.output.is_empty()) {
@@ -191,7 +193,7 @@ impl Broker {
         None
     }
 
-    /// A socket takes no more bytes, or takes them again.
+    /// A socket has stopped accepting bytes, or accepts them again.
     pub(crate) fn set_blocked(&mut self, link: LinkId, is_blocked: bool) {
         if let Some(connection) = self.connections.get_mut(&link) {
             connection.is_blocked = is_blocked;
@@ -203,19 +205,19 @@ impl Broker {
         }
     }
 
-    /// A socket has taken bytes: what waits for the client can follow.
+    /// A socket has accepted bytes, so waiting messages of this client can be sent.
     pub(crate) fn transmitted(&mut self, link: LinkId) {
         if let Some(name) = self.connections.get(&link).and_then(|connection| connection.name.clone()) {
             self.pump(&name);
         }
     }
 
-    /// Connections that there are.
+    /// Number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// Takes bytes of a connection.
+    /// Handles bytes received on a connection.
     pub(crate) fn receive(&mut self, link: LinkId, bytes: &[u8], now: Instant) {
         self.effort.took(bytes.len());
         let Some(connection) = self.connections.get_mut(&link) else { return };
@@ -266,7 +268,7 @@ impl Broker {
                 self.write(link, &Packet::UnsubAck(UnsubAck::new(unsubscribe.pkid)));
             }
             (Packet::PingReq, Some(_)) => self.write(link, &Packet::PingResp),
-            // A second CONNECT, something before it, or what only brokers send (§3.1).
+            // A second CONNECT, a packet before CONNECT, or a packet that only brokers send (§3.1).
             _ => self.close(link),
         }
     }
@@ -276,7 +278,7 @@ impl Broker {
         if let Some(known) = self.clients.get_mut(&name)
             && let Some(old) = known.link.take()
         {
-            // Another connection of the same client takes over (§3.1.4).
+            // A new connection of the same client replaces the old one (§3.1.4).
             known.disconnect();
             self.close(old);
         }
@@ -329,11 +331,11 @@ impl Broker {
         self.pump(name);
     }
 
-    /// The first client of which more is kept than the limits allow.
+    /// The first client that has more messages stored than the limits allow.
     pub(crate) fn over_budget(&self) -> Option<String> {
         let most = self.limits.queue + usize::from(self.limits.in_flight);
         let (name, client) = self.clients.iter().find(|(_, client)| client.held() > most)?;
-        Some(format!("a broker keeps {} messages for {name}, and its limit is {most}", client.held()))
+        Some(format!("a broker keeps {} messages for {name}, more than its limit of {most}", client.held()))
     }
 }
 

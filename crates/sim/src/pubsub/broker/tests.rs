@@ -1,4 +1,4 @@
-//! What clients do that they must not; the rest is tested with the client's session.
+//! Protocol violations by clients. Everything else is tested together with the client's session.
 
 use super::*;
 use crate::network::{Network, Route};
@@ -25,7 +25,7 @@ fn connect() -> Packet {
     Packet::Connect(Connect::new("c"))
 }
 
-/// Sends these and says whether the broker closes the connection.
+/// Sends these packets and returns whether the broker closes the connection.
 fn is_closed(packets: &[Packet]) -> bool {
     let (mut broker, link) = broker();
     for packet in packets {
@@ -35,16 +35,16 @@ fn is_closed(packets: &[Packet]) -> bool {
 }
 
 #[test]
-fn rules_of_the_protocol_are_kept() {
+fn protocol_violations_close_the_connection() {
     let mut twice = Publish::new("t", QoS::ExactlyOnce, *b"x");
     twice.pkid = 1;
     assert!(!is_closed(&[connect(), Packet::PingReq]));
-    assert!(is_closed(&[Packet::PingReq]), "nothing comes before CONNECT");
-    assert!(is_closed(&[connect(), connect()]), "CONNECT comes once");
-    assert!(is_closed(&[connect(), Packet::PingResp]), "only brokers say that");
+    assert!(is_closed(&[Packet::PingReq]), "no packet is allowed before CONNECT");
+    assert!(is_closed(&[connect(), connect()]), "CONNECT is allowed only once");
+    assert!(is_closed(&[connect(), Packet::PingResp]), "only brokers send PINGRESP");
     assert!(is_closed(&[connect(), Packet::Publish(twice)]), "quality of service 2 is not offered");
     let wild = Packet::Publish(Publish::new("a/+", QoS::AtMostOnce, *b"x"));
-    assert!(is_closed(&[connect(), wild]), "nobody publishes to a filter");
+    assert!(is_closed(&[connect(), wild]), "publishing to a filter is not allowed");
     let (mut broker, link) = broker();
     broker.receive(link, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Instant::ZERO);
     assert_eq!(broker.poll_close(), Some(link));
@@ -52,7 +52,7 @@ fn rules_of_the_protocol_are_kept() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_closed() {
+fn a_silent_connection_is_closed() {
     let (mut broker, link) = broker();
     let at = broker.poll_timeout().unwrap();
     assert_eq!(at, Instant::ZERO + GREETING);
@@ -61,7 +61,7 @@ fn a_connection_that_says_nothing_is_closed() {
 }
 
 #[test]
-fn bytes_may_come_one_by_one() {
+fn bytes_may_arrive_one_by_one() {
     let (mut broker, link) = broker();
     let mut stream = bytes(&connect());
     stream
@@ -79,7 +79,7 @@ fn bytes_may_come_one_by_one() {
 }
 
 #[test]
-fn the_same_client_comes_once() {
+fn a_new_connection_of_a_client_replaces_the_old_one() {
     let mut network = Network::new(SeededEntropy::new(1));
     let mut queue = EventQueue::<crate::event::Event>::new(Instant::ZERO);
     let [old, new] = [0, 1].map(|_| network.connect(&Route::default(), &mut queue));

@@ -1,4 +1,4 @@
-//! When a process works: at once, or in turns of a thread of its machine that each cost processor time.
+//! When a process works: immediately, or in turns of a thread on its machine, each of which costs processor time.
 
 use super::{Doing, Node, NodeHost};
 use crate::fabric::Fabric;
@@ -10,11 +10,11 @@ use crate::violation::Broken;
 use core::time::Duration;
 use std::sync::Arc;
 
-/// Turns at one instant after which a process is said not to come to rest.
+/// Number of turns at one instant after which a process is reported as never idle.
 const TURNS_MAX: usize = 5_000_000;
 
 impl NodeHost {
-    /// Does everything that there is to do at this instant, or sees to it that its thread does.
+    /// Does everything that is pending at this instant, or ensures that the thread will do it.
     pub(crate) fn settle(&mut self, fabric: &mut Fabric) {
         if self.place.is_some() {
             return self.wake(fabric);
@@ -63,8 +63,8 @@ impl NodeHost {
         fabric.trace_begin(Track::Node(self.id), "wake");
     }
 
-    /// Its thread has done what was asked for. Carries out what came of it, and begins the next: its cost and its name, or
-    /// `None` if there is nothing to do.
+    /// The thread has finished its work. Carries out the results and begins the next step: returns its cost and name,
+    /// or `None` if there is nothing to do.
     pub(crate) fn step(&mut self, incarnation: u32, fabric: &mut Fabric) -> Option<(Duration, &'static str)> {
         if incarnation != self.incarnation {
             return None;
@@ -79,7 +79,7 @@ impl NodeHost {
         }
         self.deliver(fabric);
         self.close_what_is_closed(fabric);
-        // What has come of a write.
+        // The result of a write.
         let mut nanos = self.take_effort().cost(&costs);
         let name = if let Some(bytes) = self.poll_datagram() {
             self.doing = Some(Doing::Datagram(bytes));

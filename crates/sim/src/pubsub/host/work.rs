@@ -42,7 +42,7 @@ impl NodeHost {
         self.inputs.iter().any(|input| self.reads || !is_message(input))
     }
 
-    /// Does what an input asks for. Says whether it was received from a socket.
+    /// Handles an input. Returns whether it was received from a socket.
     pub(super) fn apply(&mut self, input: Input, fabric: &mut Fabric) -> bool {
         let now = self.now(fabric);
         let Some(node) = &mut self.node else { return false };
@@ -145,13 +145,13 @@ impl NodeHost {
         }
     }
 
-    /// The next connection that has bytes to send and can.
+    /// The next connection that has bytes to send and can send them.
     pub(super) fn next_write(&mut self) -> Option<LinkId> {
         let node = self.node.as_mut()?;
         if let Node::Broker(broker) = node {
             return broker.next_ready();
         }
-        // Others have one connection.
+        // Publishers and subscribers have one connection.
         self.sockets
             .iter()
             .filter(|(_, socket)| socket.is_connected && !socket.is_blocked)

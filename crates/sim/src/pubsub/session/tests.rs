@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use taktwerk_crypto::SeededEntropy;
 
-/// Clients and a broker whose bytes arrive at once.
+/// Clients and a broker between which bytes arrive immediately.
 struct Pair {
     broker: Broker,
     figures: Rc<RefCell<BrokerFigures>>,
@@ -21,7 +21,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-/// Ids of connections, which only a network gives out.
+/// Connection ids. Normally only a network assigns them.
 fn links() -> VecDeque<LinkId> {
     let mut network = Network::new(SeededEntropy::new(1));
     let mut queue = EventQueue::<crate::event::Event>::new(at(0));
@@ -56,7 +56,7 @@ impl Pair {
         core::iter::from_fn(|| self.sessions[client].0.poll_received()).map(|bytes| bytes.to_vec()).collect()
     }
 
-    /// The connection breaks, and neither end gets what was under way.
+    /// Breaks the connection; neither end receives what was in transit.
     fn cut(&mut self, client: usize) {
         let (session, link) = &mut self.sessions[client];
         session.closed(self.now);
@@ -70,7 +70,7 @@ impl Pair {
         self.run();
     }
 
-    /// Everything that happens at this time.
+    /// Does everything that is due at this time.
     fn run(&mut self) {
         let now = self.now;
         self.broker.handle_timeout(now);
@@ -132,7 +132,7 @@ fn messages_go_to_all_whose_filters_match() {
     pair.publish(publisher, "a/1/y", ONE, b"2");
     pair.publish(publisher, "b", ONE, b"3");
     assert_eq!(pair.received(all), [b"1".to_vec(), b"2".to_vec()]);
-    // Once, although two of its filters match.
+    // Only once, although two of its filters match.
     assert_eq!(pair.received(one), [b"1".to_vec()]);
     let figures = pair.figures.borrow();
     assert_eq!((figures.received, figures.sent, figures.dropped), (3, 3, 0));
@@ -153,7 +153,7 @@ fn retained_messages_come_with_the_subscription() {
 }
 
 #[test]
-fn a_session_keeps_what_was_published_meanwhile() {
+fn a_session_keeps_messages_published_while_disconnected() {
     let mut pair = Pair::new(BrokerLimits { queue: 3, in_flight: 20 });
     let reader = pair.client("reader", &[("t", ONE)], false);
     let passer = pair.client("passer", &[("t", ONE)], true);
@@ -163,7 +163,7 @@ fn a_session_keeps_what_was_published_meanwhile() {
     for payload in 0..5u8 {
         pair.publish(publisher, "t", ONE, &[payload]);
     }
-    // Nobody keeps what needs no acknowledgement.
+    // Messages without acknowledgement are not kept.
     pair.publish(publisher, "t", ZERO, b"lost");
     assert_eq!(pair.figures.borrow().dropped_of.get("reader"), Some(&2));
     pair.wait(100);
@@ -175,12 +175,12 @@ fn a_session_keeps_what_was_published_meanwhile() {
 }
 
 #[test]
-fn what_was_not_acknowledged_is_repeated_in_order() {
+fn unacknowledged_messages_are_repeated_in_order() {
     let mut pair = Pair::new(BrokerLimits { queue: 100, in_flight: 2 });
     let publisher = pair.client("publisher", &[], false);
     let reader = pair.client("reader", &[("t", ONE)], false);
     let link = pair.sessions[reader].1.unwrap();
-    // The broker sends two and waits for their acknowledgements, which never come.
+    // The broker sends two messages and waits for their acknowledgements, which never arrive.
     for payload in 0..4u8 {
         let (session, open) = &mut pair.sessions[publisher];
         session.publish(Publish::new("t", ONE, [payload]));
@@ -197,11 +197,11 @@ fn what_was_not_acknowledged_is_repeated_in_order() {
 }
 
 #[test]
-fn a_publisher_sends_again_what_the_broker_has_not_acknowledged() {
+fn a_publisher_repeats_messages_that_the_broker_has_not_acknowledged() {
     let mut pair = Pair::new(BrokerLimits::default());
     let reader = pair.client("reader", &[("t", ONE)], false);
     let publisher = pair.client("publisher", &[], false);
-    // It goes out and never arrives.
+    // The message is sent but never arrives.
     let (session, _) = &mut pair.sessions[publisher];
     session.publish(Publish::new("t", ONE, *b"1"));
     session.pump(pair.now);
@@ -212,7 +212,7 @@ fn a_publisher_sends_again_what_the_broker_has_not_acknowledged() {
     pair.wait(100);
     assert_eq!(pair.received(reader), [b"1", b"2"]);
     assert_eq!((pair.sessions[publisher].0.connections, pair.sessions[publisher].0.forgotten), (2, 0));
-    // A broker that has lost the session: what was pending is lost with it, and counted.
+    // The broker has lost the session: pending messages are lost with it, and counted.
     let (session, _) = &mut pair.sessions[publisher];
     session.publish(Publish::new("t", ONE, *b"3"));
     session.pump(pair.now);
@@ -225,7 +225,7 @@ fn a_publisher_sends_again_what_the_broker_has_not_acknowledged() {
 }
 
 #[test]
-fn a_silent_end_is_noticed() {
+fn a_silent_peer_is_detected() {
     let mut pair = Pair::new(BrokerLimits::default());
     let client = pair.client("client", &[("t", ONE)], false);
     // Pings are answered.
@@ -233,7 +233,8 @@ fn a_silent_end_is_noticed() {
         pair.wait(10_000);
         assert!(pair.sessions[client].0.is_up());
     }
-    // Nothing gets through any more: the broker gives up after one and a half intervals, the client with its second ping.
+    // From now on nothing gets through: the broker disconnects after one and a half intervals, the client at its second
+    // ping.
     pair.sessions[client].0.transmit().clear();
     pair.now = pair.now + Duration::from_millis(15_001);
     pair.broker.handle_timeout(pair.now);
@@ -250,7 +251,7 @@ fn a_silent_end_is_noticed() {
 }
 
 #[test]
-fn a_socket_that_takes_nothing_ends_the_connection() {
+fn a_blocked_socket_ends_the_connection() {
     let mut pair = Pair::new(BrokerLimits::default());
     let client = pair.client("client", &[], true);
     let (session, _) = &mut pair.sessions[client];
@@ -262,7 +263,7 @@ fn a_socket_that_takes_nothing_ends_the_connection() {
 }
 
 #[test]
-fn too_many_messages_that_wait_are_counted() {
+fn messages_dropped_from_a_full_queue_are_counted() {
     let settings = Settings {
         name: "p".to_owned(),
         filters: vec![],
@@ -274,7 +275,7 @@ fn too_many_messages_that_wait_are_counted() {
         session.publish(Publish::new("t", ZERO, *b"x"));
     }
     assert_eq!((session.dropped, session.outbox.len(), session.in_hand.len()), (7, OUTBOX, IN_HAND));
-    // Only the newest of what is retained waits.
+    // Of retained messages, only the newest one waits.
     for _ in 0..3 {
         session.publish(Publish { retain: true, ..Publish::new("m", ZERO, *b"m") });
     }

@@ -1,4 +1,4 @@
-//! Makes the processes of a plant's PubSub parts.
+//! Creates the processes of a plant's PubSub parts.
 
 use super::super::application::Worker;
 use super::super::build::{Built, LineOwner, Machines, Routes, invalid};
@@ -31,7 +31,7 @@ use taktwerk_pubsub::config::{Configuration, Problem};
 use taktwerk_pubsub::{Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use taktwerk_types::Instant;
 
-/// A publisher while the plant is made.
+/// A publisher during construction of the plant.
 struct Made {
     id: NodeId,
     number: u16,
@@ -39,7 +39,7 @@ struct Made {
     line: Option<LineId>,
 }
 
-/// A subscriber that listens to datagrams.
+/// A subscriber that receives datagrams.
 struct Listener {
     id: NodeId,
     number: u32,
@@ -57,7 +57,7 @@ struct Builder<'a> {
     listeners: Vec<Listener>,
 }
 
-/// Makes everything. Nothing is drawn if there is nothing to make.
+/// Creates everything. Draws no random numbers if there is nothing to create.
 pub(in crate::scenario) fn build(
     scenario: &Scenario,
     built: &mut Built,
@@ -83,7 +83,7 @@ pub(in crate::scenario) fn build(
     Ok(())
 }
 
-/// What is told of an engine that cannot be made.
+/// Describes why an engine could not be created.
 fn explained(problems: &[Problem]) -> String {
     let texts = problems.iter().map(|problem| format!("{}: {}", problem.element, problem.message));
     texts.collect::<Vec<_>>().join("; ")
@@ -118,7 +118,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The way to a broker.
+    /// The connection to a broker.
     fn peer(&mut self, link: Option<usize>, broker: usize, service: Service, number: u32) -> Option<Peer> {
         let id = self.built.pubsub.brokers.get(broker)?.part.id;
         let line = self.routes.line(link, LineOwner::Broker(broker), self.scenario, self.built);
@@ -136,7 +136,7 @@ impl Builder<'_> {
         broker.map_or(Duration::from_secs(10), |broker| broker.keep_alive)
     }
 
-    /// The largest NetworkMessage that no link on the way to a subscriber has to cut.
+    /// The largest NetworkMessage that no link on the way to a subscriber has to fragment.
     fn message_len_max(&self, group: usize, publishers: &Publishers) -> usize {
         let listening = self.scenario.pubsub.subscribers.iter();
         let listening = listening.filter(|subscribers| subscribers.publishers.contains(&group));
@@ -214,7 +214,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Signals of a group change together, also if they are in several DataSets.
+    /// The signals of a group change together, even if they are in several DataSets.
     fn rhythms(&self, publishers: &Publishers, entropy: &mut dyn Entropy, now: Instant) -> Rc<[Rhythm]> {
         let rhythm = |signals: &Signals| {
             let period = u64::try_from(signals.period.as_nanos()).unwrap_or(u64::MAX);
@@ -303,7 +303,7 @@ impl Builder<'_> {
         Settings { name: format!("subscriber-{}", number + 1), filters, is_clean: false, keep_alive }
     }
 
-    /// What the application knows of the publishers that it listens to.
+    /// What the application knows about the publishers that it receives.
     fn sources(
         &self,
         subscribers: &Subscribers,
@@ -335,7 +335,7 @@ impl Builder<'_> {
         sources
     }
 
-    /// Where the datagrams of each publisher go.
+    /// The destinations of each publisher's datagrams.
     fn ways(&mut self) {
         for (group, publishers) in self.scenario.pubsub.publishers.iter().enumerate() {
             if matches!(publishers.transport, Transport::Broker(..)) {
@@ -362,7 +362,7 @@ impl Builder<'_> {
     }
 }
 
-/// The process of a publisher. Its first cycle is at `start`; of one that was started again, at once.
+/// The process of a publisher. Its first cycle is at `start`; after a restart, immediately.
 fn publisher(
     configuration: &Configuration,
     options: &PublisherOptions,

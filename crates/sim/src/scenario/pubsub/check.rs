@@ -1,17 +1,17 @@
-//! Contradictions in the PubSub parts of a plant.
+//! Checks the PubSub parts of a plant for contradictions.
 
 use super::super::fault::{FaultKind, NodeFault, Role};
 use super::super::{Fault, RunError, Scenario};
 use super::{Encoding, Publishers, SecurityMode, Transport};
 use core::time::Duration;
 
-/// Most fields of all readers, and most signals of all publishers: beyond, a key was mistyped.
+/// Maximum number of fields of all readers, and of signals of all publishers: a larger number is a typing error.
 const MANY: u64 = 20_000_000;
-/// Most DataSets of a publisher, and most publishers: their ids have 16 bits.
+/// Maximum number of DataSets per publisher, and of publishers: their ids have 16 bits.
 const IDS: u64 = 65_000;
-/// Longest value, so that a DataSetMessage fits a message of a broker.
+/// Maximum value length, so that a DataSetMessage fits into a message of a broker.
 const LONGEST: usize = 1 << 16;
-/// The longest DataSetMessage.
+/// Maximum length of a DataSetMessage.
 const MESSAGE_MAX: u64 = 200_000;
 
 type Wrong = Result<(), (String, String)>;
@@ -111,7 +111,7 @@ fn transport(publishers: &Publishers, scenario: &Scenario, key: impl Fn(&str) ->
             return wrong(key("security"), "JSON messages cannot be secured: write encoding = \"uadp\"");
         }
         if publishers.key_lifetime < Duration::from_millis(100) {
-            return wrong(key("key_lifetime_s"), "keys live for 0.1 s at least");
+            return wrong(key("key_lifetime_s"), "write at least 0.1 s");
         }
     }
     Ok(())
@@ -124,20 +124,23 @@ fn signals(publishers: &Publishers, key: impl Fn(&str) -> String) -> Wrong {
     for (group, signals) in publishers.signals.iter().enumerate() {
         let key = |field: &str| key(&format!("signals.{group}.{field}"));
         if !signals.period.is_zero() && signals.period < Duration::from_micros(100) {
-            return wrong(key("period_ms"), "below 0.1 ms: write 0 for values that do not change");
+            return wrong(
+                key("period_ms"),
+                "below 0.1 ms: write at least 0.1, or 0 for values that do not change",
+            );
         }
         if !(1..=LONGEST).contains(&signals.value_len) {
             return wrong(key("bytes"), "write 1 to 65536 bytes");
         }
         let most = u64::from(publishers.fields.unwrap_or(signals.count).min(signals.count));
-        // JSON writes bytes as base64, with a name for each field.
+        // JSON encodes bytes as base64, with a name for each field.
         let each = match publishers.encoding {
             Encoding::Uadp => signals.value_len as u64 + 5,
             Encoding::Json => signals.value_len as u64 * 2 + 60,
         };
         if most.saturating_mul(each) > MESSAGE_MAX || most > 65_000 {
             let problem = format!(
-                "a DataSetMessage of {most} fields is longer than {MESSAGE_MAX} bytes: write fields = … for \
+                "a DataSetMessage of {most} fields is longer than {MESSAGE_MAX} bytes: write fields = … to get \
                  several DataSets"
             );
             return wrong(key("count"), &problem);
@@ -146,7 +149,7 @@ fn signals(publishers: &Publishers, key: impl Fn(&str) -> String) -> Wrong {
     if publishers.data_sets().len() as u64 > IDS {
         return wrong(
             key("fields"),
-            &format!("these are more than {IDS} DataSets: write more fields in each"),
+            &format!("this makes more than {IDS} DataSets: write more fields per DataSet"),
         );
     }
     Ok(())
@@ -166,7 +169,7 @@ fn subscribers(scenario: &Scenario) -> Wrong {
             return wrong(key("host"), "there is no such host");
         }
         if subscribers.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return wrong(key("timeout_ms"), "0 ms: write more, or leave it out");
+            return wrong(key("timeout_ms"), "0 ms: write more than 0, or leave it out");
         }
         let mut seen: Vec<usize> = Vec::new();
         let mut first: Option<&Publishers> = None;
@@ -181,7 +184,7 @@ fn subscribers(scenario: &Scenario) -> Wrong {
             let other = *first.get_or_insert(publishers);
             if !same(other.transport, publishers.transport) || other.encoding != publishers.encoding {
                 let problem = format!(
-                    "{} and {} have another transport, broker or encoding: add a [[subscriber]] for each",
+                    "{} and {} have different transports, brokers or encodings: write one [[subscriber]] for each",
                     other.name, publishers.name
                 );
                 return wrong(key("publisher"), &problem);
@@ -191,10 +194,10 @@ fn subscribers(scenario: &Scenario) -> Wrong {
             fields = fields.saturating_add(each.saturating_mul(subscribers.count.into()));
         }
         let Some(first) = first else {
-            return wrong(key("publisher"), "it listens to nobody: name at least one publisher");
+            return wrong(key("publisher"), "no publisher is named: name at least one");
         };
         if subscribers.quality.is_some() && !matches!(first.transport, Transport::Broker(..)) {
-            return wrong(key("qos"), "only a broker has a quality of service: leave it out");
+            return wrong(key("qos"), "quality of service needs a broker: leave it out");
         }
     }
     if fields > MANY {
@@ -203,7 +206,7 @@ fn subscribers(scenario: &Scenario) -> Wrong {
     Ok(())
 }
 
-/// Whether one subscriber can listen to both.
+/// Whether one subscriber can receive both.
 fn same(one: Transport, other: Transport) -> bool {
     match (one, other) {
         (Transport::Broker(one, _), Transport::Broker(other, _)) => one == other,
@@ -211,7 +214,7 @@ fn same(one: Transport, other: Transport) -> bool {
     }
 }
 
-/// What a fault of PubSub hits: how many there are, and why it makes no sense for them.
+/// How many targets a fault of PubSub has, and why the fault does not apply to them.
 pub(in crate::scenario) fn target(fault: &Fault, scenario: &Scenario) -> Option<(u32, Option<&'static str>)> {
     let FaultKind::Node(role, which, what) = fault.kind else { return None };
     let pubsub = &scenario.pubsub;
@@ -232,14 +235,14 @@ pub(in crate::scenario) fn target(fault: &Fault, scenario: &Scenario) -> Option<
     };
     let problem = match (what, role) {
         (NodeFault::Cut, Role::Publisher | Role::Subscriber) if !has_connection => {
-            Some("datagrams have no connection that could break: write partition")
+            Some("datagrams have no connection that could be cut: write partition")
         }
         (NodeFault::Storm, Role::Broker) => None,
-        (NodeFault::Storm, _) => Some("a storm is of a broker or server"),
+        (NodeFault::Storm, _) => Some("a storm needs a broker or a server as its target"),
         (NodeFault::SlowReader, Role::Subscriber) => None,
-        (NodeFault::SlowReader, _) => Some("a slow reader is a subscriber or client"),
+        (NodeFault::SlowReader, _) => Some("a slow reader must be a subscriber or a client"),
         (NodeFault::Cut | NodeFault::Partition | NodeFault::Clock(_), Role::Broker) => {
-            Some("write it for the publishers or subscribers of this broker")
+            Some("this fault does not apply to a broker: write its publishers or subscribers as the target")
         }
         _ => None,
     };

@@ -11,7 +11,7 @@ use taktwerk_pubsub::config::{
 };
 use taktwerk_types::BuiltInType;
 
-/// The first level of topics, as `taktwerk-net` has it.
+/// The first level of topics, as in `taktwerk-net`.
 const PREFIX: &str = "opcua";
 /// The name of the WriterGroup of every publisher.
 const GROUP: &str = "group";
@@ -30,7 +30,7 @@ fn kind(value_len: usize) -> BuiltInType {
     }
 }
 
-/// Of a publisher, by its number in the plant.
+/// The configuration of a publisher, by its number in the plant.
 pub(super) fn publisher(publishers: &Publishers, number: u16) -> Configuration {
     let mut configuration = Configuration { enabled: true, ..Configuration::default() };
     let interval = milliseconds(publishers.publishing_interval);
@@ -70,7 +70,7 @@ pub(super) fn publisher(publishers: &Publishers, number: u16) -> Configuration {
     configuration
 }
 
-/// Of a subscriber to some publishers: each is a ReaderGroup.
+/// The configuration of a subscriber to some publishers, with one ReaderGroup for each.
 pub(super) fn subscriber(subscribers: &Subscribers, publishers: &[&Configuration]) -> Configuration {
     let mut configuration = Configuration { enabled: true, ..Configuration::default() };
     let mut whole: Option<Connection> = None;
@@ -108,7 +108,7 @@ fn root(encoding: Encoding, kind: &str) -> String {
     format!("{PREFIX}/{mapping}/{kind}")
 }
 
-/// Where a publisher's messages go: the default tree of Part 14 §7.3.4.7.
+/// The topics of a publisher's messages: the default tree of Part 14 §7.3.4.7.
 pub(super) fn topics(publishers: &Publishers, number: u16, quality: Quality) -> Topics {
     let of = |kind: &str| root(publishers.encoding, kind);
     let writers = 1..=publishers.data_sets().len();
@@ -119,7 +119,7 @@ pub(super) fn topics(publishers: &Publishers, number: u16, quality: Quality) -> 
     }
 }
 
-/// What a subscriber asks the broker for, of one publisher: retained metadata before the data that needs it.
+/// The topics of one publisher that a subscriber subscribes to: retained metadata before the data that needs it.
 pub(super) fn filters(encoding: Encoding, number: u16, quality: Quality) -> [(String, QoS); 2] {
     [
         (format!("{}/{number}/#", root(encoding, "metadata")), QoS::AtLeastOnce),

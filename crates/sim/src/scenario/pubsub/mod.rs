@@ -1,4 +1,4 @@
-//! The PubSub parts of a plant: publishers, subscribers and brokers as a user describes them.
+//! The PubSub parts of a plant: publishers, subscribers and brokers as described by a user.
 
 mod build;
 mod check;
@@ -38,13 +38,13 @@ impl PubSub {
 /// An MQTT broker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Broker {
-    /// What people call it.
+    /// Name.
     pub name: String,
-    /// Its machine; none needs no time.
+    /// Its machine; `None` means that work takes no time.
     pub host: Option<usize>,
-    /// What it keeps for each client.
+    /// Its limits per client.
     pub limits: BrokerLimits,
-    /// After so long its clients ask whether it is there.
+    /// Keep-alive interval of its clients.
     pub keep_alive: Duration,
 }
 
@@ -58,60 +58,61 @@ pub enum Quality {
     AtLeastOnce,
 }
 
-/// How NetworkMessages travel.
+/// The transport of NetworkMessages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// UDP to a multicast group: each line carries a message once.
     Multicast,
     /// UDP to each subscriber.
     Unicast,
-    /// Over a broker.
+    /// Through a broker.
     Broker(usize, Quality),
 }
 
-/// How they are encoded.
+/// The encoding of NetworkMessages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
     /// UADP with the header layout UADP-Dynamic.
     #[default]
     Uadp,
-    /// JSON; only over a broker.
+    /// JSON; only through a broker.
     Json,
 }
 
 /// Equal publishers, each with one WriterGroup.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Publishers {
-    /// What people call them.
+    /// Name.
     pub name: String,
-    /// How many there are.
+    /// Number of publishers.
     pub count: u32,
-    /// The link between them and the core of the network, or the broker; none is a network without limits.
+    /// The link between each of them and the core of the network, or the broker; `None` means a network without limits.
     pub link: Option<usize>,
-    /// Their machine; none needs no time. Several publishers have a machine of this kind each.
+    /// Their machine; `None` means that work takes no time. Each of several publishers has its own machine of this
+    /// kind.
     pub host: Option<usize>,
-    /// How they send.
+    /// Transport.
     pub transport: Transport,
-    /// How messages are encoded.
+    /// Encoding of messages.
     pub encoding: Encoding,
     /// PublishingInterval.
     pub publishing_interval: Duration,
-    /// KeepAliveTime; `None` is ten publishing intervals.
+    /// KeepAliveTime; `None` means ten publishing intervals.
     pub keep_alive_time: Option<Duration>,
-    /// A key frame in so many messages.
+    /// One in this many messages is a key frame.
     pub key_frame_count: u32,
-    /// Most fields of a DataSet; `None` is one DataSet for each group of signals.
+    /// Maximum number of fields of a DataSet; `None` means one DataSet for each group of signals.
     pub fields: Option<u32>,
     /// Message security.
     pub security: SecurityMode,
-    /// How long the keys of the SecurityGroup live.
+    /// Lifetime of the keys of the SecurityGroup.
     pub key_lifetime: Duration,
-    /// What they measure.
+    /// Their signals.
     pub signals: Vec<Signals>,
 }
 
 impl Publishers {
-    /// DataSets: the group of signals of each, and how many fields it has.
+    /// DataSets: the signal group and the number of fields of each.
     pub(crate) fn data_sets(&self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
         for (group, signals) in self.signals.iter().enumerate() {
@@ -126,7 +127,7 @@ impl Publishers {
         all
     }
 
-    /// KeepAliveTime as it holds.
+    /// The effective KeepAliveTime.
     pub(crate) fn keep_alive(&self) -> Duration {
         self.keep_alive_time.unwrap_or(self.publishing_interval * 10)
     }
@@ -135,18 +136,18 @@ impl Publishers {
 /// Equal subscribers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscribers {
-    /// What people call them.
+    /// Name.
     pub name: String,
-    /// How many there are.
+    /// Number of subscribers.
     pub count: u32,
-    /// Groups of publishers that each of them listens to, all of which use the same transport and encoding.
+    /// The groups of publishers that each of them receives. All of them must use the same transport and encoding.
     pub publishers: Vec<usize>,
-    /// The link between them and the core of the network, or the broker; none is a network without limits.
+    /// The link between each of them and the core of the network, or the broker; `None` means a network without limits.
     pub link: Option<usize>,
-    /// Their machine; none needs no time.
+    /// Their machine; `None` means that work takes no time.
     pub host: Option<usize>,
-    /// Of their subscriptions at a broker; `None` is that of the publishers.
+    /// The quality of service of their subscriptions at a broker; `None` means that of the publishers.
     pub quality: Option<Quality>,
-    /// MessageReceiveTimeout; `None` is three times the KeepAliveTime.
+    /// MessageReceiveTimeout; `None` means three times the KeepAliveTime.
     pub timeout: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! The processes of a plant's PubSub parts while it runs: their faults, their promises, and what comes of them.
+//! The processes of a plant's PubSub parts during a run: faults, promises and results.
 
 use super::super::application::Worker;
 use super::super::fault::{Fault, FaultKind, NodeFault, Role, Which};
@@ -15,13 +15,13 @@ use core::time::Duration;
 use std::rc::Rc;
 use taktwerk_types::Instant;
 
-/// How long a process needs to be there again.
+/// How long a process takes to start.
 const START: Duration = Duration::from_millis(1);
 
-/// Makes the process of a node, at the start and after it has died.
+/// Creates the process of a node, at the start and after it died.
 pub(super) type Make = Rc<dyn Fn(&mut World<Worker>) -> Result<Node, String>>;
 
-/// From when a process was there, and until when.
+/// When a process was started, and when it ended.
 pub(super) type Life = (Instant, Option<Instant>);
 
 /// One process.
@@ -29,7 +29,7 @@ pub(super) type Life = (Instant, Option<Instant>);
 pub(super) struct Part {
     pub(super) id: NodeId,
     pub(super) make: Make,
-    /// When it was there: from, until.
+    /// The times during which it was running.
     pub(super) lives: Rc<RefCell<Vec<Life>>>,
 }
 
@@ -50,7 +50,7 @@ impl Part {
         if self.is_up() {
             return;
         }
-        // What could be made once can be made again.
+        // It was created before, so it can be created again.
         if let Ok(node) = (self.make)(world) {
             self.lives.borrow_mut().push((world.now().instant, None));
             world.start_node(self.id, node);
@@ -58,7 +58,7 @@ impl Part {
     }
 }
 
-/// A publisher with its sensors: by data set, how they change and how many fields there are.
+/// A publisher with its sensors: by data set, how the values change and the number of fields.
 pub(super) struct PublisherPart {
     pub(super) part: Part,
     pub(super) data_sets: Rc<[Rhythm]>,
@@ -67,7 +67,7 @@ pub(super) struct PublisherPart {
 }
 
 impl PublisherPart {
-    /// Values that were written in a window while it was there.
+    /// Number of values written in a window while it was running.
     fn written(&self, (from, until): (Instant, Instant)) -> u64 {
         let lives = self.part.lives.borrow();
         let each = |rhythm: &Rhythm| -> u64 {
@@ -98,13 +98,13 @@ pub(in crate::scenario) struct Parts {
     pub(super) brokers: Vec<BrokerPart>,
     pub(super) publishers: Vec<Vec<PublisherPart>>,
     pub(super) subscribers: Vec<Vec<SubscriberPart>>,
-    /// Sensors deliver nothing new after this.
+    /// Sensors deliver no new values after this time.
     pub(super) until: Rc<Cell<Instant>>,
     pub(super) complaints: Complaints,
     window: Option<(Instant, Instant)>,
 }
 
-/// Counters at one time: of publishers, messages and bytes; of brokers, messages received and sent.
+/// Counters at one time: messages and bytes of publishers; messages received and sent by brokers.
 #[derive(Default)]
 pub(in crate::scenario) struct PubSubReadings {
     publishers: Vec<(u64, u64)>,
@@ -117,12 +117,12 @@ impl Parts {
         Rc::clone(&self.complaints)
     }
 
-    /// How many subscribers there are.
+    /// Number of subscribers.
     pub(in crate::scenario) fn subscribers(&self) -> usize {
         self.subscribers.iter().map(Vec::len).sum()
     }
 
-    /// How many of them do not have the first value of each field, and the name of one.
+    /// The number of subscribers that do not have the first value of each field, and the name of one.
     pub(in crate::scenario) fn waiting(&self) -> (usize, Option<String>) {
         let waiting = self.subscribers.iter().flatten();
         let mut waiting = waiting.filter(|part| !part.application.borrow().has_begun());
@@ -130,7 +130,7 @@ impl Parts {
         (usize::from(first.is_some()) + waiting.count(), first)
     }
 
-    /// Counting begins.
+    /// Starts counting.
     pub(in crate::scenario) fn set_window(&mut self, window: (Instant, Instant)) {
         self.window = Some(window);
         self.until.set(window.1);
@@ -139,25 +139,25 @@ impl Parts {
         }
     }
 
-    /// What keeps a subscriber from being done.
+    /// Describes what a subscriber still waits for.
     pub(in crate::scenario) fn is_stuck(&self) -> Option<String> {
         let until = self.until.get();
         self.subscribers.iter().flatten().find_map(|part| part.application.borrow().is_stuck(until))
     }
 
-    /// What a broker keeps more of than its limits allow.
+    /// Describes where a broker stores more than its limits allow.
     pub(in crate::scenario) fn over_budget(&self, world: &World<Worker>) -> Option<String> {
         self.brokers.iter().find_map(|broker| world.node(broker.part.id).over_budget())
     }
 
-    /// All publishers and subscribers go.
+    /// Stops all publishers and subscribers.
     pub(in crate::scenario) fn leave(&self, world: &mut World<Worker>) {
         for part in self.all().filter(|(role, ..)| *role != Role::Broker).map(|(_, _, part)| part) {
             part.crash(world);
         }
     }
 
-    /// What brokers still keep of those that have gone.
+    /// Describes what brokers still keep of clients that have disconnected.
     pub(in crate::scenario) fn kept(&self, world: &World<Worker>) -> Option<String> {
         let kept = |broker: &BrokerPart| world.node(broker.part.id).connections();
         let (at, count) = (0..).zip(self.brokers.iter().map(kept)).find(|(_, count)| *count > 0)?;
@@ -184,7 +184,7 @@ impl Parts {
         numbered.filter(|(number, _)| is_hit(*number)).map(|(_, part)| part).collect()
     }
 
-    /// Plans a fault; counting begins at `from`.
+    /// Schedules a fault; counting begins at `from`.
     pub(in crate::scenario) fn plan(&self, fault: &Fault, from: Instant, world: &mut World<Worker>) {
         let FaultKind::Node(role, which, what) = fault.kind else { return };
         let (begin, end) = (from + fault.at, from + fault.at + fault.lasts);

@@ -1,4 +1,4 @@
-//! The PubSub parts of a scenario as its file.
+//! Writes the PubSub parts of a scenario to its file.
 
 use super::super::Scenario;
 use super::super::text::Text;

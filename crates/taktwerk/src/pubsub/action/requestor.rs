@@ -20,7 +20,7 @@ use taktwerk_pubsub::config::{DataSetWriter, DataSetWriterTransport};
 use taktwerk_pubsub::uadp::announcement::Announcement;
 use taktwerk_types::{Instant, StatusCode, Variant};
 
-/// A requestor to be. Whatever is not set has the default that is named with it.
+/// Settings of a requestor. Each has a default.
 #[must_use = "nothing happens before start()"]
 pub struct ActionRequestorBuilder {
     common: Common,
@@ -38,39 +38,39 @@ impl fmt::Debug for ActionRequestorBuilder {
 impl ActionRequestorBuilder {
     common_setters!();
 
-    /// Who is asked, on a broker: of others nothing is heard. Default: all responders there.
+    /// The responder, on a broker: messages of others are not received. Default: all responders of the broker.
     pub fn responder(mut self, publisher_id: impl Into<PublisherId>) -> Self {
         self.common.connection.publisher_id = Some(publisher_id.into());
         self
     }
 
-    /// Where requests go on a broker to responders that do not say it. Default: they say it with their ActionResponder
-    /// message, and requests wait for that.
+    /// The topic of requests on a broker, for responders that do not announce it. Default: the topic in their ActionResponder
+    /// message; requests wait for that.
     pub fn request_topic(mut self, topic: &str) -> Self {
         self.request_topic = Some(topic.to_owned());
         self
     }
 
-    /// What an Action of a responder is that does not say it: JSON needs the names of its fields. Default: it says it with
-    /// its ActionMetaData message, and requests in JSON wait for that.
+    /// Describes an Action of a responder that does not announce it: JSON needs the names of the fields. Default: the description
+    /// in its ActionMetaData message; requests in JSON wait for that.
     pub fn describe(mut self, responder: impl Into<PublisherId>, description: ActionDescription) -> Self {
         self.descriptions.push((responder.into(), description));
         self
     }
 
-    /// Where responses are to be sent: an address of this station. Default: to the address itself, which has to be a
-    /// multicast group then; on a broker a topic of the requestor's own.
+    /// The address for responses: one of this station. Default: the address itself, which must then be a multicast group; on a
+    /// broker, a topic of this requestor.
     pub fn response_address(mut self, url: &str) -> Self {
         self.common.response = Some(url.to_owned());
         self
     }
 
-    /// Starts.
+    /// Starts the requestor.
     ///
     /// # Errors
-    /// What is wrong with the addresses, or what the kernel did not give; there is no message security.
+    /// The addresses are wrong, the kernel refused a resource, or there is no message security.
     pub fn start(self) -> Result<ActionRequestor, PubSubStartError> {
-        #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // brokers' ends are added
+        #[cfg_attr(not(feature = "mqtt"), allow(unused_mut))] // broker connections are added
         let Self { mut common, requestor_id, request_topic, descriptions } = self;
         let is_broker = common.is_broker();
         let mut from = common.connection.clone();
@@ -123,7 +123,7 @@ impl ActionRequestorBuilder {
     }
 }
 
-/// What of a broker a requestor has to look at.
+/// The state of a requestor at a broker.
 #[derive(Default)]
 struct Broker {
     #[cfg(feature = "mqtt")]
@@ -132,23 +132,23 @@ struct Broker {
     prefix: String,
     #[cfg(feature = "mqtt")]
     quality: taktwerk_net::pubsub::mqtt::QualityOfService,
-    /// Queues of ActionMetaData that responders have named.
+    /// Queues of ActionMetaData announced by responders.
     #[cfg(feature = "mqtt")]
     queues: BTreeSet<String>,
 }
 
-/// Queues of ActionMetaData that are listened to besides the usual ones; what responders name beyond is not.
+/// Most additional queues of ActionMetaData that are subscribed to; further announced queues are ignored.
 #[cfg(feature = "mqtt")]
 const QUEUES_MAX: usize = 1024;
 
 #[cfg(feature = "mqtt")]
 impl Broker {
-    /// Listens to the ActionMetaData of a DataSetWriter that sends it to a queue of its own (MetaDataQueueName, Part 14
+    /// Subscribes to the ActionMetaData of a DataSetWriter that sends it to its own queue (MetaDataQueueName, Part 14
     /// §6.4.2.5.5).
     fn hear_meta_data_of(&mut self, writer: &DataSetWriter) {
         let DataSetWriterTransport::Broker(transport) = &writer.transport else { return };
         let queue = transport.meta_data_queue_name.as_str();
-        // Whoever names wildcards wants us to hear what is none of our business.
+        // Ignore wildcards: a responder must not make this requestor subscribe to other topics.
         let is_heard = taktwerk_net::pubsub::mqtt::topics::is_topic(queue);
         if !is_heard || self.queues.contains(queue) || self.queues.len() >= QUEUES_MAX {
             return;
@@ -160,22 +160,22 @@ impl Broker {
     }
 }
 
-/// A PublisherId as JSON says it.
+/// A PublisherId in its JSON form.
 fn as_said(id: PublisherId, is_json: bool) -> PublisherId {
     if is_json { PublisherId::String(id.to_string().into()) } else { id }
 }
 
-/// Responders whose Actions are known; of more than these the oldest are forgotten.
+/// Most responders whose Actions are stored; beyond, the oldest are forgotten.
 const KNOWN_MAX: usize = 256;
-/// Descriptions that are kept of a responder; what it says of more DataSetWriters is not.
+/// Most descriptions stored per responder; further DataSetWriters are ignored.
 const DESCRIPTIONS_MAX: usize = 1024;
 
-/// What a responder has said of itself.
+/// What a responder has announced.
 #[derive(Debug)]
 struct Known {
     responder: PublisherId,
     actions: BTreeMap<u16, ActionDescription>,
-    /// The DataSetWriters that it says it has.
+    /// The DataSetWriters that it has announced.
     writers: Option<BTreeSet<u16>>,
 }
 
@@ -201,11 +201,11 @@ impl Known {
     }
 }
 
-/// Somebody who waits for all that a responder has to say of itself.
+/// A caller that waits for all announcements of a responder.
 struct Curious {
     responder: PublisherId,
     tell: mpsc::Sender<Vec<ActionDescription>>,
-    /// When nobody waits any more.
+    /// When the caller times out.
     until: Instant,
 }
 
@@ -220,7 +220,7 @@ struct Asking {
 }
 
 impl Asking {
-    /// Requests wait until responses to them would be heard.
+    /// Holds requests back until responses to them can be received.
     #[cfg(feature = "mqtt")]
     fn look(&mut self, now: Now) {
         if let Some(status) = &self.broker.status {
@@ -231,7 +231,7 @@ impl Asking {
     #[cfg(not(feature = "mqtt"))]
     fn look(&mut self, _: Now) {}
 
-    /// Requests go where the responder says.
+    /// Sends requests to the announced address.
     #[cfg(feature = "mqtt")]
     fn address(&mut self, responder: &PublisherId, announcement: &Announcement, now: Now) {
         use taktwerk_net::pubsub::mqtt::topics::action_request_topic;
@@ -269,7 +269,7 @@ impl Asking {
         }
     }
 
-    /// Tells those who wait for a responder of which all is known.
+    /// Notifies callers whose responder has announced everything.
     fn tell(&mut self) {
         let known = &self.known;
         self.curious.retain(|curious| {
@@ -289,7 +289,7 @@ impl ActionUser for Asking {
     }
 
     fn receive(&mut self, datagram: &mut [u8], now: Now) {
-        // There is one connection.
+        // There is only one connection.
         if let Err(error) = self.engine.receive(0, datagram, now) {
             tracing::debug!(%error, "a response of an Action was dropped");
         }
@@ -299,7 +299,7 @@ impl ActionUser for Asking {
         self.look(now);
         while let Some(outcome) = self.engine.poll_outcome() {
             if let Some(waiting) = self.waiting.remove(&outcome.request_id) {
-                // Nobody waits any more.
+                // The caller may have timed out.
                 let _ = waiting.send(outcome);
             }
         }
@@ -311,7 +311,7 @@ impl ActionUser for Asking {
     }
 }
 
-/// Asks responders for Actions. It stops when it is dropped.
+/// Invokes Actions of responders. It stops on drop.
 #[derive(Debug)]
 pub struct ActionRequestor {
     running: RunningActions<Asking>,
@@ -321,14 +321,14 @@ pub struct ActionRequestor {
 }
 
 impl ActionRequestor {
-    /// How the connection to the broker stands; none without a broker.
+    /// The state of the connection to the broker; `None` without a broker.
     #[cfg(feature = "mqtt")]
     #[must_use]
     pub fn broker(&self) -> Option<taktwerk_net::pubsub::mqtt::BrokerStatus> {
         self.broker_status.clone()
     }
 
-    /// A requestor at the address of its responders: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and
+    /// Begins a requestor at the address of its responders: `opc.udp://…`, `mqtt://…` and `mqtts://…` (UADP), `mqtt+json://…` and
     /// `mqtts+json://…`.
     pub fn builder(url: &str, requestor_id: impl Into<PublisherId>) -> ActionRequestorBuilder {
         ActionRequestorBuilder {
@@ -339,7 +339,8 @@ impl ActionRequestor {
         }
     }
 
-    /// What can be asked of a responder: asks it, and waits until it has said everything; on a broker this is retained.
+    /// Lists the Actions of a responder: requests the announcements, and waits until all have arrived. On a broker they are
+    /// retained.
     ///
     /// # Errors
     /// Bad_Timeout.
@@ -351,7 +352,7 @@ impl ActionRequestor {
         let (tell, told) = mpsc::channel();
         let responder = as_said(responder.into(), self.is_json);
         self.running.run(move |user, now| {
-            // Those whom nobody answered have gone.
+            // Callers that timed out are gone.
             user.curious.retain(|curious| curious.until > now.instant);
             user.curious.push(Curious { responder: responder.clone(), tell, until: now.instant + timeout });
             user.engine.discover(0, &responder, now);
@@ -359,14 +360,15 @@ impl ActionRequestor {
         told.recv_timeout(timeout).map_err(|_| StatusCode::BAD_TIMEOUT)
     }
 
-    /// Asks a responder for an Action and waits for its results, from any thread.
+    /// Invokes an Action and waits for its results, from any thread.
     ///
     /// # Errors
-    /// What the responder says; Bad_Timeout if it has not said it in time: the Action may or may not have been
-    /// executed. It was not executed if it is Bad_TooManyOperations (too many requests wait already),
-    /// Bad_NoCommunication (there was no connection to the broker), Bad_WaitingForInitialData (the responder has not said
-    /// where it is asked, or what the fields of the Action are), or the inputs do not fit what it says (Bad_TypeMismatch,
-    /// Bad_TooManyArguments, Bad_ArgumentsMissing).
+    /// The error of the responder. Bad_Timeout if no answer arrived in time: the Action may or may not have been executed.
+    ///
+    /// The Action was not executed if the status is Bad_TooManyOperations (too many requests are queued), Bad_NoCommunication (no
+    /// connection to the broker), or Bad_WaitingForInitialData (the responder has not announced its address, or the fields of the
+    /// Action). The same holds if the inputs do not match the announcement (Bad_TypeMismatch, Bad_TooManyArguments,
+    /// Bad_ArgumentsMissing).
     pub fn invoke(
         &self,
         responder: impl Into<PublisherId>,
@@ -389,12 +391,12 @@ impl ActionRequestor {
                 user.waiting.insert(id, tell);
             }
             Err(error) => {
-                tracing::debug!(%error, "an Action was not asked for");
+                tracing::debug!(%error, "an Action was not invoked");
                 let status = StatusCode::BAD_TOO_MANY_OPERATIONS;
                 let _ = tell.send(Outcome { request_id: 0, status, outputs: Vec::new() });
             }
         });
-        // The engine tells when the time is over; a second more is for its thread.
+        // The engine reports the timeout; its thread gets one second more.
         let outcome =
             told.recv_timeout(timeout + Duration::from_secs(1)).map_err(|_| StatusCode::BAD_TIMEOUT)?;
         if outcome.status.is_bad() { Err(outcome.status) } else { Ok(outcome.outputs) }
@@ -416,13 +418,13 @@ mod tests {
     }
 
     #[test]
-    fn a_responder_that_goes_on_and_on_fills_no_memory() {
+    fn a_responder_with_endless_announcements_cannot_fill_memory() {
         let mut known = Known { responder: PublisherId::UInt16(7), actions: BTreeMap::new(), writers: None };
         for id in 1..=u16::MAX {
             known.learn(&meta_data(id));
         }
         assert_eq!(known.actions.len(), DESCRIPTIONS_MAX);
-        // What is known already may still change.
+        // Descriptions that are stored already can still change.
         known.learn(&meta_data(1));
         assert!(known.actions.contains_key(&1));
         assert!(!known.is_complete(), "it has not said what it has");

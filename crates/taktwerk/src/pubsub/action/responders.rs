@@ -1,4 +1,4 @@
-//! Responders for all that a configuration publishes as Actions, while it changes.
+//! The responders of all Actions of a configuration, while it changes.
 
 use super::{ActionResponder, ActionResponderBuilder, Legacy};
 use crate::lock::lock;
@@ -15,10 +15,10 @@ use taktwerk_pubsub::uadp::SecurityMode;
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{Encode, NodeId};
 
-/// Where keys of security groups come from: a source for each responder.
+/// Creates a source of security group keys for each responder.
 type Keys = Box<dyn Fn() -> io::Result<Box<dyn KeySource>> + Send + Sync>;
 
-/// Responders to be. Whatever is not set has the default that is named with it.
+/// Settings of the responders. Each has a default.
 #[must_use = "nothing happens before start()"]
 pub struct ActionRespondersBuilder {
     space: Arc<AddressSpace>,
@@ -37,13 +37,13 @@ impl fmt::Debug for ActionRespondersBuilder {
 }
 
 impl ActionRespondersBuilder {
-    /// With the rights of these roles Methods are called. Default: of none.
+    /// The roles whose permissions Method calls have. Default: none.
     pub fn roles(mut self, roles: &[NodeId]) -> Self {
         self.roles = roles.to_vec();
         self
     }
 
-    /// Where keys of security groups come from: called once for each responder.
+    /// The source of security group keys; the function is called once for each responder.
     pub fn keys<K: KeySource + 'static>(
         mut self,
         keys: impl Fn() -> io::Result<K> + Send + Sync + 'static,
@@ -52,22 +52,22 @@ impl ActionRespondersBuilder {
         self
     }
 
-    /// Answers also where the configuration has no message security: whoever reaches the address may ask. Default: no. JSON
-    /// has none in any case.
+    /// Also answers where the configuration has no message security: anyone who can reach the address may invoke Actions.
+    /// Default: no. JSON never has message security.
     pub fn allow_unsecured(mut self, allow: bool) -> Self {
         self.allow_unsecured = allow;
         self
     }
 
-    /// Keeps in files what was received of secured messages, so that no recorded request is executed again after a restart
-    /// (but what came in the last second before a crash): one for each responder, beside `path`, with an ending that its
-    /// PublisherId, connection and WriterGroup make. Default: nothing is kept.
+    /// Stores in files which secured messages were received, so that recorded requests are not executed again after a restart.
+    /// Messages of the last second before a crash are not covered. Each responder has its own file: `path` with a suffix derived
+    /// from PublisherId, connection and WriterGroup. Default: nothing is stored.
     pub fn replay_floor(mut self, path: impl Into<PathBuf>) -> Self {
         self.replay_floor = Some(path.into());
         self
     }
 
-    /// How to talk to brokers.
+    /// Settings of broker connections.
     #[cfg(feature = "mqtt")]
     pub fn mqtt(mut self, options: taktwerk_net::pubsub::mqtt::MqttOptions) -> Self {
         self.mqtt = options;
@@ -77,7 +77,7 @@ impl ActionRespondersBuilder {
     /// Starts the responders of a configuration.
     ///
     /// # Errors
-    /// Those of [`ActionResponderBuilder::start`], of the first one that has any.
+    /// As [`ActionResponderBuilder::start`], for the first responder that fails.
     pub fn start(self, configuration: &Configuration) -> Result<ActionResponders, PubSubStartError> {
         let responders =
             ActionResponders { settings: self, running: Mutex::default(), past: Mutex::default() };
@@ -86,24 +86,24 @@ impl ActionRespondersBuilder {
     }
 }
 
-/// What makes a responder what it is.
+/// The settings of a responder. If they are equal, it stays.
 type Plan = (Connection, Vec<ActionDescription>);
-/// What makes one the successor of another: PublisherId, connection and WriterGroup.
+/// The identity of a responder: its successor has the same PublisherId, connection and WriterGroup.
 type Owner = (Option<PublisherId>, String, String);
 
-/// Responders that have ended and are remembered.
+/// Most stopped responders whose state is kept.
 const PAST_MAX: usize = 64;
 
 /// The responders of a configuration ([`ActionResponder::of`]), which follow its changes: see
-/// [`crate::pubsub_model::PubSubModel::attach_responders`]. They stop when this is dropped.
+/// [`crate::pubsub_model::PubSubModel::attach_responders`]. They stop on drop.
 pub struct ActionResponders {
     settings: ActionRespondersBuilder,
     running: Mutex<Vec<(Plan, ActionResponder)>>,
-    /// Of those that have ended, for the case that they come back.
+    /// The state of stopped responders, for their successors.
     past: Mutex<Vec<(Owner, Legacy)>>,
 }
 
-/// A responder that could not be started.
+/// A responder that failed to start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FailedResponder {
@@ -135,33 +135,31 @@ impl ActionResponders {
         }
     }
 
-    /// How many there are: one for each WriterGroup that answers.
+    /// The number of responders: one for each WriterGroup with Actions.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.running).len()
     }
 
-    /// Whether nobody answers.
+    /// Whether there are no responders.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Goes on with another configuration. A responder that is the same in it goes on as it is; one that is not ends
-    /// before the new one begins, so that nothing is executed by both. What it knows of requests the one with the same
-    /// PublisherId, connection and WriterGroup goes on with, now or when there is one again: a request that is repeated is not
-    /// executed again, and what executes is answered.
+    /// Switches to another configuration. Unchanged responders continue. A changed one stops before its successor starts, so that
+    /// nothing is executed twice. The successor, now or later, is the responder with the same PublisherId, connection and
+    /// WriterGroup. It takes over the state: repeated requests are not executed again, and running executions are answered.
     ///
     /// # Errors
-    /// The first responder that cannot start. Those that were there are there again then.
+    /// The first responder that cannot start. The previous responders are then restored.
     pub fn reconfigure(&self, configuration: &Configuration) -> Result<(), PubSubStartError> {
         self.go_on(configuration, false).map(|_| ())
     }
 
-    /// The same where something was switched on or off, which has happened already: those that can start do. Gives the
-    /// others.
+    /// The same after something was enabled or disabled: responders that can start do so. Returns the others.
     pub fn switch(&self, configuration: &Configuration) -> Vec<FailedResponder> {
-        // Without a first error that ends everything there is none.
+        // This mode returns no error.
         self.go_on(configuration, true).unwrap_or_default()
     }
 
@@ -183,7 +181,7 @@ impl ActionResponders {
                 None => fresh.push((plan, builder)),
             }
         }
-        // They end here.
+        // They stop here.
         let mut ended: Vec<(Plan, Legacy)> =
             old.into_iter().map(|(plan, responder)| (plan, responder.hand_over())).collect();
         let mut started: Vec<(Plan, ActionResponder)> = Vec::new();
@@ -217,7 +215,7 @@ impl ActionResponders {
                     for (plan, legacy) in ended {
                         match self.begin(self.again(&plan), Some(legacy)) {
                             Ok(responder) => kept.push((plan, responder)),
-                            Err(error) => tracing::error!(%error, "a responder of Actions did not come back"),
+                            Err(error) => tracing::error!(%error, "cannot restore a responder of Actions"),
                         }
                     }
                     *running = kept;
@@ -237,14 +235,14 @@ impl ActionResponders {
         Ok(failed)
     }
 
-    /// The keys of a security group are known to be others now: they are asked for at once.
+    /// Requests new keys of a security group immediately, because they are known to have changed.
     pub fn refresh_keys(&self, security_group_id: &str) {
         for (_, responder) in lock(&self.running).iter() {
             responder.refresh_keys(security_group_id);
         }
     }
 
-    /// Keys that a key service pushes.
+    /// Sets keys that a key service has pushed.
     pub fn set_keys(&self, security_group_id: &str, keys: &SecurityKeys) {
         for (_, responder) in lock(&self.running).iter() {
             responder.set_keys(security_group_id, keys.clone());
@@ -275,12 +273,12 @@ impl ActionResponders {
         builder.start()
     }
 
-    /// The builder of one that was there.
+    /// The builder for restoring a responder.
     fn again(&self, (connection, descriptions): &Plan) -> ActionResponderBuilder {
         let group = connection.writer_groups.first();
         let mut builder = match &connection.publisher_id {
             Some(id) => ActionResponder::builder(&connection.url, id.clone()),
-            // There is none without.
+            // Does not happen: every connection with responders has a PublisherId.
             None => ActionResponder::builder(&connection.url, 0),
         };
         for description in descriptions {
@@ -299,11 +297,11 @@ fn owner((connection, _): &Plan) -> Owner {
     (connection.publisher_id.clone(), connection.name.clone(), group)
 }
 
-/// The file of one responder: its name tells those of a configuration apart and is the same after every start.
+/// The file of one responder. Its name is unique within a configuration and stable across restarts.
 fn beside(path: &Path, (publisher_id, connection, group): &Owner) -> PathBuf {
     let id = publisher_id.as_ref().map(|id| id.to_variant().encode_to_vec()).unwrap_or_default();
     let parts = [id.as_slice(), connection.as_bytes(), group.as_bytes()];
-    // FNV-1a, with the lengths, so that no two sets of parts read the same.
+    // FNV-1a including the lengths, so that different parts yield different names.
     let hash = parts.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, part| {
         let length = (part.len() as u64).to_le_bytes();
         length
@@ -325,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_responder_has_a_file_of_its_own() {
+    fn each_responder_has_its_own_file() {
         let name = |id: Option<u16>, connection: &str, group: &str| {
             let owner = (id.map(PublisherId::UInt16), connection.to_owned(), group.to_owned());
             beside(Path::new("plant/line.replay"), &owner)

@@ -1,4 +1,4 @@
-//! What is published: folders and data sets of Variables (Part 14 §9.1.4).
+//! Methods for published data: folders and data sets of Variables (Part 14 §9.1.4).
 
 use super::{INVALID, Inputs, Outcome, called_on, passed, take_positions, usable};
 use crate::pubsub_model::authorized::Caller;
@@ -17,19 +17,19 @@ use taktwerk_schema::{
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{Guid, NodeId, StatusCode, UaString, Variant};
 
-/// The attribute that is published.
+/// The published attribute.
 const VALUE: u32 = 13;
-/// Levels of folders.
+/// Most nested folders.
 const DEPTH_MAX: usize = 16;
 
-/// A Variable to be published, with what is said about it.
+/// A Variable to be published, with its settings.
 struct Candidate {
     alias: String,
     is_promoted: bool,
     variable: PublishedVariableDataType,
 }
 
-/// Puts arguments together that have to be of the same length.
+/// Combines argument arrays, which must have the same length.
 fn candidates(
     aliases: Vec<UaString>,
     promoted: Vec<bool>,
@@ -48,7 +48,7 @@ fn candidates(
         .collect())
 }
 
-/// What a Variable is as a field.
+/// Describes a Variable as a field.
 fn field(
     live: &Live,
     caller: &Caller<'_>,
@@ -57,7 +57,7 @@ fn field(
     names: &BTreeSet<&str>,
 ) -> Result<FieldMetaData, StatusCode> {
     let variable = &candidate.variable;
-    // Before anything that only a node that exists could be told.
+    // Check first, so that errors do not reveal whether a node exists.
     caller.check(mode, &variable.published_variable, PermissionType::READ)?;
     if variable.attribute_id != 0 && variable.attribute_id != VALUE {
         return Err(StatusCode::BAD_ATTRIBUTE_ID_INVALID);
@@ -87,7 +87,7 @@ fn field(
     })
 }
 
-/// Adds Variables at the end of a data set, as far as they can be published.
+/// Appends Variables to a data set, as far as they can be published.
 fn append(
     live: &Live,
     caller: &CallContext,
@@ -119,7 +119,7 @@ fn version_of(live: &Live, name: &str) -> ConfigurationVersionDataType {
     configuration.data_set(name).map(|set| set.meta_data.configuration_version.clone()).unwrap_or_default()
 }
 
-/// The folder that a Method is called on.
+/// The folder on which a Method is called.
 fn folder(live: &Live, caller: &CallContext) -> Result<Vec<String>, StatusCode> {
     live.folder(&caller.object_id).ok_or(StatusCode::BAD_NODE_ID_INVALID)
 }
@@ -155,7 +155,7 @@ pub(super) fn add_items(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inp
     Ok(vec![node.into(), Variant::from_structure(&version), results.into()])
 }
 
-/// AddPublishedDataItemsTemplate (Part 14 §9.1.4.5.4): the metadata is the caller's.
+/// AddPublishedDataItemsTemplate (Part 14 §9.1.4.5.4): the caller supplies the metadata.
 pub(super) fn add_items_template(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let folder = folder(live, caller)?;
     let name = inputs.text()?;
@@ -166,7 +166,7 @@ pub(super) fn add_items_template(live: &Arc<Live>, caller: &CallContext, inputs:
         return Err(INVALID);
     }
     let space = live.space()?;
-    // The size is fixed, so a Variable that cannot be published is not there at all.
+    // The metadata fix the number of fields, so a single unusable Variable rejects the whole data set.
     let rights = Caller::new(&space, &caller.roles);
     let may = |variable: &PublishedVariableDataType| {
         rights.check(SecurityMode::SignAndEncrypt, &variable.published_variable, PermissionType::READ)
@@ -199,12 +199,12 @@ pub(super) fn add_items_template(live: &Arc<Live>, caller: &CallContext, inputs:
     Ok(vec![live.node(&Element::DataSet { name }).into(), results.into()])
 }
 
-/// AddPublishedEvents and AddPublishedEventsTemplate: publishers here get events from the application only.
+/// AddPublishedEvents and AddPublishedEventsTemplate are not supported: only the application supplies events.
 pub(super) fn no_events(_: &Arc<Live>, _: &CallContext, _: &mut Inputs) -> Outcome {
     Err(StatusCode::BAD_NOT_SUPPORTED)
 }
 
-/// RemovePublishedDataSet (Part 14 §9.1.4.5.6): with its DataSetWriters.
+/// RemovePublishedDataSet (Part 14 §9.1.4.5.6), including its DataSetWriters.
 pub(super) fn remove(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let folder = folder(live, caller)?;
     let Element::DataSet { name } = passed(live, inputs)? else {
@@ -241,7 +241,7 @@ pub(super) fn add_folder(live: &Arc<Live>, caller: &CallContext, inputs: &mut In
     Ok(vec![crate::pubsub_model::nodes::folder_id(&path).into()])
 }
 
-/// RemoveDataSetFolder (Part 14 §9.1.4.5.8): with all that is in it.
+/// RemoveDataSetFolder (Part 14 §9.1.4.5.8), including its content.
 pub(super) fn remove_folder(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let above = folder(live, caller)?;
     let node: NodeId = inputs.take()?;
@@ -260,7 +260,7 @@ pub(super) fn remove_folder(live: &Arc<Live>, caller: &CallContext, inputs: &mut
     Ok(Vec::new())
 }
 
-/// The data set of a configuration, if it has the version that the caller knows.
+/// The data set of a configuration, if it has the version that the caller expects.
 fn of_version<'a>(
     configuration: &'a mut Configuration,
     name: &str,

@@ -1,5 +1,4 @@
-//! Constant fields of data sets (Part 14 §9.1.4.2). One that is to be sent is added with AddVariables, as the Property
-//! that it is.
+//! Methods for constant fields of data sets (Part 14 §9.1.4.2). To publish one, add its Property with AddVariables.
 
 use super::{INVALID, Inputs, Outcome, called_below, usable};
 use crate::pubsub_model::live::Live;
@@ -10,10 +9,10 @@ use taktwerk_schema::KeyValuePair;
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{NodeId, QualifiedName, StatusCode, Variant};
 
-/// Extension fields of one data set.
+/// Most extension fields of one data set.
 const FIELDS_MAX: usize = 1_024;
 
-/// The data set whose ExtensionFields a Method is called on.
+/// The data set whose ExtensionFields object a Method is called on.
 fn of(live: &Live, caller: &CallContext) -> Result<Element, StatusCode> {
     let element = called_below(live, caller)?;
     if matches!(element, Element::DataSet { .. }) {
@@ -31,7 +30,7 @@ fn data_set<'a>(
     sets.find(|set| set.name == element.name()).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
 }
 
-/// Whether a data set has a Variable as a field.
+/// Whether a data set publishes a Variable.
 fn is_published(configuration: &Configuration, variable: &NodeId) -> bool {
     configuration.data_sets.iter().any(|set| match &set.source {
         DataSetSource::Items(items) => items.iter().any(|item| item.published_variable == *variable),
@@ -64,7 +63,7 @@ pub(super) fn add(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -
     Ok(vec![node.into()])
 }
 
-/// RemoveExtensionField (Part 14 §9.1.4.2.4). One that is published cannot be removed.
+/// RemoveExtensionField (Part 14 §9.1.4.2.4). Published fields cannot be removed.
 pub(super) fn remove(live: &Arc<Live>, caller: &CallContext, inputs: &mut Inputs) -> Outcome {
     let element = of(live, caller)?;
     let field: NodeId = inputs.take()?;

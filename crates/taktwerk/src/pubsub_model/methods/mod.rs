@@ -1,8 +1,8 @@
-//! The Methods that change the configuration (Part 14 §9.1.3 to §9.1.9). They are those of the types: each object refers
-//! to them, and the object that is passed says what is changed.
+//! The Methods that change the configuration (Part 14 §9.1.3 to §9.1.9). The types own them: each object refers to its type's
+//! Methods, and the ObjectId of the call identifies the element.
 //!
-//! - `structure`: connections, groups, writers, readers; `data_sets`, `extension_fields`: what is published; `targets`: what is done with
-//!   received values.
+//! - `structure`: connections, groups, writers, readers; `data_sets`, `extension_fields`: published data; `targets`: processing
+//!   of received values.
 
 mod data_sets;
 mod extension_fields;
@@ -22,10 +22,10 @@ use taktwerk_server::authorization::Access;
 use taktwerk_server::callback::{CallContext, MethodCall, MethodHandler};
 use taktwerk_types::{ExtensionObject, NodeId, StatusCode, Structure, UaString, Variant};
 
-/// What a Method gives.
+/// The result of a Method.
 pub(super) type Outcome = Result<Vec<Variant>, StatusCode>;
 
-/// The arguments of a call; their number and types were checked.
+/// The arguments of a call. Number and types have been checked.
 pub(super) struct Inputs(std::vec::IntoIter<Variant>);
 
 const INVALID: StatusCode = StatusCode::BAD_INVALID_ARGUMENT;
@@ -53,7 +53,7 @@ impl Inputs {
         }
     }
 
-    /// An array; null is an empty one.
+    /// An array; null means an empty one.
     pub(super) fn list<T>(&mut self) -> Result<Vec<T>, StatusCode>
     where
         Vec<T>: TryFrom<Variant>,
@@ -73,7 +73,7 @@ impl Inputs {
         self.list::<ExtensionObject>()?.iter().map(decode).collect()
     }
 
-    /// All that was not taken.
+    /// All remaining arguments.
     pub(super) fn rest(self) -> Vec<Variant> {
         self.0.collect()
     }
@@ -90,7 +90,7 @@ fn decode<T: Structure>(object: &ExtensionObject) -> Result<T, StatusCode> {
     object.decode().map_err(|_| INVALID)
 }
 
-/// A Method that may wait: it runs on a worker thread.
+/// A Method that may block: it runs on a worker thread.
 pub(super) fn blocking(
     run: impl Fn(&CallContext, Inputs) -> Outcome + Send + Sync + 'static,
 ) -> Arc<dyn MethodHandler> {
@@ -108,7 +108,7 @@ pub(super) fn blocking(
     Arc::new(Blocking(Arc::new(run)))
 }
 
-/// What nodes are to be accessible for.
+/// The access that nodes need.
 pub(super) fn access(permissions: &[RolePermissionType]) -> Access {
     if permissions.is_empty() {
         return Access::default();
@@ -119,7 +119,7 @@ pub(super) fn access(permissions: &[RolePermissionType]) -> Access {
 
 type Run = fn(&Arc<Live>, &CallContext, &mut Inputs) -> Outcome;
 
-/// All of them.
+/// All Methods.
 const METHODS: [(u32, Run); 26] = [
     (method_ids::PUBLISH_SUBSCRIBE_ADD_CONNECTION, structure::add_connection),
     (method_ids::PUBLISH_SUBSCRIBE_REMOVE_CONNECTION, structure::remove_connection),
@@ -149,12 +149,12 @@ const METHODS: [(u32, Run); 26] = [
     (method_ids::DATA_SET_READER_TYPE_CREATE_DATA_SET_MIRROR, targets::create_mirror),
 ];
 
-/// Implements them.
+/// Adds the implementations of the Methods.
 pub(super) fn add(space: &Space, live: &Arc<Live>) -> Result<(), BuildError> {
     METHODS.iter().try_for_each(|(id, run)| run_at(space, live, &ns0(*id), *run))
 }
 
-/// Implements the Method of an instance that has its own.
+/// Implements the Method of an instance that does not share its type's.
 pub(super) fn implement(space: &Space, live: &Arc<Live>, node: &NodeId, of: u32) -> Result<(), BuildError> {
     let mut known = METHODS.iter().filter(|(id, _)| *id == of);
     known.try_for_each(|(_, run)| run_at(space, live, node, *run))
@@ -169,7 +169,7 @@ fn run_at(space: &Space, live: &Arc<Live>, node: &NodeId, run: Run) -> Result<()
     Ok(space.set_method(node, blocking(handler))?)
 }
 
-/// Lets an object refer to Methods of its type.
+/// Adds references from an object to Methods of its type.
 pub(super) fn offer(space: &Space, object: &NodeId, methods: &[u32]) -> Result<(), BuildError> {
     let component = ns0(reference_type_ids::HAS_COMPONENT);
     for method in methods {
@@ -232,29 +232,29 @@ pub(super) const fn of_readers() -> &'static [u32] {
     ]
 }
 
-/// The element of the object that a Method is called on.
+/// The element of the object on which a Method is called.
 fn called_on(live: &Live, caller: &CallContext) -> Result<Element, StatusCode> {
     live.element(&caller.object_id).ok_or(StatusCode::BAD_NODE_ID_INVALID)
 }
 
-/// The element above the object that a Method is called on.
+/// The parent element of the object on which a Method is called.
 fn called_below(live: &Live, caller: &CallContext) -> Result<Element, StatusCode> {
     live.owner(&caller.object_id).ok_or(StatusCode::BAD_NODE_ID_INVALID)
 }
 
-/// The element of a node that was passed.
+/// The element of a NodeId argument.
 fn passed(live: &Live, inputs: &mut Inputs) -> Result<Element, StatusCode> {
     let id: NodeId = inputs.take()?;
     live.element(&id).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
 }
 
-/// A name that an element may have.
+/// Checks the name of an element.
 fn usable(name: &str) -> Result<(), StatusCode> {
     let is_usable = !name.is_empty() && name.len() <= 512 && !name.chars().any(char::is_control);
     if is_usable { Ok(()) } else { Err(INVALID) }
 }
 
-/// Takes what is at some positions out of a list, and says which of them there were.
+/// Removes positions from a list. Returns a status for each.
 fn take_positions<T>(positions: &[u32], list: &mut Vec<T>) -> Vec<StatusCode> {
     let count = list.len();
     let at = |position: &u32| usize::try_from(*position).ok().filter(|at| *at < count);

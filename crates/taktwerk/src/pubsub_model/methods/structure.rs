@@ -1,4 +1,4 @@
-//! Connections, groups, writers and readers are added and removed (Part 14 §9.1.3.4, §9.1.3.5, §9.1.5 to §9.1.8).
+//! Methods that add and remove connections, groups, writers and readers (Part 14 §9.1.3.4, §9.1.3.5, §9.1.5 to §9.1.8).
 
 use super::{Inputs, Outcome, called_on, passed, usable};
 use crate::pubsub_model::live::Live;
@@ -25,7 +25,7 @@ fn understood<T>(converted: Result<T, ConversionError>) -> Result<T, StatusCode>
     })
 }
 
-/// Adds what `edit` adds and gives its node.
+/// Adds an element with `edit` and returns its node.
 fn added(
     live: &Arc<Live>,
     caller: &CallContext,
@@ -42,7 +42,7 @@ fn removed(live: &Arc<Live>, caller: &CallContext, edit: impl FnOnce(&mut Config
     Ok(Vec::new())
 }
 
-/// Removes the first that fits.
+/// Removes the first match.
 fn take_out<T>(list: &mut Vec<T>, fits: impl Fn(&T) -> bool) -> bool {
     let at = list.iter().position(fits);
     at.map(|at| list.remove(at)).is_some()
@@ -102,7 +102,7 @@ pub(super) fn add_reader_group(live: &Arc<Live>, caller: &CallContext, inputs: &
     })
 }
 
-/// Groups of both kinds have names of their own: they lie side by side.
+/// Groups of both kinds share one set of names, because they have the same parent.
 fn has_no_group(connection: &Connection, name: &str) -> Result<(), StatusCode> {
     let is_taken = connection.writer_group(name).is_some() || connection.reader_group(name).is_some();
     if is_taken { Err(DUPLICATE) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! What is done with received values (Part 14 §9.1.8.5, §9.1.8.6, §9.1.9.4).
+//! Methods for processing received values (Part 14 §9.1.8.5, §9.1.8.6, §9.1.9.4).
 
 use super::{Inputs, Outcome, called_below, called_on, passed, take_positions, usable};
 use crate::pubsub_model::authorized::Caller;
@@ -14,9 +14,9 @@ use taktwerk_schema::{
 use taktwerk_server::callback::CallContext;
 use taktwerk_types::{Guid, StatusCode};
 
-/// The attribute that is written.
+/// The written attribute.
 const VALUE: u32 = 13;
-/// Targets of one reader.
+/// Most targets of one reader.
 const TARGETS_MAX: usize = 65_536;
 
 fn reader_of<'a>(
@@ -30,7 +30,7 @@ fn reader_of<'a>(
     group.and_then(|group| group.reader_mut(name)).ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
 }
 
-/// Whether received values can be written to a target.
+/// Checks whether received values can be written to a target.
 fn check(
     live: &Live,
     caller: &Caller<'_>,
@@ -38,7 +38,7 @@ fn check(
     reader: &DataSetReader,
     target: &FieldTargetDataType,
 ) -> StatusCode {
-    // Before anything that only a node that exists could be told.
+    // Check first, so that errors do not reveal whether a node exists.
     if target.target_node_id.is_null() {
         return StatusCode::BAD_NODE_ID_INVALID;
     }
@@ -62,7 +62,7 @@ fn check(
     }
 }
 
-/// How what a reader receives is secured.
+/// The security of a reader's messages.
 fn mode_of(configuration: &Configuration, element: &Element) -> SecurityMode {
     let Element::Reader { connection, group, name } = element else { return SecurityMode::None };
     let group = configuration.connection(connection).and_then(|one| one.reader_group(group));
@@ -73,7 +73,7 @@ fn mode_of(configuration: &Configuration, element: &Element) -> SecurityMode {
     mode.unwrap_or_default()
 }
 
-/// The reader whose metadata has the version that the caller knows.
+/// The reader, if its metadata has the version that the caller expects.
 fn of_version<'a>(
     configuration: &'a mut Configuration,
     element: &Element,
@@ -86,7 +86,7 @@ fn of_version<'a>(
     Ok(reader)
 }
 
-/// Lets received values be written to more targets, as far as they can be; `keep` those that there are.
+/// Adds targets as far as they are valid. With `keep`, existing targets stay.
 fn add_targets(
     live: &Arc<Live>,
     caller: &CallContext,
@@ -157,7 +157,7 @@ pub(super) fn remove_target_variables(
     let results = live.change_for(caller, |configuration, _| {
         let reader = of_version(configuration, &element, &version)?;
         let mut target_variables = targets_of(&reader.subscribed_data_set)?;
-        // Targets without a field's id belong to the field at their own position, so they must not move.
+        // Targets without a field id belong to the field at their own position, so they must not move.
         let first = positions.iter().filter_map(|position| usize::try_from(*position).ok()).min();
         let mut behind = target_variables.iter().skip(first.unwrap_or(usize::MAX).saturating_add(1));
         if behind.any(|target| target.data_set_field_id == Guid::NULL) {

@@ -1,5 +1,5 @@
-//! Objects below an element whose type depends on what is configured: settings, addresses, what becomes of received
-//! values, extension fields.
+//! Objects below an element whose type depends on the configuration: settings, addresses, processing of received values,
+//! extension fields.
 
 use super::super::settings::Settings;
 use super::{Added, Instance, Made, Sync, text};
@@ -19,7 +19,7 @@ use taktwerk_server::space::NodeSpec;
 use taktwerk_server::space::build::{Under, ValueShape};
 use taktwerk_types::{ExtensionObject, LocalizedText, NodeId, QualifiedName, UaString, Variant};
 
-/// An object below another one, in place of what the other's type declares under that name.
+/// An object that replaces the child declared by its parent's type under the same name.
 struct Below<'a> {
     name: &'a str,
     type_id: u32,
@@ -28,7 +28,7 @@ struct Below<'a> {
 }
 
 impl<'a> Sync<'a> {
-    /// Adds an object below another one, or finds it as it is.
+    /// Adds a child object, or returns the existing one.
     fn below(&mut self, above: &Added<'_>, below: Below<'_>) -> Result<Added<'a>, BuildError> {
         let id = NodeId::string(1, format!("{}/{}", text(&above.id), below.name));
         let made = Made {
@@ -42,10 +42,10 @@ impl<'a> Sync<'a> {
             return Ok(known);
         }
         self.nodes.remove(self.live, self.space, &id);
-        // What came with the other's type has no more than the base type has.
+        // The child that came with the parent's type has only the members of the base type.
         for (path, declared) in &above.members {
             if path.strip_prefix(below.name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-                // It is gone if something stood here before.
+                // It was already replaced if another object was here before.
                 let _ = self.space.delete_node(declared);
             }
         }
@@ -53,7 +53,7 @@ impl<'a> Sync<'a> {
         self.add(id, name, reference_type_ids::HAS_COMPONENT, made, None)
     }
 
-    /// TransportSettings or MessageSettings, if there are some.
+    /// TransportSettings or MessageSettings, if configured.
     pub(super) fn settings(
         &mut self,
         above: &Added<'_>,
@@ -76,7 +76,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// An address: of NetworkAddressUrlType, where the type above names its abstract base type.
+    /// An address, as NetworkAddressUrlType, where the parent's type declares the abstract base type.
     pub(super) fn address(
         &mut self,
         above: &Added<'_>,
@@ -88,13 +88,13 @@ impl<'a> Sync<'a> {
         let below = Below { name, type_id, optional: Vec::new(), fixed: String::new() };
         let added = self.below(above, below)?;
         added.set("NetworkInterface", network_interface)?;
-        // Any that the machine has, by name or address.
+        // No restriction: any interface of the machine, by name or address.
         added.set("NetworkInterface/Selections", Vec::<UaString>::new())?;
-        // Whoever may browse need not know how the server gets into the broker; the file has it, for administrators.
+        // Users who can browse must not see broker credentials. The file contains them, for administrators.
         added.set("Url", without_credentials(url))
     }
 
-    /// What becomes of a reader's values (Part 14 §9.1.9).
+    /// The processing of a reader's values (Part 14 §9.1.9).
     pub(super) fn subscribed(
         &mut self,
         above: &Added<'_>,
@@ -109,7 +109,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// The same of a standalone one, which has no Variables of its own before a reader uses it.
+    /// The same for a standalone one, which has no Variables until a reader uses it.
     pub(super) fn subscribed_standalone(
         &mut self,
         above: &Added<'_>,
@@ -146,7 +146,7 @@ impl<'a> Sync<'a> {
         added.show_to_those_who_know("TargetVariables", &named)
     }
 
-    /// The Object with a Variable for each field that a mirrored data set has (Part 14 §9.1.9.3).
+    /// The Object with a Variable for each field of a mirrored data set (Part 14 §9.1.9.3).
     fn mirror(
         &mut self,
         above: &Added<'_>,
@@ -209,7 +209,7 @@ impl<'a> Sync<'a> {
         };
         let added = self.below(above, below)?;
         if added.is_new {
-            // The type demands Methods of each instance's own.
+            // The type requires separate Methods for each instance.
             for (name, method) in [
                 ("AddExtensionField", method_ids::EXTENSION_FIELDS_TYPE_ADD_EXTENSION_FIELD),
                 ("RemoveExtensionField", method_ids::EXTENSION_FIELDS_TYPE_REMOVE_EXTENSION_FIELD),
@@ -232,7 +232,7 @@ impl<'a> Sync<'a> {
             fixed: format!("{shape:?}"),
         };
         self.seen.insert(id.clone());
-        // Publishers may have a handle to it, so it stays as long as it can.
+        // Publishers may hold a handle to it, so keep it if possible.
         if self.known(&id, &made).is_some() {
             return set(self.space, &id, field.value.clone());
         }
@@ -257,12 +257,12 @@ fn subscribed_as(type_id: u32, fixed: String) -> Below<'static> {
     Below { name: "SubscribedDataSet", type_id, optional: Vec::new(), fixed }
 }
 
-/// What of a field its mirrored Variable depends on.
+/// The parts of a field on which its mirrored Variable depends.
 fn made_of(field: &FieldMetaData) -> (&str, &NodeId, i32) {
     (field.name.as_str(), &field.data_type, field.value_rank)
 }
 
-/// The Object that a mirrored data set's Variables are in.
+/// The parent of a mirrored data set's Variables.
 pub(in crate::pubsub_model) fn mirror_parent(
     connection: &str,
     group: &str,
@@ -277,7 +277,7 @@ fn extension_field_id(above: &NodeId, key: &QualifiedName) -> NodeId {
     NodeId::string(1, format!("{}/{}:{}", text(above), key.namespace_index, key.name.as_str()))
 }
 
-/// The data set of an ExtensionFields object, and the Property there of a field.
+/// The data set of an ExtensionFields object, and the Property of a field.
 pub(in crate::pubsub_model) fn extension_field_of(element: &Element, key: &QualifiedName) -> NodeId {
     let above = NodeId::string(1, format!("PubSub/PublishedDataSets/{}/ExtensionFields", element.name()));
     extension_field_id(&above, key)

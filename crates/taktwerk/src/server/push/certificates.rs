@@ -1,6 +1,5 @@
-//! Requests for certificates, new certificates, and those that were rejected (Part 12 §7.10).
+//! Certificate requests, new certificates, and rejected certificates (Part 12 §7.10).
 
-use super::content::Lists;
 use super::transaction::NewCertificate;
 use super::{Inputs, Push, Run, unavailable};
 use crate::lock::lock;
@@ -12,7 +11,7 @@ use taktwerk_crypto::aws_lc::Identity;
 use taktwerk_crypto::certificate::{
     AwsLcVerifier, CHAIN_LEN_MAX, Certificate, Validation, ValidationOptions, ValidationRequest,
 };
-use taktwerk_pki::{CertificateSettings, Group, NewKey, OwnCertificate, PrivateKey, Store, create};
+use taktwerk_pki::{CertificateSettings, Group, Lists, NewKey, OwnCertificate, PrivateKey, Store, create};
 use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_server::callback::{CallContext, MethodResult};
 use taktwerk_types::{ByteString, NodeId, StatusCode, UaString};
@@ -24,12 +23,12 @@ pub(super) const METHODS: &[(&str, Run)] = &[
     ("GetCertificates", get_certificates),
 ];
 
-/// Bytes of the Nonce of CreateSigningRequest, if a new key is asked for.
+/// Shortest Nonce of CreateSigningRequest if a new key is requested, in bytes.
 const NONCE_LEN_MIN: usize = 32;
-/// Bytes of the rejected certificates that are returned.
+/// Most bytes of rejected certificates in an answer.
 const REJECTED_BYTES_MAX: usize = 256 * 1024;
 
-/// The CertificateTypes of our certificates.
+/// The CertificateTypes of the own certificates.
 pub(super) fn types(store: &Store) -> Vec<NodeId> {
     let mut types: Vec<NodeId> =
         store.own(&mut Vec::new()).iter().map(|own| ns0(type_of(&own.certificate))).collect();
@@ -39,20 +38,20 @@ pub(super) fn types(store: &Store) -> Vec<NodeId> {
 }
 
 /// # Errors
-/// Bad_InvalidArgument: another group than the one of the application.
+/// Bad_InvalidArgument for any group but that of the application.
 fn check_group(group: &NodeId) -> Result<(), StatusCode> {
     let ours = object_ids::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_APPLICATION_GROUP;
     if group.is_null() || *group == ns0(ours) { Ok(()) } else { Err(StatusCode::BAD_INVALID_ARGUMENT) }
 }
 
-/// Our certificate of a CertificateType. Null, and the type that all others derive from, mean the first one.
+/// The own certificate of a CertificateType. Null, and the abstract base type, mean the first one.
 pub(super) fn own_of(store: &Store, kind: &NodeId) -> Result<OwnCertificate, StatusCode> {
     let is_any = kind.is_null() || *kind == ns0(object_type_ids::APPLICATION_CERTIFICATE_TYPE);
     let mut own = store.own(&mut Vec::new()).into_iter();
     own.find(|own| is_any || ns0(type_of(&own.certificate)) == *kind).ok_or(StatusCode::BAD_INVALID_ARGUMENT)
 }
 
-/// What a new certificate says: what the old one says, with another subject if one is given, such as `CN=Press/O=Works`.
+/// The content of a new certificate: that of the old one, with another subject if given, such as `CN=Press/O=Works`.
 fn settings(before: &Certificate, uri: &str, subject: &str) -> Result<CertificateSettings, StatusCode> {
     let name = before.common_name().unwrap_or_else(|| uri.to_owned());
     let mut settings = CertificateSettings::new(&name, uri);
@@ -75,7 +74,8 @@ fn settings(before: &Certificate, uri: &str, subject: &str) -> Result<Certificat
     Ok(settings)
 }
 
-/// A new key waits in `own/private` for its certificate, also over a restart. The one before it is discarded (Part 12 §7.10.10).
+/// A new key is stored in `own/private` until its certificate arrives, also across restarts. An earlier one is discarded (Part 12
+/// §7.10.10).
 fn create_signing_request(push: &Push, _: &CallContext, mut inputs: Inputs) -> MethodResult {
     check_group(&inputs.optional()?)?;
     let kind: NodeId = inputs.optional()?;
@@ -89,7 +89,7 @@ fn create_signing_request(push: &Push, _: &CallContext, mut inputs: Inputs) -> M
     let own = own_of(store, &kind)?;
     let settings = settings(&own.certificate, &push.application_uri, subject.as_str())?;
     let failed = |error: &dyn core::fmt::Display| {
-        tracing::warn!(%error, "a request for a certificate cannot be made");
+        tracing::warn!(%error, "cannot create a certificate request");
         StatusCode::BAD_INVALID_ARGUMENT
     };
     let purpose = type_of(&own.certificate);
@@ -133,7 +133,7 @@ fn update_certificate(push: &Push, caller: &CallContext, mut inputs: Inputs) -> 
         return Err(StatusCode::BAD_CERTIFICATE_USE_NOT_ALLOWED);
     }
     let key = if key.as_bytes().is_empty() {
-        // The key of a request, or the one that is in use.
+        // The key of a request, or the key in use.
         store.key_of(certificate).ok_or(StatusCode::BAD_SECURITY_CHECKS_FAILED)?
     } else if format.as_str().eq_ignore_ascii_case("PEM") {
         PrivateKey::read(key.as_bytes()).map_err(|_| StatusCode::BAD_SECURITY_CHECKS_FAILED)?
@@ -142,7 +142,7 @@ fn update_certificate(push: &Push, caller: &CallContext, mut inputs: Inputs) -> 
     };
     let bytes = chain.iter().flat_map(|one| one.der()).copied().collect();
     Identity::new(bytes, key.pkcs8()).map_err(|reason| {
-        tracing::warn!(%reason, "a new certificate was refused");
+        tracing::warn!(%reason, "a new certificate was rejected");
         StatusCode::BAD_SECURITY_CHECKS_FAILED
     })?;
     let new = NewCertificate { kind: type_of(&before.certificate), chain, key: Arc::new(key) };
@@ -150,9 +150,9 @@ fn update_certificate(push: &Push, caller: &CallContext, mut inputs: Inputs) -> 
     Ok(vec![true.into()])
 }
 
-/// Validates a certificate that is to become ours, as clients will: Part 4 §6.1.3, with the issuers that came with it and those
-/// of the trust list. What may be suppressed is ignored, but it has to be valid now. Returns it with those of its issuers that
-/// came with it, in the order of the chain.
+/// Validates a future own certificate as clients will (Part 4 §6.1.3), with the issuers sent along and those of the trust list.
+/// Suppressible errors are ignored, but the certificate must be valid now. Returns it with the issuers that were sent, in the
+/// order of the chain.
 pub(super) fn validated(
     lists: &Lists,
     certificate: Certificate,
@@ -174,7 +174,7 @@ pub(super) fn validated(
         Validation { trust: &trust, verifier: &AwsLcVerifier, options, now: now(), exhaustive: false };
     let report = validation.run(certificate.der(), &request);
     if let Some(failure) = report.failure() {
-        tracing::warn!(reason = failure.sentence(), "a new certificate was refused");
+        tracing::warn!(reason = failure.sentence(), "a new certificate was rejected");
         return Err(failure.status);
     }
     if certificate.is_authority() {
@@ -184,7 +184,7 @@ pub(super) fn validated(
     Ok(core::iter::once(certificate.clone()).chain(sent).collect())
 }
 
-/// The applications and users that were refused last.
+/// The most recently rejected applications and users.
 fn get_rejected_list(push: &Push, _: &CallContext, _: Inputs) -> MethodResult {
     let store = push.trust.store();
     let groups = [Group::Applications, Group::Users];

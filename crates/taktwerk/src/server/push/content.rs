@@ -1,4 +1,4 @@
-//! A trust list as one structure (TrustListDataType, Part 12 §7.8.2.8), what of it becomes files, and whether it is valid.
+//! A trust list as one structure (TrustListDataType, Part 12 §7.8.2.8), its conversion to files, and its validation.
 
 use super::TRUST_LIST_BYTES_MAX;
 use crate::space::now;
@@ -7,127 +7,68 @@ use taktwerk_crypto::certificate::{
     AwsLcVerifier, Certificate, RevocationList, Step, TrustList, Validation, ValidationOptions,
     ValidationRequest,
 };
-use taktwerk_pki::{Folder, Group, Store};
+use taktwerk_pki::{Group, Lists, Store};
 use taktwerk_schema::TrustListDataType;
-use taktwerk_types::{ByteString, Decode, DecodeLimits, Encode, StatusCode};
+use taktwerk_types::{ByteString, Decode, DecodeLimits, Decoder, Encode, StatusCode};
 
-/// The lists that a structure has (TrustListMasks, Part 12 §7.8.2.9).
+/// The lists in a structure (TrustListMasks, Part 12 §7.8.2.9).
 const TRUSTED_CERTIFICATES: u32 = 1;
 const TRUSTED_CRLS: u32 = 2;
 const ISSUER_CERTIFICATES: u32 = 4;
 const ISSUER_CRLS: u32 = 8;
-/// All of them.
+/// All lists.
 pub(super) const ALL: u32 = 15;
 
-/// Certificates and revocation lists of a trust list that clients change: each is a file, and looked at every second.
+/// Most certificates and revocation lists of a trust list written by clients: each is a file, and checked every second.
 pub(super) const ENTRIES_MAX: usize = 1_000;
 
-/// The four lists of a trust list.
-#[derive(Clone, Default)]
-pub(super) struct Lists {
-    pub(super) trusted: Vec<Certificate>,
-    pub(super) trusted_lists: Vec<RevocationList>,
-    pub(super) issuers: Vec<Certificate>,
-    pub(super) issuer_lists: Vec<RevocationList>,
+/// The requested lists, encoded.
+pub(super) fn encode(lists: &Lists, masks: u32) -> Vec<u8> {
+    let has = |mask| masks & mask != 0;
+    let ders = |certificates: &[Certificate]| -> Vec<ByteString> {
+        certificates.iter().map(|certificate| certificate.der().to_vec().into()).collect()
+    };
+    let revoked = |lists: &[RevocationList]| -> Vec<ByteString> {
+        lists.iter().map(|list| list.der().to_vec().into()).collect()
+    };
+    let mut list = TrustListDataType { specified_lists: masks, ..TrustListDataType::default() };
+    if has(TRUSTED_CERTIFICATES) {
+        list.trusted_certificates = ders(&lists.trusted);
+    }
+    if has(TRUSTED_CRLS) {
+        list.trusted_crls = revoked(&lists.trusted_lists);
+    }
+    if has(ISSUER_CERTIFICATES) {
+        list.issuer_certificates = ders(&lists.issuers);
+    }
+    if has(ISSUER_CRLS) {
+        list.issuer_crls = revoked(&lists.issuer_lists);
+    }
+    list.encode_to_vec()
 }
 
-impl Lists {
-    /// As the files have them.
-    pub(super) fn read(store: &Store, group: Group) -> Self {
-        let entries = |folder| store.entries(group, folder, &mut Vec::new());
-        let lists = |folder| {
-            let lists = store.revocation_lists(group, folder, &mut Vec::new());
-            lists.into_iter().map(|(_, list)| list).collect()
-        };
-        let trusted = entries(Folder::Trusted);
-        let mut issuers: Vec<Certificate> = Vec::new();
-        let behind = trusted.iter().flat_map(|entry| entry.behind.iter().cloned());
-        let all = entries(Folder::Issuers)
-            .into_iter()
-            .flat_map(|entry| core::iter::once(entry.certificate).chain(entry.behind));
-        for issuer in all.chain(behind) {
-            if !issuers.contains(&issuer) {
-                issuers.push(issuer);
-            }
-        }
-        Self {
-            trusted_lists: lists(Folder::TrustedLists),
-            issuer_lists: lists(Folder::IssuerLists),
-            trusted: trusted.into_iter().map(|entry| entry.certificate).collect(),
-            issuers,
+/// Whether lists may replace others. Certificates whose chain was incomplete before are not checked, so that entries of others do
+/// not block the change.
+///
+/// # Errors
+/// Bad_RequestTooLarge; Bad_CertificateChainIncomplete if an issuer is missing, Bad_CertificateInvalid if a signature is wrong
+/// (Part 12 §7.8.2.5 to §7.8.2.7). Errors that Part 4 allows to suppress are ignored.
+pub(super) fn may_replace(after: &Lists, before: &Lists) -> Result<(), StatusCode> {
+    if after.bytes() > TRUST_LIST_BYTES_MAX || after.count() > ENTRIES_MAX {
+        return Err(StatusCode::BAD_REQUEST_TOO_LARGE);
+    }
+    let (new, old) = (after.trust_list(), before.trust_list());
+    for certificate in after.trusted.iter().chain(&after.issuers) {
+        let Some(status) = broken(certificate, &new) else { continue };
+        let was_there = before.trusted.contains(certificate) || before.issuers.contains(certificate);
+        if !was_there || broken(certificate, &old).is_none() {
+            return Err(status);
         }
     }
-
-    /// Those that are asked for, encoded.
-    pub(super) fn encode(&self, masks: u32) -> Vec<u8> {
-        let has = |mask| masks & mask != 0;
-        let ders = |certificates: &[Certificate]| -> Vec<ByteString> {
-            certificates.iter().map(|certificate| certificate.der().to_vec().into()).collect()
-        };
-        let lists = |lists: &[RevocationList]| -> Vec<ByteString> {
-            lists.iter().map(|list| list.der().to_vec().into()).collect()
-        };
-        let mut list = TrustListDataType { specified_lists: masks, ..TrustListDataType::default() };
-        if has(TRUSTED_CERTIFICATES) {
-            list.trusted_certificates = ders(&self.trusted);
-        }
-        if has(TRUSTED_CRLS) {
-            list.trusted_crls = lists(&self.trusted_lists);
-        }
-        if has(ISSUER_CERTIFICATES) {
-            list.issuer_certificates = ders(&self.issuers);
-        }
-        if has(ISSUER_CRLS) {
-            list.issuer_crls = lists(&self.issuer_lists);
-        }
-        list.encode_to_vec()
-    }
-
-    /// Bytes of all certificates and revocation lists.
-    fn len(&self) -> usize {
-        let certificates = self.trusted.iter().chain(&self.issuers).map(|it| it.der().len());
-        let lists = self.trusted_lists.iter().chain(&self.issuer_lists).map(|it| it.der().len());
-        certificates.chain(lists).sum()
-    }
-
-    fn count(&self) -> usize {
-        self.trusted.len() + self.issuers.len() + self.trusted_lists.len() + self.issuer_lists.len()
-    }
-
-    /// For validations.
-    pub(super) fn trust_list(&self) -> TrustList {
-        let mut list = TrustList::new();
-        self.trusted.iter().cloned().for_each(|certificate| list.trust(certificate));
-        self.issuers.iter().cloned().for_each(|certificate| list.add_issuer(certificate));
-        let lists = self.trusted_lists.iter().chain(&self.issuer_lists);
-        lists.cloned().for_each(|revoked| list.add_revocation_list(revoked));
-        list
-    }
-
-    /// Whether these lists may take the place of others. Certificates that had no complete chain before do not count, so that
-    /// what others have put there does not stand in the way.
-    ///
-    /// # Errors
-    /// Bad_RequestTooLarge; Bad_CertificateChainIncomplete if an issuer is missing, Bad_CertificateInvalid if a signature is wrong
-    /// (Part 12 §7.8.2.5 to §7.8.2.7). What the validation of Part 4 may suppress is ignored.
-    pub(super) fn may_replace(&self, before: &Self) -> Result<(), StatusCode> {
-        if self.len() > TRUST_LIST_BYTES_MAX || self.count() > ENTRIES_MAX {
-            return Err(StatusCode::BAD_REQUEST_TOO_LARGE);
-        }
-        let certificates = || self.trusted.iter().chain(&self.issuers);
-        let (new, old) = (self.trust_list(), before.trust_list());
-        for certificate in certificates() {
-            let Some(status) = broken(certificate, &new) else { continue };
-            let was_there = before.trusted.contains(certificate) || before.issuers.contains(certificate);
-            if !was_there || broken(certificate, &old).is_none() {
-                return Err(status);
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
-/// What is wrong with a certificate in a trust list: its chain has to end in a root, and the signatures have to be right.
+/// What is wrong with a certificate in a trust list: its chain must end in a root, and the signatures must be valid.
 fn broken(certificate: &Certificate, trust: &TrustList) -> Option<StatusCode> {
     let (options, purpose) = (ValidationOptions::default(), CertificatePurpose::Client { address: None });
     let validation = Validation { trust, verifier: &AwsLcVerifier, options, now: now(), exhaustive: false };
@@ -137,7 +78,7 @@ fn broken(certificate: &Certificate, trust: &TrustList) -> Option<StatusCode> {
     is_of_chain.then_some(failure.status)
 }
 
-/// What a client has written, read: nothing is changed before all of it is valid.
+/// A parsed trust list of a client. Nothing is changed before all of it is valid.
 #[derive(Clone)]
 pub(super) struct Replacement {
     masks: u32,
@@ -146,12 +87,22 @@ pub(super) struct Replacement {
 
 impl Replacement {
     /// # Errors
-    /// Bad_CertificateInvalid: it is no trust list, or something in it is no certificate or revocation list.
+    /// Bad_CertificateInvalid: not a trust list, trailing bytes, or an invalid certificate or revocation list.
+    /// Bad_InvalidArgument: SpecifiedLists contains unknown lists.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, StatusCode> {
         let invalid = StatusCode::BAD_CERTIFICATE_INVALID;
         let limits =
             DecodeLimits { byte_string_len_max: TRUST_LIST_BYTES_MAX as u32, ..DecodeLimits::DEFAULT };
-        let list = TrustListDataType::decode_from(bytes, limits).map_err(|_| invalid)?;
+        let mut decoder = Decoder::new(bytes, limits);
+        let list = TrustListDataType::decode(&mut decoder).map_err(|_| invalid)?;
+        // Trailing bytes would be ignored although the client meant something by them.
+        if decoder.remaining() > 0 {
+            return Err(invalid);
+        }
+        // Part 12 §7.8.2.8: TrustListMasks defines the allowed values.
+        if list.specified_lists & !ALL != 0 {
+            return Err(StatusCode::BAD_INVALID_ARGUMENT);
+        }
         let all =
             [&list.trusted_certificates, &list.trusted_crls, &list.issuer_certificates, &list.issuer_crls];
         if all.iter().map(|list| list.len()).sum::<usize>() > ENTRIES_MAX {
@@ -169,21 +120,21 @@ impl Replacement {
             issuers: certificates(&list.issuer_certificates)?,
             issuer_lists: revoked(&list.issuer_crls)?,
         };
-        Ok(Self { masks: list.specified_lists & ALL, lists })
+        Ok(Self { masks: list.specified_lists, lists })
     }
 
-    /// Bytes of its certificates and revocation lists.
+    /// Size of its certificates and revocation lists, in bytes.
     pub(super) fn len(&self) -> usize {
-        self.lists.len()
+        self.lists.bytes()
     }
 
-    /// The lists as they are with it.
+    /// The lists after applying this replacement.
     pub(super) fn over(&self, mut before: Lists) -> Lists {
         self.take(&mut before);
         before
     }
 
-    /// A later one of the same transaction comes on top.
+    /// Combines it with a later replacement of the same transaction.
     pub(super) fn then(mut self, later: Self) -> Self {
         later.take(&mut self.lists);
         self.masks |= later.masks;
@@ -207,40 +158,19 @@ impl Replacement {
         }
     }
 
-    /// Adds what is missing of the lists that it has. What completes and what revokes comes before what is trusted.
+    /// Adds missing entries of the specified lists.
     pub(super) fn add(&self, store: &Store, group: Group) -> std::io::Result<()> {
-        let lists = &self.lists;
-        self.each(|mask| match mask {
-            ISSUER_CERTIFICATES => store.add_certificates(group, Folder::Issuers, &lists.issuers),
-            ISSUER_CRLS => store.add_revocation_lists(group, Folder::IssuerLists, &lists.issuer_lists),
-            TRUSTED_CRLS => store.add_revocation_lists(group, Folder::TrustedLists, &lists.trusted_lists),
-            _ => store.add_certificates(group, Folder::Trusted, &lists.trusted),
-        })
+        store.add_lists(group, &self.over(store.lists(group)))
     }
 
-    /// Removes what is not in the lists that it has. This needs no space on the disk.
+    /// Removes entries that are not in the specified lists. Needs no disk space after [`Self::add`].
     pub(super) fn keep_only(&self, store: &Store, group: Group) -> std::io::Result<()> {
-        self.keep_only_of(&self.lists, store, group)
+        store.replace_lists(group, &self.over(store.lists(group)))
     }
 
-    /// Takes back what [`Self::add`] has added to the lists that were there before.
+    /// Reverts [`Self::add`] and [`Self::keep_only`]: the specified lists are as before.
     pub(super) fn take_back(&self, before: &Lists, store: &Store, group: Group) -> std::io::Result<()> {
-        self.keep_only_of(before, store, group)
-    }
-
-    fn keep_only_of(&self, lists: &Lists, store: &Store, group: Group) -> std::io::Result<()> {
-        self.each(|mask| match mask {
-            ISSUER_CERTIFICATES => store.keep_only_certificates(group, Folder::Issuers, &lists.issuers),
-            ISSUER_CRLS => store.keep_only_revocation_lists(group, Folder::IssuerLists, &lists.issuer_lists),
-            TRUSTED_CRLS => {
-                store.keep_only_revocation_lists(group, Folder::TrustedLists, &lists.trusted_lists)
-            }
-            _ => store.keep_only_certificates(group, Folder::Trusted, &lists.trusted),
-        })
-    }
-
-    fn each(&self, run: impl Fn(u32) -> std::io::Result<()>) -> std::io::Result<()> {
-        let all = [ISSUER_CERTIFICATES, ISSUER_CRLS, TRUSTED_CRLS, TRUSTED_CERTIFICATES];
-        all.into_iter().filter(|mask| self.masks & mask != 0).try_for_each(run)
+        let before = Self { masks: self.masks, lists: before.clone() };
+        store.restore_lists(group, &before.over(store.lists(group)))
     }
 }

@@ -1,4 +1,4 @@
-//! What the specification's ServerConfiguration has and a server here does not: it is not shown.
+//! Hides parts of the specification's ServerConfiguration that this server does not implement.
 
 use crate::space::ns0;
 use taktwerk_schema::ids::{method_ids, object_ids};
@@ -26,7 +26,7 @@ const PUSH: [u32; 7] = [
     object_ids::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_USER_TOKEN_GROUP,
 ];
 
-/// Hides what does not work: all of it, or what is never implemented.
+/// Hides what does not work: all of it, or only what is never implemented.
 pub(in crate::server) fn leave_out(space: &AddressSpace, has_push: bool) -> Result<(), NodeError> {
     let push: &[u32] = if has_push { &[] } else { &PUSH };
     for id in ALWAYS.iter().chain(push) {

@@ -1,14 +1,15 @@
 //! Push management of certificates (Part 12 §7.10): SecurityAdmins read and change the trust lists and renew the server's
 //! certificates with the Methods of ServerConfiguration, over an encrypted channel.
 //!
-//! - `trust_list`: the trust lists as files; `open`: those that clients have open; `content`: a trust list as one structure;
-//! - `certificates`: requests and new certificates; `transaction`: what waits for ApplyChanges; `apply`: ApplyChanges;
-//! - `left_out`: what ServerConfiguration does not have here.
+//! - `trust_list`: the trust lists as files; `open`: trust lists opened by clients; `content`: a trust list as one structure;
+//! - `certificates`: requests and new certificates; `transaction`: changes that wait for ApplyChanges; `apply`: ApplyChanges;
+//! - `changes`: audit records and warnings; `left_out`: parts of ServerConfiguration that are not implemented.
 //!
-//! The files of the PKI folder are the only state. Who else changes them, such as `taktwerk pki`, is noticed as ever.
+//! The files of the PKI directory are the only state. Changes by other programs, such as `taktwerk pki`, are detected as usual.
 
 mod apply;
 mod certificates;
+mod changes;
 mod content;
 mod left_out;
 mod open;
@@ -21,10 +22,10 @@ use super::Server;
 use crate::lock::lock;
 use crate::pki::Renewal;
 use crate::space::{now, ns0};
-use content::Lists;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Instant, UNIX_EPOCH};
-use taktwerk_pki::{Group, StoreValidator};
+use taktwerk_net::AuditSink;
+use taktwerk_pki::{Group, Lists, StoreValidator};
 use taktwerk_schema::ids::{object_ids, variable_ids};
 use taktwerk_server::AddressSpace;
 use taktwerk_server::authorization::role::well_known;
@@ -33,7 +34,7 @@ use taktwerk_server::space::NodeError;
 use taktwerk_types::{NodeId, QualifiedName, StatusCode, UaString, UtcTime, Variant};
 use transaction::State;
 
-/// MaxTrustListSize: bytes of a trust list that a client writes.
+/// MaxTrustListSize: most bytes of a trust list written by a client.
 const TRUST_LIST_BYTES_MAX: usize = 4 << 20;
 
 const GROUPS: [(u32, Group); 2] = [
@@ -41,22 +42,24 @@ const GROUPS: [(u32, Group); 2] = [
     (object_ids::SERVER_CONFIGURATION_CERTIFICATE_GROUPS_DEFAULT_USER_TOKEN_GROUP, Group::Users),
 ];
 
-/// What the Methods work on.
+/// State shared by the Methods.
 struct Push {
     space: Weak<AddressSpace>,
     trust: Arc<StoreValidator>,
     application_uri: String,
-    /// Uses new certificates.
+    /// The receiver of audit records.
+    sink: Arc<dyn AuditSink>,
+    /// Loads new certificates.
     renewal: Arc<Renewal>,
-    /// Open trust lists, and what waits for ApplyChanges.
+    /// Open trust lists, and the transaction.
     state: Mutex<State>,
-    /// Changes of files take turns. Locked before `state`.
+    /// Serializes changes of files. Locked before `state`.
     changing: Mutex<()>,
 }
 
 type Run = fn(&Push, &CallContext, Inputs) -> MethodResult;
 
-/// A Method that runs on a worker thread: it reads and writes files.
+/// A Method that runs on a worker thread because it reads and writes files.
 struct Method(Arc<Push>, Run);
 
 impl MethodHandler for Method {
@@ -73,17 +76,17 @@ impl MethodHandler for Method {
     }
 }
 
-/// Lets those in who administer security, over an encrypted channel, whatever the nodes say.
+/// Allows only SecurityAdmins over an encrypted channel, independent of the nodes' permissions.
 fn administers(caller: &CallContext) -> Result<(), StatusCode> {
     if !caller.encrypted {
         return Err(StatusCode::BAD_SECURITY_MODE_INSUFFICIENT);
     }
-    // Who has to change the password may do nothing else (Part 18 §5.2.8).
+    // A user who must change the password may do nothing else (Part 18 §5.2.8).
     let is_admin = caller.roles.contains(&ns0(well_known::SECURITY_ADMIN)) && caller.user_to_change.is_none();
     if is_admin { Ok(()) } else { Err(StatusCode::BAD_USER_ACCESS_DENIED) }
 }
 
-/// The arguments of a call; their number and types were checked.
+/// The arguments of a call. Number and types have been checked.
 struct Inputs(std::vec::IntoIter<Variant>);
 
 impl Inputs {
@@ -100,23 +103,25 @@ impl Inputs {
     }
 }
 
-/// Files cannot be read or written.
+/// The status for files that cannot be read or written.
 fn unavailable(error: &dyn core::fmt::Display) -> StatusCode {
     tracing::error!(%error, "push management cannot read or write the PKI");
     StatusCode::BAD_RESOURCE_UNAVAILABLE
 }
 
-/// Implements the Methods, and shows what is there.
+/// Adds the Methods and sets the Properties.
 pub(super) fn install(
     server: &Server,
     trust: &Arc<StoreValidator>,
     renewal: Arc<Renewal>,
+    sink: Arc<dyn AuditSink>,
 ) -> Result<(), NodeError> {
     let space = server.space();
     let push = Arc::new(Push {
         space: Arc::downgrade(space),
         trust: Arc::clone(trust),
         application_uri: server.config().application_uri.clone(),
+        sink,
         renewal,
         state: Mutex::default(),
         changing: Mutex::default(),
@@ -166,14 +171,14 @@ fn trust_list_of(space: &AddressSpace, group: u32) -> Option<NodeId> {
 }
 
 impl Push {
-    /// What is open and what waits, without what has ended.
+    /// The open trust lists and the transaction, after removing those of ended sessions.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = lock(&self.state);
         state.tidy(Instant::now());
         state
     }
 
-    /// Closes trust lists of sessions that have ended or do nothing: looked at every second.
+    /// Closes trust lists of ended or idle sessions. Called every second.
     fn tidy(&self) {
         let has_closed = lock(&self.state).tidy(Instant::now());
         if has_closed {
@@ -181,10 +186,10 @@ impl Push {
         }
     }
 
-    /// A trust list as it will be for a caller with a transaction; as it is for others.
+    /// A trust list including the caller's pending changes; without a transaction the current one.
     fn lists_of(&self, caller: &CallContext, group: Group) -> Lists {
         let replacement = self.state().own(caller).and_then(|own| own.replacement_of(group).cloned());
-        let before = Lists::read(self.trust.store(), group);
+        let before = self.trust.store().lists(group);
         match replacement {
             Some(new) => new.over(before),
             None => before,
@@ -198,7 +203,7 @@ impl Push {
         GROUPS.iter().find(is_it).map(|(_, group)| *group).ok_or(StatusCode::BAD_NOT_SUPPORTED)
     }
 
-    /// CertificateTypes of DefaultApplicationGroup: those that the server has.
+    /// Shows CertificateTypes of DefaultApplicationGroup: those of the server's certificates.
     fn show_types(&self) {
         let types: Vec<NodeId> = certificates::types(self.trust.store());
         let id =
@@ -208,7 +213,7 @@ impl Push {
         }
     }
 
-    /// LastUpdateTime and so on of the TrustLists. Size means nothing for them (Part 12 §7.8.2.1).
+    /// Shows LastUpdateTime and other Properties of the TrustLists. Size has no meaning for them (Part 12 §7.8.2.1).
     fn show_trust_lists(&self) {
         let Some(space) = self.space.upgrade() else { return };
         for (id, group) in GROUPS {

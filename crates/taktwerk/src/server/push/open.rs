@@ -1,4 +1,4 @@
-//! The trust lists that clients have open. They are small, so that each open one is a copy in memory.
+//! The trust lists opened by clients. They are small, so each open one is a copy in memory.
 
 use super::TRUST_LIST_BYTES_MAX;
 use core::time::Duration;
@@ -9,15 +9,15 @@ use taktwerk_server::account::Charge;
 use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_types::{NodeId, StatusCode};
 
-/// Trust lists that all sessions have open.
+/// Most open trust lists of all sessions.
 const OPEN_MAX: usize = 16;
-/// Trust lists that one session has open.
+/// Most open trust lists of one session.
 const OPEN_PER_SESSION_MAX: usize = 4;
-/// Bytes of one Read.
+/// Longest Read in bytes.
 const READ_MAX: usize = 1 << 20;
-/// What an open trust list is charged with besides its content.
+/// Bytes charged for an open trust list in addition to its content.
 const HANDLE_BYTES: usize = 256;
-/// ActivityTimeout (Part 12 §7.8.2.1): a trust list is closed if its client does nothing with it for so long.
+/// ActivityTimeout (Part 12 §7.8.2.1): an idle trust list is closed after this time.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// An open trust list.
@@ -28,7 +28,7 @@ pub(super) struct Open {
     pub(super) is_written: bool,
     pub(super) content: Vec<u8>,
     position: usize,
-    /// For all of it.
+    /// The charge for handle and content.
     charge: Option<Charge>,
     used: Instant,
 }
@@ -71,13 +71,13 @@ impl Open {
         self.position as u64
     }
 
-    /// Beyond the end is the end.
+    /// A position beyond the end is set to the end.
     pub(super) fn set_position(&mut self, position: u64) {
         self.position = usize::try_from(position).unwrap_or(usize::MAX).min(self.content.len());
     }
 }
 
-/// All of them, by their handles.
+/// All open trust lists, by handle.
 #[derive(Default)]
 pub(super) struct Handles {
     open: BTreeMap<u32, Open>,
@@ -85,7 +85,7 @@ pub(super) struct Handles {
 }
 
 impl Handles {
-    /// Closes those whose sessions have ended or do nothing. Returns whether there were some.
+    /// Closes trust lists of ended or idle sessions. Returns whether any were closed.
     pub(super) fn tidy(&mut self, now: Instant) -> bool {
         let before = self.open.len();
         let is_used = |open: &Open| now.saturating_duration_since(open.used) < IDLE_MAX;
@@ -93,18 +93,18 @@ impl Handles {
         self.open.len() != before
     }
 
-    /// How many are open of a group.
+    /// The number of open handles for a group.
     pub(super) fn count(&self, group: Group) -> u16 {
         let count = self.open.values().filter(|open| open.group == group).count();
         u16::try_from(count).unwrap_or(u16::MAX)
     }
 
-    /// Whether somebody is writing the trust list of a group.
+    /// Whether a session is writing the trust list of a group.
     pub(super) fn is_written(&self, group: Group) -> bool {
         self.open.values().any(|open| open.group == group && open.is_written)
     }
 
-    /// Whether somebody is writing a trust list.
+    /// Whether a session is writing a trust list.
     pub(super) fn are_written(&self) -> bool {
         self.open.values().any(|open| open.is_written)
     }
@@ -114,10 +114,10 @@ impl Handles {
         self.open.values().any(|open| open.is_written && open.session != caller.session_id)
     }
 
-    /// Opens a trust list. One client at a time writes it, and others read it meanwhile as it is.
+    /// Opens a trust list. One client at a time writes; others can read the current list in the meantime.
     ///
     /// # Errors
-    /// Bad_NotWritable if the session writes it already; limits.
+    /// Bad_NotWritable if the session writes it already, or a limit is reached.
     pub(super) fn open(
         &mut self,
         caller: &CallContext,
@@ -147,7 +147,7 @@ impl Handles {
     /// An open trust list of the caller's session.
     ///
     /// # Errors
-    /// Bad_InvalidArgument if it has none of that handle.
+    /// Bad_InvalidArgument if the session has no such handle.
     pub(super) fn get(
         &mut self,
         caller: &CallContext,
@@ -162,7 +162,7 @@ impl Handles {
         Ok(open)
     }
 
-    /// Closes it.
+    /// Closes a trust list.
     ///
     /// # Errors
     /// As [`Self::get`].
@@ -191,7 +191,7 @@ mod tests {
     const GROUP: Group = Group::Applications;
 
     #[test]
-    fn a_session_has_a_few_open_and_all_of_them_some_more() {
+    fn open_trust_lists_are_limited_per_session_and_in_total() {
         let (mut handles, now) = (Handles::default(), Instant::now());
         let full = StatusCode::BAD_RESOURCE_UNAVAILABLE;
         for id in 0..4 {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_are_of_their_session_and_group() {
+    fn handles_belong_to_their_session_and_group() {
         let (mut handles, now) = (Handles::default(), Instant::now());
         let handle = handles.open(&session(1), GROUP, true, Vec::new(), now).unwrap();
         let refused = Err(StatusCode::BAD_INVALID_ARGUMENT);
@@ -234,9 +234,9 @@ mod tests {
         assert!(handles.get(&session(1), GROUP, handle, now).is_ok());
     }
 
-    /// Bytes are bounded, wherever they are written.
+    /// The size is limited, wherever the client writes.
     #[test]
-    fn what_is_written_is_bounded() {
+    fn writes_are_bounded() {
         let (mut handles, now, caller) = (Handles::default(), Instant::now(), session(1));
         let handle = handles.open(&caller, GROUP, true, Vec::new(), now).unwrap();
         let open = handles.get(&caller, GROUP, handle, now).unwrap();

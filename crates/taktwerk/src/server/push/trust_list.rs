@@ -1,11 +1,12 @@
 //! The Methods of TrustListType (Part 12 §7.8.2).
 
-use super::content::{self, Lists, Replacement};
+use super::changes::{is_locked_out, warn_of_lockout};
+use super::content::{self, Replacement};
 use super::{Inputs, Push, Run, unavailable};
 use crate::lock::lock;
 use std::time::Instant;
 use taktwerk_crypto::certificate::{Certificate, thumbprint};
-use taktwerk_pki::{Folder, Group, thumbprint_text};
+use taktwerk_pki::{Group, Lists, thumbprint_text};
 use taktwerk_server::callback::{CallContext, MethodResult};
 use taktwerk_types::{ByteString, StatusCode, UaString};
 
@@ -22,7 +23,7 @@ pub(super) const METHODS: &[(&str, Run)] = &[
     ("RemoveCertificate", remove_certificate),
 ];
 
-/// Modes of Open that a trust list has: to read it, and to write another one.
+/// Modes of Open for a trust list: reading, and writing a new one.
 const READ: u8 = 1;
 const WRITE_AND_ERASE: u8 = 6;
 
@@ -52,9 +53,9 @@ fn open_with_masks(push: &Push, caller: &CallContext, mut inputs: Inputs) -> Met
     opened_to_read(push, caller, group, masks)
 }
 
-/// Readers get the trust list as it is, without what waits for ApplyChanges.
+/// Readers get the current trust list, without pending changes.
 fn opened_to_read(push: &Push, caller: &CallContext, group: Group, masks: u32) -> MethodResult {
-    let content = Lists::read(push.trust.store(), group).encode(masks);
+    let content = content::encode(&push.trust.store().lists(group), masks);
     let handle = push.state().handles.open(caller, group, false, content, Instant::now())?;
     push.show_trust_lists();
     Ok(vec![handle.into()])
@@ -96,11 +97,11 @@ fn set_position(push: &Push, caller: &CallContext, mut inputs: Inputs) -> Method
     Ok(Vec::new())
 }
 
-/// The new list waits for ApplyChanges. If it is not valid, it is closed too, and what the transaction had before stays.
+/// The new list waits for ApplyChanges. An invalid list is closed too, and the transaction's earlier list stays.
 fn close_and_update(push: &Push, caller: &CallContext, mut inputs: Inputs) -> MethodResult {
     let group = push.group_of(&caller.object_id)?;
     let handle = inputs.take()?;
-    // Open until it is done: no other session begins a transaction meanwhile.
+    // It stays open until the end, so that no other session begins a transaction.
     let content = {
         let mut state = push.state();
         let open = state.handles.get(caller, group, handle, Instant::now())?;
@@ -111,7 +112,7 @@ fn close_and_update(push: &Push, caller: &CallContext, mut inputs: Inputs) -> Me
     };
     let checked = Replacement::read(&content).and_then(|new| {
         let before = push.lists_of(caller, group);
-        new.over(before.clone()).may_replace(&before)?;
+        content::may_replace(&new.over(before.clone()), &before)?;
         Ok(new)
     });
     let added = {
@@ -123,12 +124,13 @@ fn close_and_update(push: &Push, caller: &CallContext, mut inputs: Inputs) -> Me
     added.map(|()| vec![true.into()])
 }
 
-/// Changes one certificate at once: not while a transaction or a client that writes would change it, too.
+/// Changes one certificate immediately. Refused during a transaction or while a client writes the list.
 ///
 /// # Errors
-/// Bad_TransactionPending; Bad_InvalidState while a client has the list open to replace it (Part 12 §7.8.2.6).
+/// Bad_TransactionPending; Bad_InvalidState while a client has the list open for writing (Part 12 §7.8.2.6).
 fn change(
     push: &Push,
+    caller: &CallContext,
     group: Group,
     change: impl FnOnce(Lists) -> Result<Lists, StatusCode>,
     write: impl FnOnce(&Lists) -> std::io::Result<()>,
@@ -141,13 +143,23 @@ fn change(
             return Err(StatusCode::BAD_INVALID_STATE);
         }
     }
-    let before = Lists::read(push.trust.store(), group);
+    let store = push.trust.store();
+    let before = store.lists(group);
     let after = change(before.clone())?;
-    after.may_replace(&before)?;
-    write(&after).map_err(|error| unavailable(&error))?;
+    content::may_replace(&after, &before)?;
+    let written = write(&after).map_err(|error| unavailable(&error));
+    // A change that failed may have been made in part.
+    let now = store.lists(group);
+    let is_changed = now.differs_from(&before);
+    if is_changed && is_locked_out(caller, group, &before, &now) {
+        warn_of_lockout(caller);
+    }
+    if is_changed {
+        push.note(caller, push.trust_list_change(group));
+    }
     drop(changing);
     push.trust.refresh();
-    Ok(Vec::new())
+    written.map(|()| Vec::new())
 }
 
 fn add_certificate(push: &Push, caller: &CallContext, mut inputs: Inputs) -> MethodResult {
@@ -164,14 +176,14 @@ fn add_certificate(push: &Push, caller: &CallContext, mut inputs: Inputs) -> Met
         }
         Ok(lists)
     };
-    change(push, group, add, |_| {
+    change(push, caller, group, add, |_| {
         let kept =
             if is_trusted { store.trust(group, &certificate) } else { store.add_issuer(group, &certificate) };
         kept.map(|_| ())
     })
 }
 
-/// With an authority, its revocation lists go (Part 12 §7.8.2.7).
+/// Removing an authority also removes its revocation lists (Part 12 §7.8.2.7).
 fn remove_certificate(push: &Push, caller: &CallContext, mut inputs: Inputs) -> MethodResult {
     let group = push.group_of(&caller.object_id)?;
     let wanted: UaString = inputs.take()?;
@@ -191,14 +203,5 @@ fn remove_certificate(push: &Push, caller: &CallContext, mut inputs: Inputs) -> 
         Ok(lists)
     };
     let store = push.trust.store();
-    change(push, group, remove, |left| {
-        // The certificate before the lists that revoke what it has issued.
-        if is_trusted {
-            store.replace_certificates(group, Folder::Trusted, &left.trusted)?;
-        } else {
-            store.replace_certificates(group, Folder::Issuers, &left.issuers)?;
-        }
-        store.replace_revocation_lists(group, Folder::TrustedLists, &left.trusted_lists)?;
-        store.replace_revocation_lists(group, Folder::IssuerLists, &left.issuer_lists)
-    })
+    change(push, caller, group, remove, |left| store.replace_lists(group, left))
 }

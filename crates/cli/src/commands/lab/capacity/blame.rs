@@ -1,25 +1,24 @@
-//! Why a load did not come about: because of the server, whose limit that is, or because of what searches, which says nothing
-//! about the server.
+//! Decides whether a failed load shows a limit of the server, or a problem of this machine or program.
 
 use rustix::io::Errno;
 use taktwerk_lab::place::PlaceError;
 use taktwerk_lab::program::ProgramError;
 use taktwerk_types::StatusCode;
 
-/// Who is to blame, and why in words.
+/// The cause of a failed load, with an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// The server refused, was silent, or hung up.
+    /// The server refused, did not respond, or closed the connection.
     Server(String),
-    /// This machine or this program: what to do stands in the words.
+    /// This machine or this program. The explanation says what to do.
     Searcher(String),
 }
 
-/// Exit codes of a load: nobody can be reached, and the server refused something.
+/// Exit codes of a load: no connection, and a Bad status.
 const CONNECT: i32 = 3;
 const REFUSED: i32 = 4;
 
-/// What a server answers that has no more of something.
+/// Status codes that mean an exhausted limit of the server.
 const LIMITS: [StatusCode; 19] = [
     StatusCode::BAD_OUT_OF_MEMORY,
     StatusCode::BAD_RESOURCE_UNAVAILABLE,
@@ -35,7 +34,7 @@ const LIMITS: [StatusCode; 19] = [
     StatusCode::BAD_LICENSE_LIMITS_EXCEEDED,
     StatusCode::BAD_TIMEOUT,
     StatusCode::BAD_REQUEST_TIMEOUT,
-    // It ended what it had accepted.
+    // The server closed what it had accepted.
     StatusCode::BAD_CONNECTION_CLOSED,
     StatusCode::BAD_SECURE_CHANNEL_CLOSED,
     StatusCode::BAD_SESSION_CLOSED,
@@ -43,21 +42,21 @@ const LIMITS: [StatusCode; 19] = [
     StatusCode::BAD_SUBSCRIPTION_ID_INVALID,
 ];
 
-/// What loads say of a server that is silent or hangs up, without a status.
+/// Messages of loads for a server that does not respond or closes connections, without a status.
 const SILENT: [&str; 5] =
     ["connection: ", " in time", "peer: timeout", "the server does not go on", "not connected"];
 
-/// What this machine has no more of, as the system says it when a connection is made.
-const OURS: [Errno; 6] =
+/// Errors of the operating system for exhausted resources of this machine.
+const LOCAL_LIMITS: [Errno; 6] =
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::ADDRNOTAVAIL, Errno::NOSPC];
 
-/// Judges what a load ended with.
+/// Classifies the error of a load.
 pub(super) fn blame(error: &PlaceError) -> Blame {
     match error {
         PlaceError::Program(ProgramError::TimedOut { seconds, .. }) => {
             Blame::Server(format!("it was not set up and measured within {seconds} s"))
         }
-        // By us, because somebody else was kept waiting.
+        // Stopped by this program, because another client had to wait.
         PlaceError::Program(ProgramError::Stopped { .. }) => Blame::Server("it was ended".to_owned()),
         PlaceError::Load { code, stderr, status, .. } => {
             let said = stderr.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -71,7 +70,7 @@ pub(super) fn blame(error: &PlaceError) -> Blame {
     }
 }
 
-/// Whether what was said is about a limit of the server.
+/// Whether a message is about a limit of the server.
 fn is_servers(said: &str) -> bool {
     if has_run_out(said) {
         return false;
@@ -83,14 +82,14 @@ fn is_servers(said: &str) -> bool {
     }
 }
 
-/// Whether this machine has no more files, ports or memory for connections.
+/// Whether this machine has run out of files, ports or memory for connections.
 fn has_run_out(said: &str) -> bool {
-    OURS.iter().any(|errno| said.contains(&format!("(os error {})", errno.raw_os_error())))
+    LOCAL_LIMITS.iter().any(|errno| said.contains(&format!("(os error {})", errno.raw_os_error())))
 }
 
 fn searcher(said: &str) -> Blame {
     let advice = if has_run_out(said) {
-        "this machine has no more for the load generator: raise its limit of open files (ulimit -n), or search with --most \
+        "this machine has too few resources for the load generator: raise its limit of open files (ulimit -n), or search with --most \
          below this load"
     } else {
         "that is no limit of the server: fix it and search again"
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_refuses_or_does_not_answer_is_its_limit() {
+    fn refusals_and_missing_responses_are_limits_of_the_server() {
         for (code, said) in [
             (
                 3,
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_on_this_machine_is_not() {
+    fn local_failures_are_not_limits_of_the_server() {
         let why = |blamed: Blame| match blamed {
             Blame::Searcher(why) => why,
             Blame::Server(why) => panic!("{why}"),

@@ -1,21 +1,21 @@
-//! Whether this machine is quiet enough to generate load: on a busy one, every limit that is found is its own.
+//! Checks whether this machine is idle enough to generate load. On a busy one, the limits found would be its own.
 
 use std::time::Duration;
 use taktwerk_lab::capacity::WAITED;
 use taktwerk_lab::clock;
 use taktwerk_lab::process::{Process, Turns};
 
-/// How long the machine is looked at.
-const LOOK: Duration = Duration::from_millis(600);
-/// The work between two pauses, and the pause: about what a small load does.
+/// Duration of the check.
+const CHECK_TIME: Duration = Duration::from_millis(600);
+/// Work between two pauses, and the pause: similar to a small load.
 const WORK: Duration = Duration::from_micros(300);
 const PAUSE: Duration = Duration::from_micros(700);
 
-/// Works a little and often, as a load generator does, and says why it could not if it had to wait for a CPU.
+/// Works in short bursts like a load generator. Returns the reason if it had to wait for a CPU.
 pub(super) fn disturbance() -> Option<String> {
     let process = Process::own();
     let before = process.turns().ok()?;
-    let end = clock::monotonic() + LOOK.as_nanos() as u64;
+    let end = clock::monotonic() + CHECK_TIME.as_nanos() as u64;
     while clock::monotonic() < end {
         let until = clock::thread_cpu() + WORK.as_nanos() as u64;
         while clock::thread_cpu() < until {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_for_a_cpu_is_what_makes_a_machine_busy() {
+    fn a_machine_is_busy_if_work_waits_for_a_cpu() {
         let of = |on_cpu: u64, waiting: u64| judge(Turns { on_cpu, waiting });
         assert_eq!((of(180_000_000, 9_000_000), of(0, 0)), (None, None));
         let why = of(180_000_000, 180_000_000).unwrap();

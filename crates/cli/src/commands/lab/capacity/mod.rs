@@ -1,7 +1,7 @@
-//! `lab capacity`: the largest load that a server sustains, in sessions and in signals per second.
+//! `lab capacity`: searches the largest load that a server sustains, in sessions, signals per second or items.
 //!
-//! - [`machine`]: whether this machine is quiet enough; [`moving`]: what is monitored; [`watch`]: what others notice;
-//!   [`blame`]: whose fault it is that a load did not come about.
+//! - [`machine`]: whether this machine is idle enough; [`moving`]: the monitored variables; [`watch`]: the effect on
+//!   other clients; [`blame`]: whether the server or this machine caused a failure.
 
 mod blame;
 mod machine;
@@ -41,7 +41,7 @@ use taktwerk_schema::ids::variable_ids;
 use taktwerk_types::{NodeId, Variant};
 use watch::{Noticed, Watch};
 
-/// What is searched for.
+/// The quantity to search for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     /// Sessions with one subscription and one item each.
@@ -52,7 +52,7 @@ enum What {
     Items,
 }
 
-/// How many intervals items that are slow have between two reports.
+/// Intervals between two reports of a slow item.
 const SLOWER: f64 = 5.0;
 
 impl What {
@@ -64,7 +64,7 @@ impl What {
         }
     }
 
-    /// The limit that servers publish of it.
+    /// The name of the published limit.
     fn limit(self) -> &'static str {
         match self {
             Self::Sessions => "MaxSessions",
@@ -126,17 +126,17 @@ pub(crate) struct CapacityArgs {
     overwrite: Overwrite,
 }
 
-/// A server that answers so many times slower than at rest, and so many microseconds, is under strain.
+/// A server is under strain if its response time exceeds the idle one by this factor and by this many microseconds.
 const STRAIN: (f64, f64) = (2.0, 2_000.0);
-/// The same of a strain that nobody looks at twice.
-const GREAT_STRAIN: (f64, f64) = (5.0, 20_000.0);
+/// The same for a severe strain, which needs no confirmation.
+const SEVERE_STRAIN: (f64, f64) = (5.0, 20_000.0);
 
-/// How long a load may take to be set up before it counts as not sustained.
+/// Setup time after which a load counts as not sustained.
 const SET_UP: Duration = Duration::from_secs(20);
-/// How long a server may take to recover from a load that was too much.
+/// Maximum time for a server to recover from an overload.
 const RECOVERY: Duration = Duration::from_secs(15);
 
-/// What is published about limits: name and node.
+/// Limits that servers publish: name and node.
 const PUBLISHED: [(&str, u32); 6] = [
     ("MaxSessions", variable_ids::SERVER_SERVER_CAPABILITIES_MAX_SESSIONS),
     ("MaxSubscriptions", variable_ids::SERVER_SERVER_CAPABILITIES_MAX_SUBSCRIPTIONS),
@@ -149,48 +149,48 @@ const PUBLISHED: [(&str, u32); 6] = [
     ("MinSupportedSampleRate", variable_ids::SERVER_SERVER_CAPABILITIES_MIN_SUPPORTED_SAMPLE_RATE),
 ];
 
-/// Monitored items that are created with one request of a plant that runs: others want answers meanwhile.
+/// Monitored items per request on a running plant, so that other clients are not delayed.
 const GENTLE: u32 = 100;
 
-/// One load that was tried.
+/// A load that was tried.
 struct Tried {
     what: What,
     load: u64,
     verdict: Verdict,
-    /// Values per second that were delivered, if it could be measured.
+    /// Delivered values per second, if measured.
     delivered: Option<f64>,
-    /// What others noticed of it; only in safe mode somebody is there.
+    /// The effect on other clients; measured in safe mode only.
     noticed: Option<Noticed>,
 }
 
-/// What came of a search.
+/// The result of a search.
 struct Outcome {
     what: What,
     found: Found,
-    /// Why it ended early, if it did.
+    /// Why the search ended early, if it did.
     stopped: Option<String>,
-    /// Whether that was a failure of what searches.
+    /// Whether the search itself failed.
     has_failed: bool,
-    /// Why what it found says nothing about the server: the generator or this machine was the limit.
+    /// Why the result is invalid: the generator or this machine was the limit.
     invalid: Option<String>,
-    /// What an item received per second under the first load that was sustained.
+    /// Values per second of an item under the first sustained load.
     usual: Option<f64>,
 }
 
-/// A limit that the server publishes, by its name.
+/// A published limit: name and value.
 type Limit = (&'static str, Value);
 
-/// Searches and reports.
+/// Searches and prints the result.
 pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(path) = &arguments.output {
         session::can_write(path, arguments.overwrite)?;
     }
     if let Some(why) = machine::disturbance() {
-        return Err(Failure::Worthless(why));
+        return Err(Failure::InvalidReported(why));
     }
     let begin = Instant::now();
     let url = arguments.connection.endpoint.to_string();
-    let (published, Moving { nodes, said }) = look(arguments)?;
+    let (published, Moving { nodes, said }) = prepare(arguments)?;
     let mut security = arguments.connection.security.clone();
     security.settle_for(&arguments.connection.endpoint);
     let client = Client { security, nodes, per_request: arguments.safe.then_some(GENTLE) };
@@ -217,7 +217,7 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
         if interrupt.asked() {
             break;
         }
-        // What is left of the time is shared by what is left to search for.
+        // The remaining time is divided among the remaining searches.
         let left = arguments.within.saturating_sub(begin.elapsed());
         let end = Instant::now() + left / u32::try_from(arguments.what.len() - at).unwrap_or(1).max(1);
         results.push(searching.search(*what, most(arguments, &published, *what), end));
@@ -251,7 +251,7 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
         results.iter().filter_map(|one| Some(format!("{}: {}", one.what.name(), one.invalid.as_ref()?)));
     let invalid: Vec<String> = invalid.collect();
     if !invalid.is_empty() {
-        return Err(Failure::Worthless(invalid.join("; ")));
+        return Err(Failure::InvalidReported(invalid.join("; ")));
     }
     if results.iter().all(|one| one.found.sustained.is_none()) {
         let first = match tried.first().map(|tried| (tried.load, &tried.verdict)) {
@@ -260,28 +260,28 @@ pub(crate) fn run(arguments: &CapacityArgs, output: Output, interrupt: &Interrup
             }
             _ => "no load was tried: there was no time".to_owned(),
         };
-        return Err(Failure::Worthless(first));
+        return Err(Failure::InvalidReported(first));
     }
     Ok(())
 }
 
-/// The most that is tried.
+/// The largest load to try.
 fn most(arguments: &CapacityArgs, published: &[Limit], what: What) -> u64 {
     let limit = published.iter().find(|(name, _)| *name == what.limit());
     let limit = limit.and_then(|(_, value)| value.as_u64()).filter(|limit| *limit > 0);
-    // The generator itself holds no more sessions, and who watches has one as well.
+    // The generator supports no more sessions. In safe mode, the observer has a session too.
     let held = if what == What::Sessions { 10_000 } else { u64::MAX };
     let watching = u64::from(arguments.safe && what == What::Sessions);
     arguments.most.min(held).min(limit.map_or(u64::MAX, |limit| limit.saturating_sub(watching).max(1)))
 }
 
-/// A search that goes on.
+/// The state of a search.
 struct Searching<'a> {
     arguments: &'a CapacityArgs,
     place: &'a Place,
     url: &'a str,
     watch: Watch<'a>,
-    /// How long the server takes to answer when nothing is asked of it, microseconds.
+    /// Response time of the idle server, in microseconds.
     rest: f64,
     bar: ProgressBar,
     begin: Instant,
@@ -290,7 +290,7 @@ struct Searching<'a> {
 }
 
 impl Searching<'_> {
-    /// Searches until the bracket is narrow, or `end` has come.
+    /// Searches until the bracket is narrow or `end` is reached.
     fn search(&mut self, what: What, most: u64, end: Instant) -> Outcome {
         let (first, growth) = match (self.arguments.safe, what) {
             (true, _) => (1, 1.3),
@@ -309,7 +309,7 @@ impl Searching<'_> {
             if Instant::now() >= end {
                 let next = match missed(&self.tried, what, load) {
                     Some(why) => format!("looked at {load} again, where {why}"),
-                    None => format!("gone on with {load}"),
+                    None => format!("continued with {load}"),
                 };
                 stopped = Some(format!(
                     "the time is over (--within {}): it would have {next}",
@@ -325,13 +325,13 @@ impl Searching<'_> {
                 Ok(measurement) => judge(measurement, before),
                 Err(Blame::Server(why)) => Verdict::NotSustained { why: why.clone(), clear: true },
                 Err(Blame::Searcher(why)) => {
-                    // It says nothing about the server, so it is no end of the bracket.
+                    // Not a limit of the server, so the bracket does not change.
                     stopped = Some(format!("{load} could not be tried: {why}"));
                     has_failed = true;
                     break;
                 }
             };
-            let (verdict, is_great) = weigh(judged, self.rest, noticed);
+            let (verdict, is_severe) = combined_verdict(judged, self.rest, noticed);
             tracing::info!(what = what.name(), load, ?verdict, ?noticed);
             match &verdict {
                 Verdict::Sustained => {
@@ -339,19 +339,18 @@ impl Searching<'_> {
                     search.note(true, false);
                 }
                 Verdict::NotSustained { clear, .. } => {
-                    // A plant that shows great strain is left alone. Anything less may have been a hiccup, even of ours: once
-                    // more.
-                    search.note(false, is_great || (*clear && !self.arguments.safe));
-                    let is_over = is_great || search.next() != Some(load);
+                    // Stop at once if a plant shows severe strain. Anything less may be an outlier, so try once more.
+                    search.note(false, is_severe || (*clear && !self.arguments.safe));
+                    let is_over = is_severe || search.next() != Some(load);
                     if self.arguments.safe && is_over {
-                        let times = if is_great { "" } else { ", seen twice" };
+                        let times = if is_severe { "" } else { ", seen twice" };
                         stopped = Some(format!("safe mode ends at a miss{times}"));
                         search.stop();
                     } else {
                         self.recover();
                     }
                 }
-                // Once more: another program may have run for a moment.
+                // Try once more: another program may have run for a moment.
                 Verdict::Unknown { .. } if disturbed != Some(load) => disturbed = Some(load),
                 Verdict::Unknown { why } => {
                     let why = format!("{load} cannot be judged: {why}");
@@ -379,7 +378,7 @@ impl Searching<'_> {
         ));
     }
 
-    /// Measures a load; in safe mode also what others noticed of it.
+    /// Measures a load; in safe mode also its effect on other clients.
     fn attempt(&mut self, what: What, load: u64) -> (Result<Measurement, Blame>, Option<Noticed>) {
         let Some(condition) = condition(self.arguments, self.url, what, load) else {
             return (Err(Blame::Searcher("there is nothing to measure".to_owned())), None);
@@ -393,7 +392,7 @@ impl Searching<'_> {
         (measured, Some(noticed))
     }
 
-    /// Waits until the server answers as at rest again: what is left of one load must not be counted against the next.
+    /// Waits until the server is as fast as when idle, so that one load does not affect the next.
     fn recover(&mut self) {
         let end = Instant::now() + RECOVERY;
         while Instant::now() < end && !self.interrupt.asked() {
@@ -408,7 +407,7 @@ impl Searching<'_> {
     }
 }
 
-/// A bar over the time that the search may take.
+/// A bar for the maximum time of the search.
 fn bar(within: Duration) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(within.as_secs()), ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template("{bar:16} {elapsed} of at most {len} s · {wide_msg}");
@@ -420,7 +419,7 @@ fn bar(within: Duration) -> ProgressBar {
     bar
 }
 
-/// What it means that somebody else's Read took so long (microseconds; infinite without an answer); `None` if nothing.
+/// Whether another client's response time (in microseconds; infinite without a response) shows strain.
 fn strain(rest: f64, now: f64) -> Option<Verdict> {
     let is_beyond = |(times, more): (f64, f64)| now > rest * times && now > rest + more;
     let waited = || {
@@ -428,14 +427,15 @@ fn strain(rest: f64, now: f64) -> Option<Verdict> {
     };
     is_beyond(STRAIN).then(|| Verdict::NotSustained {
         why: format!("another client's Read {} under load, and {} at rest", waited(), figures::micros(rest)),
-        clear: is_beyond(GREAT_STRAIN),
+        clear: is_beyond(SEVERE_STRAIN),
     })
 }
 
-/// What a load comes to, with what others noticed of it; and whether that is so much that nobody looks twice.
-fn weigh(measured: Verdict, rest: f64, noticed: Option<Noticed>) -> (Verdict, bool) {
+/// Combines the measurement with the effect on other clients. The flag marks severe strain, which needs no
+/// confirmation.
+fn combined_verdict(measured: Verdict, rest: f64, noticed: Option<Noticed>) -> (Verdict, bool) {
     let Some(noticed) = noticed else { return (measured, false) };
-    // Also when the load is over: what it leaves to be done is part of it.
+    // Also if the load has ended already, because its after-effects count.
     if noticed.is_ended || noticed.longest_us > watch::patience(rest).as_secs_f64() * 1e6 {
         let waited = match noticed.longest_us {
             longest if longest.is_finite() => format!("waited for {}", figures::micros(longest)),
@@ -463,11 +463,11 @@ fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Opti
     let mut scenario = Scenario::new("capacity", spec);
     scenario.stacks = vec![url.to_owned()];
     scenario.server.update_ms = arguments.update.map_or(0.0, |update| update.as_secs_f64() * 1e3);
-    // Not until it is steady: a server that is overloaded never is.
+    // Does not wait for a steady state, which an overloaded server never reaches.
     let settled =
         if what == What::Items { steady::INTERVALS as f64 / SLOWER } else { steady::INTERVALS as f64 };
     scenario.time.warmup_s = (interval * settled / 1e3).max(0.5);
-    // Of a window with less than five of its intervals, one value more or less is too much.
+    // A window of less than five intervals would be too inexact.
     scenario.time.duration_s = arguments.duration.as_secs_f64();
     if what == What::Items {
         scenario.time.duration_s = scenario.time.duration_s.max(interval * 5.0 / 1e3);
@@ -476,9 +476,8 @@ fn condition(arguments: &CapacityArgs, url: &str, what: What, load: u64) -> Opti
     scenario.conditions().into_iter().next()
 }
 
-/// What is known before anything is tried: the limits that the server publishes itself, where zero is no limit, and what can
-/// be monitored.
-fn look(arguments: &CapacityArgs) -> Result<(Vec<Limit>, Moving), Failure> {
+/// Reads the limits that the server publishes (zero means no limit), and selects the variables to monitor.
+fn prepare(arguments: &CapacityArgs) -> Result<(Vec<Limit>, Moving), Failure> {
     let mut session = Session::connect(&arguments.connection)?;
     let reads = PUBLISHED.iter().map(|(_, id)| ReadValueId {
         node_id: NodeId::numeric(0, *id),
@@ -497,7 +496,7 @@ fn look(arguments: &CapacityArgs) -> Result<(Vec<Limit>, Moving), Failure> {
     Ok((limits.collect(), moving))
 }
 
-/// What was missed under a load, the last time it was tried.
+/// What was missed at the last attempt of a load.
 fn missed(tried: &[Tried], what: What, load: u64) -> Option<&str> {
     tried.iter().rev().filter(|one| one.what == what && one.load == load).find_map(|one| match &one.verdict {
         Verdict::NotSustained { why, .. } => Some(why.as_str()),
@@ -511,7 +510,7 @@ fn interval_ms(arguments: &CapacityArgs, what: What) -> f64 {
     if what == What::Items { interval * SLOWER } else { interval }
 }
 
-/// Values per second that were delivered under the largest load that was sustained, the last time it was.
+/// Delivered values per second at the last success of the largest sustained load.
 fn delivered(tried: &[Tried], outcome: &Outcome) -> Option<f64> {
     let is_it = |one: &&Tried| {
         one.what == outcome.what
@@ -550,7 +549,7 @@ fn document(
     let tried: Vec<Value> = tried
         .iter()
         .map(|one| {
-            // Infinite is null: there was no answer.
+            // Infinite becomes null: there was no response.
             json!({
                 "what": one.what.name(),
                 "load": one.load,
@@ -573,7 +572,7 @@ fn document(
     })
 }
 
-/// What others noticed of the loads that were sustained.
+/// The effect of sustained loads on other clients.
 fn others(rest: f64, tried: &[Tried]) -> Option<String> {
     let sustained = tried.iter().filter(|one| one.verdict == Verdict::Sustained);
     let noticed: Vec<Noticed> = sustained.filter_map(|one| one.noticed).collect();
@@ -649,7 +648,7 @@ fn print(
     } else {
         "those of the median item"
     });
-    meaning.push_str(", or as many as under the first load, where that is more");
+    meaning.push_str(", or those under the first load if more");
     meaning.push_str(if arguments.safe {
         "; other clients were not slowed down; safe mode does not try loads between the two"
     } else {
@@ -675,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_answers_others_late_is_under_strain() {
+    fn slow_responses_to_other_clients_are_strain() {
         let clear = |now: f64| match strain(140.0, now) {
             Some(Verdict::NotSustained { clear, why }) => {
                 assert!(why.contains("140 µs at rest"), "{why}");
@@ -683,7 +682,7 @@ mod tests {
             }
             _ => None,
         };
-        // Twice as long is nothing where it is less than 2 ms.
+        // Twice as long is not a strain if the difference is below 2 ms.
         assert_eq!(
             (clear(400.0), clear(4_000.0), clear(25_000.0), clear(f64::INFINITY)),
             (None, Some(false), Some(true), Some(true))
@@ -692,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_notice_weighs_more_than_what_was_measured() {
+    fn the_effect_on_other_clients_has_priority() {
         let noticed = |middle_us, longest_us, is_ended| Some(Noticed { middle_us, longest_us, is_ended });
         let of = |middle_us: f64, is_ended: bool| noticed(middle_us, 234_000.0, is_ended);
         let missed = Verdict::NotSustained { why: "late".into(), clear: false };
@@ -700,28 +699,33 @@ mod tests {
             Verdict::NotSustained { why, .. } => why.clone(),
             _ => String::new(),
         };
-        assert_eq!(weigh(missed.clone(), 140.0, None), (missed.clone(), false));
-        assert_eq!(weigh(Verdict::Sustained, 140.0, of(200.0, false)), (Verdict::Sustained, false));
-        // A little later: what was measured says more.
-        assert_eq!(weigh(missed.clone(), 140.0, of(4_000.0, false)), (missed.clone(), false));
-        let (verdict, is_great) = weigh(Verdict::Sustained, 140.0, of(4_000.0, false));
-        assert!(why(&verdict).contains("4.00 ms") && !is_great, "{verdict:?}");
-        let (verdict, is_great) = weigh(missed, 140.0, of(f64::INFINITY, false));
-        assert!(why(&verdict).contains("no answer") && is_great, "{verdict:?}");
-        let (verdict, is_great) = weigh(Verdict::Sustained, 140.0, noticed(150.0, 1_234_000.0, false));
-        assert!(why(&verdict).contains("1.23 s") && is_great, "{verdict:?}");
-        let (verdict, is_great) = weigh(Verdict::Sustained, 140.0, noticed(150.0, f64::INFINITY, true));
+        assert_eq!(combined_verdict(missed.clone(), 140.0, None), (missed.clone(), false));
+        assert_eq!(
+            combined_verdict(Verdict::Sustained, 140.0, of(200.0, false)),
+            (Verdict::Sustained, false)
+        );
+        // A moderate delay does not override the measurement.
+        assert_eq!(combined_verdict(missed.clone(), 140.0, of(4_000.0, false)), (missed.clone(), false));
+        let (verdict, is_severe) = combined_verdict(Verdict::Sustained, 140.0, of(4_000.0, false));
+        assert!(why(&verdict).contains("4.00 ms") && !is_severe, "{verdict:?}");
+        let (verdict, is_severe) = combined_verdict(missed, 140.0, of(f64::INFINITY, false));
+        assert!(why(&verdict).contains("no answer") && is_severe, "{verdict:?}");
+        let (verdict, is_severe) =
+            combined_verdict(Verdict::Sustained, 140.0, noticed(150.0, 1_234_000.0, false));
+        assert!(why(&verdict).contains("1.23 s") && is_severe, "{verdict:?}");
+        let (verdict, is_severe) =
+            combined_verdict(Verdict::Sustained, 140.0, noticed(150.0, f64::INFINITY, true));
         assert!(
-            why(&verdict).ends_with("no answer under load, so that it was ended") && is_great,
+            why(&verdict).ends_with("no answer under load, so that it was ended") && is_severe,
             "{verdict:?}"
         );
-        // Who needs a second at rest may wait for longer.
-        let slow = weigh(Verdict::Sustained, 1e6, noticed(1.1e6, 3e6, false));
+        // A server that needs a second when idle has a longer timeout.
+        let slow = combined_verdict(Verdict::Sustained, 1e6, noticed(1.1e6, 3e6, false));
         assert_eq!(slow, (Verdict::Sustained, false));
     }
 
     #[test]
-    fn loads_are_made_from_the_arguments() {
+    fn conditions_follow_the_arguments() {
         let arguments = Command::try_parse_from(["x", "localhost", "-c", "5", "--safe"]).unwrap().capacity;
         assert_eq!(arguments.what, [What::Sessions, What::Signals, What::Items]);
         let sessions = condition(&arguments, "opc.tcp://h:1", What::Sessions, 40).unwrap();
@@ -731,7 +735,7 @@ mod tests {
         let slow = condition(&arguments, "opc.tcp://h:1", What::Items, 500).unwrap();
         assert_eq!(slow.publishing_ms, Some(500.0));
         let limits: [Limit; 2] = [("MaxSessions", json!(30)), ("MaxMonitoredItems", json!(0))];
-        // One of them watches.
+        // One session is for the observer.
         assert_eq!(most(&arguments, &limits, What::Sessions), 29);
         assert_eq!(most(&arguments, &limits, What::Items), 1_000_000);
         let not = |load, why: &str| Tried {
@@ -747,7 +751,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_delivered_is_what_was_measured() {
+    fn delivered_values_are_those_measured() {
         let of = |load, delivered, verdict| Tried {
             what: What::Signals,
             load,

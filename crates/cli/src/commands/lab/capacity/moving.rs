@@ -1,5 +1,5 @@
-//! What to monitor on a server that nobody has prepared: variables whose values change all the time. One that rests sends
-//! nothing, however much is asked of it, and says nothing about what the server can do.
+//! Selects the variables to monitor on an unprepared server: those whose values change in every interval. Constant
+//! variables send nothing and cannot show a limit of the server.
 
 use super::CapacityArgs;
 use crate::attribute::Attribute;
@@ -11,25 +11,25 @@ use taktwerk_generator::nodes;
 use taktwerk_schema::ReadValueId;
 use taktwerk_types::{DataValue, NodeId};
 
-/// How many variables are looked at, and how many on a plant that runs.
+/// Maximum number of candidate variables: on a server under test, and on a running plant.
 const CANDIDATES: (u32, u32) = (1_000, 200);
-/// Variables read with one request: as many as any server allows.
+/// Variables per Read request: supported by every server.
 const READ_AT_ONCE: usize = 50;
-/// How often they are looked at.
-const LOOKS: usize = 3;
-/// Most that are named to a load: items are spread over them anyway.
+/// Number of samples.
+const SAMPLES: usize = 3;
+/// Maximum number of nodes in the result. Items are spread over them.
 const NAMED_MAX: usize = 500;
 
-/// What the loads monitor.
+/// The variables to monitor.
 #[derive(Debug, Default)]
 pub(super) struct Moving {
-    /// Empty where the loads find the nodes themselves.
+    /// Empty if the load finds its nodes itself.
     pub(super) nodes: Vec<NodeSpec>,
-    /// How it was chosen, in words.
+    /// A note about the selection.
     pub(super) said: Option<String>,
 }
 
-/// The nodes that were named; else the signals of a server under test; else variables that change every interval.
+/// The given nodes, or the signals of a server under test, or variables that change in every interval.
 pub(super) fn find(session: &mut Session, arguments: &CapacityArgs) -> Result<Moving, Failure> {
     if !arguments.nodes.is_empty() {
         return Ok(Moving { nodes: arguments.nodes.clone(), said: None });
@@ -39,10 +39,10 @@ pub(super) fn find(session: &mut Session, arguments: &CapacityArgs) -> Result<Mo
     if found.first().is_some_and(nodes::is_signal) {
         return Ok(Moving::default());
     }
-    let mut looks = Vec::with_capacity(LOOKS);
-    for look in 0..LOOKS {
+    let mut looks = Vec::with_capacity(SAMPLES);
+    for look in 0..SAMPLES {
         if look > 0 {
-            // A little more than an interval: a value that is set once in each has changed for certain.
+            // Slightly longer than an interval, so that a value that is set in each interval has changed.
             std::thread::sleep(arguments.interval.mul_f64(1.1) + Duration::from_millis(5));
         }
         looks.push(values(session, &found)?);
@@ -58,7 +58,7 @@ pub(super) fn find(session: &mut Session, arguments: &CapacityArgs) -> Result<Mo
         )));
     }
     let said = format!(
-        "monitored: {} of {} variables that were looked at, because their values change every {interval} ms",
+        "monitored: {} of {} sampled variables, because their values change every {interval} ms",
         moving.len().min(NAMED_MAX),
         found.len()
     );
@@ -79,7 +79,7 @@ fn values(session: &mut Session, nodes: &[NodeId]) -> Result<Vec<DataValue>, Fai
     Ok(values)
 }
 
-/// Whether a value was another one, and a Good one, each time it was looked at.
+/// Whether a value was Good and different in each sample.
 fn is_moving(looks: &[Vec<DataValue>], at: usize) -> bool {
     let values: Option<Vec<&DataValue>> = looks.iter().map(|look| look.get(at)).collect();
     values.is_some_and(|values| {
@@ -94,7 +94,7 @@ mod tests {
     use taktwerk_types::{StatusCode, Variant};
 
     #[test]
-    fn what_rests_or_is_bad_is_not_monitored() {
+    fn constant_and_bad_variables_are_not_monitored() {
         let of = |numbers: [i32; 3], status: Option<StatusCode>| {
             numbers.map(|number| DataValue {
                 value: Some(Variant::Int32(number)),

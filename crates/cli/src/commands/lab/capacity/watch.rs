@@ -1,4 +1,4 @@
-//! What others notice of a load: Reads of a session of its own, beside the load and as long as it lasts.
+//! Observes the effect of a load on other clients, by Reads on a separate session.
 
 use crate::attribute::Attribute;
 use crate::connection::ConnectionArgs;
@@ -13,41 +13,40 @@ use taktwerk_schema::ReadValueId;
 use taktwerk_schema::ids::variable_ids;
 use taktwerk_types::NodeId;
 
-/// From one Read to the next on average: few enough to be no load themselves, also for a server that needs a millisecond for
-/// each.
+/// Mean time between Reads. Long enough to be no load, even for a server that needs a millisecond per Read.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a server is looked at that has nothing to do.
+/// Duration of the observation of the idle server.
 const AT_REST: Duration = Duration::from_millis(800);
-/// Who waits so long for an answer, and so many times longer than at rest, is kept from work: the load ends at once.
+/// Maximum wait, absolute and relative to the idle response time. If exceeded, the load is stopped at once.
 const PATIENCE: (Duration, f64) = (Duration::from_secs(1), 5.0);
-/// How often it is looked whether somebody waits.
+/// Interval at which waiting Reads are checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What was noticed.
+/// The observed effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Noticed {
-    /// Median time of a Read while the load was measured, microseconds; infinite without an answer.
+    /// Median duration of a Read in the measured window, microseconds; infinite without a response.
     pub(super) middle_us: f64,
-    /// The longest that a Read took, also while the load was set up, microseconds; infinite without an answer.
+    /// Longest duration of a Read, including setup, microseconds; infinite without a response.
     pub(super) longest_us: f64,
-    /// Whether the load was ended because somebody had waited too long.
+    /// Whether the load was stopped because a Read had waited too long.
     pub(super) is_ended: bool,
 }
 
-/// Somebody who reads.
+/// The observer.
 pub(super) struct Watch<'a> {
     connection: &'a ConnectionArgs,
     session: Option<Session>,
-    /// Ends the load that is being measured.
+    /// Stops the load that is being measured.
     stop: Arc<AtomicBool>,
 }
 
-/// Reads that were answered: when they were sent, and how long they took in microseconds. And the one that was not yet.
+/// Answered Reads: time of sending and duration in microseconds; and the pending one.
 #[derive(Debug, Default)]
 struct Reads {
     answered: Vec<(Instant, f64)>,
     waiting: Option<Instant>,
-    /// The last one was given up.
+    /// The last Read timed out.
     has_failed: bool,
 }
 
@@ -55,7 +54,7 @@ impl Reads {
     fn noticed(&self, since: Option<Instant>, is_ended: bool) -> Noticed {
         let recent = self.answered.iter().filter(|(sent, _)| since.is_none_or(|since| *sent >= since));
         let recent: Vec<f64> = recent.map(|(_, took)| *took).collect();
-        // Who was not answered has waited for ever.
+        // A Read without a response counts as infinite.
         let lost = if self.has_failed { f64::INFINITY } else { 0.0 };
         let middle_us = median(&recent).unwrap_or(f64::INFINITY);
         let longest_us = self.answered.iter().map(|(_, took)| *took).fold(lost, f64::max);
@@ -64,15 +63,15 @@ impl Reads {
 }
 
 impl<'a> Watch<'a> {
-    /// Nobody reads before the first load. `stop` is set to end a load.
+    /// An observer without a session, which [`Self::at_rest`] opens. `stop` is set to stop a load.
     pub(super) fn new(connection: &'a ConnectionArgs, stop: Arc<AtomicBool>) -> Self {
         Self { connection, session: None, stop }
     }
 
-    /// Median time of a Read when there is no load, microseconds.
+    /// Median duration of a Read on the idle server, in microseconds.
     ///
     /// # Errors
-    /// If the server cannot be reached, or does not answer.
+    /// The server cannot be reached or does not respond.
     pub(super) fn at_rest(&mut self) -> Result<f64, Failure> {
         if self.session.is_none() {
             self.session = Some(Session::connect(self.connection)?);
@@ -84,15 +83,15 @@ impl<'a> Watch<'a> {
         Err(Failure::Connect(format!("{} does not answer Reads", self.connection.endpoint)))
     }
 
-    /// Goes away, until the next time.
+    /// Closes the session until the next use.
     pub(super) fn leave(&mut self) {
         if let Some(session) = self.session.take() {
             session.close();
         }
     }
 
-    /// Reads while something is done, which has its window in the last `window` of its time. With the time that a Read takes at
-    /// rest, in microseconds, it is ended when somebody has to wait too long.
+    /// Reads during a load whose window is the last `window` of its time. With the idle duration of a Read, in
+    /// microseconds, the load is stopped if a Read waits too long.
     pub(super) fn beside<T>(
         &mut self,
         rest: Option<f64>,
@@ -103,7 +102,7 @@ impl<'a> Watch<'a> {
         let (reads, is_over) = (Mutex::new(Reads::default()), AtomicBool::new(false));
         let (connection, session, stop) = (self.connection, &mut self.session, &self.stop);
         let (result, since) = thread::scope(|scope| {
-            scope.spawn(|| read_on(connection, session, &reads, &is_over));
+            scope.spawn(|| read_repeatedly(connection, session, &reads, &is_over));
             scope.spawn(|| guard(rest, &reads, &is_over, stop));
             let result = work();
             let since = Instant::now().checked_sub(window);
@@ -116,21 +115,20 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// How long somebody may wait, where a Read takes so many microseconds at rest.
+/// The maximum wait for a given idle duration of a Read in microseconds.
 pub(super) fn patience(rest: f64) -> Duration {
     PATIENCE.0.max(Duration::from_secs_f64((rest * PATIENCE.1 / 1e6).min(60.0)))
 }
 
-/// How long to wait before a Read, from 0.4 to 1.6 times the average, spread evenly. Pauses that are all alike meet what the
-/// server does every so often each time or never: a Read that waits until 50 ms of work are done would be followed by one that
-/// comes with the work of the next 100 ms.
+/// The pause before a Read: evenly distributed from 0.4 to 1.6 times the mean. Constant pauses could synchronize with
+/// periodic work of the server, and meet it always or never.
 fn pause(read: u32) -> Duration {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     PAUSE.mul_f64(0.4 + 1.2 * (f64::from(read) * GOLDEN).fract())
 }
 
-/// One Read after the other.
-fn read_on(
+/// Reads one after another.
+fn read_repeatedly(
     connection: &ConnectionArgs,
     session: &mut Option<Session>,
     reads: &Mutex<Reads>,
@@ -174,7 +172,7 @@ fn read_on(
     }
 }
 
-/// Ends the load when somebody waits too long.
+/// Stops the load if a Read waits too long.
 fn guard(rest: Option<f64>, reads: &Mutex<Reads>, is_over: &AtomicBool, stop: &AtomicBool) {
     let Some(rest) = rest else { return };
     let patience = patience(rest);
@@ -193,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_is_of_the_window_and_the_longest_of_all() {
+    fn the_median_is_of_the_window_and_the_maximum_of_all() {
         let begin = Instant::now();
         let at = |millis: u64| begin + Duration::from_millis(millis);
         let mut reads = Reads {
@@ -202,7 +200,7 @@ mod tests {
         };
         let noticed = reads.noticed(Some(at(50)), false);
         assert_eq!((noticed.middle_us, noticed.longest_us), (200.0, 9_000.0));
-        // Nobody was answered in the window.
+        // No Read in the window was answered.
         assert_eq!(reads.noticed(Some(at(200)), true).middle_us, f64::INFINITY);
         reads.has_failed = true;
         assert_eq!(reads.noticed(None, false).longest_us, f64::INFINITY);
@@ -210,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn reads_meet_what_is_regular_as_often_as_its_share() {
-        // A server that works 40 ms of every 100, and lets Reads wait until it is done.
+    fn reads_sample_periodic_work_proportionally() {
+        // A server that is busy for 40 ms of every 100 ms, and answers Reads afterwards.
         let (mut now, mut waited) = (0.0, 0);
         for read in 0..1_000 {
             let phase = now % 100.0;
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_too_long_ends_the_load() {
+    fn a_read_that_waits_too_long_stops_the_load() {
         let ends = |waiting: Option<Duration>, rest: Option<f64>| {
             let waiting = waiting.and_then(|waited| Instant::now().checked_sub(waited));
             let reads = Mutex::new(Reads { waiting, ..Reads::default() });
@@ -239,7 +237,7 @@ mod tests {
         let long = Some(Duration::from_secs(2));
         assert!(ends(long, Some(150.0)));
         assert!(!ends(None, Some(150.0)) && !ends(long, None));
-        // A server that needs a second at rest is given five.
+        // A server that needs a second when idle is given five seconds.
         assert!(!ends(long, Some(1e6)));
     }
 }

@@ -1,6 +1,6 @@
-//! What a run tells while it goes on: a bar, lines where there is no terminal, or with `--tui` a live view of the whole terminal.
+//! Progress of a run: a bar, lines without a terminal, or with `--tui` a live view.
 //!
-//! - [`state`]: what there is to show; [`view`]: how it is drawn; [`screen`]: the terminal and its keys.
+//! - [`state`]: the state; [`view`]: drawing; [`screen`]: the terminal and its keys.
 
 mod screen;
 mod state;
@@ -17,21 +17,21 @@ use std::time::Duration;
 use taktwerk_lab::runner::Step;
 use taktwerk_lab::scenario::{Condition, Pace, seconds};
 
-/// Where progress is told.
+/// Where progress is displayed.
 pub(super) enum Live {
-    /// In a line, as far as measurements take time.
+    /// A bar, with the estimator for durations.
     Bar(ProgressBar, Pace),
-    /// In a line every now and then, with the seconds that are done.
+    /// Periodic lines, with the completed seconds.
     Lines(Progress, Pace, f64),
-    /// On the whole terminal.
+    /// The live view.
     Screen(Screen),
 }
 
 impl Live {
-    /// Begins to tell.
+    /// Starts the display.
     ///
     /// # Errors
-    /// If a live view is wanted where there is no terminal.
+    /// `--tui` without a terminal.
     pub(super) fn begin(
         is_screen: bool,
         name: &str,
@@ -53,7 +53,7 @@ impl Live {
         Self::Lines(Progress::new("measuring, seconds", total.ceil() as u64), Pace::default(), 0.0)
     }
 
-    /// Tells a step.
+    /// Shows a step.
     pub(super) fn step(&mut self, step: &Step<'_>) {
         match self {
             Self::Screen(screen) => screen.with(|state| state.step(step)),
@@ -81,7 +81,7 @@ impl Drop for Live {
     }
 }
 
-/// A bar of tenths of seconds: measurements differ in length, time does not.
+/// A bar in tenths of seconds, because measurements have different durations.
 fn bar(total: f64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some((total * 10.0) as u64), ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template("{bar:24} {percent:>3} % · {wide_msg}");
@@ -100,7 +100,7 @@ mod tests {
     use taktwerk_lab::scenario::{Kind, LoadSpec, Scenario};
 
     #[test]
-    fn lines_count_the_seconds_of_what_was_measured() {
+    fn lines_count_measured_seconds() {
         let conditions = Scenario::new("x", LoadSpec::new(Kind::Read)).conditions();
         let measured = Measurement::failed("x", conditions[0].clone(), 0, "no server".to_owned());
         let mut live = Live::lines(seconds(&conditions));

@@ -1,7 +1,7 @@
-//! The terminal of a live view: taken, drawn twice a second, and always given back.
+//! The terminal of a live view: entered, drawn twice a second, and always restored.
 //!
-//! It is drawn on standard error, so that results can go elsewhere. In raw mode Ctrl-C is a key like any other: it is
-//! passed on to the whole process group, as the terminal would have done.
+//! The view is drawn on standard error, so that results can be redirected. In raw mode Ctrl-C is an ordinary key: it is
+//! passed on to the process group, as the terminal would do.
 
 use super::state::State;
 use super::view::draw;
@@ -21,22 +21,22 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Two frames a second: drawing must not disturb what is measured beside it.
+/// Two frames per second, because drawing must not disturb the measurement.
 const FRAME: Duration = Duration::from_millis(500);
-/// Lines of the log that are shown.
+/// Number of log lines.
 const LOG: usize = 4;
 
-/// A live view. The terminal is given back when it is dropped.
+/// A live view. Dropping it restores the terminal.
 pub(in crate::commands::lab) struct Screen {
     state: Arc<Mutex<State>>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Written when the terminal is free again, so it must go last.
+    /// Writes held log lines when the terminal is restored, so it must be dropped last.
     _diversion: Diversion,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Enters the alternate screen.
     pub(super) fn open(state: State) -> Result<Self, Failure> {
         if !io::stderr().is_terminal() {
             return Err(Failure::Usage(
@@ -44,13 +44,12 @@ impl Screen {
                     .to_owned(),
             ));
         }
-        let failed = |error: io::Error| {
-            Failure::Environment(format!("the terminal cannot be used for --tui: {error}"))
-        };
-        give_back_on_panic();
+        let failed =
+            |error: io::Error| Failure::Environment(format!("cannot use the terminal for --tui: {error}"));
+        restore_on_panic();
         let diversion = logging::divert();
         let terminal = take().map_err(|error| {
-            give_back();
+            restore();
             failed(error)
         })?;
         let state = Arc::new(Mutex::new(state));
@@ -58,16 +57,16 @@ impl Screen {
         let (seen, end) = (Arc::clone(&state), Arc::clone(&ended));
         let started = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
             show(terminal, &seen, &end);
-            give_back();
+            restore();
         });
         let thread = started.map_err(|error| {
-            give_back();
+            restore();
             failed(error)
         })?;
         Ok(Self { state, ended, thread: Some(thread), _diversion: diversion })
     }
 
-    /// Changes what is shown.
+    /// Changes the state.
     pub(super) fn with(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -89,25 +88,25 @@ fn take() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
     Terminal::new(CrosstermBackend::new(io::stderr()))
 }
 
-/// Leaves the terminal as it was. Harmless if it was not taken.
-fn give_back() {
+/// Restores the terminal. Does nothing if it is not in use.
+fn restore() {
     let _ = execute!(io::stderr(), LeaveAlternateScreen, cursor::Show);
     let _ = disable_raw_mode();
 }
 
-/// A panic must be readable, and the terminal usable after it.
-fn give_back_on_panic() {
+/// Restores the terminal before a panic is printed.
+fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
+            restore();
             before(panic);
         }));
     });
 }
 
-/// Draws and listens until the end.
+/// Draws and handles keys until the end.
 fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, state: &Mutex<State>, ended: &AtomicBool) {
     let mut cpus = Cpus::default();
     let mut first = 0;
@@ -123,10 +122,10 @@ fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, state: &Mutex<State>, 
             first = draw(frame, &state.lock().unwrap_or_else(PoisonError::into_inner), &log);
         });
         if drawn.is_err() {
-            // The terminal is gone; the run is not.
+            // The terminal is gone, but the run continues.
             return;
         }
-        // In short steps, so that the end of the run is not waited for.
+        // In short steps, so that the end of the run is noticed soon.
         while Instant::now() < next && !ended.load(Ordering::Relaxed) {
             match event::poll(Duration::from_millis(50).min(next.saturating_duration_since(Instant::now()))) {
                 Ok(false) => {}
@@ -142,7 +141,7 @@ fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, state: &Mutex<State>, 
     }
 }
 
-/// Does what a key asks for. The answer is whether the screen looks different now.
+/// Handles a key. Returns whether to redraw.
 fn key(event: &Event, state: &Mutex<State>, first: usize) -> bool {
     let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
         return matches!(event, Event::Resize(..));
@@ -152,8 +151,8 @@ fn key(event: &Event, state: &Mutex<State>, first: usize) -> bool {
     match code {
         _ if is_interrupt || *code == KeyCode::Char('q') => {
             if state.is_ending {
-                // The second one ends this process at once: it must not take the terminal with it.
-                give_back();
+                // The second Ctrl-C ends this process at once, so restore the terminal first.
+                restore();
             }
             state.is_ending = true;
             let _ = kill_current_process_group(Signal::INT);
@@ -168,12 +167,12 @@ fn key(event: &Event, state: &Mutex<State>, first: usize) -> bool {
     true
 }
 
-/// How busy the CPUs are, from `/proc/stat`.
+/// CPU use, from `/proc/stat`.
 #[derive(Default)]
 struct Cpus(Vec<(u64, u64)>);
 
 impl Cpus {
-    /// Percent of each CPU since the last time.
+    /// Use of each CPU in percent since the previous sample.
     fn sample(&mut self) -> Vec<u64> {
         let now = ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default());
         let before = std::mem::replace(&mut self.0, now);
@@ -185,12 +184,12 @@ impl Cpus {
     }
 }
 
-/// Busy and all ticks of each CPU.
+/// Busy and total ticks of each CPU.
 fn ticks(stat: &str) -> Vec<(u64, u64)> {
     let cpu = |line: &str| {
         let rest = line.strip_prefix("cpu").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))?;
         let ticks: Vec<u64> = rest.split_whitespace().skip(1).map_while(|it| it.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; what guests used is in user already.
+        // user nice system idle iowait irq softirq steal. Guest time is included in user.
         let all: u64 = ticks.iter().take(8).sum();
         let idle: u64 = ticks.iter().skip(3).take(2).sum();
         Some((all - idle, all))

@@ -1,4 +1,4 @@
-//! What a live view shows, without a terminal.
+//! The state of the live view, independent of the terminal.
 
 use crate::commands::lab::scenario;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,73 +8,73 @@ use taktwerk_lab::runner::Step;
 use taktwerk_lab::scenario::{Condition, Labels, Pace, seconds};
 use taktwerk_lab::statistics::Repeated;
 
-/// How many figures of a load fit beside its name.
+/// Maximum number of figures beside the name of a load.
 const FIGURES: usize = 3;
-/// How much of the CPUs' past is kept, in samples.
+/// Length of the CPU history, in samples.
 const PAST: usize = 120;
 
-/// A measurement under way.
+/// The running measurement.
 #[derive(Debug)]
 pub(super) struct Current {
-    /// Of which load.
+    /// Index of its load.
     pub(super) row: usize,
-    /// When it began.
+    /// Start time.
     pub(super) begun: Instant,
-    /// How long it takes, roughly.
+    /// Estimated duration in seconds.
     pub(super) seconds: f64,
 }
 
-/// A load with what is known of it so far.
+/// A load and its results so far.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// The experiment that asked for it.
+    /// The experiment that contains it.
     pub(super) experiment: String,
-    /// What it is.
+    /// The condition.
     pub(super) condition: Condition,
-    /// What it is called in the list.
+    /// The label in the list.
     pub(super) label: String,
-    /// How often it is to be measured.
+    /// Planned number of measurements.
     pub(super) wanted: u32,
-    /// How often it was, and counts.
+    /// Number of valid measurements.
     pub(super) valid: u32,
-    /// How often it was worth nothing.
+    /// Number of invalid measurements.
     pub(super) invalid: u32,
-    /// Name and values of what matters.
+    /// Names and values of the main figures.
     figures: Vec<(&'static str, Vec<f64>)>,
 }
 
 impl Row {
-    /// Its figures as text: name and mean with interval.
+    /// The figures as text: name, and mean with interval.
     pub(super) fn figures(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.figures.iter().map(|(name, values)| (*name, interval(Repeated::new(values.clone()).as_ref())))
     }
 }
 
-/// Everything.
+/// The state.
 #[derive(Debug)]
 pub(super) struct State {
-    /// The run's name and what it is.
+    /// Name and kind of the run.
     pub(super) title: String,
     /// All loads, in the order of the plan.
     pub(super) rows: Vec<Row>,
-    /// What is measured now.
+    /// The running measurement.
     pub(super) current: Option<Current>,
-    /// Measurements done, and all of them.
+    /// Completed and total measurements.
     pub(super) done: (usize, usize),
-    /// Seconds of measurements done, and all of them.
+    /// Completed and total seconds of measurements.
     pub(super) seconds: (f64, f64),
-    /// How long measurements take.
+    /// Estimator for durations.
     pace: Pace,
-    /// Use of each CPU in percent, newest last.
+    /// CPU use in percent by CPU, newest last.
     pub(super) cpus: Vec<VecDeque<u64>>,
     /// Rows above the first that is shown; `None` follows what is measured.
     pub(super) scroll: Option<usize>,
-    /// Whether the user wants it to end.
+    /// Whether the user wants to end the run.
     pub(super) is_ending: bool,
 }
 
 impl State {
-    /// Before anything was measured.
+    /// The state before the first measurement.
     pub(super) fn new(name: &str, what: &str, conditions: &[(String, Condition)]) -> Self {
         let mut state = Self {
             title: format!("{what} · run {name}"),
@@ -97,7 +97,7 @@ impl State {
         state
     }
 
-    /// Calls each load by what tells it apart from the others of its experiment.
+    /// Labels each load by the factors that distinguish it within its experiment.
     fn name(&mut self) {
         let mut rows = BTreeMap::<String, Vec<usize>>::new();
         for (at, row) in self.rows.iter().enumerate() {
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    /// The row of a load; a new one if it has none yet.
+    /// The row of a load; added if it is missing.
     fn row(&mut self, experiment: &str, condition: &Condition) -> usize {
         let is_it = |row: &Row| row.experiment == experiment && row.condition.is_repeated_by(condition);
         if let Some(at) = self.rows.iter().position(is_it) {
@@ -133,7 +133,7 @@ impl State {
         self.rows.len() - 1
     }
 
-    /// Notes a step of the runner.
+    /// Records a step of the runner.
     pub(super) fn step(&mut self, step: &Step<'_>) {
         match step {
             Step::Begin { experiment, condition, .. } => {
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// Notes how busy the CPUs were since the last time, in percent each.
+    /// Records the use of the CPUs since the previous sample, in percent.
     pub(super) fn sample(&mut self, percents: &[u64]) {
         self.cpus.resize_with(percents.len(), VecDeque::new);
         for (past, percent) in self.cpus.iter_mut().zip(percents) {
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// Share of the work that is done, with that of the measurement under way.
+    /// Completed share of the work, including the running measurement.
     pub(super) fn share(&self) -> f64 {
         let current = self
             .current
@@ -181,12 +181,12 @@ impl State {
         ((self.seconds.0 + current) / self.seconds.1.max(1e-9)).clamp(0.0, 1.0)
     }
 
-    /// Seconds left, roughly.
+    /// Estimated remaining seconds.
     pub(super) fn seconds_left(&self) -> f64 {
         (1.0 - self.share()) * self.seconds.1
     }
 
-    /// Moves the list by so many rows; the end follows what is measured again.
+    /// Scrolls the list. At the end it follows the running measurement again.
     pub(super) fn scroll(&mut self, by: isize, first: usize) {
         let next = self.scroll.unwrap_or(first).saturating_add_signed(by);
         self.scroll = (next < self.rows.len()).then_some(next);

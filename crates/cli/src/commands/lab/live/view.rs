@@ -1,4 +1,4 @@
-//! How a run looks on a terminal of any size from about 60 × 12 on.
+//! Drawing of the live view, for terminals of about 60 × 12 and larger.
 
 use super::state::State;
 use crate::commands::lab::session::span;
@@ -14,10 +14,10 @@ const BAD: Style = Style::new().fg(Color::Red);
 const GOOD: Style = Style::new().fg(Color::Green);
 const NOW: Style = Style::new().fg(Color::Cyan);
 
-/// Draws everything. `log` are the last lines of the log. The answer is the first row that is shown of the list.
+/// Draws everything; `log` contains the last lines of the log. Returns the first visible row of the list.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State, log: &[String]) -> usize {
     let height = frame.area().height;
-    // On a low terminal the list of loads is what counts.
+    // On a low terminal the list of loads has priority.
     let below = if log.is_empty() || height < 16 { 0 } else { log.len().min(4) as u16 + 1 };
     let cpus = if height < 16 { 0 } else { state.cpus.len().min(4) as u16 };
     let [title, gauge, now, busy, list, said, keys] = Layout::vertical([
@@ -40,16 +40,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, log: &[String]) -> usiz
     let first = draw_list(frame, state, list);
     if below > 0 {
         let lines: Vec<Line<'_>> = log.iter().map(|text| Line::styled(&**text, BAD)).collect();
-        let block = Block::new().title_top(Line::styled("what was said", DIM));
+        let block = Block::new().title_top(Line::styled("log", DIM));
         frame.render_widget(Paragraph::new(lines).block(block), said);
     }
     let hint = if state.is_ending {
-        Line::styled(
-            "ending after this measurement; what was measured is kept; Ctrl-C again ends at once",
-            BAD,
-        )
+        Line::styled("ending after this measurement; results are kept; Ctrl-C again ends at once", BAD)
     } else {
-        Line::styled("q or Ctrl-C: end and keep what was measured · ↑ ↓ PgUp PgDn: scroll · f: follow", DIM)
+        Line::styled("q or Ctrl-C: end and keep the results · ↑ ↓ PgUp PgDn: scroll · f: follow", DIM)
     };
     frame.render_widget(hint, keys);
     first
@@ -80,7 +77,7 @@ fn current(state: &State) -> Paragraph<'_> {
     ])
 }
 
-/// A line per CPU: how busy it is, and has been.
+/// A line per CPU with its current and past use.
 fn draw_cpus(frame: &mut Frame<'_>, state: &State, area: Rect) {
     let lines = Layout::vertical(vec![Constraint::Length(1); usize::from(area.height)]).split(area);
     for (number, (past, line)) in state.cpus.iter().zip(lines.iter()).enumerate() {
@@ -93,7 +90,7 @@ fn draw_cpus(frame: &mut Frame<'_>, state: &State, area: Rect) {
     }
 }
 
-/// The loads with what is known of them. The answer is the first that is shown.
+/// The list of loads with their results. Returns the first visible row.
 fn draw_list(frame: &mut Frame<'_>, state: &State, area: Rect) -> usize {
     let visible = usize::from(area.height.saturating_sub(1)).max(1);
     let now = state.current.as_ref().map(|current| current.row);
@@ -152,7 +149,7 @@ mod tests {
         scenario.conditions().into_iter().map(|condition| (String::new(), condition)).collect()
     }
 
-    /// What stands on a terminal of this size.
+    /// The content of a terminal of this size.
     fn drawn(state: &State, log: &[String], width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal
@@ -198,7 +195,7 @@ mod tests {
             assert!(text.contains(wanted), "{wanted} is missing:\n{text}");
         }
         state.is_ending = true;
-        assert!(drawn(&state, &[], 100, 24).contains("what was measured is kept"));
+        assert!(drawn(&state, &[], 100, 24).contains("results are kept"));
     }
 
     #[test]

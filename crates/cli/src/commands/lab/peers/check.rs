@@ -1,6 +1,6 @@
-//! `taktwerk lab peers check`: every installed peer is started and spoken to.
+//! `taktwerk lab peers check`: starts every installed peer and connects to it.
 //!
-//! Each check is a run of this very program, so it checks what users run.
+//! Each check runs this program's own executable, so it tests what users run.
 
 use crate::failure::Failure;
 use serde_json::{Value, json};
@@ -12,23 +12,23 @@ use taktwerk_lab::peers::{self, Peer, PeerOptions, Role};
 use taktwerk_lab::program::{Program, Running};
 use taktwerk_load::result::{Brokered, Document, Part, Requests, RoundTrips, Subscribed};
 
-/// Variables that a checked server has.
+/// Number of variables of a checked server.
 const VARIABLES: u32 = 20;
-/// Devices that a checked gateway reads.
+/// Number of devices of a checked gateway.
 const DEVICES: u32 = 2;
-/// How often they change.
+/// Interval at which values change.
 const UPDATE: Duration = Duration::from_millis(200);
-/// How long one check may take on a busy machine.
+/// Timeout of one check on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What was checked, and what was wrong with it.
+/// A check and its result.
 pub(super) struct Check {
     pub(super) name: String,
     pub(super) result: Result<String, String>,
 }
 
 impl Check {
-    /// For documents.
+    /// The result as JSON.
     pub(super) fn document(&self) -> Value {
         json!({ "check": self.name, "ok": self.result.is_ok(), "detail": self.result.as_ref().unwrap_or_else(|it| it) })
     }
@@ -58,7 +58,7 @@ pub(super) fn run(peer: &'static Peer, directory: &Path) -> Result<Vec<Check>, F
         "ends when asked",
         match running.stop() {
             Ok(()) if Path::new(&format!("/proc/{pid}")).exists() => {
-                Err(format!("process {pid} is still there"))
+                Err(format!("process {pid} is still running"))
             }
             Ok(()) => Ok(format!("process {pid} has ended")),
             Err(error) => Err(error.to_string()),
@@ -85,7 +85,7 @@ fn ours(exe: &Path, arguments: &[&str]) -> Result<Value, String> {
     let output =
         Program::new(exe).args(arguments).arg("--json").run(LIMIT).map_err(|error| error.to_string())?;
     let document = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
-    // A busy machine makes a load late; what was received is what counts here.
+    // On a busy machine a load may be late (exit code 5). Only what was received matters here.
     let is_late = output.status.code() == Some(5) && document.is_object();
     if output.status.success() || is_late {
         return Ok(document);
@@ -93,7 +93,7 @@ fn ours(exe: &Path, arguments: &[&str]) -> Result<Value, String> {
     Err(String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no reason given").trim().to_owned())
 }
 
-/// Runs a load and reads a part of its result.
+/// Runs a load and returns a part of its result.
 fn measured<P: Part>(exe: &Path, arguments: &[&str]) -> Result<P, String> {
     Document::from(ours(exe, arguments)?).part().map_err(|error| error.to_string())
 }
@@ -145,7 +145,7 @@ fn opc_ua(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<Strin
     add(
         "subscription",
         measured(exe, &subscribe).and_then(|it: Subscribed| {
-            // 15 updates of 20 items; how many of them a stack loses is for measurements.
+            // 15 updates of 20 items. How many of them are lost is not checked here.
             let (notifications, bad) = (it.notifications, it.progress.bad);
             if notifications >= 40 && bad == 0 {
                 Ok(format!("{notifications} notifications"))
@@ -163,7 +163,7 @@ fn gateway(exe: &Path, running: &Running, add: &mut impl FnMut(&str, Result<Stri
         number(&document).ok_or_else(|| format!("no number in {document}"))
     };
     for device in 0..DEVICES {
-        // The last register of the device: all before it are there too, or the device refuses to be read.
+        // The last register of the device. If it can be read, all before it exist too.
         let node = format!("ns={namespace};s=d{device}/{}", VARIABLES - 1);
         let end = Instant::now() + LIMIT;
         let mut before = Err("it was not read yet".to_owned());
@@ -220,7 +220,7 @@ fn came_back(&Brokered { messages, missing, .. }: &Brokered, wanted: u64) -> Res
     Err(format!("{messages} of {wanted} came back, {missing} did not"))
 }
 
-/// The value that a document of `read` has first.
+/// The first value in a document of `read`.
 fn number(document: &Value) -> Option<f64> {
     document.as_array()?.first()?.get("Value")?.as_f64()
 }

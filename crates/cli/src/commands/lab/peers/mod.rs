@@ -30,15 +30,15 @@ pub(crate) enum PeersCommand {
     Run(RunArgs),
 }
 
-/// Where they are.
+/// The directory of the peers.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// Where peers are installed; target/peers in a checkout, else the user's data directory.
+pub(crate) struct DirectoryArgs {
+    /// Directory of installed peers. Default: target/peers in a checkout, else the user's data directory.
     #[arg(long, value_name = "DIR", env = peers::DIRECTORY)]
     dir: Option<PathBuf>,
 }
 
-impl Place {
+impl DirectoryArgs {
     fn directory(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(peers::directory)
     }
@@ -48,7 +48,7 @@ impl Place {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    place: Place,
+    place: DirectoryArgs,
 }
 
 /// Arguments of `lab peers install`.
@@ -58,7 +58,7 @@ pub(crate) struct InstallArgs {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: DirectoryArgs,
 }
 
 /// Arguments of `lab peers check`.
@@ -68,13 +68,13 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    place: Place,
+    place: DirectoryArgs,
 }
 
 /// Arguments of `lab peers run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Which.
+    /// Name of the peer.
     name: String,
     /// Port to listen on; 0 for any free port.
     #[arg(long, default_value_t = 0)]
@@ -82,10 +82,10 @@ pub(crate) struct RunArgs {
     /// Address to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: IpAddr,
-    /// Double variables; of a gateway: registers of each device.
+    /// Number of Double variables; for a gateway: registers of each device.
     #[arg(long, value_name = "N", default_value_t = 100)]
     variables: u32,
-    /// Interval at which all of them change, 0 for never; of a gateway: how often it reads each device.
+    /// Interval at which they change, 0 for never; for a gateway: interval at which it reads each device.
     #[arg(long, value_name = "SPAN", default_value = "100ms", value_parser = span::millis)]
     update: Duration,
     /// Modbus TCP device that a gateway reads. Repeat it for more.
@@ -95,10 +95,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LIST")]
     cpu: Option<CpuList>,
     #[command(flatten)]
-    place: Place,
+    place: DirectoryArgs,
 }
 
-/// Runs one of them.
+/// Runs a command.
 pub(crate) fn run(command: &PeersCommand, output: Output, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
         PeersCommand::List(arguments) => list(arguments, output),
@@ -159,7 +159,7 @@ fn list(arguments: &ListArgs, output: Output) -> Result<(), Failure> {
 fn find(name: &str) -> Result<&'static Peer, Failure> {
     peers::find(name).ok_or_else(|| {
         let names: Vec<_> = PEERS.iter().map(|peer| peer.name).collect();
-        Failure::Usage(format!("there is no peer {name:?}; there are {}", names.join(", ")))
+        Failure::Usage(format!("unknown peer {name:?}; known peers: {}", names.join(", ")))
     })
 }
 
@@ -187,7 +187,7 @@ fn install(arguments: &InstallArgs, output: Output, interrupt: &Interrupt) -> Re
         }
         match &result {
             Ok(()) => tell!("{}: installed", peer.name),
-            // With names, the first that fails is the answer; with `all`, the others are still wanted.
+            // With explicit names, the first failure ends the command. With `all`, installation continues.
             Err(error) => failures.push(error.to_string()),
         }
         let error = result.err().map(|error| error.to_string());

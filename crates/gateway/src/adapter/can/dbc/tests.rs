@@ -1,6 +1,6 @@
 use super::*;
 
-/// `motohawk.dbc` of cantools, and a message of SAE J1939 as CSS Electronics explains it.
+/// `motohawk.dbc` of cantools, and a message of SAE J1939 as explained by CSS Electronics.
 const PUBLISHED: &str = r#"VERSION "1.0"
 
 BU_: PCM1 FOO
@@ -62,7 +62,7 @@ fn published_frames_have_their_published_values() {
 }
 
 #[test]
-fn multiplexed_signals_are_there_if_their_switch_says_so() {
+fn multiplexed_signals_are_present_if_their_switch_matches() {
     let network = Network::parse(PUBLISHED.as_bytes()).unwrap();
     let mut data = [0xF0, 0xFE, 0xFF, 0, 0, 0, 0, 0];
     assert_eq!(value(&network, "Mux", "A", &data), Some(Variant::Int64(-2)));
@@ -77,7 +77,7 @@ fn multiplexed_signals_are_there_if_their_switch_says_so() {
 }
 
 #[test]
-fn extended_multiplexing_has_ranges_and_chains_and_circles_end() {
+fn extended_multiplexing_supports_ranges_and_chains_and_bounds_cycles() {
     let text = r#"VERSION ""
 BU_: A
 BO_ 1 M: 8 A
@@ -130,7 +130,7 @@ fn files_of_other_tools_are_read_and_other_files_refused() {
 }
 
 #[test]
-fn multiplexed_signals_without_a_switch_in_the_frame_are_left_out() {
+fn multiplexed_signals_without_their_switch_are_omitted() {
     let text = r#"VERSION ""
 BU_: A
 BO_ 1 Far: 8 A
@@ -156,7 +156,7 @@ SG_MUL_VAL_ 1 V2 V1 1-1;
 }
 
 #[test]
-fn a_switch_that_cannot_have_the_value_is_not_set_to_another_one() {
+fn a_switch_without_a_matching_value_is_not_written() {
     let text = r#"VERSION ""
 BU_: A
 BO_ 1 M: 8 A
@@ -178,7 +178,7 @@ SIG_VALTYPE_ 1 F : 1;
 }
 
 #[test]
-fn comments_and_names_of_values_of_a_large_file_come_to_their_signals() {
+fn comments_and_value_names_are_assigned_in_large_files() {
     use std::fmt::Write;
     let mut text = String::from("VERSION \"\"\nBU_: A\n");
     let count = 6_000;
@@ -199,7 +199,7 @@ fn comments_and_names_of_values_of_a_large_file_come_to_their_signals() {
 }
 
 #[test]
-fn mistakes_name_the_line_and_do_not_repeat_it() {
+fn mistakes_name_the_line_number_without_its_text() {
     let text = format!("VERSION \"\"\nBU_: A\nBO_ 1 M: 8 A\n SG_ {} 0|8@1+ A\n", "S".repeat(100_000));
     let mistake = Network::parse(text.as_bytes()).unwrap_err();
     assert!(mistake.starts_with("line 4: expected ") && mistake.len() < 250, "{mistake}");

@@ -1,4 +1,4 @@
-//! A bus that a test plays, so that this runs where the kernel has no SocketCAN.
+//! Uses a simulated bus, so that the tests run without SocketCAN.
 
 use super::*;
 use crate::configuration::GatewayConfig;
@@ -130,16 +130,16 @@ const TAGS: &str = "[[tag]]\nsource = \"s\"\nname = \"Speed\"\nmessage = \"EEC1\
     [[tag]]\nsource = \"s\"\nname = \"T\"\nmessage = \"Example\"\nsignal = \"Temperature\"\naccess = \"read-write\"\n";
 
 #[tokio::test]
-async fn frames_become_values_and_what_does_not_come_is_uncertain_then_bad() {
+async fn frames_become_values_and_overdue_ones_uncertain_then_bad() {
     let stand = Stand::new(TAGS);
     let speed = [0xFF, 0xFF, 0xFF, 0x68, 0x13, 0xFF, 0xFF, 0xFF];
-    // Another priority and sender than in the file.
+    // Priority and sender differ from the file.
     stand.receives(0x98F0_0417, &speed);
     stand.until("Speed", good(621.0)).await;
     stand.receives(496, &[0xC0, 0x06, 0xE0, 0, 0, 0, 0, 0]);
     stand.until("T", good(250.55)).await;
     stand.until("Enable", good("on")).await;
-    // The file says that it comes every 100 ms.
+    // The file sets a cycle time of 100 ms.
     stand.until("Speed", (Some(621.0.into()), StatusCode::UNCERTAIN_LAST_USABLE_VALUE)).await;
     stand.until("Speed", (None, StatusCode::BAD_NO_COMMUNICATION)).await;
     stand.until("T", good(250.55)).await;
@@ -154,7 +154,7 @@ async fn frames_become_values_and_what_does_not_come_is_uncertain_then_bad() {
 }
 
 #[tokio::test]
-async fn a_bus_that_is_off_makes_values_uncertain_until_it_is_back() {
+async fn bus_off_makes_values_uncertain_until_recovery() {
     let stand = Stand::new(TAGS);
     stand.receives(496, &[0xC0, 0x06, 0xE0, 0, 0, 0, 0, 0]);
     stand.until("T", good(250.55)).await;
@@ -172,7 +172,7 @@ async fn a_bus_that_is_off_makes_values_uncertain_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_write_changes_one_signal_of_the_last_frame_and_is_sent_again_and_again() {
+async fn a_write_changes_one_signal_of_the_last_frame_and_is_sent_cyclically() {
     let mut stand = Stand::new(TAGS);
     stand.receives(496, &[0x40, 0x06, 0xE0, 1, 2, 3, 4, 5]);
     stand.until("Enable", good("off")).await;
@@ -203,7 +203,7 @@ async fn a_write_changes_one_signal_of_the_last_frame_and_is_sent_again_and_agai
 }
 
 #[test]
-fn mistakes_say_what_would_be_right() {
+fn mistakes_suggest_a_correction() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.dbc"), DBC).unwrap();
     let check = |settings: &str| {
@@ -230,7 +230,7 @@ fn mistakes_say_what_would_be_right() {
 }
 
 #[tokio::test]
-#[allow(clippy::print_stderr)] // says why it is skipped
+#[allow(clippy::print_stderr)] // reports why it is skipped
 async fn a_bus_of_the_kernel_is_read_and_written() {
     let name = "twvcan0";
     let made = std::process::Command::new("ip").args(["link", "add", "dev", name, "type", "vcan"]).output();
@@ -263,11 +263,11 @@ async fn value_tables_become_names_of_states() {
     stand.receives(496, &[0x80, 0, 1, 0, 0, 0, 0, 0]);
     stand.until("Gear", good(1u8)).await;
     let property = |name: &str| stand.variable(name).get().value.unwrap();
-    // Clients get the name of the value from it.
+    // Clients read the name of the value from it.
     assert!(stand.server.space().variable(&NodeId::string(2, "s/Gear/ValueAsText")).is_ok());
     assert_eq!(property("Gear/EnumValues").as_array().unwrap().values.len(), 3);
     assert_eq!(property("Enable/TrueState"), taktwerk_types::LocalizedText::from("on").into());
-    // A number with a unit, of which one value is an error, stays a number.
+    // A number with a unit and a single named error value stays a number.
     assert!(stand.server.space().variable(&NodeId::string(2, "s/Speed/EnumValues")).is_err());
     assert!(stand.server.space().variable(&NodeId::string(2, "s/Speed/EURange")).is_ok());
 }

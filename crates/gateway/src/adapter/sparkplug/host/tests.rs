@@ -29,7 +29,7 @@ impl Stand {
         self.host.receive(&format!("spBv1.0/{topic}"), &payload.encode_to_vec(), self.now)
     }
 
-    /// The same in short: names with values or statuses, and rebirths.
+    /// The effects in short form: names with values or statuses, and rebirths.
     fn short(&mut self, topic: &str, seq: Option<u64>, metrics: Vec<Metric>) -> String {
         let told = self.tell(topic, seq, metrics).into_iter().map(|told| match told {
             Told::Value { id, value, status, .. } => {
@@ -55,7 +55,7 @@ fn birth(stand: &mut Stand, session: u64) -> String {
 }
 
 #[test]
-fn births_tell_metrics_and_data_uses_their_aliases() {
+fn births_define_metrics_and_data_use_their_aliases() {
     let mut stand = Stand::new();
     assert_eq!(birth(&mut stand, 0), "T=1 d:P=2");
     assert_eq!(stand.short("g/NDATA/n", Some(2), vec![aliased(1, 1.5)]), "T=1.5");
@@ -63,7 +63,7 @@ fn births_tell_metrics_and_data_uses_their_aliases() {
         stand.short("g/DDATA/n/d", Some(3), vec![aliased(2, 2.5), metric("P", 0, 2.75)]),
         "d:P=2.5 d:P=2.75"
     );
-    // An alias of the node is none of its device.
+    // An alias of the node is not valid for its device.
     let unknown = stand.short("g/DDATA/n/d", Some(4), vec![aliased(1, 9.0)]);
     assert!(unknown.ends_with("rebirth g n"), "{unknown}");
 }
@@ -74,19 +74,19 @@ fn a_gap_makes_all_values_of_the_node_bad_until_its_rebirth() {
     birth(&mut stand, 7);
     let lost = stand.short("g/NDATA/n", Some(4), vec![aliased(1, 9.0)]);
     assert_eq!(lost, "T=BadNoCommunication d:P=BadNoCommunication rebirth g n");
-    // It is not asked all the time, and nothing of it is believed.
+    // Rebirth requests are rate limited, and data are ignored until then.
     assert_eq!(stand.short("g/NDATA/n", Some(5), vec![aliased(1, 9.0)]), "");
     stand.now += REBIRTH_PAUSE;
     assert_eq!(stand.short("g/NDATA/n", Some(6), vec![aliased(1, 9.0)]), "rebirth g n");
     assert_eq!(birth(&mut stand, 7), "T=1 d:P=2");
-    // Numbers go from 255 to 0.
+    // Sequence numbers wrap from 255 to 0.
     for seq in 2..300u64 {
         assert_eq!(stand.short("g/NDATA/n", Some(seq % 256), vec![aliased(1, 3.0)]), "T=3");
     }
 }
 
 #[test]
-fn deaths_are_those_of_their_session() {
+fn deaths_apply_only_to_their_session() {
     let mut stand = Stand::new();
     birth(&mut stand, 3);
     assert_eq!(stand.short("g/NDEATH/n", None, vec![session_metric(2)]), "", "a late one");
@@ -98,14 +98,14 @@ fn deaths_are_those_of_their_session() {
 }
 
 #[test]
-fn nodes_that_were_there_before_the_host_are_asked_for_a_birth() {
+fn nodes_older_than_the_host_are_asked_for_a_rebirth() {
     let mut stand = Stand::new();
     assert_eq!(stand.short("g/DDATA/n/d", Some(9), vec![aliased(1, 1.0)]), "rebirth g n");
     assert_eq!(stand.short("g/NCMD/n", None, vec![metric("x", 0, 1.0)]), "");
     assert_eq!(stand.short("STATE/host", None, vec![]), "");
     let told = stand.host.receive("spBv1.0/g/NDATA/n", &[0x12, 200], stand.now);
     assert_eq!(told, [Told::Invalid]);
-    // Decoded, a megabyte of empty metrics would take a hundred.
+    // A megabyte of empty metrics would need a hundred megabytes decoded.
     let told = stand.host.receive("spBv1.0/g/NDATA/n", &[0x12, 0].repeat(500_000), stand.now);
     assert_eq!(told, [Told::Invalid]);
 }
@@ -144,12 +144,12 @@ fn quality_null_history_types_and_templates_are_understood() {
 }
 
 #[test]
-fn data_of_a_metric_that_is_not_shown_takes_no_value_away() {
+fn data_of_a_hidden_metric_do_not_invalidate_other_values() {
     let mut stand = Stand::new();
     let set = Metric { alias: Some(2), ..Metric::new("Set", 16, Value::Bytes(vec![1])) };
     let birth = vec![metric("T", 1, 1.0), set];
     assert_eq!(stand.short("g/NBIRTH/n", Some(0), birth), "T=1 dropped 1");
-    // Data messages do not tell types again, and have aliases in place of names.
+    // Data messages omit types, and have aliases instead of names.
     let data = Metric { alias: Some(2), value: Some(Value::Bytes(vec![2])), ..Metric::default() };
     assert_eq!(stand.short("g/NDATA/n", Some(1), vec![data.clone()]), "dropped 1");
     let data = Metric { name: Some("Set".to_owned()), alias: None, ..data };
@@ -167,13 +167,13 @@ fn aliases_have_a_limit() {
         let node = stand.host.nodes.values().next().unwrap();
         assert!(node.is_online && node.aliases.len() <= 100, "{} aliases", node.aliases.len());
     }
-    // What had no room is dropped, and takes nothing away.
+    // Data beyond the limit are dropped, and do not invalidate other values.
     assert_eq!(stand.short("g/DDATA/n/d19", Some(21), vec![aliased(19_100, 1.0)]), "");
     assert_eq!(stand.short("g/DDATA/n/d0", Some(22), vec![aliased(1, 2.0)]), "d0:m1=2");
 }
 
 #[test]
-fn what_a_node_may_tell_has_a_limit() {
+fn metrics_of_a_node_are_limited() {
     let mut stand = Stand::new();
     let many: Vec<Metric> = (0..150).map(|number| metric(&format!("m{number}"), 0, 1.0)).collect();
     for _ in 0..3 {
@@ -183,7 +183,7 @@ fn what_a_node_may_tell_has_a_limit() {
     assert_eq!(stand.host.metrics, 100);
 }
 
-/// No message makes it panic or forget its limits, whatever its bytes are.
+/// No message causes a panic or exceeds the limits, whatever its content.
 #[test]
 fn broken_messages_are_survived() {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;

@@ -24,7 +24,7 @@ fn batch(records: &[(&str, Variant, u64)], is_last: bool) -> Batch {
     Batch { queue: "q".to_owned(), records: records.iter().enumerate().map(record).collect(), is_last }
 }
 
-/// Messages in short: topic, sequence number, and metrics; `~` marks historical ones.
+/// Messages in short form: topic, sequence number, and metrics; `~` marks historical ones.
 fn short(messages: &[Message]) -> Vec<String> {
     let metric = |metric: &Metric| {
         let name = match (&metric.name, metric.alias) {
@@ -66,14 +66,14 @@ fn births_come_before_data_and_again_for_new_metrics_and_types() {
     );
     let told = edge.tell(&batch(&[("L/T", 2.5.into(), 1), ("L/S", "x".into(), 1)], true), at(1));
     assert_eq!(short(&told.messages), ["DBIRTH/E/L 4 S#3=x T#1=1.5", "DDATA/E/L 5 #1=2.5 #3=x"]);
-    // Another type is told by a birth; no value is null.
+    // Another type requires a birth; an empty value is null.
     let told = edge.tell(&batch(&[("L/S", 3u8.into(), 2), ("L/T", Variant::Empty, 2)], true), at(2));
     assert_eq!(short(&told.messages), ["DBIRTH/E/L 6 S#3=3 T#1=2.5", "DDATA/E/L 7 #3=3 #1=null"]);
-    // What the type or another tag's name does not permit is refused.
+    // Unsupported types and conflicting names are rejected.
     let told = edge.tell(&batch(&[("L/F", vec![true].into(), 3), ("L/T", 4.5.into(), 3)], true), at(3));
     assert_eq!((told.refused, short(&told.messages)), (1, vec!["DDATA/E/L 8 #1=4.5".to_owned()]));
     assert_eq!(told.reason.unwrap(), "L/F: Sparkplug has no type for this value");
-    // A new metric of the node itself needs a birth of all.
+    // A new metric of the node itself requires births of all devices.
     let told = edge.tell(&batch(&[("New", 1u32.into(), 4)], true), at(4));
     assert_eq!(told.messages.len(), 3);
     assert!(short(&told.messages)[0].starts_with("NBIRTH/E 0 bdSeq=0"));
@@ -105,9 +105,9 @@ fn a_backlog_is_historical_and_ends_with_the_current_values() {
     assert_eq!(short(&told.messages), ["DDATA/E/L 4 #2=6 #2=7"], "values that just came are current");
 }
 
-/// What hosts make of it is what was sent, and they never have to ask for a birth.
+/// Hosts reconstruct what was sent, and never need to request a birth.
 #[test]
-fn our_host_understands_it_over_many_numbers() {
+fn our_host_follows_through_sequence_number_wraps() {
     let mut edge = edge();
     let mut host = Host::new(1000);
     edge.connect(at(0));
@@ -131,13 +131,13 @@ fn our_host_understands_it_over_many_numbers() {
             }
         }
     }
-    // Births tell the first values, and data once more.
+    // Births contain the first values, and data messages repeat them.
     heard.dedup();
     assert_eq!(heard, expected);
 }
 
 #[test]
-fn large_batches_are_cut_into_messages() {
+fn large_batches_are_split_into_messages() {
     let mut edge = edge();
     edge.connect(at(0));
     let records: Vec<(&str, Variant, u64)> =
@@ -148,7 +148,7 @@ fn large_batches_are_cut_into_messages() {
 }
 
 #[test]
-fn values_that_are_too_large_are_refused_and_the_others_are_told_in_messages_that_fit() {
+fn too_large_values_are_rejected_and_others_sent_within_the_limit() {
     let mut edge = edge();
     edge.connect(at(0));
     let text = |len: usize| Variant::from("x".repeat(len).as_str());
@@ -160,7 +160,7 @@ fn values_that_are_too_large_are_refused_and_the_others_are_told_in_messages_tha
         "{reason}"
     );
     assert_eq!(short(&told.messages).last().unwrap(), "DDATA/E/L 2 #1=xxx");
-    // What is just small enough is told, also by births; few large ones are a message of their own.
+    // A value just within the limit is sent, also in births; a few large ones fill a message.
     let largest = PAYLOAD_MAX / 4 - OVERHEAD - "L/A".len() - 8;
     let records: Vec<(&str, Variant, u64)> = (0..7).map(|_| ("L/A", text(largest), 0)).collect();
     let told = edge.tell(&batch(&records, true), at(0));

@@ -9,7 +9,7 @@ fn is_taken(answer: &PubAck) -> bool {
     matches!(answer.reason, PubAckReason::Success | PubAckReason::NoMatchingSubscribers)
 }
 
-/// What the broker allows (MQTT 5 §3.2.2.3.3).
+/// The broker's limit of messages in flight (MQTT 5 §3.2.2.3.3).
 fn most_in_flight(answer: &ConnAck) -> u16 {
     let allowed = answer.properties.as_ref().and_then(|properties| properties.receive_max);
     allowed.map_or(IN_FLIGHT, |allowed| allowed.min(IN_FLIGHT))
@@ -25,7 +25,7 @@ mqtt_version!(
     rumqttc::v5::mqttbytes::v5::SubscribeReasonCode
 );
 
-/// How long a broker keeps our session, in seconds.
+/// How long a broker keeps the session, in seconds.
 const SESSION: u32 = 3600;
 
 pub(super) fn start(

@@ -1,7 +1,11 @@
-//! Files that replace others.
+//! Replacing imported files.
 
 use super::*;
+use crate::history::{MemoryStore, Rule};
 use crate::space::build::Under;
+use crate::space::node::NodeKind;
+use std::sync::Arc;
+use taktwerk_schema::AccessLevelType;
 use taktwerk_types::QualifiedName;
 
 const MODEL: &str = r#"<?xml version="1.0"?>
@@ -75,12 +79,12 @@ fn graph(space: &AddressSpace) -> BTreeSet<(NodeId, NodeId, bool, NodeId)> {
 }
 
 #[test]
-fn the_same_files_change_nothing() {
+fn identical_files_change_nothing() {
     let (space, mut importer, batch) = loaded();
     let speed = space.variable(&SPEED).unwrap();
     speed.set_at(99.0, NOW);
     let before = graph(&space);
-    // Lines do not matter.
+    // Line numbers do not matter.
     let moved = MODEL.replace("  <UAObject ", "\n\n  <UAObject ");
     for text in [MODEL, &moved] {
         let imported = replace(&space, &mut importer, batch, text);
@@ -91,7 +95,7 @@ fn the_same_files_change_nothing() {
 }
 
 #[test]
-fn only_what_has_changed_is_made_anew() {
+fn only_changed_nodes_are_recreated() {
     let (space, mut importer, batch) = loaded();
     let (speed, level) = (space.variable(&SPEED).unwrap(), space.variable(&LEVEL).unwrap());
     speed.set_at(99.0, NOW);
@@ -105,11 +109,11 @@ fn only_what_has_changed_is_made_anew() {
     let imported = replace(&space, &mut importer, batch, &text);
     assert_eq!((imported.node_count, imported.deleted_count), (3, 3));
     assert_eq!(imported.warnings, [""; 0]);
-    // All references are as before, those of the application's pump too.
+    // All references are as before, including those of the application's pump.
     assert_eq!(graph(&space), before);
     assert_eq!(space.variable(&SPEED).unwrap().get().value, Some(99.0.into()));
     speed.set_at(100.0, NOW);
-    assert_eq!(space.variable(&SPEED).unwrap().get().value, Some(100.0.into()), "the handle is still good");
+    assert_eq!(space.variable(&SPEED).unwrap().get().value, Some(100.0.into()), "the handle is still valid");
     assert_eq!(
         space.variable(&LEVEL).unwrap().get().value.unwrap_or_default(),
         taktwerk_types::Variant::Empty
@@ -121,13 +125,13 @@ fn only_what_has_changed_is_made_anew() {
 }
 
 #[test]
-fn what_is_in_no_file_any_more_goes() {
+fn nodes_removed_from_all_files_are_deleted() {
     let (space, mut importer, batch) = loaded();
     let without = format!("{}</UANodeSet>", MODEL.split("  <UAVariable NodeId=\"ns=1;i=4\"").next().unwrap());
     let imported = replace(&space, &mut importer, batch, &without);
     assert_eq!((imported.node_count, imported.deleted_count), (0, 1));
     assert!(!space.contains(&LEVEL) && space.contains(&SPEED));
-    // Without files everything goes but what the application has made.
+    // Without files, only the application's nodes remain.
     let prepared = importer.prepare(&space, &[], Some(batch)).unwrap();
     let imported = importer.replace(&space, prepared, NOW);
     assert_eq!((imported.node_count, imported.deleted_count), (0, 3));
@@ -137,7 +141,7 @@ fn what_is_in_no_file_any_more_goes() {
 }
 
 #[test]
-fn references_of_files_come_and_go() {
+fn references_of_files_are_added_and_removed() {
     let (space, mut importer, batch) = loaded();
     let before = graph(&space);
     let organizes = r#"<Reference ReferenceType="i=35" IsForward="false">i=85</Reference>"#;
@@ -149,7 +153,7 @@ fn references_of_files_come_and_go() {
 }
 
 #[test]
-fn files_with_mistakes_change_nothing() {
+fn invalid_files_change_nothing() {
     let (space, mut importer, batch) = loaded();
     let before = (graph(&space), space.node_count());
     let refused = |importer: &mut Importer, files: &[(String, String)], instead| {
@@ -157,7 +161,7 @@ fn files_with_mistakes_change_nothing() {
     };
     let text = refused(&mut importer, &file(&MODEL.replace("12.5", "fast")), Some(batch));
     assert!(text.starts_with("pumps.xml:"), "{text}");
-    // Ids of others.
+    // Ids that are already in use.
     let text = refused(&mut importer, &file(MODEL), None);
     assert!(text.contains("ns=2;i=1"), "{text}");
     assert_eq!((graph(&space), space.node_count()), before);
@@ -172,7 +176,7 @@ fn files_with_mistakes_change_nothing() {
 fn nodes_that_are_removed_can_be_imported_again() {
     let (space, mut importer, batch) = loaded();
     assert_eq!(importer.vacant(), None);
-    // The application's own node is not the importer's.
+    // The application's own node does not belong to the importer.
     let all = BTreeSet::from([KIND, PUMP, SPEED, LEVEL, OWN]);
     assert_eq!(importer.remove(&space, &all, NOW), 4);
     assert!([KIND, PUMP, SPEED, LEVEL].iter().all(|id| !space.contains(id)) && space.contains(&OWN));
@@ -181,7 +185,7 @@ fn nodes_that_are_removed_can_be_imported_again() {
     let again = replace(&space, &mut importer, batch, &MODEL.replace("12.5", "13.5"));
     assert_eq!((again.node_count, again.deleted_count, again.warnings.len()), (4, 0, 0));
     assert_eq!((again.batch, importer.vacant()), (batch, None));
-    // A part of them: what refers to it stays.
+    // Removing a part: nodes that refer to it stay.
     assert_eq!(importer.remove(&space, &BTreeSet::from([SPEED]), NOW), 1);
     assert!(graph(&space).iter().all(|(from, _, _, to)| ![from, to].contains(&&SPEED)));
     let whole = replace(&space, &mut importer, batch, MODEL);
@@ -189,7 +193,7 @@ fn nodes_that_are_removed_can_be_imported_again() {
 }
 
 #[test]
-fn data_types_that_are_removed_are_not_known_any_more() {
+fn removed_data_types_are_unknown() {
     let text = MODEL.replace(
         "</UANodeSet>",
         r#"<UADataType NodeId="ns=1;i=9" BrowseName="1:Place"><References>
@@ -206,4 +210,26 @@ fn data_types_that_are_removed_are_not_known_any_more() {
     assert_eq!(importer.types().by_encoding(&encoding), Some(&place));
     assert_eq!(importer.remove(&space, &BTreeSet::from([place.clone(), encoding.clone()]), NOW), 2);
     assert!(importer.types().get(&place).is_none() && importer.types().by_encoding(&encoding).is_none());
+}
+
+#[test]
+fn the_history_of_a_changed_variable_is_kept() {
+    let (space, mut importer, batch) = loaded();
+    space.set_history_store(Arc::new(MemoryStore::new(1)));
+    let rule = Rule { deadband: 0.5, ..Rule::default() };
+    space.historize(&LEVEL, true, rule, NOW).unwrap();
+    let changed = MODEL.replace("\"1:Level\" DataType=\"i=11\"", "\"1:Level\" DataType=\"i=10\"");
+    let imported = replace(&space, &mut importer, batch, &changed);
+    assert_eq!((imported.node_count, imported.deleted_count), (1, 1));
+    let recorded = |id: &NodeId| {
+        let nodes = space.read();
+        let node = nodes.find(id).unwrap();
+        let historizing =
+            nodes.dynamic(node).unwrap().variable_extra().is_some_and(|extra| extra.historizing);
+        let NodeKind::Variable(variable) = &nodes.dynamic(node).unwrap().kind else { panic!("no Variable") };
+        let bits = AccessLevelType::HISTORY_READ.0 | AccessLevelType::HISTORY_WRITE.0;
+        (nodes.history(node).map(|history| history.rule), variable.access_level & bits == bits, historizing)
+    };
+    assert_eq!(recorded(&LEVEL), (Some(rule), true, true));
+    assert_eq!(recorded(&SPEED), (None, false, false));
 }

@@ -189,21 +189,40 @@ fn count_refusal(cx: &Context<'_>, owner: TokenOwner, fault: Fault) {
     }
 }
 
-fn publish(
-    cx: &mut Context<'_>,
-    caller: &Caller<'_>,
-    request: &Request<'_>,
-    _reply: &mut Reply<'_>,
-) -> Result<Outcome, Fault> {
+/// What a later response to the request needs.
+fn ticket(cx: &Context<'_>, request: &Request<'_>) -> Ticket {
     let to = cx.reply_to(request);
-    let ticket = Ticket {
+    Ticket {
         connection: to.connection,
         request_id: to.request_id,
         request_handle: to.request_handle,
         expires: subscription::expiry(cx.now.instant, request.header.timeout_hint),
         results: SmallVec::new(),
         charge: None,
-    };
+    }
+}
+
+fn republish(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let ticket = ticket(cx, request);
+    let out = reply.begin::<schema::RepublishResponse>();
+    let is_answered = with_engine(cx, caller, |context| {
+        subscription::republish(context, &mut request.body.clone(), || ticket, out)
+    })?;
+    Ok(if is_answered { Outcome::Answered } else { Outcome::Deferred })
+}
+
+fn publish(
+    cx: &mut Context<'_>,
+    caller: &Caller<'_>,
+    request: &Request<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<Outcome, Fault> {
+    let ticket = ticket(cx, request);
     with_engine(cx, caller, |context| subscription::publish(context, &mut request.body.clone(), ticket))?;
     Ok(Outcome::Deferred)
 }

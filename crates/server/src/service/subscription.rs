@@ -107,20 +107,23 @@ pub(crate) fn delete_subscriptions(
     list::start(cx, caller, request, Cursor::Ids(Ids::DeleteSubscriptions), reply)
 }
 
-/// Republish (Part 4 §5.14.6).
+/// Republish (Part 4 §5.14.6). Returns whether the response was written; otherwise it is sent later.
 pub(crate) fn republish(
     context: &mut SubscriptionContext<'_>,
     decoder: &mut Decoder<'_>,
+    ticket: impl FnOnce() -> Ticket,
     out: &mut Vec<u8>,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let place = context.subscription(decoder)?;
     let sequence_number = u32::decode(decoder)?;
     let message = context
         .engine
-        .republish(place, sequence_number)
+        .republish(place, sequence_number, ticket)
         .map_err(|status| Fault::peer(status, "Part 4 §5.14.6.3"))?;
-    out.extend_from_slice(message);
-    Ok(())
+    if let Some(message) = message {
+        out.extend_from_slice(message);
+    }
+    Ok(message.is_some())
 }
 
 /// Publish (Part 4 §5.14.5): the response is sent when there are notifications.

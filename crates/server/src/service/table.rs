@@ -262,7 +262,7 @@ static TABLE: [Service; 37] = [
         list(0, 4, &SUBSCRIPTIONS),
         transfer::transfer,
     ),
-    engine::<schema::RepublishRequest>(C::Republish, None, subscription::republish),
+    session::<schema::RepublishRequest>(C::Republish, None, super::republish),
     alone(open::<schema::GetEndpointsRequest>(Handler::Open(discovery::get_endpoints))),
     open::<schema::FindServersRequest>(Handler::Open(discovery::find_servers)),
     open::<schema::CreateSessionRequest>(Handler::Open(session::create)),

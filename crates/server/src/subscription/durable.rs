@@ -7,11 +7,11 @@
 use super::events::may_see;
 use super::item::{Item, flag};
 use super::item_ids::ItemIds;
-use super::journal::{self, Held, Identity, Journal};
+use super::journal::{self, Asked, Held, Identity, Journal};
 use super::manage::id_of;
 use super::phase::Phase;
 use super::publish::{Responder, Ticket};
-use super::response::respond_notifications;
+use super::response::{respond_notifications, respond_republished};
 use super::sample::Sample;
 use super::subscription::{Kept, Parameters, Subscription};
 use super::timer::Due;
@@ -140,7 +140,8 @@ impl Engine {
         match &mut subscription.journal {
             Some(journal) => (journal.lifetime_hours, journal.header_changed) = (hours, true),
             none => {
-                *none = Some(Box::new(Journal::new(identity, hours, &own)));
+                let next = subscription.next_sequence_number;
+                *none = Some(Box::new(Journal::new(identity, hours, next, &own)));
                 own.move_to(account);
                 self.durables.places.push(place);
             }
@@ -266,22 +267,37 @@ impl Engine {
     }
 
     /// Holds a response of a durable subscription until its message is written.
-    pub(super) fn hold(&mut self, place: u32, ticket: Ticket, sequence_number: u32) {
+    pub(super) fn hold(&mut self, place: u32, asked: Asked, ticket: Ticket, sequence_number: u32) {
         if let Some(journal) = self.subscription_mut(place).and_then(|it| it.journal.as_mut()) {
-            journal.held.push_back(Held { ticket, sequence_number, is_covered: false });
+            // If the entry in progress contains the message, its end is enough.
+            let is_covered = journal.in_flight && journal.available.contains(&sequence_number);
+            journal.held.push_back(Held { asked, ticket, sequence_number, is_covered });
             self.durables.is_urgent = true;
         }
     }
 
-    /// Returns the requests that wait for a write to their session, because the subscription ends or moves to another
-    /// session.
-    pub(super) fn release_held(&mut self, place: u32) {
+    /// Whether a message must be written before a client may receive it.
+    pub(super) fn must_be_written(&self, place: u32, sequence_number: u32) -> bool {
+        let journal = self.subscription(place).and_then(|subscription| subscription.journal.as_ref());
+        journal.is_some_and(|journal| !journal.has_written(sequence_number))
+    }
+
+    /// The subscription ends or moves to another session: Publish requests that wait for a write return to their session;
+    /// Republish requests are refused.
+    pub(super) fn release_held(&mut self, place: u32, responder: &mut dyn Responder) {
         let Some(subscription) = self.subscription_mut(place) else { return };
         let (session, Some(journal)) = (subscription.session, &mut subscription.journal) else { return };
         let held = core::mem::take(&mut journal.held);
         let Some(session) = session else { return };
         let requests = &mut self.queue_mut(session).requests;
-        held.into_iter().rev().for_each(|held| requests.push_front(held.ticket));
+        for held in held.into_iter().rev() {
+            match held.asked {
+                Asked::Publish => requests.push_front(held.ticket),
+                Asked::Republish => {
+                    responder.fault(&held.ticket, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
+                }
+            }
+        }
     }
 
     /// Refuses the requests of a session that wait for a write. Their messages can be republished.
@@ -436,15 +452,28 @@ impl Engine {
         let waits_for_none = self.durables.is_failing();
         let subscription = self.subscription_mut(place)?;
         let journal = subscription.journal.as_mut()?;
-        journal.in_flight = false;
+        let was_in_flight = core::mem::take(&mut journal.in_flight);
+        if waits_for_none {
+            journal.give_up_before(subscription.next_sequence_number);
+        } else if was_in_flight {
+            journal.wrote();
+        }
         let count = journal.held.iter().take_while(|held| held.is_covered || waits_for_none).count();
         let covered: Vec<Held> = journal.held.drain(..count).collect();
         for held in &covered {
-            if subscription.retransmission.find(held.sequence_number).is_some() {
-                respond_notifications(responder, &held.ticket, now, subscription, held.sequence_number);
-            } else {
+            let message = subscription.retransmission.find(held.sequence_number);
+            match (message, held.asked) {
+                (Some(_), Asked::Publish) => {
+                    respond_notifications(responder, &held.ticket, now, subscription, held.sequence_number);
+                }
+                (Some(message), Asked::Republish) => {
+                    respond_republished(responder, &held.ticket, now, message);
+                }
                 // The account limit is reached. The client notices the missing sequence number.
-                responder.fault(&held.ticket, StatusCode::BAD_OUT_OF_MEMORY);
+                (None, Asked::Publish) => responder.fault(&held.ticket, StatusCode::BAD_OUT_OF_MEMORY),
+                (None, Asked::Republish) => {
+                    responder.fault(&held.ticket, StatusCode::BAD_MESSAGE_NOT_AVAILABLE);
+                }
             }
         }
         subscription.session.filter(|_| !covered.is_empty())
@@ -504,7 +533,8 @@ impl Engine {
         subscription.next_sequence_number = saved.next_sequence_number.max(1);
         let identity = Identity { namespaces: header.namespaces.clone(), owner: header.owner.clone() };
         let own = Arc::clone(subscription.kept.account());
-        let mut journal = Journal::new(identity, header.lifetime_hours, &own);
+        let next = subscription.next_sequence_number;
+        let mut journal = Journal::new(identity, header.lifetime_hours, next, &own);
         let limits = &self.limits;
         for (number, message) in saved.messages.drain(..) {
             journal.available.push(number);
@@ -516,7 +546,7 @@ impl Engine {
                 &mut self.pool,
             );
         }
-        journal.next = subscription.next_sequence_number;
+        journal.next = next;
         journal.restored(saved.log_len);
         subscription.journal = Some(Box::new(journal));
         subscription.share =

@@ -24,9 +24,17 @@ pub(crate) struct Identity {
     pub(crate) owner: Vec<u8>,
 }
 
+/// The service of a request whose response waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    Publish,
+    Republish,
+}
+
 /// A response that waits until its message is written.
 #[derive(Debug)]
 pub(super) struct Held {
+    pub(super) asked: Asked,
     pub(super) ticket: Ticket,
     pub(super) sequence_number: u32,
     /// The entry being written contains the message.
@@ -51,6 +59,8 @@ pub(crate) struct Journal {
     /// The available messages and the next sequence number, as in the log.
     pub(super) available: Vec<u32>,
     pub(super) next: u32,
+    /// The number of the first message that is not written yet.
+    unwritten_from: u32,
     pub(super) held: VecDeque<Held>,
     /// Whether an entry is being written.
     pub(super) in_flight: bool,
@@ -61,9 +71,14 @@ pub(crate) struct Journal {
     log_len_short: usize,
 }
 
+/// Whether a sequence number is before another one. They start again at 1 after the largest (Part 4 §7.9).
+fn before(number: u32, other: u32) -> bool {
+    number != other && other.wrapping_sub(number) < 1 << 31
+}
+
 impl Journal {
-    /// For a subscription without a log.
-    pub(super) fn new(identity: Identity, lifetime_hours: u32, account: &Arc<Account>) -> Self {
+    /// For a subscription without a log. Its next message has the number `next`.
+    pub(super) fn new(identity: Identity, lifetime_hours: u32, next: u32, account: &Arc<Account>) -> Self {
         Self {
             identity,
             lifetime_hours,
@@ -75,6 +90,7 @@ impl Journal {
             noted: Vec::new(),
             available: Vec::new(),
             next: 0,
+            unwritten_from: next,
             held: VecDeque::new(),
             in_flight: false,
             is_new: true,
@@ -129,6 +145,27 @@ impl Journal {
     /// The log was compacted.
     pub(super) fn shortened(&mut self, bytes: usize) {
         (self.log_len, self.log_len_short) = (bytes, bytes);
+    }
+
+    /// The entry in progress is written.
+    pub(super) fn wrote(&mut self) {
+        self.unwritten_from = self.next;
+    }
+
+    /// The store fails: the client receives messages before `next` although they are not written.
+    pub(super) fn give_up_before(&mut self, next: u32) {
+        self.unwritten_from = next;
+    }
+
+    /// Whether a message survives a crash. Before that, no client may receive it or hear of it: a restarted server would
+    /// use its number for another message, which the client would take for a repetition.
+    pub(super) fn has_written(&self, sequence_number: u32) -> bool {
+        before(sequence_number, self.unwritten_from)
+    }
+
+    /// The number of the first message that is not written yet.
+    pub(super) fn unwritten_from(&self) -> u32 {
+        self.unwritten_from
     }
 
     /// Whether responses wait or an entry is being written.

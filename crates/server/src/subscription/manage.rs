@@ -3,9 +3,10 @@
 use super::aggregate_item::AggregateSpec;
 use super::filter::Filter;
 use super::item::{Item, ItemExt, NONE, flag};
+use super::journal::Asked;
 use super::notifications::sweep;
 use super::phase::Phase;
-use super::publish::{PublishQueue, Responder};
+use super::publish::{PublishQueue, Responder, Ticket};
 #[cfg(test)]
 use super::state::State;
 use super::subscription::{Kept, Parameters, Subscription};
@@ -235,7 +236,7 @@ impl Engine {
     /// Row 25: deletes a subscription with its items.
     pub(crate) fn delete_subscription(&mut self, place: u32, responder: &mut dyn Responder) {
         let session = self.subscription(place).and_then(|subscription| subscription.session);
-        self.remove(place);
+        self.remove(place, responder);
         if let Some(session) = session {
             self.refuse_if_unused(session, responder);
         }
@@ -248,8 +249,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn remove(&mut self, place: u32) {
-        self.release_held(place);
+    pub(super) fn remove(&mut self, place: u32, responder: &mut dyn Responder) {
+        self.release_held(place, responder);
         let Some(mut subscription) = self.subscriptions.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
@@ -285,7 +286,7 @@ impl Engine {
         let Some(subscription) = self.subscription(place) else { return };
         let status_change = (subscription.id, subscription.next_sequence_number, StatusCode::BAD_TIMEOUT);
         let session = subscription.session;
-        self.remove(place);
+        self.remove(place, responder);
         if let Some(session) = session {
             self.push_status_change(session, status_change);
             self.refuse_if_unused(session, responder);
@@ -298,7 +299,7 @@ impl Engine {
         let Some(queue) = self.queues.get_mut(session.0 as usize).and_then(Option::take) else { return };
         for place in queue.subscriptions {
             if delete && !self.keeps(place) {
-                self.remove(place);
+                self.remove(place, responder);
             } else if let Some(subscription) = self.subscription_mut(place) {
                 subscription.session = None;
                 if subscription.journal.is_none() {
@@ -319,18 +320,33 @@ impl Engine {
         if known { StatusCode::GOOD } else { StatusCode::BAD_SEQUENCE_NUMBER_UNKNOWN }
     }
 
-    /// The encoded message for Republish (rows 20 and 21).
+    /// The encoded message for Republish (rows 20 and 21). `None`: it must be written first, and `ticket` is answered
+    /// then.
     ///
     /// # Errors
     /// Bad_MessageNotAvailable if it was never sent, was acknowledged, or was dropped for newer ones.
-    pub(crate) fn republish(&mut self, place: u32, sequence_number: u32) -> Result<&[u8], StatusCode> {
+    /// Bad_TooManyOperations if too many requests wait.
+    pub(crate) fn republish(
+        &mut self,
+        place: u32,
+        sequence_number: u32,
+        ticket: impl FnOnce() -> Ticket,
+    ) -> Result<Option<&[u8]>, StatusCode> {
         let none = StatusCode::BAD_MESSAGE_NOT_AVAILABLE;
         let subscription = self.subscription_mut(place).ok_or(none)?;
         subscription.reset_lifetime();
         subscription.counters.republish_requests += 1;
         let found = subscription.retransmission.find(sequence_number).is_some();
         subscription.counters.republished += u32::from(found);
-        subscription.retransmission.find(sequence_number).ok_or(none)
+        if found && self.must_be_written(place, sequence_number) {
+            if self.holds_all(place) {
+                return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
+            }
+            self.hold(place, Asked::Republish, ticket(), sequence_number);
+            return Ok(None);
+        }
+        let subscription = self.subscription(place).ok_or(none)?;
+        subscription.retransmission.find(sequence_number).map(Some).ok_or(none)
     }
 
     // ---- items

@@ -63,7 +63,7 @@ impl Engine {
         responder: &mut dyn Responder,
     ) -> Vec<u32> {
         self.count_transfer(place, same_client);
-        self.release_held(place);
+        self.release_held(place, responder);
         let Some(subscription) = self.subscription_mut(place) else { return Vec::new() };
         let from = subscription.session.replace(to);
         let status_change = subscription.status_change();
@@ -96,7 +96,7 @@ impl Engine {
     /// The sequence numbers available for Republish.
     pub(crate) fn available(&self, place: u32) -> Vec<u32> {
         let subscription = self.subscription(place);
-        subscription.map_or_else(Vec::new, |it| it.retransmission.sequence_numbers().collect())
+        subscription.map_or_else(Vec::new, |it| it.available().collect())
     }
 
     /// Removes a subscription for another engine. Its session is notified as after every transfer.
@@ -111,7 +111,7 @@ impl Engine {
         self.refresh_pages();
         self.drain_changes(now.instant);
         self.abandon_refreshes(place);
-        self.release_held(place);
+        self.release_held(place, responder);
         let mut subscription = self.subscriptions.get_mut(place as usize).and_then(Option::take)?;
         self.by_id.remove(&subscription.id);
         self.free_subscriptions.push(place);

@@ -1,5 +1,6 @@
 //! Publishing cycles, NotificationMessages and the sessions' queues of Publish requests (Part 4 §5.14.5).
 
+use super::journal::Asked;
 use super::phase::Expiry;
 use super::response::{respond_keep_alive, respond_notifications, respond_status_change};
 use super::state::{Action, Conditions, Event, State, step};
@@ -526,11 +527,18 @@ impl Engine {
             let discarded =
                 subscription.retransmission.push(sequence_number, message, len_max, bytes_max, pool);
             subscription.counters.discarded_messages += discarded;
-            if subscription.journal.is_none() || self.durables.is_failing() {
+            let next = subscription.next_sequence_number;
+            let is_sent = subscription.journal.as_mut().is_none_or(|journal| {
+                if self.durables.is_failing() {
+                    journal.give_up_before(next);
+                }
+                journal.has_written(sequence_number)
+            });
+            if is_sent {
                 respond_notifications(responder, &ticket, now, subscription, sequence_number);
                 subscription.counters.discarded_messages += subscription.retransmission.forget_excess(pool);
             } else {
-                self.hold(place, ticket, sequence_number);
+                self.hold(place, Asked::Publish, ticket, sequence_number);
             }
             self.served_events.add(now.instant, weight);
             budget.spend(len + weight as usize * WEIGHT_BYTES);

@@ -1,4 +1,4 @@
-//! The encoding of PublishResponses (Part 4 §5.14.5.2).
+//! The encoding of PublishResponses (Part 4 §5.14.5.2) and of RepublishResponses that had to wait (§5.14.6.2).
 
 use super::message::MessageWriter;
 use super::publish::{Responder, Ticket};
@@ -9,8 +9,8 @@ use taktwerk_types::codec::encode_len;
 use taktwerk_types::{Encode, NodeId, StatusCode};
 
 /// Appends the type id and a good response header (Part 4 §7.33).
-fn encode_header(out: &mut Vec<u8>, ticket: &Ticket, now: Now) {
-    NodeId::numeric(0, encoding_ids::PUBLISH_RESPONSE_BINARY).encode(out);
+fn encode_header(out: &mut Vec<u8>, type_id: u32, ticket: &Ticket, now: Now) {
+    NodeId::numeric(0, type_id).encode(out);
     now.utc.encode(out);
     ticket.request_handle.encode(out);
     StatusCode::GOOD.encode(out);
@@ -49,8 +49,8 @@ pub(super) fn respond_notifications(
         let message = sent.find(sequence_number).unwrap_or_default();
         // Additional space for the headers of its chunks.
         out.reserve_exact(message.len() + message.len() / 64 + 256);
-        encode_header(out, ticket, now);
-        encode_before(out, subscription.id, sent.sequence_numbers(), subscription.more_notifications);
+        encode_header(out, encoding_ids::PUBLISH_RESPONSE_BINARY, ticket, now);
+        encode_before(out, subscription.id, subscription.available(), subscription.more_notifications);
         out.extend_from_slice(message);
         encode_after(out, ticket);
     });
@@ -63,10 +63,10 @@ pub(super) fn respond_keep_alive(
     subscription: &Subscription,
 ) {
     responder.respond(ticket, &mut |out| {
-        encode_header(out, ticket, now);
-        encode_before(out, subscription.id, subscription.retransmission.sequence_numbers(), false);
+        encode_header(out, encoding_ids::PUBLISH_RESPONSE_BINARY, ticket, now);
+        encode_before(out, subscription.id, subscription.available(), false);
         // The sequence number of the next message with notifications.
-        MessageWriter::begin(out, subscription.next_sequence_number, now.utc).finish();
+        MessageWriter::begin(out, subscription.next_to_send(), now.utc).finish();
         encode_after(out, ticket);
     });
 }
@@ -80,7 +80,7 @@ pub(super) fn respond_status_change(
     status: StatusCode,
 ) {
     responder.respond(ticket, &mut |out| {
-        encode_header(out, ticket, now);
+        encode_header(out, encoding_ids::PUBLISH_RESPONSE_BINARY, ticket, now);
         encode_before(out, id, core::iter::empty(), false);
         let mut message = MessageWriter::begin(out, sequence_number, now.utc);
         message.block(encoding_ids::STATUS_CHANGE_NOTIFICATION_BINARY, |out| {
@@ -91,5 +91,12 @@ pub(super) fn respond_status_change(
         });
         message.finish();
         encode_after(out, ticket);
+    });
+}
+
+pub(super) fn respond_republished(responder: &mut dyn Responder, ticket: &Ticket, now: Now, message: &[u8]) {
+    responder.respond(ticket, &mut |out| {
+        encode_header(out, encoding_ids::REPUBLISH_RESPONSE_BINARY, ticket, now);
+        out.extend_from_slice(message);
     });
 }

@@ -241,6 +241,23 @@ impl Subscription {
         number
     }
 
+    /// The number of the next message that the client will receive. Messages of a durable subscription that are not
+    /// written yet come first.
+    pub(super) fn next_to_send(&self) -> u32 {
+        self.journal.as_ref().map_or(self.next_sequence_number, |journal| journal.unwritten_from())
+    }
+
+    /// The sequence numbers available for Republish. Messages that are not written yet are the last ones.
+    pub(super) fn available(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        let all = self.retransmission.sequence_numbers();
+        let unwritten = self.journal.as_ref().map_or(0, |journal| {
+            let numbers = self.retransmission.sequence_numbers();
+            numbers.filter(|number| !journal.has_written(*number)).count()
+        });
+        let count = all.len() - unwritten;
+        all.take(count)
+    }
+
     /// Number of disabled items.
     pub(crate) fn disabled_items(&self) -> u32 {
         u32::try_from(self.items.len()).unwrap_or(u32::MAX).saturating_sub(self.enabled_items)

@@ -493,11 +493,12 @@ fn acknowledge_and_republish() {
     let id = world.engine.subscription(place).unwrap().id;
     let available = world.out.responses[2].1.available_sequence_numbers.clone();
     assert_eq!(available, [1, 2, 3]);
-    assert!(world.engine.republish(place, 2).is_ok());
+    let waits = || -> Ticket { panic!("only messages of durable subscriptions wait") };
+    assert!(world.engine.republish(place, 2, waits).is_ok());
     assert_eq!(world.engine.acknowledge(SESSION, id, 2), StatusCode::GOOD);
     assert_eq!(world.engine.acknowledge(SESSION, id, 2), StatusCode::BAD_SEQUENCE_NUMBER_UNKNOWN);
     assert_eq!(world.engine.acknowledge(SESSION, 77, 1), StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
-    assert_eq!(world.engine.republish(place, 2).unwrap_err(), StatusCode::BAD_MESSAGE_NOT_AVAILABLE);
+    assert_eq!(world.engine.republish(place, 2, waits).unwrap_err(), StatusCode::BAD_MESSAGE_NOT_AVAILABLE);
 }
 
 #[test]

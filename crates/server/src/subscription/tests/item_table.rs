@@ -14,7 +14,7 @@ fn the_table_shrinks_after_very_many_items() {
             world.item(place, 0, REPORTING, World::settings(100.0, 1));
         }
         assert_eq!(world.engine.item_count(), 20_001);
-        world.engine.remove(place);
+        world.engine.remove(place, &mut world.out);
         assert_eq!(world.engine.item_count(), 1);
         assert!(world.engine.items.capacity() <= 8_192, "{}", world.engine.items.capacity());
         assert!(world.engine.free_items.capacity() <= 65_536, "{}", world.engine.free_items.capacity());
@@ -33,7 +33,7 @@ proptest! {
         for (who, count) in steps {
             match places[who].take() {
                 Some(place) => {
-                    world.engine.remove(place);
+                    world.engine.remove(place, &mut world.out);
                     expected[who] = 0;
                 }
                 None => {

@@ -101,7 +101,7 @@ fn the_complete_state_moves() {
     assert_eq!(engine.find(SESSION, id), Ok(place));
     assert_eq!(engine.subscription(place).unwrap().next_publish, before);
     assert_eq!(engine.item_handles(place), (vec![ids[0], ids[2]], vec![0, 2]));
-    assert!(engine.republish(place, 1).is_ok());
+    assert!(engine.republish(place, 1, || panic!("nothing must be written")).is_ok());
     assert_eq!(engine.find_item(place, ids[1]), Err(StatusCode::BAD_MONITORED_ITEM_ID_INVALID));
     // A new item gets an id that no item of the subscription has had.
     let fresh = pair.world.item(place, 1, REPORTING, World::settings(100.0, 1));

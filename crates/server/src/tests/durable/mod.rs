@@ -16,9 +16,9 @@ use schema::{
     CallMethodRequest, CallMethodResult, CallRequest, CreateMonitoredItemsRequest, CreateSubscriptionRequest,
     DataChangeNotification, DeleteMonitoredItemsRequest, DeleteSubscriptionsRequest, EventFilter,
     EventNotificationList, MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters,
-    NotificationMessage, PublishResponse, ReadValueId, RepublishRequest, SetMonitoringModeRequest,
-    SimpleAttributeOperand, SubscriptionAcknowledgement, TimestampsToReturn, TransferResult,
-    TransferSubscriptionsRequest,
+    NotificationMessage, PublishResponse, ReadValueId, RepublishRequest, RepublishResponse,
+    SetMonitoringModeRequest, SimpleAttributeOperand, SubscriptionAcknowledgement, TimestampsToReturn,
+    TransferResult, TransferSubscriptionsRequest,
 };
 use std::collections::BTreeMap;
 use std::sync::Mutex;

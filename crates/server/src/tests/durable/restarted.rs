@@ -107,3 +107,126 @@ fn conditions_that_leave_a_filter_after_a_restart_are_reported_with_retain_false
     set(&mut third, 1, 85.0);
     assert_eq!(told(&next(&mut client, &mut third)), []);
 }
+
+/// A message that the store does not have yet would be unknown after a crash, and its number would be used again. So no
+/// service gives it to a client before.
+#[test]
+fn no_client_receives_a_message_before_it_is_written() {
+    let store = Arc::new(Memory::default());
+    let mut first = server(&store);
+    let mut client = first.session();
+    let id = durable(&mut client, &mut first);
+    add_item(&mut client, &mut first, id, 100, 5);
+    let number = next(&mut client, &mut first).notification_message.sequence_number + 1;
+    first.pass_and_write(300);
+    let published = publish(&mut client, &mut first);
+    first.set(1.0);
+    // Nothing is written meanwhile.
+    (0..20).for_each(|_| first.pass(Duration::from_millis(10)));
+    let again = |client: &mut Client, server: &mut Server| {
+        let request = RepublishRequest {
+            request_header: client.header(),
+            subscription_id: id,
+            retransmit_sequence_number: number,
+        };
+        let sent = client.send(server, RepublishRequest::BINARY_ENCODING_ID, &request);
+        client.exchange(server);
+        sent
+    };
+    let asked = again(&mut client, &mut first);
+    let lost = again(&mut client, &mut first);
+    assert!(client.response::<PublishResponse>(published).is_none());
+    assert!(client.response::<RepublishResponse>(asked).is_none());
+    let cx = first.shard.context(None, first.now);
+    let place = cx.engine.find_any(id).unwrap();
+    assert!(!cx.engine.available(place).contains(&number), "it is announced before it is written");
+    // Writing answers all of them.
+    first.pass_and_write(100);
+    client.drain(&mut first);
+    let message = client.response::<PublishResponse>(published).unwrap().unwrap().notification_message;
+    assert_eq!((message.sequence_number, of_item(&message, 5)), (number, vec![(1.0, false)]));
+    for request in [asked, lost, again(&mut client, &mut first)] {
+        let same = client.response::<RepublishResponse>(request).unwrap().unwrap().notification_message;
+        assert_eq!(same, message);
+    }
+    // After a crash, the number of the next message is new to the client, or the message is the one that it has.
+    first.set(2.0);
+    let published = publish(&mut client, &mut first);
+    (0..20).for_each(|_| first.pass(Duration::from_millis(10)));
+    drop(first);
+    assert!(client.response::<PublishResponse>(published).is_none());
+    let mut second = server(&store);
+    let mut client = second.session();
+    assert_eq!(transfer(&mut client, &mut second, id).status_code, StatusCode::GOOD);
+    second.set(3.0);
+    assert_eq!(next(&mut client, &mut second).notification_message.sequence_number, number + 1);
+}
+
+/// Requests that wait for a write are answered if their subscription ends, moves or fails to be written.
+#[test]
+fn every_waiting_republish_request_is_answered() {
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum What {
+        Deleted,
+        Taken,
+        Full,
+        Closed,
+    }
+    for what in [What::Deleted, What::Taken, What::Full, What::Closed] {
+        let store = Arc::new(Memory::default());
+        let mut server = server(&store);
+        let (mut client, mut other) = (server.session(), server.session());
+        let id = durable(&mut client, &mut server);
+        add_item(&mut client, &mut server, id, 100, 5);
+        let number = next(&mut client, &mut server).notification_message.sequence_number + 1;
+        server.pass_and_write(300);
+        publish(&mut client, &mut server);
+        server.set(1.0);
+        (0..20).for_each(|_| server.pass(Duration::from_millis(10)));
+        let request = RepublishRequest {
+            request_header: client.header(),
+            subscription_id: id,
+            retransmit_sequence_number: number,
+        };
+        let asked = client.send(&mut server, RepublishRequest::BINARY_ENCODING_ID, &request);
+        client.exchange(&mut server);
+        let expected = match what {
+            What::Deleted => {
+                let request = DeleteSubscriptionsRequest {
+                    request_header: client.header(),
+                    subscription_ids: vec![id],
+                };
+                client.call(&mut server, &request).unwrap();
+                Err(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)
+            }
+            What::Taken => {
+                let request = TransferSubscriptionsRequest {
+                    request_header: other.header(),
+                    subscription_ids: vec![id],
+                    send_initial_values: false,
+                };
+                // Not `call`, which would take the other client's response.
+                other.enqueue(TransferSubscriptionsRequest::BINARY_ENCODING_ID, &request);
+                other.push(&mut server);
+                Err(StatusCode::BAD_SUBSCRIPTION_ID_INVALID)
+            }
+            What::Full => {
+                *store.is_full.lock().unwrap() = true;
+                server.pass_and_write(100);
+                Ok(number)
+            }
+            What::Closed => {
+                let request = schema::CloseSessionRequest {
+                    request_header: client.header(),
+                    delete_subscriptions: false,
+                };
+                client.call(&mut server, &request).unwrap();
+                Err(StatusCode::BAD_SESSION_CLOSED)
+            }
+        };
+        client.drain(&mut server);
+        let answer = client.response::<RepublishResponse>(asked);
+        let answer = answer.unwrap_or_else(|| panic!("{what:?}: no answer"));
+        assert_eq!(answer.map(|it| it.notification_message.sequence_number), expected, "{what:?}");
+    }
+}

@@ -105,6 +105,13 @@ impl<'a> Reply<'a> {
         Self { out, start: 0, request_handle, time }
     }
 
+    /// Removes and returns all output, for responses that are sent later.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let response = self.out.get(self.start..).unwrap_or_default().to_vec();
+        self.out.truncate(self.start);
+        response
+    }
+
     /// Removes and returns the output after the ResponseHeader, for responses that are sent later.
     pub(crate) fn take_body(&mut self) -> Vec<u8> {
         let body = self.out.get(self.start + HEADER_LEN..).unwrap_or_default().to_vec();

@@ -3,11 +3,16 @@
 use super::context::Context;
 use super::monitored_item;
 use super::subscription_context::SubscriptionContext;
+use super::table::Changes;
+use super::{Outcome, ticket};
 use crate::account::Category;
 use crate::authorization::{Decisions, Grant};
 use crate::durable::saved::{Saved, SavedItem};
 use crate::limits::cost;
+use crate::reply::Reply;
+use crate::request::Request;
 use crate::session::owner::Owner;
+use crate::session::table::TokenOwner;
 use crate::session::{Session, SessionKey};
 use crate::subscription::SessionKey as EngineKey;
 use crate::subscription::journal::Identity;
@@ -121,6 +126,40 @@ fn restore_one(cx: &mut Context<'_>, saved: &mut Saved) -> Restored {
     }
     context.engine.deny_restored(place, context.now, context.space);
     Ok(())
+}
+
+/// Holds the response of a request that has changed a durable subscription until the change is written.
+pub(super) fn answer_when_written(
+    cx: &mut Context<'_>,
+    changes: Changes,
+    owner: TokenOwner,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let TokenOwner::Here(key) = owner else { return Outcome::Answered };
+    let Some(place) = unwritten(cx, changes, key, request) else { return Outcome::Answered };
+    let mut ticket = ticket(cx, request);
+    let account = cx.sessions.get(key).map_or(cx.shared.account(), |session| &session.account);
+    // Without memory for it, the response is sent now.
+    let Ok(charge) = account.charge(Category::Requests, reply.len()) else { return Outcome::Answered };
+    ticket.charge = Some(charge);
+    cx.engine.hold_response(place, ticket, reply.take());
+    Outcome::Deferred
+}
+
+/// The first of the changed subscriptions that must be written.
+fn unwritten(cx: &Context<'_>, changes: Changes, key: SessionKey, request: &Request<'_>) -> Option<u32> {
+    let mut body = request.body.clone();
+    let count = match changes {
+        Changes::Nothing => 0,
+        Changes::Subscription => 1,
+        Changes::List(at) => {
+            body.take(at).ok()?;
+            body.array_len(4).ok()??
+        }
+    };
+    let mut ids = (0..count).map_while(|_| u32::decode(&mut body).ok());
+    ids.find_map(|id| cx.engine.must_write_changes(key.into(), id))
 }
 
 /// Restores the settings of an item.

@@ -60,7 +60,7 @@ use request::Request;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use subscription_context::SubscriptionContext;
-use table::{Gate, Handler, Service};
+use table::{Changes, Gate, Handler, Service};
 use taktwerk_schema as schema;
 use taktwerk_types::StatusCode;
 
@@ -127,6 +127,9 @@ fn conclude(
         session.entry.count(service.counted, result.is_err(), cx.now.utc);
     }
     let fault = match result {
+        Ok(Outcome::Answered) if service.changes != Changes::Nothing => {
+            return durable::answer_when_written(cx, service.changes, owner, request, reply);
+        }
         Ok(outcome) => return outcome,
         Err(fault) => fault,
     };

@@ -31,8 +31,21 @@ pub(crate) struct Service {
     /// Whether the service writes only its own response, so that it can be written directly to the send buffer. Other
     /// services also answer waiting requests, and their own response is written to a separate buffer first.
     pub(crate) answers_alone: bool,
+    /// The subscriptions that it changes. If they are durable, the response waits until the change is written.
+    pub(crate) changes: Changes,
     /// The implementation.
     pub(crate) handler: Handler,
+}
+
+/// The subscriptions that a service changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// None.
+    Nothing,
+    /// The one whose id follows the RequestHeader.
+    Subscription,
+    /// Those whose ids are in a list, this many bytes after the RequestHeader.
+    List(usize),
 }
 
 impl core::fmt::Debug for Service {
@@ -158,6 +171,7 @@ const fn row<T: Structure>(handler: Handler) -> Service {
         counted: None,
         operations: None,
         answers_alone: false,
+        changes: Changes::Nothing,
         handler,
     }
 }
@@ -177,6 +191,11 @@ const fn session<T: Structure>(
 
 const fn alone(row: Service) -> Service {
     Service { answers_alone: true, ..row }
+}
+
+/// A service that changes one subscription.
+const fn changes(row: Service) -> Service {
+    Service { changes: Changes::Subscription, ..row }
 }
 
 const fn engine<T: schema::service::Request>(
@@ -216,42 +235,45 @@ static TABLE: [Service; 37] = [
         list(0, 2, &REGISTER),
         register::unregister,
     ),
-    alone(session::<schema::CreateMonitoredItemsRequest>(
+    alone(changes(session::<schema::CreateMonitoredItemsRequest>(
         C::CreateMonitoredItems,
         list(8, 40, &ITEMS),
         item::create_monitored_items,
-    )),
-    session::<schema::ModifyMonitoredItemsRequest>(
+    ))),
+    changes(session::<schema::ModifyMonitoredItemsRequest>(
         C::ModifyMonitoredItems,
         list(8, 24, &ITEMS),
         item::modify_monitored_items,
-    ),
-    session::<schema::SetMonitoringModeRequest>(
+    )),
+    changes(session::<schema::SetMonitoringModeRequest>(
         C::SetMonitoringMode,
         list(8, 4, &ITEMS),
         item::set_monitoring_mode,
-    ),
-    engine::<schema::SetTriggeringRequest>(
+    )),
+    changes(engine::<schema::SetTriggeringRequest>(
         C::SetTriggering,
         Some(Operations { at: ListAt::Offset(8), len_min: 4, lists: 2, limit: &ITEMS }),
         item::set_triggering,
-    ),
-    session::<schema::DeleteMonitoredItemsRequest>(
+    )),
+    changes(session::<schema::DeleteMonitoredItemsRequest>(
         C::DeleteMonitoredItems,
         list(4, 4, &ITEMS),
         item::delete_monitored_items,
-    ),
+    )),
     session::<schema::CreateSubscriptionRequest>(C::CreateSubscription, None, super::create_subscription),
-    engine::<schema::ModifySubscriptionRequest>(
+    changes(engine::<schema::ModifySubscriptionRequest>(
         C::ModifySubscription,
         None,
         subscription::modify_subscription,
-    ),
-    session::<schema::SetPublishingModeRequest>(
-        C::SetPublishingMode,
-        list(1, 4, &SUBSCRIPTIONS),
-        subscription::set_publishing_mode,
-    ),
+    )),
+    Service {
+        changes: Changes::List(1),
+        ..session::<schema::SetPublishingModeRequest>(
+            C::SetPublishingMode,
+            list(1, 4, &SUBSCRIPTIONS),
+            subscription::set_publishing_mode,
+        )
+    },
     session::<schema::DeleteSubscriptionsRequest>(
         C::DeleteSubscriptions,
         list(0, 4, &SUBSCRIPTIONS),
@@ -322,6 +344,7 @@ static UNKNOWN: Service = Service {
     counted: None,
     operations: None,
     answers_alone: false,
+    changes: Changes::Nothing,
     handler: Handler::Unsupported,
 };
 

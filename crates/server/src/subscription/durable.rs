@@ -7,7 +7,7 @@
 use super::events::may_see;
 use super::item::{Item, flag};
 use super::item_ids::ItemIds;
-use super::journal::{self, Asked, Held, Identity, Journal};
+use super::journal::{self, Answer, Held, Identity, Journal};
 use super::manage::id_of;
 use super::phase::Phase;
 use super::publish::{Responder, Ticket};
@@ -266,14 +266,35 @@ impl Engine {
         journal.is_some_and(|journal| journal.held.len() >= max)
     }
 
-    /// Holds a response of a durable subscription until its message is written.
-    pub(super) fn hold(&mut self, place: u32, asked: Asked, ticket: Ticket, sequence_number: u32) {
+    /// Holds a response of a durable subscription until what it reports is written.
+    pub(super) fn hold(&mut self, place: u32, ticket: Ticket, answer: Answer) {
         if let Some(journal) = self.subscription_mut(place).and_then(|it| it.journal.as_mut()) {
-            // If the entry in progress contains the message, its end is enough.
-            let is_covered = journal.in_flight && journal.available.contains(&sequence_number);
-            journal.held.push_back(Held { asked, ticket, sequence_number, is_covered });
+            // If the entry in progress contains everything, its end is enough.
+            let is_collected = match &answer {
+                Answer::Publish(number) | Answer::Republish(number) => journal.available.contains(number),
+                Answer::Changed(_) => !journal.has_uncollected_changes(),
+            };
+            let is_covered = journal.in_flight && is_collected;
+            journal.held.push_back(Held { ticket, answer, is_covered });
             self.durables.is_urgent = true;
         }
+    }
+
+    /// Whether the response of a request that has changed this subscription of a session must wait, because the change
+    /// is not written yet: the client would rely on items that are gone after a crash. Returns the position of the
+    /// subscription.
+    pub(crate) fn must_write_changes(&self, session: SessionKey, id: u32) -> Option<u32> {
+        if self.durables.places.is_empty() || self.durables.is_failing() {
+            return None;
+        }
+        let place = self.find(session, id).ok()?;
+        let journal = self.subscription(place)?.journal.as_ref()?;
+        (journal.has_unwritten_changes() && !self.holds_all(place)).then_some(place)
+    }
+
+    /// Holds the response of a request that has changed a durable subscription.
+    pub(crate) fn hold_response(&mut self, place: u32, ticket: Ticket, response: Vec<u8>) {
+        self.hold(place, ticket, Answer::Changed(response));
     }
 
     /// Whether a message must be written before a client may receive it.
@@ -290,11 +311,12 @@ impl Engine {
         let held = core::mem::take(&mut journal.held);
         let Some(session) = session else { return };
         let requests = &mut self.queue_mut(session).requests;
-        for held in held.into_iter().rev() {
-            match held.asked {
-                Asked::Publish => requests.push_front(held.ticket),
-                Asked::Republish => {
-                    responder.fault(&held.ticket, StatusCode::BAD_SUBSCRIPTION_ID_INVALID);
+        for Held { ticket, answer, .. } in held.into_iter().rev() {
+            match answer {
+                Answer::Publish(_) => requests.push_front(ticket),
+                Answer::Republish(_) => responder.fault(&ticket, StatusCode::BAD_SUBSCRIPTION_ID_INVALID),
+                Answer::Changed(response) => {
+                    responder.respond(&ticket, &mut |out| out.extend_from_slice(&response));
                 }
             }
         }
@@ -460,19 +482,20 @@ impl Engine {
         }
         let count = journal.held.iter().take_while(|held| held.is_covered || waits_for_none).count();
         let covered: Vec<Held> = journal.held.drain(..count).collect();
-        for held in &covered {
-            let message = subscription.retransmission.find(held.sequence_number);
-            match (message, held.asked) {
-                (Some(_), Asked::Publish) => {
-                    respond_notifications(responder, &held.ticket, now, subscription, held.sequence_number);
-                }
-                (Some(message), Asked::Republish) => {
-                    respond_republished(responder, &held.ticket, now, message);
+        for Held { ticket, answer, .. } in &covered {
+            let message = |number: &u32| subscription.retransmission.find(*number);
+            match answer {
+                Answer::Publish(number) if message(number).is_some() => {
+                    respond_notifications(responder, ticket, now, subscription, *number);
                 }
                 // The account limit is reached. The client notices the missing sequence number.
-                (None, Asked::Publish) => responder.fault(&held.ticket, StatusCode::BAD_OUT_OF_MEMORY),
-                (None, Asked::Republish) => {
-                    responder.fault(&held.ticket, StatusCode::BAD_MESSAGE_NOT_AVAILABLE);
+                Answer::Publish(_) => responder.fault(ticket, StatusCode::BAD_OUT_OF_MEMORY),
+                Answer::Republish(number) => match message(number) {
+                    Some(message) => respond_republished(responder, ticket, now, message),
+                    None => responder.fault(ticket, StatusCode::BAD_MESSAGE_NOT_AVAILABLE),
+                },
+                Answer::Changed(response) => {
+                    responder.respond(ticket, &mut |out| out.extend_from_slice(response));
                 }
             }
         }

@@ -24,20 +24,23 @@ pub(crate) struct Identity {
     pub(crate) owner: Vec<u8>,
 }
 
-/// The service of a request whose response waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
-    Publish,
-    Republish,
+/// A response that waits.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// A PublishResponse with this message.
+    Publish(u32),
+    /// A RepublishResponse with this message.
+    Republish(u32),
+    /// The complete response of a service that has changed the subscription.
+    Changed(Vec<u8>),
 }
 
-/// A response that waits until its message is written.
+/// A response that waits until what it reports is written.
 #[derive(Debug)]
 pub(super) struct Held {
-    pub(super) asked: Asked,
     pub(super) ticket: Ticket,
-    pub(super) sequence_number: u32,
-    /// The entry being written contains the message.
+    pub(super) answer: Answer,
+    /// The entry being written contains what it reports.
     pub(super) is_covered: bool,
 }
 
@@ -166,6 +169,16 @@ impl Journal {
     /// The number of the first message that is not written yet.
     pub(super) fn unwritten_from(&self) -> u32 {
         self.unwritten_from
+    }
+
+    /// Whether changes of settings and items are not written yet.
+    pub(super) fn has_unwritten_changes(&self) -> bool {
+        self.in_flight || self.has_uncollected_changes()
+    }
+
+    /// Whether no entry contains all of these changes.
+    pub(super) fn has_uncollected_changes(&self) -> bool {
+        self.header_changed || !self.pending.is_empty()
     }
 
     /// Whether responses wait or an entry is being written.

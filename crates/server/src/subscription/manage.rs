@@ -3,7 +3,7 @@
 use super::aggregate_item::AggregateSpec;
 use super::filter::Filter;
 use super::item::{Item, ItemExt, NONE, flag};
-use super::journal::Asked;
+use super::journal::Answer;
 use super::notifications::sweep;
 use super::phase::Phase;
 use super::publish::{PublishQueue, Responder, Ticket};
@@ -342,7 +342,7 @@ impl Engine {
             if self.holds_all(place) {
                 return Err(StatusCode::BAD_TOO_MANY_OPERATIONS);
             }
-            self.hold(place, Asked::Republish, ticket(), sequence_number);
+            self.hold(place, ticket(), Answer::Republish(sequence_number));
             return Ok(None);
         }
         let subscription = self.subscription(place).ok_or(none)?;

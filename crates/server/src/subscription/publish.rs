@@ -1,6 +1,6 @@
 //! Publishing cycles, NotificationMessages and the sessions' queues of Publish requests (Part 4 §5.14.5).
 
-use super::journal::Asked;
+use super::journal::Answer;
 use super::phase::Expiry;
 use super::response::{respond_keep_alive, respond_notifications, respond_status_change};
 use super::state::{Action, Conditions, Event, State, step};
@@ -538,7 +538,7 @@ impl Engine {
                 respond_notifications(responder, &ticket, now, subscription, sequence_number);
                 subscription.counters.discarded_messages += subscription.retransmission.forget_excess(pool);
             } else {
-                self.hold(place, Asked::Publish, ticket, sequence_number);
+                self.hold(place, ticket, Answer::Publish(sequence_number));
             }
             self.served_events.add(now.instant, weight);
             budget.spend(len + weight as usize * WEIGHT_BYTES);

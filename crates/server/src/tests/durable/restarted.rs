@@ -230,3 +230,76 @@ fn every_waiting_republish_request_is_answered() {
         assert_eq!(answer.map(|it| it.notification_message.sequence_number), expected, "{what:?}");
     }
 }
+
+/// Whether a request was answered before the change was written, and whether it was answered then.
+fn answered<R: Request>(client: &mut Client, server: &mut Server, request: &R) -> (bool, bool) {
+    let sent = client.send(server, R::BINARY_ENCODING_ID, request);
+    let early = client.has_response(sent);
+    server.pass_and_write(50);
+    client.drain(server);
+    (early, client.has_response(sent))
+}
+
+/// After a crash, items would be missing that a client was told to exist, and nothing would report their values.
+#[test]
+fn changes_are_confirmed_when_they_are_written() {
+    let store = Arc::new(Memory::default());
+    let mut server = server(&store);
+    let mut client = server.session();
+    let id = durable(&mut client, &mut server);
+    let item = add_item(&mut client, &mut server, id, 100, 5);
+    let modify = schema::ModifyMonitoredItemsRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        timestamps_to_return: TimestampsToReturn::BOTH,
+        items_to_modify: vec![schema::MonitoredItemModifyRequest {
+            monitored_item_id: item,
+            requested_parameters: MonitoringParameters { client_handle: 6, ..Default::default() },
+        }],
+    };
+    assert_eq!(answered(&mut client, &mut server, &modify), (false, true));
+    let mode = SetMonitoringModeRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        monitoring_mode: MonitoringMode::SAMPLING,
+        monitored_item_ids: vec![item],
+    };
+    assert_eq!(answered(&mut client, &mut server, &mode), (false, true));
+    let publishing = schema::SetPublishingModeRequest {
+        request_header: client.header(),
+        publishing_enabled: false,
+        subscription_ids: vec![77, id],
+    };
+    assert_eq!(answered(&mut client, &mut server, &publishing), (false, true));
+    let parameters = schema::ModifySubscriptionRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        requested_publishing_interval: 200.0,
+        requested_lifetime_count: 1000,
+        requested_max_keep_alive_count: 10,
+        ..Default::default()
+    };
+    assert_eq!(answered(&mut client, &mut server, &parameters), (false, true));
+    let triggering = schema::SetTriggeringRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        triggering_item_id: item,
+        links_to_add: vec![item],
+        ..Default::default()
+    };
+    assert_eq!(answered(&mut client, &mut server, &triggering), (false, true));
+    let delete = DeleteMonitoredItemsRequest {
+        request_header: client.header(),
+        subscription_id: id,
+        monitored_item_ids: vec![item],
+    };
+    assert_eq!(answered(&mut client, &mut server, &delete), (false, true));
+    // A refused change is no change.
+    assert_eq!(answered(&mut client, &mut server, &delete), (true, true));
+    // While the store fails, nobody waits for it.
+    add_item(&mut client, &mut server, id, 100, 5);
+    *store.is_full.lock().unwrap() = true;
+    server.set(1.0);
+    server.pass_and_write(300);
+    assert_eq!(answered(&mut client, &mut server, &parameters), (true, true));
+}

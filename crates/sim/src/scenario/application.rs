@@ -350,8 +350,10 @@ impl Worker {
                 continue;
             }
             let before = item.last;
-            if it.settings.is_durable && overflow && number == before {
-                // A restarted server reports the present value once more: it cannot know which ones were sent.
+            let is_marked = overflow || it.settings.queue_size == Some(1);
+            if it.settings.is_durable && is_marked && number == before {
+                // A restarted server reports the present value once more: it cannot know which ones were sent. Queues of
+                // size 1 have no Overflow bit (Part 4 §5.13.1.5).
                 continue;
             }
             match item.take(number, overflow, rule) {

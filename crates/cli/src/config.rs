@@ -259,5 +259,5 @@ fn apply(path: &Path, output: Output) -> Result<(), Failure> {
     if !outcome.waiting.is_empty() {
         output.text(&format!("waiting for a restart: {}", outcome.waiting.join(", ")))?;
     }
-    Ok(())
+    outcome.remarks.iter().try_for_each(|remark| output.text(remark))
 }

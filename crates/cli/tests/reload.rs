@@ -372,3 +372,35 @@ fn the_service_manager_is_notified_of_all_states() {
     assert!(end.success());
     hear("STOPPING=1");
 }
+
+#[test]
+fn destinations_are_applied_and_unused_queues_are_named() {
+    const TAG: &str = "[[source]]\nname = \"sim\"\ntype = \"simulation\"\ninterval = \"20 ms\"\n\
+                       [[tag]]\nsource = \"sim\"\nname = \"v\"\nsignal = \"noise\"\n";
+    let archive = |folder: &str| {
+        format!(
+            "{TAG}[[destination]]\nname = \"archive\"\ntype = \"file\"\nfolder = \"{folder}\"\nflush = \"10 ms\"\n"
+        )
+    };
+    let installation = Installation::new();
+    let file = installation.file();
+    installation.write(TAG);
+    let server = installation.serve(&[]);
+    installation.write(&archive("values"));
+    let (code, text) = apply(&file);
+    assert_eq!((code, text.as_str()), (0, "taken over: destination\n"));
+    let folder = installation.folder.path().join("values");
+    until("values are written", || std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 0));
+    installation.write(&archive("other"));
+    assert_eq!(apply(&file), (0, "taken over: destination\n".to_owned()));
+    let folder = installation.folder.path().join("other");
+    until("values are written", || std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 0));
+    installation.write(TAG);
+    let (code, text) = apply(&file);
+    assert!(
+        code == 0 && text.contains("destination archive:") && text.contains("archive.queue.db"),
+        "{text}"
+    );
+    assert!(installation.folder.path().join("archive.queue.db").exists());
+    drop(server);
+}

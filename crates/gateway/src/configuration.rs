@@ -60,8 +60,6 @@ pub struct GatewayConfig {
     pub sources: Vec<SourceConfig>,
     /// Its destinations.
     pub destinations: Vec<DestinationConfig>,
-    /// A hash of the destination settings, to detect changes.
-    pub destination_fingerprint: u64,
     /// The lease service for sources that several gateways share.
     pub lease: Option<LeaseConfig>,
     /// A hash of the lease settings, to detect changes.
@@ -76,6 +74,8 @@ pub struct DestinationConfig {
     pub sink: Box<dyn Sink>,
     /// The line of its section.
     pub line: usize,
+    /// A hash of the settings, independent of their lines, to detect changes.
+    pub fingerprint: u64,
 }
 
 /// The configuration of a source.
@@ -221,7 +221,6 @@ impl GatewayConfig {
             threads: 1,
             sources: Vec::new(),
             destinations: Vec::new(),
-            destination_fingerprint: 0,
             lease: None,
             lease_fingerprint: 0,
         };
@@ -290,9 +289,6 @@ impl GatewayConfig {
             mistakes.extend(examined.mistakes);
             config.lease = examined.value;
         }
-        let mut hasher = DefaultHasher::new();
-        sections.destinations.iter().for_each(|fields| fields.fingerprint(&mut hasher));
-        config.destination_fingerprint = hasher.finish();
         for mut fields in sections.destinations {
             let examined = fields.examine(&["type"], take_destination);
             match examined.value.filter(|_| examined.mistakes.is_empty()) {
@@ -346,7 +342,6 @@ impl GatewayConfig {
             threads: 1,
             sources: Vec::new(),
             destinations: Vec::new(),
-            destination_fingerprint: DefaultHasher::new().finish(),
             lease: None,
             lease_fingerprint: 0,
         }
@@ -418,6 +413,8 @@ fn tags_of_table(path: &Path, source: &str, fields: &mut Fields) -> Result<Vec<F
 }
 
 fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
+    let mut hasher = DefaultHasher::new();
+    fields.fingerprint(&mut hasher);
     let (line, name) = fields.required("name", "\"archive\"")?;
     let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ');
     if name.len() > 100 || !name.chars().all(is_plain) || name.starts_with('.') {
@@ -429,7 +426,7 @@ fn take_destination(fields: &mut Fields) -> Result<DestinationConfig, Mistake> {
     let settings = DestinationSettings::take(fields, name)?;
     let sink = take(fields, &settings)?;
     fields.finish()?;
-    Ok(DestinationConfig { settings, sink, line: fields.line() })
+    Ok(DestinationConfig { settings, sink, line: fields.line(), fingerprint: hasher.finish() })
 }
 
 /// The names of the future nodes, to detect duplicates.

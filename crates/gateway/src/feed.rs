@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk::BuildError;
 use taktwerk_net::clock::wall;
 use taktwerk_server::space::{NodeError, VariableHandle};
-use taktwerk_types::{BuiltInType, NodeId, StatusCode, Variant};
+use taktwerk_types::{NodeId, StatusCode, Variant};
 use telling::Telling;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -42,7 +42,8 @@ struct Shared {
     settings: SourceSettings,
     statistics: Statistics,
     plant: Arc<Plant>,
-    taps: Vec<Arc<Tap>>,
+    /// Locked after `held`.
+    taps: Mutex<Vec<Arc<Tap>>>,
     held: Mutex<Vec<Held>>,
     budget: Mutex<Budget>,
     down: Mutex<Down>,
@@ -83,7 +84,7 @@ impl Feed {
             settings,
             statistics: Statistics::default(),
             plant,
-            taps,
+            taps: Mutex::new(taps),
             held: Mutex::default(),
             budget: Mutex::new(budget),
             down: Mutex::default(),
@@ -204,19 +205,15 @@ impl Feed {
         quality: Quality,
     ) -> Result<(), BuildError> {
         let name: Arc<str> = tag.full_name().into();
-        // Destinations cannot use the binary encoding of a structure.
-        let is_structure = kind.element == BuiltInType::ExtensionObject;
-        let taps = self.0.taps.iter().filter(|_| !is_structure).filter_map(|tap| Tap::of(tap, &name));
-        let taps = taps.collect();
         let mut all = lock(&self.0.held);
         if self.0.is_closed.load(Ordering::Relaxed) {
             drop(all);
             self.0.plant.release_one(&name);
             return Err(NodeError::Unknown(NodeId::string(0, &*name)).into());
         }
-        all.push(Held {
+        let mut held = Held {
             name,
-            taps,
+            taps: Vec::new(),
             last_tapped: None,
             is_standby: false,
             is_untold: false,
@@ -232,8 +229,23 @@ impl Feed {
             quality,
             waits: None,
             is_queued: false,
-        });
+        };
+        held.tap_into(&lock(&self.0.taps));
+        all.push(held);
         Ok(())
+    }
+
+    /// Sends values to these destinations from now on. Those that received values before continue; others first receive the
+    /// current values.
+    pub(crate) fn tap_into(&self, taps: &[Arc<Tap>]) {
+        let utc = wall();
+        let mut all = lock(&self.0.held);
+        *lock(&self.0.taps) = taps.to_vec();
+        for held in all.iter_mut() {
+            for tapped in held.tap_into(taps) {
+                held.tell(&tapped, utc);
+            }
+        }
     }
 
     /// Accepts a write of a client. Returns its status.

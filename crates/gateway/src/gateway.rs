@@ -1,15 +1,12 @@
 //! A running gateway: its nodes, tasks and statistics.
 
-use crate::configuration::{DestinationConfig, GatewayConfig, SourceConfig, TagConfig};
-use crate::destination::Sink;
+use crate::configuration::{GatewayConfig, SourceConfig, TagConfig};
 use crate::destination::forward::{Destination, DestinationView};
-use crate::destination::nodes::Follower;
-use crate::destination::queue::QueueError;
-use crate::destination::sending::forward;
 use crate::destination::tap::Tap;
 use crate::fault::Fault;
 use crate::feed::{Feed, Writes};
 use crate::lease::{LeaseConfig, Leases};
+use crate::outlets::{self, Changes, LeftQueue, Outlet, Ready, Replacement, Unusable};
 use crate::plant::{Plant, Wanted};
 use crate::source::{Adapter, Placement};
 use crate::statistics::Snapshot;
@@ -38,13 +35,8 @@ pub enum GatewayError {
         error: Box<BuildError>,
     },
     /// The queue of a destination cannot be used.
-    #[error("destination {destination}: {error}")]
-    Queue {
-        /// The destination.
-        destination: String,
-        /// Why.
-        error: QueueError,
-    },
+    #[error(transparent)]
+    Queue(#[from] Unusable),
     /// The operating system cannot start the threads.
     #[error("cannot start the threads of the gateway: {0}")]
     Threads(#[from] io::Error),
@@ -56,8 +48,7 @@ pub struct PreparedGateway {
     namespace: String,
     plant: Arc<Plant>,
     sources: Vec<PreparedSource>,
-    destinations: Vec<(Destination, Box<dyn Sink>)>,
-    destination_fingerprint: u64,
+    destinations: Vec<Ready>,
     lease: Option<LeaseConfig>,
     lease_fingerprint: u64,
 }
@@ -91,14 +82,8 @@ impl PreparedGateway {
     /// As [`Self::new`].
     pub fn within(config: GatewayConfig, namespace: Namespace) -> Result<Self, GatewayError> {
         let plant = Arc::new(Plant::new(namespace));
-        let mut destinations = Vec::new();
-        for DestinationConfig { settings, sink, .. } in config.destinations {
-            let name = settings.name.clone();
-            let destination = Destination::open(settings, sink.describe())
-                .map_err(|error| GatewayError::Queue { destination: name, error })?;
-            destinations.push((destination, sink));
-        }
-        let taps: Vec<_> = destinations.iter().map(|(destination, _)| destination.tap()).collect();
+        let destinations = outlets::open(config.destinations, &[])?;
+        let taps: Vec<_> = destinations.iter().map(Ready::tap).collect();
         let sources = config.sources.into_iter().map(|source| prepare(source, &plant, &taps));
         Ok(Self {
             threads: config.threads,
@@ -106,7 +91,6 @@ impl PreparedGateway {
             sources: sources.collect::<Result<_, _>>()?,
             plant,
             destinations,
-            destination_fingerprint: config.destination_fingerprint,
             lease: config.lease,
             lease_fingerprint: config.lease_fingerprint,
         })
@@ -122,18 +106,8 @@ impl PreparedGateway {
             .thread_name("taktwerk-gateway")
             .enable_all()
             .build()?;
-        let mut destinations = Vec::new();
-        for (destination, sink) in self.destinations {
-            runtime.spawn(destination.clone().store());
-            let settings = destination.settings();
-            if !settings.nodes.is_empty() {
-                let follower =
-                    Follower::new(Arc::clone(self.plant.space()), &settings.nodes, &destination.tap());
-                runtime.spawn(follower.run(settings.nodes_every));
-            }
-            runtime.spawn(forward(destination.clone(), sink));
-            destinations.push(destination);
-        }
+        let start = |ready: Ready| ready.start(&runtime, self.plant.space());
+        let outlets: Vec<Outlet> = self.destinations.into_iter().map(start).collect();
         let leases = self.lease.as_ref().map(|_| Leases::default());
         let start = |source| run(&runtime, source, leases.as_ref());
         let running: Vec<Running> = self.sources.into_iter().map(start).collect();
@@ -147,8 +121,8 @@ impl PreparedGateway {
             plant: self.plant,
             running,
             sources: Sources::default(),
-            destinations: Destinations(destinations.into()),
-            destination_fingerprint: self.destination_fingerprint,
+            outlets,
+            destinations: Destinations::default(),
             leases,
             lease_fingerprint: self.lease_fingerprint,
         };
@@ -235,8 +209,8 @@ pub struct Gateway {
     plant: Arc<Plant>,
     running: Vec<Running>,
     sources: Sources,
+    outlets: Vec<Outlet>,
     destinations: Destinations,
-    destination_fingerprint: u64,
     leases: Option<Leases>,
     lease_fingerprint: u64,
 }
@@ -253,6 +227,10 @@ pub struct Applied {
     pub changed: Vec<String>,
     /// Removed sources.
     pub removed: Vec<String>,
+    /// Destinations. Changed ones were restarted.
+    pub destinations: Changes,
+    /// Queues that no destination uses any more. They stay on disk.
+    pub left: Vec<LeftQueue>,
     /// Sections that take effect only after a restart.
     pub waiting: Vec<&'static str>,
     /// Tags of running sources without a node, and why: their name was taken by another node in the meantime.
@@ -260,9 +238,15 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Whether any source or tag has changed.
+    /// Whether any source, tag or destination has changed.
     #[must_use]
     pub fn has_changes(&self) -> bool {
+        self.has_changed_sources() || !self.destinations.is_empty()
+    }
+
+    /// Whether any source or tag has changed.
+    #[must_use]
+    pub fn has_changed_sources(&self) -> bool {
         !(self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty())
     }
 }
@@ -283,11 +267,16 @@ impl Gateway {
     fn show(&self) {
         let all = self.running.iter().map(|it| (it.description.clone(), it.feed.clone())).collect();
         *self.sources.0.write().unwrap_or_else(PoisonError::into_inner) = all;
+        let all = self.outlets.iter().map(|it| it.destination.clone()).collect();
+        *self.destinations.0.write().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
     /// What applying another configuration would change.
     fn compare(&self, config: &GatewayConfig) -> Applied {
-        let mut applied = Applied::default();
+        let mut applied = Applied {
+            destinations: outlets::compare(&self.outlets, &config.destinations),
+            ..Applied::default()
+        };
         for source in &config.sources {
             let name = &source.settings.name;
             match self.running.iter().find(|it| it.feed.settings().name == *name) {
@@ -306,9 +295,6 @@ impl Gateway {
         if is_other_place || config.threads != self.threads {
             applied.waiting.push("gateway");
         }
-        if config.destination_fingerprint != self.destination_fingerprint {
-            applied.waiting.push("destination");
-        }
         if config.lease_fingerprint != self.lease_fingerprint {
             applied.waiting.push("lease");
         }
@@ -318,7 +304,8 @@ impl Gateway {
     /// Checks whether a configuration can be applied.
     ///
     /// # Errors
-    /// The name of a tag is taken by a node that does not belong to the changed sources.
+    /// The name of a tag is taken by a node that does not belong to the changed sources, or the queue of a new destination cannot be
+    /// used.
     pub fn check(&self, config: &GatewayConfig) -> Result<(), GatewayError> {
         let Applied { added, changed, removed, .. } = self.compare(config);
         let going: HashSet<String> = changed.iter().chain(&removed).cloned().collect();
@@ -331,10 +318,11 @@ impl Gateway {
                 self.plant.check(tag, &going).map_err(|error| failed(tag, error))?;
             }
         }
-        Ok(())
+        Ok(outlets::check(&self.outlets, &config.destinations)?)
     }
 
-    /// Applies another configuration. Unchanged sources keep running. Of changed sources, variables that look the same to clients
+    /// Applies another configuration. Unchanged sources and destinations keep running. A changed destination keeps its queue, and
+    /// receives the current values of its tags first. Of changed sources, variables that look the same to clients
     /// stay, with their values and monitored items; the others are deleted and added again. Call it on a thread that may block.
     ///
     /// # Errors
@@ -351,6 +339,13 @@ impl Gateway {
         let coming: Vec<SourceConfig> =
             config.sources.into_iter().filter(|source| changes.contains(&source.settings.name)).collect();
         let wanted = self.stage(&coming)?;
+        let replacement = match Replacement::open(&self.outlets, config.destinations) {
+            Ok(replacement) => replacement,
+            Err(error) => {
+                self.plant.unstage();
+                return Err(error.into());
+            }
+        };
         // Everything that can fail as a whole has been checked: from here on the configuration is applied.
         let (going, mut running): (Vec<Running>, Vec<Running>) = core::mem::take(&mut self.running)
             .into_iter()
@@ -365,7 +360,12 @@ impl Gateway {
             let grace = if is_removed { Duration::ZERO } else { settings.lost_after };
             self.plant.sweep(&settings.name, grace, &wanted);
         }
-        let taps: Vec<_> = self.destinations.0.iter().map(Destination::tap).collect();
+        if !applied.destinations.is_empty() {
+            applied.left = replacement.apply(&mut self.outlets, runtime, self.plant.space(), GRACE, |taps| {
+                running.iter().for_each(|it| it.feed.tap_into(taps));
+            });
+        }
+        let taps: Vec<_> = self.outlets.iter().map(|it| it.destination.tap()).collect();
         for source in coming {
             let (prepared, failures) = prepare_all(source, &self.plant, &taps);
             for error in failures {
@@ -424,8 +424,8 @@ impl Drop for Gateway {
             // Its result does not matter.
             let _ = thread.join();
         }
-        for destination in &*self.destinations.0 {
-            destination.flush();
+        for outlet in &self.outlets {
+            outlet.destination.flush();
         }
     }
 }
@@ -435,14 +435,14 @@ impl Drop for Gateway {
 pub struct Sources(Arc<RwLock<Vec<(String, Feed)>>>);
 
 /// Read access to the destinations of a running gateway. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Destinations(Arc<[Destination]>);
+#[derive(Debug, Clone, Default)]
+pub struct Destinations(Arc<RwLock<Vec<Destination>>>);
 
 impl Destinations {
     /// The current state of all destinations.
     #[must_use]
     pub fn views(&self) -> Vec<DestinationView> {
-        self.0.iter().map(Destination::view).collect()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().map(Destination::view).collect()
     }
 }
 

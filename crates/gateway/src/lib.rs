@@ -49,6 +49,7 @@ pub mod mqtt;
 mod nats;
 pub mod offer;
 pub mod opcua;
+pub(crate) mod outlets;
 mod pause;
 pub mod plant;
 pub mod review;
@@ -69,5 +70,7 @@ pub mod value;
 
 pub use configuration::GatewayConfig;
 pub use destination::forward::DestinationView;
+
 pub use fields::Mistake;
 pub use gateway::{Applied, Destinations, Gateway, GatewayError, PreparedGateway, SourceView, Sources};
+pub use outlets::{Changes, LeftQueue, Unusable};

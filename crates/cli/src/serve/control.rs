@@ -35,6 +35,9 @@ pub(crate) struct Outcome {
     pub(crate) applied: Vec<String>,
     /// Settings that need a restart.
     pub(crate) waiting: Vec<String>,
+    /// What remains to be known, such as queues that are no longer used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) remarks: Vec<String>,
     /// Why nothing was applied.
     pub(crate) problem: Option<String>,
 }

@@ -25,15 +25,24 @@ pub(crate) fn files(file: &ConfigFile) -> Result<Vec<NamedFile>, Failure> {
     imp::files(file)
 }
 
+/// What a running gateway has applied.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    /// The sections with changes.
+    pub(super) sections: Vec<&'static str>,
+    /// What remains to be known about them.
+    pub(super) remarks: Vec<String>,
+}
+
 pub(super) use imp::{Prepared, Started, prepare, rehearse};
 
 #[cfg(feature = "gateway")]
 mod imp {
-    use super::{ConfigFile, Failure, NamedFile, RunningServer, Server};
+    use super::{Changed, ConfigFile, Failure, NamedFile, RunningServer, Server};
     use crate::serve::profile::Others;
     use crate::serve::reference::References;
     use taktwerk_gateway::configuration::references;
-    use taktwerk_gateway::{Gateway, GatewayConfig, GatewayError, PreparedGateway};
+    use taktwerk_gateway::{Changes, Gateway, GatewayConfig, GatewayError, LeftQueue, PreparedGateway};
     use taktwerk_types::ExpandedNodeId;
 
     /// Nodes of tags whose sources are not started yet.
@@ -88,24 +97,25 @@ mod imp {
             Ok(Newer(config))
         }
 
-        /// Applies a validated configuration. Returns the sections with changes.
+        /// Applies a validated configuration.
         pub(crate) fn take_over(
             &mut self,
             newer: Newer,
             file: &ConfigFile,
             running: &RunningServer,
-        ) -> Result<Vec<String>, Failure> {
+        ) -> Result<Changed, Failure> {
             let Some(gateway) = &mut self.0 else {
-                let Some(config) = newer.0 else { return Ok(Vec::new()) };
+                let Some(config) = newer.0 else { return Ok(Changed::default()) };
+                let sections = sections(!config.sources.is_empty(), !config.destinations.is_empty());
                 let namespace = running.namespace(&config.namespace);
                 let gateway = PreparedGateway::within(config, namespace).and_then(PreparedGateway::start);
                 self.0 = Some(gateway.map_err(|error| explained(file, &error))?);
-                return Ok(vec!["source".to_owned(), "tag".to_owned()]);
+                return Ok(Changed { sections, remarks: Vec::new() });
             };
             let applied = gateway.apply(newer.0.unwrap_or_else(GatewayConfig::empty));
             let applied = applied.map_err(|error| explained(file, &error))?;
             if !applied.has_changes() {
-                return Ok(Vec::new());
+                return Ok(Changed::default());
             }
             for error in &applied.failed {
                 tracing::warn!(
@@ -113,19 +123,58 @@ mod imp {
                     "cannot add the node of a tag; other tags of the source are not affected"
                 );
             }
-            tracing::info!(
-                added = applied.added.join(", "),
-                changed = applied.changed.join(", "),
-                removed = applied.removed.join(", "),
-                "sources"
-            );
-            Ok(vec!["source".to_owned(), "tag".to_owned()])
+            if applied.has_changed_sources() {
+                tracing::info!(
+                    added = applied.added.join(", "),
+                    changed = applied.changed.join(", "),
+                    removed = applied.removed.join(", "),
+                    "sources"
+                );
+            }
+            let Changes { added, changed, removed } = &applied.destinations;
+            if !applied.destinations.is_empty() {
+                tracing::info!(
+                    added = added.join(", "),
+                    changed = changed.join(", "),
+                    removed = removed.join(", "),
+                    "destinations"
+                );
+            }
+            let sections = sections(applied.has_changed_sources(), !applied.destinations.is_empty());
+            let remarks = applied.left.iter().map(left).collect::<Vec<_>>();
+            for remark in &remarks {
+                tracing::warn!("{remark}");
+            }
+            Ok(Changed { sections, remarks })
+        }
+    }
+
+    fn sections(has_sources: bool, has_destinations: bool) -> Vec<&'static str> {
+        let sources: &[&str] = if has_sources { &["source", "tag"] } else { &[] };
+        sources.iter().copied().chain(has_destinations.then_some("destination")).collect()
+    }
+
+    /// What to say about a queue that no destination uses any more.
+    fn left(left: &LeftQueue) -> String {
+        let LeftQueue { destination, path, waiting } = left;
+        let path = path.display();
+        match waiting {
+            0 => format!(
+                "destination {destination}: its queue {path} is empty and no longer used; it can be deleted"
+            ),
+            waiting => {
+                let values = crate::output::counted(usize::try_from(*waiting).unwrap_or(usize::MAX), "value");
+                format!(
+                    "destination {destination}: {values} not sent stay in its queue {path}. To send them, add the destination again \
+                     with this queue"
+                )
+            }
         }
     }
 
     fn explained(file: &ConfigFile, error: &GatewayError) -> Failure {
         match error {
-            GatewayError::Node { .. } | GatewayError::Queue { .. } => {
+            GatewayError::Node { .. } | GatewayError::Queue(_) => {
                 Failure::Usage(format!("{}: {error}", file.path().display()))
             }
             GatewayError::Threads(_) => Failure::Environment(error.to_string()),
@@ -407,7 +456,7 @@ mod imp {
 
 #[cfg(not(feature = "gateway"))]
 mod imp {
-    use super::{ConfigFile, Failure, NamedFile, RunningServer, Server};
+    use super::{Changed, ConfigFile, Failure, NamedFile, RunningServer, Server};
 
     #[derive(Default)]
     pub(crate) struct Prepared;
@@ -477,8 +526,8 @@ mod imp {
             _: Newer,
             _: &ConfigFile,
             _: &RunningServer,
-        ) -> Result<Vec<String>, Failure> {
-            Ok(Vec::new())
+        ) -> Result<Changed, Failure> {
+            Ok(Changed::default())
         }
     }
 

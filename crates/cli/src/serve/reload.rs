@@ -2,7 +2,7 @@
 //! when the file or a NodeSet file changes.
 //!
 //! The whole file is validated first: an invalid one changes nothing. Roles and permissions change at once, also for
-//! open sessions. The dashboard and changed sources and tags are restarted. Other settings are reported and need a
+//! open sessions. The dashboard and changed sources, tags and destinations are restarted. Other settings are reported and need a
 //! restart. Sessions, subscriptions and connections are not affected.
 
 use super::ServeError;
@@ -26,10 +26,20 @@ use tracing::field::Empty;
 /// The target of exported spans.
 pub(super) const TRACE: &str = "taktwerk::trace";
 /// Sections and settings that a running server applies.
-const LIVE: [&str; 9] =
-    ["role", "permissions", "namespace", "web", "source", "tag", "template", "instance", NODESETS];
+const LIVE: [&str; 10] = [
+    "role",
+    "permissions",
+    "namespace",
+    "web",
+    "source",
+    "tag",
+    "template",
+    "instance",
+    "destination",
+    NODESETS,
+];
 /// Sections of the gateway.
-const FIELD: [&str; 4] = ["source", "tag", "template", "instance"];
+const FIELD: [&str; 5] = ["source", "tag", "template", "instance", "destination"];
 /// The NodeSet files. They are read each time, because their content may have changed.
 const NODESETS: &str = "server.nodesets";
 
@@ -223,13 +233,14 @@ impl Reload {
         }
         // Recorded variables and alarms follow nodes that were deleted and added again.
         super::history::warn_of_missing(&self.started, running.space());
-        applied.extend(changed.into_iter().filter(|section| !applied.contains(section)).collect::<Vec<_>>());
+        let sections = changed.sections.into_iter().map(str::to_owned);
+        applied.extend(sections.filter(|section| !applied.contains(section)).collect::<Vec<_>>());
         if applied.iter().any(is_authorization) {
             configured.apply_authorization(&newer, running.shared())?;
         }
         let (_, waiting) = split(self.started.changes(&newer));
         configured.replace_file(newer);
-        Ok(Outcome { applied, waiting, problem: None })
+        Ok(Outcome { applied, waiting, remarks: changed.remarks, problem: None })
     }
 }
 

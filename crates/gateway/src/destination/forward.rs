@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taktwerk_net::clock::wall;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -29,6 +29,7 @@ struct Shared {
     queue: Queue,
     counters: Arc<Counters>,
     stored: Notify,
+    stopping: watch::Sender<bool>,
 }
 
 /// The current state of a destination.
@@ -45,18 +46,22 @@ pub struct DestinationView {
 }
 
 impl Destination {
-    /// Opens the queue of a destination.
+    /// A destination with an open queue.
     ///
     /// # Errors
-    /// The queue cannot be used.
-    pub fn open(settings: DestinationSettings, description: String) -> Result<Self, QueueError> {
-        let queue = Queue::open(&settings.queue, settings.limits)?;
+    /// The queue cannot be read.
+    pub(crate) fn with_queue(
+        settings: DestinationSettings,
+        description: String,
+        queue: Queue,
+    ) -> Result<Self, QueueError> {
         let counters = Arc::new(Counters::default());
         let (include, exclude) = (settings.include.clone(), settings.exclude.clone());
         let tap = Arc::new(Tap::new(include, exclude, settings.every, Arc::clone(&counters)));
         let size = queue.size()?;
         counters.set_queue(size);
-        Ok(Self(Arc::new(Shared { settings, description, tap, queue, counters, stored: Notify::new() })))
+        let (stored, stopping) = (Notify::new(), watch::Sender::new(false));
+        Ok(Self(Arc::new(Shared { settings, description, tap, queue, counters, stored, stopping })))
     }
 
     /// The tap that collects its values.
@@ -109,13 +114,35 @@ impl Destination {
         self.show_size();
     }
 
-    /// Writes collected values to the queue, forever.
+    /// Ends [`Self::store`] and the sending task: the latter when the batch that is being sent is confirmed or has failed.
+    pub(crate) fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.0.stopping.borrow()
+    }
+
+    async fn stopped(&self) {
+        // It fails only if the sender is dropped, and `self` holds it.
+        let _ = self.0.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+
+    /// Waits for a time, or until the destination is stopped.
+    pub(super) async fn pause(&self, most: Duration) {
+        let _ = timeout(most, self.stopped()).await;
+    }
+
+    /// Writes collected values to the queue until the destination is stopped.
     pub async fn store(self) {
         let mut ticks = interval(self.0.settings.flush);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle = 0;
         loop {
-            ticks.tick().await;
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = self.stopped() => return,
+            }
             let blocks = self.0.tap.take();
             idle = if blocks.is_empty() { idle + 1 } else { 0 };
             // Records also expire while no values arrive.
@@ -133,6 +160,10 @@ impl Destination {
         &self.0.settings
     }
 
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.0.queue
+    }
+
     pub(super) fn description(&self) -> &str {
         &self.0.description
     }
@@ -141,9 +172,12 @@ impl Destination {
         &self.0.counters
     }
 
-    /// Waits until something is stored, at most for this time.
+    /// Waits until something is stored or the destination is stopped, at most for this time.
     pub(super) async fn stored(&self, most: Duration) {
-        let _ = timeout(most, self.0.stored.notified()).await;
+        tokio::select! {
+            () = self.0.stored.notified() => {}
+            () = self.pause(most) => {}
+        }
     }
 
     /// Runs a blocking function; `None` if it panics.

@@ -10,7 +10,7 @@ use core::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_crypto::Entropy;
 use taktwerk_types::UtcTime;
 
@@ -143,11 +143,18 @@ fn sum(row: &rusqlite::Row<'_>) -> rusqlite::Result<Sum> {
 
 const SUM: &str = "SELECT min(first), coalesce(sum(count), 0), coalesce(sum(length(body)), 0) FROM block";
 
+/// The path of a file without links, if it exists.
+fn place(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// A queue on disk. Its calls block on the disk.
 pub struct Queue {
     id: String,
+    path: PathBuf,
     limits: QueueLimits,
-    store: Mutex<Store>,
+    /// Shared with the queue of the destination before it was changed, until that one has ended.
+    store: Arc<Mutex<Store>>,
 }
 
 impl core::fmt::Debug for Queue {
@@ -227,7 +234,29 @@ impl Queue {
             records: waiting(first, records, confirmed),
             bytes: bytes as u64,
         };
-        Ok(Self { id, limits, store: Mutex::new(store) })
+        Ok(Self { id, path: place(path), limits, store: Arc::new(Mutex::new(store)) })
+    }
+
+    /// The same queue with other limits. Its file stays open, and its records stay in it.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn with_limits(&self, limits: QueueLimits) -> Result<Self, QueueError> {
+        let synchronous = if limits.sync { "FULL" } else { "NORMAL" };
+        self.lock().connection.pragma_update(None, "synchronous", synchronous)?;
+        Ok(Self { id: self.id.clone(), path: self.path.clone(), limits, store: Arc::clone(&self.store) })
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is in a file, however the path is written.
+    #[must_use]
+    pub fn is_in(&self, path: &Path) -> bool {
+        self.path == place(path)
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {
@@ -356,8 +385,9 @@ impl Queue {
     pub fn confirm(&self, through: u64, parked: &[Record]) -> Result<(), QueueError> {
         let mut guard = self.lock();
         let store = &mut *guard;
-        let through = i64::try_from(through).unwrap_or(i64::MAX);
         let confirmed = store.confirmed;
+        // The last batch of a destination before it was changed may be confirmed late.
+        let through = i64::try_from(through.max(confirmed)).unwrap_or(i64::MAX);
         let (removed, bytes) = store.change(|transaction, all| {
             // The first condition uses the key, so that a long backlog is not scanned for each batch.
             let whole = "first <= ?1 AND first + count - 1 <= ?1";

@@ -11,16 +11,16 @@ use futures_util::FutureExt;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use taktwerk_net::clock::wall;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tracing::field::Empty;
 
 /// Longest wait for records before the queue is checked again.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Sends the content of a destination's queue, forever.
+/// Sends the content of a destination's queue until the destination is stopped.
 pub async fn forward(destination: Destination, sink: Box<dyn Sink>) {
     let mut sending = Sending::new(destination, sink);
-    loop {
+    while !sending.destination.is_stopping() {
         sending.turn().await;
     }
 }
@@ -229,7 +229,7 @@ impl Sending {
             tracing::warn!(destination = name, error = told, "values wait; trying again");
             self.last_told = told;
         }
-        sleep(self.pause + jitter(self.pause)).await;
+        self.destination.pause(self.pause + jitter(self.pause)).await;
         self.pause = (self.pause * 2).min(self.destination.settings().retry_max);
     }
 

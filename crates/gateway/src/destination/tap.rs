@@ -77,6 +77,12 @@ impl Tap {
 }
 
 impl Tapped {
+    /// Whether it belongs to a tap.
+    #[must_use]
+    pub fn is_of(&self, tap: &Arc<Tap>) -> bool {
+        Arc::ptr_eq(&self.tap, tap)
+    }
+
     /// Collects a value; `is_change` says whether it differs from the last one.
     pub fn push(
         &self,

@@ -1,13 +1,13 @@
 //! A tag with its variable: scaling, deadband, and quality.
 
 use super::Reading;
-use crate::destination::tap::Tapped;
+use crate::destination::tap::{Tap, Tapped};
 use crate::tag::Scaling;
 use crate::value::Kind;
 use core::time::Duration;
 use std::sync::Arc;
 use taktwerk_server::space::VariableHandle;
-use taktwerk_types::{StatusCode, UtcTime, Variant};
+use taktwerk_types::{BuiltInType, StatusCode, UtcTime, Variant};
 use tokio::time::Instant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +101,42 @@ impl Held {
         if let Some(variable) = &self.variable {
             variable.set_with(value, status, time, utc);
         }
+    }
+
+    /// Sends values to these destinations from now on. Returns those that are new.
+    pub(super) fn tap_into(&mut self, taps: &[Arc<Tap>]) -> Vec<Tapped> {
+        // Destinations cannot use the binary encoding of a structure.
+        if self.kind.element == BuiltInType::ExtensionObject {
+            return Vec::new();
+        }
+        let before = core::mem::take(&mut self.taps);
+        let mut added = Vec::new();
+        for tap in taps {
+            if let Some(tapped) = before.iter().find(|tapped| tapped.is_of(tap)) {
+                self.taps.push(tapped.clone());
+            } else if let Some(tapped) = Tap::of(tap, &self.name) {
+                self.taps.push(tapped.clone());
+                added.push(tapped);
+            }
+        }
+        added
+    }
+
+    /// Sends the current value, if there is one, to a new destination.
+    pub(super) fn tell(&mut self, tapped: &Tapped, utc: UtcTime) {
+        if self.quality == Quality::Waiting || self.is_standby || self.is_untold {
+            return;
+        }
+        let Some(variable) = &self.variable else {
+            // The next reading counts as a change.
+            self.last_tapped = None;
+            return;
+        };
+        let now = variable.get();
+        let (value, status) = (now.value.clone().unwrap_or_default(), now.status());
+        let time = now.source_timestamp.filter(|time| !time.is_null()).unwrap_or(utc);
+        tapped.push(&self.name, &value, status, (time, utc), true);
+        self.last_tapped = Some((value, status));
     }
 
     /// Lowers the quality because no value has arrived.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::path::Path;
 use std::thread::sleep;
 use taktwerk::Server;
-use taktwerk_types::UtcTime;
+use taktwerk_types::{BuiltInType, UtcTime};
 
 const MS: Duration = Duration::from_millis(1);
 

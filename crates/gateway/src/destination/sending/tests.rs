@@ -66,7 +66,8 @@ fn sending(folder: &Path, is_parked: bool, sql: &str) -> (Sending, Arc<AtomicUsi
     drop(queue);
     rusqlite::Connection::open(&settings.queue).unwrap().execute_batch(sql).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
-    let destination = Destination::open(settings, "takes all".to_owned()).unwrap();
+    let queue = Queue::open(&settings.queue, settings.limits).unwrap();
+    let destination = Destination::with_queue(settings, "takes all".to_owned(), queue).unwrap();
     (Sending::new(destination, Box::new(Takes(Arc::clone(&asked)))), asked)
 }
 

@@ -45,6 +45,8 @@ struct Shared {
     /// Locked after `held`.
     taps: Mutex<Vec<Arc<Tap>>>,
     held: Mutex<Vec<Held>>,
+    /// Positions without a variable, to be used again. Locked after `held`.
+    free: Mutex<Vec<usize>>,
     budget: Mutex<Budget>,
     down: Mutex<Down>,
     telling: Mutex<Telling>,
@@ -86,6 +88,7 @@ impl Feed {
             plant,
             taps: Mutex::new(taps),
             held: Mutex::default(),
+            free: Mutex::default(),
             budget: Mutex::new(budget),
             down: Mutex::default(),
             telling: Mutex::default(),
@@ -124,6 +127,7 @@ impl Feed {
         // Under the lock, because adding a variable checks the flag under it.
         self.0.is_closed.store(true, Ordering::Relaxed);
         held.clear();
+        lock(&self.0.free).clear();
         drop(held);
         self.0.statistics.disconnected();
         self.0.plant.release(&self.0.name);
@@ -132,7 +136,8 @@ impl Feed {
     /// The number of variables.
     #[must_use]
     pub fn len(&self) -> usize {
-        lock(&self.0.held).len()
+        let held = lock(&self.0.held);
+        held.len() - lock(&self.0.free).len()
     }
 
     /// Whether clients may write a tag.
@@ -153,7 +158,7 @@ impl Feed {
     /// A node of that name exists.
     pub fn add(&self, tag: &Tag, kind: Kind) -> Result<usize, BuildError> {
         let kind = tag.kind_for(kind);
-        let position = self.len();
+        let position = self.next_position();
         let shared = Arc::downgrade(&self.0);
         let on_write = Arc::new(move |value: Variant| {
             let Some(shared) = shared.upgrade() else { return StatusCode::BAD_NO_COMMUNICATION };
@@ -167,6 +172,30 @@ impl Feed {
         let has_value = is_kept && !handle.get().status.unwrap_or_default().is_bad();
         self.hold(tag, kind, Some(handle), if has_value { Quality::Fresh } else { Quality::Waiting })?;
         Ok(position)
+    }
+
+    /// The position of the next variable.
+    fn next_position(&self) -> usize {
+        let held = lock(&self.0.held);
+        lock(&self.0.free).last().copied().unwrap_or(held.len())
+    }
+
+    /// Removes a variable after a last reading. Its node stays until [`Self::add`] takes it over or [`Plant::delete_released`]
+    /// deletes it. Returns its name; `None` if there is no such variable.
+    pub(crate) fn release(&self, position: usize, last: Option<Reading>) -> Option<String> {
+        let (now, utc) = (Instant::now(), wall());
+        let mut all = lock(&self.0.held);
+        let held = all.get_mut(position).filter(|held| !held.is_released)?;
+        if let Some(last) = last {
+            // The source cannot repeat it, so it is not limited.
+            held.store(last, now, utc);
+        }
+        held.release();
+        let name = held.name.to_string();
+        lock(&self.0.free).push(position);
+        drop(all);
+        self.0.plant.release_one(&name);
+        Some(name)
     }
 
     /// Adds a method below a folder.
@@ -229,9 +258,18 @@ impl Feed {
             quality,
             waits: None,
             is_queued: false,
+            is_released: false,
         };
         held.tap_into(&lock(&self.0.taps));
-        all.push(held);
+        let free = lock(&self.0.free).pop();
+        match free.and_then(|position| all.get_mut(position)) {
+            Some(place) => {
+                // The position may still be in the queue of the rate limit.
+                held.is_queued = place.is_queued;
+                *place = held;
+            }
+            None => all.push(held),
+        }
         Ok(())
     }
 

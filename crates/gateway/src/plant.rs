@@ -616,6 +616,13 @@ impl Plant {
         })
     }
 
+    /// Deletes the released nodes of these names, and folders that become empty.
+    pub fn delete_released(&self, names: &HashSet<String>) {
+        if !names.is_empty() {
+            self.remove(|name, _| names.contains(name));
+        }
+    }
+
     /// Deletes released variables, and folders that become empty.
     fn remove(&self, goes: impl Fn(&str, &Entry) -> bool) -> bool {
         if self.released.load(Ordering::Relaxed) == 0 {

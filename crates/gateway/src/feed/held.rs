@@ -49,6 +49,8 @@ pub(super) struct Held {
     pub(super) waits: Option<Box<Reading>>,
     /// Whether its position is in the queue of [`Budget`].
     pub(super) is_queued: bool,
+    /// Whether it has been removed and its position is free.
+    pub(super) is_released: bool,
 }
 
 impl Held {
@@ -103,10 +105,18 @@ impl Held {
         }
     }
 
+    /// Forgets its variable.
+    pub(super) fn release(&mut self) {
+        self.variable = None;
+        self.taps.clear();
+        self.waits = None;
+        self.is_released = true;
+    }
+
     /// Sends values to these destinations from now on. Returns those that are new.
     pub(super) fn tap_into(&mut self, taps: &[Arc<Tap>]) -> Vec<Tapped> {
         // Destinations cannot use the binary encoding of a structure.
-        if self.kind.element == BuiltInType::ExtensionObject {
+        if self.is_released || self.kind.element == BuiltInType::ExtensionObject {
             return Vec::new();
         }
         let before = core::mem::take(&mut self.taps);

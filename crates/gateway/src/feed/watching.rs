@@ -125,7 +125,12 @@ impl Feed {
     #[must_use]
     pub fn watch_interval(&self) -> Duration {
         let held = lock(&self.0.held);
-        let shortest = held.iter().flat_map(|held| [held.stale_after, Some(held.lost_after)]).flatten().min();
+        let shortest = held
+            .iter()
+            .filter(|held| !held.is_released)
+            .flat_map(|held| [held.stale_after, Some(held.lost_after)])
+            .flatten()
+            .min();
         shortest
             .map_or(Duration::from_secs(1), |shortest| shortest / 4)
             .clamp(Duration::from_millis(50), Duration::from_secs(1))
@@ -137,7 +142,7 @@ impl Feed {
         let down = lock(&self.0.down).since;
         let settings = &self.0.settings;
         let (mut uncertain, mut lost, mut missed) = (0, 0, 0);
-        for held in lock(&self.0.held).iter_mut() {
+        for held in lock(&self.0.held).iter_mut().filter(|held| !held.is_released) {
             let age = now.duration_since(held.answered);
             // Values that the source sends on its own expire with the connection.
             let (is_stale, is_lost) = match (held.stale_after, down) {

@@ -28,13 +28,14 @@ pub(super) fn add(
     for method in found {
         let (object, node) = (address(&method.object, namespaces), address(&method.node, namespaces));
         if server.known_methods.len() >= feed.settings().nodes_max
-            || server.known_methods.contains(&(object.clone(), node.clone()))
+            || server.known_methods.contains_key(&(object.clone(), node.clone()))
         {
             continue;
         }
         let Some(signature) = signature(method.signature, bases, feed.plant(), translation) else { continue };
-        server.known_methods.insert((object.clone(), node.clone()));
         let path: Vec<String> = core::iter::once(feed.settings().name.clone()).chain(method.path).collect();
+        let name = path.iter().chain([&method.name]).map(String::as_str).collect::<Vec<_>>().join("/");
+        server.known_methods.insert((object.clone(), node.clone()), name);
         let passage = Arc::clone(&server.passage);
         let on_call: OnCall = Arc::new(move |inputs| {
             let (passage, object, node) = (Arc::clone(&passage), object.clone(), node.clone());

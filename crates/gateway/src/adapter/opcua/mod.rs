@@ -12,6 +12,7 @@
 mod bases;
 mod budget;
 mod conditions;
+mod follow;
 mod methods;
 mod mirror;
 mod notices;
@@ -35,10 +36,11 @@ use crate::source::{Adapter, Placement};
 use crate::tag::Tag;
 use crate::value::Kind;
 use core::time::Duration;
+use follow::Known;
 use futures_util::future::BoxFuture;
 use notices::Notices;
 use passage::Passage;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Another server.
@@ -60,10 +62,10 @@ pub struct OpcUa {
     mirrors: Vec<String>,
     /// Individually configured tags: their node, and their position if they have one.
     tags: Vec<(Tag, String, Option<usize>)>,
-    /// The positions of discovered variables, by node with namespace URI.
-    known: HashMap<String, usize>,
-    /// The discovered methods, by object and method.
-    known_methods: HashSet<(String, String)>,
+    /// The discovered variables, by node with namespace URI.
+    known: HashMap<String, Known>,
+    /// The names of discovered methods, by object and method.
+    known_methods: HashMap<(String, String), String>,
     passage: Arc<Passage>,
     notices: Notices,
 }
@@ -109,7 +111,7 @@ impl OpcUa {
             mirrors,
             tags: Vec::new(),
             known: HashMap::new(),
-            known_methods: HashSet::new(),
+            known_methods: HashMap::new(),
             passage: Arc::default(),
             notices: Notices::default(),
         })

@@ -282,7 +282,7 @@ impl Notices {
 }
 
 /// The number of an item; `None` if the server rejects it.
-fn known(item: Result<u32, Error>) -> Result<Option<u32>, Error> {
+pub(super) fn known(item: Result<u32, Error>) -> Result<Option<u32>, Error> {
     match item {
         Ok(item) => Ok(Some(item)),
         Err(error @ Error::Status { .. }) => {

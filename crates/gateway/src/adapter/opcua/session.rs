@@ -2,6 +2,7 @@
 
 use super::OpcUa;
 use super::budget::Budget;
+use super::follow::{self, Known, ModelChanges, Watched};
 use super::methods;
 use super::mirror::{self, Found};
 use super::notices::{Items, Place};
@@ -25,14 +26,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use taktwerk::Client;
-use taktwerk::client::{Attribute, Error, Item, ToNodeId, Update};
+use taktwerk::client::{Attribute, Error, ToNodeId, Update};
 use taktwerk_client::{Event, SubscriptionEvent};
 use taktwerk_server::history::NodeHistory;
 use taktwerk_types::{BuiltInType, DataValue, NodeId, StatusCode, UaString, Variant};
 use tokio::time::timeout;
 
-/// Most items created per request.
-const ITEMS_MAX: usize = 1000;
 /// Interval for checking operators' actions.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Most changes stored together.
@@ -101,7 +100,7 @@ async fn serve(
     served_since: &mut Option<Instant>,
 ) -> Result<(), Fault> {
     let fail = |error: Error| Fault::other(target, error);
-    let mut links = link(server, client, feed, target).await?;
+    let mut links = link(server, client, feed, target, false).await?;
     let interval = server.publishing_interval;
     // Frequent keep-alives detect a server that hangs even if no values change.
     let keep_alive = (2000.0 / (interval.as_secs_f64() * 1e3)).ceil().max(1.0) as u32;
@@ -113,32 +112,11 @@ async fn serve(
         false => Vec::new(),
     };
     let subscription = client.subscribe(options).await.map_err(fail)?;
-    let mut positions: HashMap<u32, usize> = HashMap::new();
-    let wanted = links.in_order();
-    for part in wanted.chunks(ITEMS_MAX) {
-        let item = |(_, node): &(usize, NodeId)| {
-            let item = Item::new(node.clone()).queue(server.queue_size);
-            match server.sampling_interval {
-                Some(sampling) => item.sampling(sampling),
-                None => item,
-            }
-        };
-        let results = subscription.monitor_many(part.iter().map(item)).await.map_err(fail)?;
-        feed.statistics().add(Count::Requests, 1);
-        let mut refused = Vec::new();
-        for ((position, _), (number, status)) in part.iter().zip(results) {
-            positions.insert(number, *position);
-            if status.is_bad() {
-                refused.push((*position, Reading::bad(status)));
-            }
-        }
-        if !refused.is_empty() {
-            feed.failed(&Fault::other(target, format!("{} nodes cannot be monitored", refused.len())));
-            feed.deliver(refused);
-        }
-    }
-    let passes_events = server.events && !server.mirrors.is_empty();
     let (handle, mut updates) = subscription.split();
+    let mut watched = Watched::default();
+    watched.add(server, &handle, &links.in_order(), (feed, target)).await?;
+    let mut changes = ModelChanges::subscribe(server, &handle).await.map_err(fail)?;
+    let passes_events = server.events && !server.mirrors.is_empty();
     let mut items = match passes_events {
         true => {
             let own = OwnFields::of(feed.plant(), &feed.settings().name, &links.translation);
@@ -185,13 +163,26 @@ async fn serve(
                     let mut next = Some(update);
                     // Process further updates of the same message.
                     while let Some(update) = next.take() {
-                        match update {
-                            Update::Event(item, fields) => happened.push((item, fields)),
-                            Update::State(SubscriptionEvent::DataLost { .. }) | Update::Lagged(_) if passes_events => {
-                                is_refresh_wanted = true;
-                                take(update, &positions, &links.translation, &mut readings, feed, target)?;
+                        match &update {
+                            Update::State(SubscriptionEvent::DataLost { .. }) | Update::Lagged(_) => {
+                                is_refresh_wanted |= passes_events;
+                                changes.happened();
                             }
-                            update => take(update, &positions, &links.translation, &mut readings, feed, target)?,
+                            Update::Change(change)
+                                if change.value.status() == StatusCode::BAD_NODE_ID_UNKNOWN
+                                    && !server.mirrors.is_empty()
+                                    && watched.lost(change.item) =>
+                            {
+                                changes.suspected();
+                            }
+                            _ => {}
+                        }
+                        match update {
+                            Update::Event(item, _) if changes.is_of(item) => changes.happened(),
+                            Update::Event(item, fields) => happened.push((item, fields)),
+                            update => {
+                                take(update, &watched.positions, &links.translation, &mut readings, feed, target)?;
+                            }
                         }
                         if readings.len() + happened.len() < BATCH_MAX {
                             use futures_util::FutureExt;
@@ -212,6 +203,18 @@ async fn serve(
                         is_refresh_wanted |= learnt.map_err(fail)?;
                         server.passage.open(client, Arc::new(links.translation.clone()));
                     }
+                }
+                () = changes.due() => {
+                    // Positions change their meaning.
+                    let pending: Vec<Write> = core::iter::from_fn(|| writes.try_next()).collect();
+                    carry_out(client, &links, feed, pending, target).await?;
+                    let begin = tokio::time::Instant::now();
+                    let newer = link(server, client, feed, target, true).await?;
+                    watched.change(server, &handle, (&links, &newer), (feed, target)).await?;
+                    links = newer;
+                    changes.browsed_since(begin);
+                    server.passage.open(client, Arc::new(links.translation.clone()));
+                    is_refresh_wanted |= passes_events;
                 }
                 event = next(&mut events) => match event {
                     Some(Event::ConnectionLost { error, .. }) => return Err(Fault::other(target, error)),
@@ -235,9 +238,16 @@ async fn next(events: &mut Option<taktwerk_net::client::ClientEvents>) -> Option
     }
 }
 
-/// Resolves the nodes, and adds variables for new ones. Variables whose nodes this server does not have become bad.
-async fn link(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) -> Result<Links, Fault> {
-    let links = find(server, client, feed, target).await?;
+/// Resolves the nodes, and adds variables for new ones. Variables whose nodes this server does not have are removed, or become bad
+/// if it was not browsed completely. With `is_changed` its nodes have changed since the last time.
+async fn link(
+    server: &mut OpcUa,
+    client: &Client,
+    feed: &Feed,
+    target: &str,
+    is_changed: bool,
+) -> Result<Links, Fault> {
+    let links = find(server, client, feed, target, is_changed).await?;
     let gone: Vec<_> = missing(&server.known, &links)
         .map(|position| (position, Reading::bad(StatusCode::BAD_NODE_ID_UNKNOWN)))
         .collect();
@@ -249,11 +259,17 @@ async fn link(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
 }
 
 /// Previously discovered variables without a node on this connection.
-fn missing(known: &HashMap<String, usize>, links: &Links) -> impl Iterator<Item = usize> {
-    known.values().copied().filter(|position| !links.nodes.contains_key(position))
+fn missing(known: &HashMap<String, Known>, links: &Links) -> impl Iterator<Item = usize> {
+    known.values().map(|known| known.position).filter(|position| !links.nodes.contains_key(position))
 }
 
-async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) -> Result<Links, Fault> {
+async fn find(
+    server: &mut OpcUa,
+    client: &Client,
+    feed: &Feed,
+    target: &str,
+    is_changed: bool,
+) -> Result<Links, Fault> {
     let fail = |error: Error| Fault::other(target, error);
     let namespaces = client.namespaces();
     let mut links = Links::default();
@@ -299,10 +315,10 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
         }
     }
     // Redundant servers have the same nodes.
-    if server.remote.count() > 1 && !server.known.is_empty() {
-        for (node, position) in &server.known {
+    if server.remote.count() > 1 && !server.known.is_empty() && !is_changed {
+        for (node, known) in &server.known {
             if let Ok(node) = node.to_node_id(&namespaces) {
-                links.nodes.insert(*position, node);
+                links.nodes.insert(known.position, node);
             }
         }
         links.translation = Translation::new(&namespaces, feed.plant()).with_structures(feed.plant());
@@ -313,6 +329,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
     let mut used = HashSet::new();
     let mut budget = Budget::new(server.limits.0, server.limits.1);
     let mut incomplete: Option<String> = None;
+    let mut trees = Vec::new();
     for root in server.mirrors.clone() {
         let root = root.to_node_id(&namespaces).map_err(fail)?;
         let most = feed.settings().nodes_max;
@@ -323,6 +340,15 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
             feed.failed(&Fault::other(target, &reason));
             incomplete = Some(reason);
         }
+        trees.push(found);
+    }
+    // Before new nodes are added: they may have the names of old ones.
+    let is_complete = incomplete.is_none() && budget.exceeded().is_none();
+    let released = match is_complete {
+        true => follow::release(server, feed, &trees, &namespaces),
+        false => HashSet::new(),
+    };
+    for found in trees {
         // Values work without the types.
         if let Err(fault) = types::learn(client, target, feed.plant(), found.types(), &mut budget).await {
             feed.failed(&fault);
@@ -361,6 +387,7 @@ async fn find(server: &mut OpcUa, client: &Client, feed: &Feed, target: &str) ->
         }
         relations::add(&found.links, &paths, feed.plant(), &links.translation);
     }
+    feed.plant().delete_released(&released);
     feed.plant().catalogue().use_types(&feed.settings().name, used);
     drop(learning);
     if let Some(reason) = budget.exceeded() {
@@ -384,8 +411,8 @@ fn add(
 ) {
     for variable in found {
         let key = address(&variable.node, namespaces);
-        if let Some(position) = server.known.get(&key) {
-            links.nodes.insert(*position, variable.node);
+        if let Some(known) = server.known.get(&key) {
+            links.nodes.insert(known.position, variable.node);
             continue;
         }
         if feed.len() >= feed.settings().nodes_max {
@@ -414,7 +441,7 @@ fn add(
                         feed.failed(&Fault::other(target, format!("history of {}: {error}", tag.name)));
                     }
                 }
-                server.known.insert(key, position);
+                server.known.insert(key, Known::new(position, variable.path, variable.kind));
                 links.nodes.insert(position, variable.node);
             }
             // Nodes of different namespaces may have the same name.
@@ -522,7 +549,9 @@ mod tests {
 
     #[test]
     fn variables_without_a_node_on_this_server_are_found() {
-        let known = HashMap::from([("nsu=urn:a;i=1".to_owned(), 0), ("nsu=urn:b;i=1".to_owned(), 1)]);
+        let known = |position| Known::new(position, Vec::new(), None);
+        let known =
+            HashMap::from([("nsu=urn:a;i=1".to_owned(), known(0)), ("nsu=urn:b;i=1".to_owned(), known(1))]);
         let links = Links { nodes: HashMap::from([(0, NodeId::numeric(1, 1))]), ..Links::default() };
         assert_eq!(missing(&known, &links).collect::<Vec<_>>(), [1]);
     }

@@ -1,0 +1,188 @@
+//! A mirror follows a server whose nodes change, while it is connected and across a restart.
+
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod stand;
+
+use stand::{MS, Stand};
+use std::time::Duration;
+use taktwerk::client::{NewNode, Subscription};
+use taktwerk::{Client, RunningServer, Server};
+use taktwerk_types::{BuiltInType, DataValue, NodeId, QualifiedName, StatusCode, Variant};
+use tokio::time::timeout;
+
+fn source(url: &str, mirror: &str) -> String {
+    format!(
+        "[[source]]\nname = \"up\"\ntype = \"opcua\"\nurl = \"{url}\"\npublishing_interval = \"50 ms\"\nretry = \"50 ms\"\n\
+         retry_max = \"200 ms\"\nlost_after = \"1 min\"\ndeadline = \"10 s\"\nmirror = [\"{mirror}\"]\n"
+    )
+}
+
+/// An item at a mirrored variable.
+struct Watch(Subscription);
+
+impl Watch {
+    async fn new(stand: &Stand, name: &str) -> Self {
+        let subscription = stand.client.subscribe(20 * MS).await.unwrap();
+        subscription.monitor(&*format!("nsu=urn:taktwerk:gateway;s={name}")).await.unwrap();
+        Self(subscription)
+    }
+
+    /// Reads changes until one matches. Returns the statuses so far.
+    async fn until(&mut self, what: impl Fn(&DataValue) -> bool) -> Vec<StatusCode> {
+        let mut statuses = Vec::new();
+        loop {
+            let change = timeout(20_000 * MS, self.0.next_change()).await;
+            let change = change.unwrap_or_else(|_| panic!("{statuses:?}")).unwrap();
+            statuses.push(change.value.status());
+            if what(&change.value) {
+                return statuses;
+            }
+        }
+    }
+}
+
+fn is(number: impl Into<Variant>) -> impl Fn(&DataValue) -> bool {
+    let number = Some(number.into());
+    move |value| value.value == number && value.status() == StatusCode::GOOD
+}
+
+fn is_unknown(value: &DataValue) -> bool {
+    value.status() == StatusCode::BAD_NODE_ID_UNKNOWN
+}
+
+const LINE: NodeId = NodeId::numeric(1, 10);
+
+fn node(number: u32) -> NodeId {
+    NodeId::numeric(1, 100 + number)
+}
+
+fn variable(number: u32, name: &str, value: f64) -> NewNode {
+    let name = QualifiedName::new(1, name);
+    NewNode::variable(LINE, name, BuiltInType::Double, Some(value.into())).id(node(number))
+}
+
+async fn add(client: &Client, nodes: impl IntoIterator<Item = NewNode>) {
+    for result in client.add_nodes(nodes).await.unwrap() {
+        result.unwrap();
+    }
+}
+
+/// A server whose nodes clients may change, with a line that has a NodeVersion.
+async fn line() -> (RunningServer, Client) {
+    let server = Server::builder().bind("127.0.0.1:0").anonymous().node_management().build().unwrap();
+    let server = server.spawn().unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let objects = NodeId::numeric(0, 85);
+    let version =
+        NewNode::variable(LINE, QualifiedName::new(0, "NodeVersion"), BuiltInType::String, Some("1".into()));
+    let nodes = [
+        NewNode::object(objects, QualifiedName::new(1, "Line")).id(LINE),
+        version.type_definition(NodeId::numeric(0, 68)).reference_type(NodeId::numeric(0, 46)),
+        variable(0, "Stays", 0.0),
+        variable(1, "Goes", 1.0),
+        variable(2, "Again", 2.0),
+        variable(3, "Other", 3.0),
+    ];
+    add(&client, nodes).await;
+    (server, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn added_nodes_appear_and_deleted_ones_go() {
+    let (server, client) = line().await;
+    let stand = Stand::new(&source(&server.url(), "ns=1;i=10")).await;
+    stand.until_there("up/Other").await;
+    let mut stays = Watch::new(&stand, "up/Stays").await;
+    let mut goes = Watch::new(&stand, "up/Goes").await;
+    let mut other = Watch::new(&stand, "up/Other").await;
+    stays.until(is(0.0)).await;
+    goes.until(is(1.0)).await;
+    other.until(is(3.0)).await;
+    let tags = stand.source("up").tags;
+    add(&client, [variable(4, "New", 4.0)]).await;
+    stand.until_there("up/New").await;
+    stand.value("up/New", 4.0).await;
+    assert_eq!(stand.source("up").tags, tags + 1);
+    client.delete_nodes([node(1), node(4)]).await.unwrap();
+    goes.until(is_unknown).await;
+    for gone in ["up/Goes", "up/New"] {
+        stand.until(gone, is_unknown).await;
+    }
+    // Deleted, not only bad.
+    let found = stand.client.find("nsu=urn:taktwerk:gateway;s=up", "1:Goes").await;
+    assert!(found.is_err(), "{found:?}");
+    // Another node of the same name: the item of a client continues.
+    client.delete_nodes([node(3)]).await.unwrap();
+    add(&client, [variable(5, "Other", 33.0)]).await;
+    other.until(is(33.0)).await;
+    // The same node, deleted and added again before the mirror has noticed.
+    client.delete_nodes([node(2)]).await.unwrap();
+    add(&client, [variable(2, "Again", 22.0)]).await;
+    stand.value("up/Again", 22.0).await;
+    // Nodes come and go: their places are used again.
+    for round in 0..3 {
+        add(&client, (10..15).map(|number| variable(number, &format!("R{round}-{number}"), 5.0))).await;
+        stand.until_there(&format!("up/R{round}-14")).await;
+        client.delete_nodes((10..15).map(node)).await.unwrap();
+        stand.until(&format!("up/R{round}-10"), is_unknown).await;
+    }
+    // Other variables were not touched, and neither was the connection.
+    add(&client, [variable(6, "Last", 6.0)]).await;
+    stand.value("up/Last", 6.0).await;
+    assert!(timeout(100 * MS, stays.0.next_change()).await.is_err());
+    stand.value("up/Stays", 0.0).await;
+    let source = stand.source("up");
+    assert_eq!((source.statistics.connections, source.tags), (1, tags), "{source:?}");
+    stand.end().await;
+}
+
+/// A plant; `is_new` after the server was set up anew.
+fn plant(address: &str, is_new: bool) -> RunningServer {
+    let server = Server::builder().bind(address).anonymous().build().unwrap();
+    let plant = server.namespace("urn:example:plant").folder("Plant").unwrap();
+    let boiler = plant.object("Boiler").add().unwrap();
+    boiler.variable("Temperature", if is_new { 2.0 } else { 1.0 }).add().unwrap();
+    // The same name with another NodeId.
+    let id = NodeId::numeric(plant.id().namespace_index, if is_new { 2 } else { 1 });
+    boiler.variable("Pressure", if is_new { 20.0 } else { 10.0 }).node_id(id).add().unwrap();
+    if is_new {
+        plant.object("Tank").add().unwrap().variable("Level", 5i32).add().unwrap();
+        boiler.variable("State", 7i32).add().unwrap();
+    } else {
+        plant.object("Valve").add().unwrap().variable("Position", 3.0).add().unwrap();
+        // The same NodeId with another DataType.
+        boiler.variable("State", 7.5).add().unwrap();
+    }
+    server.spawn().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_restarts_with_other_nodes_is_mirrored_anew() {
+    let first = plant("127.0.0.1:0", false);
+    let address = first.addresses()[0].to_string();
+    let stand = Stand::new(&source(&first.url(), "nsu=urn:example:plant;s=Plant")).await;
+    stand.until_there("up/Valve/Position").await;
+    let mut temperature = Watch::new(&stand, "up/Boiler/Temperature").await;
+    let mut pressure = Watch::new(&stand, "up/Boiler/Pressure").await;
+    let mut position = Watch::new(&stand, "up/Valve/Position").await;
+    temperature.until(is(1.0)).await;
+    pressure.until(is(10.0)).await;
+    position.until(is(3.0)).await;
+    stand.value("up/Boiler/State", 7.5).await;
+    let tags = stand.source("up").tags;
+    first.stop(Duration::ZERO);
+    let second = plant(&address, true);
+    position.until(is_unknown).await;
+    for statuses in [temperature.until(is(2.0)).await, pressure.until(is(20.0)).await] {
+        assert!(!statuses.contains(&StatusCode::BAD_NODE_ID_UNKNOWN), "{statuses:?}");
+    }
+    stand.until_there("up/Tank/Level").await;
+    stand.value("up/Tank/Level", 5i32).await;
+    stand.value("up/Boiler/State", 7i32).await;
+    // The folder of the deleted variable is deleted, too.
+    assert!(is_unknown(&stand.read("up/Valve").await));
+    assert_eq!(stand.source("up").tags, tags);
+    stand.end().await;
+    second.stop(Duration::ZERO);
+}

@@ -3,6 +3,7 @@
 use crate::connect::{self, host_and_port, is_local};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
+use crate::tls::ClientTls;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt, Full, Limited};
@@ -12,7 +13,6 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::path::PathBuf;
-use std::sync::Arc;
 use taktwerk_types::node_id::base64;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -24,7 +24,7 @@ pub struct Endpoint {
     port: u16,
     path: String,
     is_tls: bool,
-    ca_file: Option<PathBuf>,
+    tls: ClientTls,
     credentials: Option<Credentials>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -88,7 +88,7 @@ pub type Sender = SendRequest<Full<Bytes>>;
 
 impl Endpoint {
     /// Takes the settings of a server: `url`, `token_file` with `allow_plaintext_token`, `user` and `password_file` with
-    /// `allow_plaintext_password`, `headers` and `ca_file`.
+    /// `allow_plaintext_password`, `headers`, `ca_file`, `certificate_file` and `key_file`.
     ///
     /// # Errors
     /// The first mistake.
@@ -134,7 +134,7 @@ impl Endpoint {
             port,
             path: if path.starts_with('/') { path.to_owned() } else { format!("/{path}") },
             is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
+            tls: ClientTls::take(fields, is_tls)?,
             credentials,
             headers,
         })
@@ -173,7 +173,7 @@ impl Endpoint {
         let fail = |error: &dyn core::fmt::Display| Fault::other(target.clone(), error);
         let stream = connect::tcp(&self.host, self.port, deadline).await?;
         let (sender, driver): (Sender, BoxFuture<'static, ()>) = if self.is_tls {
-            let connector = TlsConnector::from(Arc::clone(&crate::tls::client(self.ca_file.as_deref())?));
+            let connector = TlsConnector::from(self.tls.config()?);
             let name = ServerName::try_from(self.host.clone()).map_err(|error| fail(&error))?;
             let stream = connector.connect(name, stream).await.map_err(|error| {
                 let told = error.to_string();
@@ -231,6 +231,7 @@ impl Endpoint {
     /// A fault of this server.
     pub fn failed(&self, error: &dyn core::fmt::Display) -> Fault {
         let path = self.path.split('?').next().unwrap_or_default();
-        Fault::other(format!("{}{path}", self.target()), error)
+        let told = error.to_string();
+        Fault::other(format!("{}{path}", self.target()), crate::tls::advice(&told).unwrap_or(&told))
     }
 }

@@ -3,6 +3,7 @@
 use crate::connect::{host_and_port, is_local};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
+use crate::tls::ClientTls;
 use async_nats::{Client, ConnectOptions};
 use core::time::Duration;
 use std::path::PathBuf;
@@ -12,13 +13,14 @@ pub(crate) struct NatsServer {
     address: String,
     target: String,
     is_tls: bool,
-    ca_file: Option<PathBuf>,
+    tls: ClientTls,
     user: Option<(String, PathBuf)>,
     credentials_file: Option<PathBuf>,
 }
 
 impl NatsServer {
-    /// Takes `user`, `password_file`, `allow_plaintext_password`, `credentials_file` and `ca_file`; `url` is given with its line.
+    /// Takes `user`, `password_file`, `allow_plaintext_password`, `credentials_file`, `ca_file`,
+    /// `certificate_file` and `key_file`; `url` is given with its line.
     pub(crate) fn take(fields: &mut Fields, (line, url): (usize, &str)) -> Result<Self, Mistake> {
         let (is_tls, rest) = match (url.strip_prefix("nats://"), url.strip_prefix("tls://")) {
             (Some(rest), _) => (false, rest),
@@ -49,7 +51,7 @@ impl NatsServer {
             address: format!("{}://{target}", if is_tls { "tls" } else { "nats" }),
             target,
             is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
+            tls: ClientTls::take(fields, is_tls)?,
             user,
             credentials_file: fields.text("credentials_file")?.map(|file| folder.join(file)),
         })
@@ -74,7 +76,7 @@ impl NatsServer {
     ) -> Result<Client, Fault> {
         let mut options = set(ConnectOptions::new().connection_timeout(deadline));
         if self.is_tls {
-            let config = crate::tls::client(self.ca_file.as_deref())?;
+            let config = self.tls.config()?;
             options = options.require_tls(true).tls_client_config((*config).clone());
         }
         if let Some((user, file)) = &self.user {

@@ -1,9 +1,10 @@
-//! TLS to a real PostgreSQL server and to an imitation of InfluxDB, with a test authority. Without it, with another authority, or
+//! TLS to a real PostgreSQL server, to a real broker and to an imitation of InfluxDB, with a test authority. Without it, with another authority, or
 //! with another host name the connection fails, and the error names the setting to change.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test fails by panicking, and says what it skips
 
 mod authority;
+mod broker;
 mod counting;
 #[cfg(feature = "postgres")]
 mod database;
@@ -18,9 +19,24 @@ use std::sync::{Arc, Mutex};
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 const LAST: u32 = 500;
+
+/// The configuration of a server that requires certificates of `clients`.
+fn requiring(signed: &Signed, clients: &Signed) -> Arc<ServerConfig> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(clients.authority.as_bytes()).unwrap()).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder = builder.with_client_cert_verifier(verifier.build().unwrap());
+    let certificate = CertificateDer::from_pem_slice(signed.certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(signed.key.as_bytes()).unwrap();
+    Arc::new(builder.with_single_cert(vec![certificate], key).unwrap())
+}
 
 fn config(signed: &Signed) -> Arc<ServerConfig> {
     let certificate = CertificateDer::from_pem_slice(signed.certificate.as_bytes()).unwrap();
@@ -31,8 +47,7 @@ fn config(signed: &Signed) -> Arc<ServerConfig> {
 }
 
 /// An HTTPS server that accepts all lines. Returns its port, and the lines.
-fn imitation(signed: &Signed) -> (u16, Arc<Mutex<Vec<String>>>) {
-    let config = config(signed);
+fn imitation(config: Arc<ServerConfig>) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let lines = Arc::new(Mutex::new(Vec::new()));
@@ -91,7 +106,7 @@ async fn fails(text: &str, said: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn influx_is_reached_with_the_right_authority_and_name_only() {
     let (right, wrong) = (sign("right"), sign("wrong"));
-    let (port, lines) = imitation(&right);
+    let (port, lines) = imitation(config(&right));
     let folder = tempfile::tempdir().unwrap();
     let destination = |host: &str, more: &str| {
         format!(
@@ -119,6 +134,86 @@ async fn influx_is_reached_with_the_right_authority_and_name_only() {
         .await;
     stand.end().await;
     assert!(lines.lock().unwrap().iter().any(|line| line.contains(&format!("value={LAST} "))));
+}
+
+/// Writes a certificate and its key into files. Returns the settings.
+fn identity(folder: &Path, name: &str, signed: &Signed) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let file = |end: &str| folder.join(format!("{name}.{end}"));
+    std::fs::write(file("pem"), &signed.certificate).unwrap();
+    std::fs::write(file("key"), &signed.key).unwrap();
+    std::fs::set_permissions(file("key"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    format!(
+        "certificate_file = {:?}\nkey_file = {:?}\n",
+        file("pem").display().to_string(),
+        file("key").display().to_string()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_require_client_certificates_are_reached_with_the_right_one_only() {
+    let (server, clients, others) = (sign("server"), sign("clients"), sign("others"));
+    let (port, lines) = imitation(requiring(&server, &clients));
+    let folder = tempfile::tempdir().unwrap();
+    let trusted = ca_file(folder.path(), "ca.pem", &server);
+    let destination = |more: &str| {
+        format!(
+            "{}[[destination]]\nname = \"db\"\ntype = \"influx\"\nurl = \"https://localhost:{port}\"\ndatabase = \"d\"\n\
+             queue = {:?}\nretry = \"20 ms\"\nflush = \"10 ms\"\n{trusted}{more}",
+            counting::source(LAST),
+            folder.path().join("q.db").display().to_string(),
+        )
+    };
+    for more in [String::new(), identity(folder.path(), "others", &others)] {
+        let stand = Stand::new(&destination(&more)).await;
+        stand.until_destination("db", |view| view.counters.errors > 0).await;
+        let counted = stand.destination("db").counters;
+        assert_eq!((counted.sent, counted.is_connected), (0, false), "{counted:?}");
+        stand.end().await;
+    }
+    assert!(lines.lock().unwrap().is_empty());
+    let stand = Stand::new(&destination(&identity(folder.path(), "right", &clients))).await;
+    stand.until_values("counter", LAST).await;
+    stand
+        .until_destination("db", |view| {
+            view.counters.accepted >= u64::from(LAST) && view.counters.queued == 0
+        })
+        .await;
+    stand.end().await;
+    assert!(lines.lock().unwrap().iter().any(|line| line.contains(&format!("value={LAST} "))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_requires_client_certificates_is_reached_with_one() {
+    let (server, clients) = (sign("server"), sign("clients"));
+    let folder = tempfile::tempdir().unwrap();
+    let port = broker::free_port();
+    identity(folder.path(), "server", &server);
+    std::fs::write(folder.path().join("clients.pem"), &clients.authority).unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let more = format!(
+        "cafile {}\ncertfile {}\nkeyfile {}\nrequire_certificate true\n",
+        at("clients.pem"),
+        at("server.pem"),
+        at("server.key")
+    );
+    let Some(_broker) = broker::Broker::start(folder.path(), port, &more) else { return };
+    let destination = |more: &str| {
+        format!(
+            "{}[[destination]]\nname = \"db\"\ntype = \"mqtt\"\nurl = \"mqtts://localhost:{port}\"\nqueue = {:?}\n\
+             retry = \"20 ms\"\nretry_max = \"200 ms\"\nflush = \"10 ms\"\n{}{more}",
+            counting::source(LAST),
+            at("q.db"),
+            ca_file(folder.path(), "ca.pem", &server),
+        )
+    };
+    let stand = Stand::new(&destination("")).await;
+    stand.until_destination("db", |view| view.counters.errors > 0).await;
+    assert_eq!(stand.destination("db").counters.sent, 0);
+    stand.end().await;
+    let stand = Stand::new(&destination(&identity(folder.path(), "client", &clients))).await;
+    stand.until_destination("db", |view| view.counters.sent >= u64::from(LAST)).await;
+    stand.end().await;
 }
 
 #[cfg(feature = "postgres")]

@@ -7,6 +7,7 @@ pub use tls::Tls;
 use crate::connect::is_local;
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
+use crate::tls::ClientTls;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -19,7 +20,7 @@ pub(crate) struct Database {
     config: Config,
     target: String,
     is_tls: bool,
-    ca_file: Option<PathBuf>,
+    tls: ClientTls,
     password_file: Option<PathBuf>,
 }
 
@@ -57,7 +58,7 @@ impl Database {
             config,
             target: format!("PostgreSQL {target}"),
             is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
+            tls: ClientTls::take(fields, is_tls)?,
             password_file: fields.text("password_file")?.map(|file| folder.join(file)),
         })
     }
@@ -94,7 +95,7 @@ impl Database {
         }
         let driver: BoxFuture<'static, ()>;
         let client = if self.is_tls {
-            let tls = Tls(crate::tls::client(self.ca_file.as_deref())?);
+            let tls = Tls(self.tls.config()?);
             let (client, connection) = config.connect(tls).await.map_err(|error| self.failed(&error))?;
             driver = Box::pin(async move { drop(connection.await) });
             client

@@ -8,6 +8,7 @@ use super::{Batch, Sink, Taken};
 use crate::connect::{host_and_port, is_local};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
+use crate::tls::ClientTls;
 use core::time::Duration;
 use futures_util::future::{BoxFuture, try_join_all};
 use rskafka::BackoffConfig;
@@ -38,7 +39,7 @@ enum Mechanism {
 pub struct KafkaSink {
     brokers: Vec<String>,
     is_tls: bool,
-    ca_file: Option<PathBuf>,
+    tls: ClientTls,
     user: Option<(String, PathBuf, Mechanism)>,
     topic: String,
     /// Partitions and replicas for creating the topic.
@@ -114,7 +115,7 @@ impl KafkaSink {
         Ok(Self {
             brokers: addresses,
             is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
+            tls: ClientTls::take(fields, is_tls)?,
             user,
             topic,
             make: partitions.map(|partitions| (partitions as i32, replicas)),
@@ -145,7 +146,7 @@ impl KafkaSink {
         let mut builder =
             ClientBuilder::new(self.brokers.clone()).client_id("taktwerk-gateway").backoff_config(backoff);
         if self.is_tls {
-            builder = builder.tls_config(crate::tls::client(self.ca_file.as_deref())?);
+            builder = builder.tls_config(self.tls.config()?);
         }
         if let Some((user, file, mechanism)) = &self.user {
             // Read the file each time, because passwords change.

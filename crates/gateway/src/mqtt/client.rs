@@ -102,7 +102,7 @@ impl Connection {
         filters: usize,
         will: Option<Will>,
     ) -> Result<Self, Fault> {
-        let tls = mqtt.is_tls.then(|| crate::tls::client(mqtt.ca_file.as_deref())).transpose()?;
+        let tls = mqtt.is_tls.then(|| mqtt.tls.config()).transpose()?;
         let transport =
             tls.map(|config| Transport::tls_with_config(rumqttc::TlsConfiguration::Rustls(config)));
         let password = match &mqtt.user {

@@ -4,6 +4,7 @@ pub mod client;
 
 use crate::connect::{host_and_port, is_local};
 use crate::fields::{Fields, Mistake};
+use crate::tls::ClientTls;
 use core::time::Duration;
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ pub struct Broker {
     host: String,
     port: u16,
     is_tls: bool,
-    ca_file: Option<PathBuf>,
+    tls: ClientTls,
     user: Option<(String, PathBuf)>,
     client_id: String,
     has_client_id: bool,
@@ -60,7 +61,7 @@ impl Broker {
             host,
             port,
             is_tls,
-            ca_file: crate::tls::take_ca(fields)?,
+            tls: ClientTls::take(fields, is_tls)?,
             user,
             has_client_id: client_id.is_some(),
             client_id: client_id.unwrap_or_else(|| format!("taktwerk-{name}-{}", std::process::id())),

@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake, Setting};
+use crate::tls::{identity_hint, read_identity};
 use crate::value::Kind;
 use core::time::Duration;
 use std::path::PathBuf;
@@ -21,6 +22,15 @@ enum Security {
     Best,
 }
 
+/// The user of a connection.
+#[derive(Debug)]
+enum User {
+    /// A name, and the file with the password.
+    Name(String, PathBuf),
+    /// The files of a certificate and of its key.
+    Certificate(PathBuf, PathBuf),
+}
+
 /// Another server with its connection settings.
 #[derive(Debug)]
 pub struct Remote {
@@ -30,7 +40,7 @@ pub struct Remote {
     current: AtomicUsize,
     security: Security,
     pki: PathBuf,
-    user: Option<(String, PathBuf)>,
+    user: Option<User>,
 }
 
 impl Remote {
@@ -54,21 +64,15 @@ impl Remote {
         }
         let pki = fields.text("pki")?;
         let security = fields.word("security", &[("none", Security::None), ("best", Security::Best)])?;
-        let user = fields.text("user")?;
-        let password_file = fields.text("password_file")?;
-        let user = match (user, password_file) {
-            (Some(user), Some(file)) => Some((user, beside(fields, &file))),
-            (None, None) => None,
-            _ => {
-                return Err(
-                    fields.mistake("a user needs a name and a password", "set user and password_file")
-                );
-            }
-        };
+        let user = take_user(fields)?;
         let security = security.unwrap_or(if pki.is_some() { Security::Best } else { Security::None });
-        if user.is_some() && security == Security::None {
+        if let (Some(user), Security::None) = (&user, security) {
             let hint = "set security = \"best\" and pki = \"FOLDER\"";
-            return Err(fields.mistake("the password would cross the network unencrypted", hint));
+            let problem = match user {
+                User::Name(..) => "the password would cross the network unencrypted",
+                User::Certificate(..) => "a user certificate needs a secured connection",
+            };
+            return Err(fields.mistake(problem, hint));
         }
         let pki = beside(fields, pki.as_deref().unwrap_or(PKI));
         Ok(Self { urls, current: AtomicUsize::new(0), security, pki, user })
@@ -88,7 +92,7 @@ impl Remote {
             current: AtomicUsize::new(0),
             security: Security::Best,
             pki: beside(fields, pki.as_deref().unwrap_or(PKI)),
-            user: user.map(|(user, file)| (user, beside(fields, &file))),
+            user: user.map(|(user, file)| User::Name(user, beside(fields, &file))),
         }
     }
 
@@ -148,11 +152,21 @@ impl Remote {
                 builder.pki(&pki.map_err(|error| fail(&error))?).security(Wanted::Best)
             }
         };
-        if let Some((user, file)) = &self.user {
-            let password = taktwerk_config::file::read_text(file, 4096);
-            let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
-            builder = builder.user(user, password.trim_end_matches(['\r', '\n']));
-        }
+        builder = match &self.user {
+            Some(User::Name(user, file)) => {
+                let password = taktwerk_config::file::read_text(file, 4096);
+                let password =
+                    password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+                builder.user(user, password.trim_end_matches(['\r', '\n']))
+            }
+            Some(User::Certificate(certificate, key)) => {
+                // Only the key is used, for signing; this provider validates no certificates.
+                let pki = taktwerk::pki::Pki::in_folder(&self.pki).own_files(certificate, key).open();
+                let fail = |error: &dyn core::fmt::Display| Fault::other("the user certificate", error);
+                builder.user_certificate(pki.map_err(|error| fail(&error))?.provider())
+            }
+            None => builder,
+        };
         let client = builder
             .connect()
             .await
@@ -181,6 +195,43 @@ impl Remote {
                 )
             }
             _ => error.to_string(),
+        }
+    }
+}
+
+/// Takes the user: `user` and `password_file`, or `user_certificate_file` and `user_key_file`.
+fn take_user(fields: &mut Fields) -> Result<Option<User>, Mistake> {
+    let (user, password_file) = (fields.text("user")?, fields.text("password_file")?);
+    let certificate = fields.text_at("user_certificate_file")?;
+    let key = fields.text_at("user_key_file")?;
+    match (user, password_file, certificate, key) {
+        (None, None, None, None) => Ok(None),
+        (Some(user), Some(file), None, None) => Ok(Some(User::Name(user, beside(fields, &file)))),
+        (None, None, Some((line, certificate)), Some((line_of_key, key))) => {
+            let (certificate, key) = (beside(fields, &certificate), beside(fields, &key));
+            match read_identity(&certificate, &key) {
+                Ok(_) => Ok(Some(User::Certificate(certificate, key))),
+                Err((is_key, problem)) => {
+                    let (line, name) =
+                        if is_key { (line_of_key, "user_key_file") } else { (line, "user_certificate_file") };
+                    Err(fields.mistake_in(line, name, problem, identity_hint(is_key)))
+                }
+            }
+        }
+        (None, None, Some((line, _)), None) => {
+            let hint = "set user_key_file, too";
+            Err(fields.mistake_in(line, "user_certificate_file", "its private key is missing", hint))
+        }
+        (None, None, None, Some((line, _))) => {
+            let hint = "set user_certificate_file, too";
+            Err(fields.mistake_in(line, "user_key_file", "its certificate is missing", hint))
+        }
+        (_, _, None, None) => {
+            Err(fields.mistake("a user needs a name and a password", "set user and password_file"))
+        }
+        _ => {
+            let hint = "set user and password_file, or user_certificate_file and user_key_file";
+            Err(fields.mistake("there are a password and a certificate of the user", hint))
         }
     }
 }

@@ -25,6 +25,12 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
+    /// Trusts the authorities in a file, or those of the system, and has no certificate.
+    #[must_use]
+    pub const fn trusting(ca_file: Option<PathBuf>) -> Self {
+        Self { ca_file, identity: None }
+    }
+
     /// Takes the settings `ca_file`, `certificate_file` and `key_file`. The files must exist and be usable. `is_tls` says whether
     /// connections use TLS.
     ///

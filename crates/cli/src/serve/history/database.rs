@@ -76,7 +76,7 @@ impl Settings {
     /// ever.
     pub(super) fn open(self, uri: &str, keep: Duration) -> Result<PostgresStore, Failure> {
         let tls = if self.is_tls {
-            let tls = taktwerk_gateway::tls::client(self.ca_file.as_deref());
+            let tls = taktwerk_gateway::tls::ClientTls::trusting(self.ca_file.clone()).config();
             Some(tls.map_err(|error| Failure::Usage(format!("history.ca_file: {error}")))?)
         } else {
             // TLS needs a host name, and a Unix socket has none.

@@ -391,9 +391,9 @@ fn destinations_are_applied_and_unused_queues_are_named() {
     assert_eq!((code, text.as_str()), (0, "taken over: destination\n"));
     let folder = installation.folder.path().join("values");
     until("values are written", || std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 0));
-    installation.write(&archive("other"));
+    installation.write(&archive("elsewhere"));
     assert_eq!(apply(&file), (0, "taken over: destination\n".to_owned()));
-    let folder = installation.folder.path().join("other");
+    let folder = installation.folder.path().join("elsewhere");
     until("values are written", || std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 0));
     installation.write(TAG);
     let (code, text) = apply(&file);

@@ -308,7 +308,29 @@ enum Node {
     Literal(Variant),
 }
 
+/// Fields of namespace 0 that are UInt16 in all events (OPC 10000-5 §6.4.2, OPC 10000-9 §5.5.2).
+const UINT16_FIELDS: [&str; 2] = ["Severity", "LastSeverity"];
+
 impl Node {
+    /// Gives numbers the type of the field that they are compared with, if it is known. Part 4 §7.7.3 converts numbers
+    /// of different types, but some servers do not.
+    fn with_types_of_fields(self) -> Self {
+        let Self::Operator(operator, mut operands) = self else { return self };
+        let is_uint16 = matches!(operands.first(), Some(Self::Field(field)) if matches!(
+            field.browse_path.as_slice(),
+            [name] if name.namespace_index == 0 && UINT16_FIELDS.contains(&name.name.as_str())
+        ));
+        operands = operands.into_iter().map(Self::with_types_of_fields).collect();
+        for operand in operands.iter_mut().filter(|_| is_uint16) {
+            if let Self::Literal(Variant::Int64(number)) = operand
+                && let Ok(number) = u16::try_from(*number)
+            {
+                *operand = Self::Literal(number.into());
+            }
+        }
+        Self::Operator(operator, operands)
+    }
+
     fn into_filter(self) -> ContentFilter {
         let mut elements = Vec::new();
         self.write(&mut elements);
@@ -411,7 +433,7 @@ impl Parser<'_> {
         } else if self.word("relatedto") {
             self.related_to()
         } else {
-            self.comparison()
+            self.comparison().map(Node::with_types_of_fields)
         };
         self.depth -= 1;
         result
@@ -657,6 +679,21 @@ mod tests {
         assert_eq!(shown(&parse_with("a > 1", &field).unwrap(), 0), "2(7:a, 1)");
         let error = parse_with("a = 1 or bad = 2", &field).unwrap_err();
         assert_eq!((error.at, error.what.as_str()), (10, "there is no field bad"));
+    }
+
+    #[test]
+    fn numbers_have_the_type_of_their_field_if_it_is_known() {
+        let literals = |text: &str| -> Vec<Variant> {
+            let filter = parse(text).unwrap();
+            let operands = filter.elements.iter().flat_map(|element| &element.filter_operands);
+            operands.filter_map(|it| it.decode::<LiteralOperand>().ok()).map(|it| it.value).collect()
+        };
+        let small = |numbers: &[u16]| numbers.iter().map(|number| Variant::from(*number)).collect::<Vec<_>>();
+        assert_eq!(literals("severity >= 500 and LastSeverity != 3"), small(&[500, 3]));
+        assert_eq!(literals("not (Severity between 1 and 2 or Severity in (3, 4))"), small(&[1, 2, 3, 4]));
+        // A number that the type does not have, a field of another type, and one of another namespace.
+        let large = [70_000_i64, -1, 5, 6].map(Variant::from);
+        assert_eq!(literals("Severity < 70000 or Severity > -1 or Count = 5 or 2:Severity = 6"), large);
     }
 
     #[test]

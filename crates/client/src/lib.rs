@@ -54,6 +54,7 @@ mod phase;
 mod publish;
 mod publisher;
 mod session;
+pub mod shelving;
 mod split;
 pub mod subscription;
 mod sync;

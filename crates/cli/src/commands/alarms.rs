@@ -18,6 +18,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 use taktwerk_client::EventQuery;
 use taktwerk_client::condition::{ConditionEvent, ConditionTable, TableChange, calls};
+use taktwerk_client::shelving;
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::ids::{object_ids, object_type_ids};
 use taktwerk_schema::{CallMethodRequest, CallRequest};
@@ -177,7 +178,18 @@ impl Live {
         }
     }
 
+    /// Calls a Method. For shelving, tries the Method of the ShelvingState if the server refuses the ConditionId.
     fn call(&mut self, call: CallMethodRequest) -> Result<StatusCode, Failure> {
+        let status = self.call_once(call.clone())?;
+        let Some(request) = shelving::paths(&call).filter(|_| status == StatusCode::BAD_METHOD_INVALID)
+        else {
+            return Ok(status);
+        };
+        let found = self.session.request(request)?;
+        shelving::at_paths(call, &found).map_or(Ok(status), |call| self.call_once(call))
+    }
+
+    fn call_once(&mut self, call: CallMethodRequest) -> Result<StatusCode, Failure> {
         let request = CallRequest { methods_to_call: vec![call], ..Default::default() };
         let response = self.session.request(request)?;
         Ok(response.results.first().map_or(StatusCode::BAD_UNEXPECTED_ERROR, |result| result.status_code))

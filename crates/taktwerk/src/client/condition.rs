@@ -3,6 +3,7 @@
 use super::{Client, Error, Item, Subscription, SubscriptionEvent, Update};
 use core::time::Duration;
 use taktwerk_client::condition::{ConditionEvent, ConditionTable, TableChange, calls};
+use taktwerk_client::shelving;
 use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{CallMethodRequest, CallRequest};
 use taktwerk_types::{NodeId, StatusCode};
@@ -132,16 +133,27 @@ impl Conditions {
         self.call("enable", calls::enable(condition, enabled)).await
     }
 
-    /// Calls another Method, made by [`taktwerk_client::condition::calls`].
+    /// Calls another Method, made by [`taktwerk_client::condition::calls`]. If the server refuses to shelve an alarm by its
+    /// ConditionId, calls the Method of its ShelvingState.
     ///
     /// # Errors
     /// The server's answer.
     pub async fn call(&self, what: &str, call: CallMethodRequest) -> Result<(), Error> {
         let about = format!("{what} {}", call.object_id);
+        let mut status = self.call_once(call.clone()).await?;
+        if status == StatusCode::BAD_METHOD_INVALID
+            && let Some(request) = shelving::paths(&call)
+            && let Some(call) = shelving::at_paths(call, &self.client.operate(request).await?)
+        {
+            status = self.call_once(call).await?;
+        }
+        if status.is_bad() { Err(Error::status_of(about, status)) } else { Ok(()) }
+    }
+
+    async fn call_once(&self, call: CallMethodRequest) -> Result<StatusCode, Error> {
         let request = CallRequest { methods_to_call: vec![call], ..Default::default() };
         let response = self.client.operate(request).await?;
-        let status = response.results.first().map_or(StatusCode::BAD_UNEXPECTED_ERROR, |one| one.status_code);
-        if status.is_bad() { Err(Error::status_of(about, status)) } else { Ok(()) }
+        Ok(response.results.first().map_or(StatusCode::BAD_UNEXPECTED_ERROR, |one| one.status_code))
     }
 }
 

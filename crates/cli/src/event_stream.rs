@@ -11,7 +11,7 @@ use taktwerk_client::{
 };
 use taktwerk_net::clock::monotonic;
 use taktwerk_schema::{MonitoredItemCreateRequest, MonitoringMode, MonitoringParameters, ReadValueId};
-use taktwerk_types::{ExtensionObject, Instant, NodeId, Variant};
+use taktwerk_types::{ExtensionObject, Instant, NodeId, StatusCode, Variant};
 
 /// Interval at which interruption is checked.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(200);
@@ -128,9 +128,11 @@ impl EventStream {
                 if result.status.is_bad() {
                     let why = result.status.description().unwrap_or_default();
                     return Err(Failure::BadStatus(format!(
-                        "cannot monitor the events of {}: {}: {} The node has no events (bit 0 of its EventNotifier is \
-                         not set). Name an Object above it, or i=2253, the Server Object, which has all events",
-                        self.node, result.status, why
+                        "cannot monitor the events of {}: {}: {} {}",
+                        self.node,
+                        result.status,
+                        why,
+                        advice(result.status)
                     )));
                 }
                 self.waiting.push_back(Next::Ready);
@@ -148,5 +150,35 @@ impl EventStream {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// What to do if a server refuses an item of events.
+fn advice(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_EVENT_FILTER_INVALID
+        | StatusCode::BAD_MONITORED_ITEM_FILTER_INVALID
+        | StatusCode::BAD_MONITORED_ITEM_FILTER_UNSUPPORTED => {
+            "The server does not know a type, a field or an operator of the filter. Servers without alarms do not know \
+             the fields of alarms"
+        }
+        _ => {
+            "The node has no events (bit 0 of its EventNotifier is not set). Name an Object above it, or i=2253, the \
+             Server Object, which has all events"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_is_about_the_filter_if_the_filter_was_refused() {
+        assert!(advice(StatusCode::BAD_EVENT_FILTER_INVALID).contains("operator of the filter"));
+        assert!(advice(StatusCode::BAD_MONITORED_ITEM_FILTER_UNSUPPORTED).contains("without alarms"));
+        for status in [StatusCode::BAD_ATTRIBUTE_ID_INVALID, StatusCode::BAD_NODE_ID_UNKNOWN] {
+            assert!(advice(status).contains("EventNotifier"));
+        }
     }
 }

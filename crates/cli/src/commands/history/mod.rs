@@ -261,7 +261,8 @@ fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result
 fn refused(node: &NodeId, status: StatusCode) -> Failure {
     let why = status.description().unwrap_or_default();
     let advice = if status == StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED {
-        " The server keeps no history of this node; `taktwerk browse --list` shows the variables that it has"
+        " The server keeps no history of this node, or cannot calculate values; `taktwerk browse --list` shows the variables \
+         that it has"
     } else {
         ""
     };

@@ -73,6 +73,8 @@ const STEPS: &[Step] = &[
         ..step("tests", "cargo", &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"])
     },
     slow("interoperability", "interop/all.sh", &[]),
+    // It needs a JDK and Maven.
+    Step { from: Extent::Nightly, ..step("Milo as a client", "interop/milo.sh", &[]) },
     // The tests replay the committed inputs of every target, and mutations of them.
     Step { from: Extent::Nightly, ..step("fuzzing", "fuzz/run.sh", &["10"]) },
     Step {

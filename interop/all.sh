@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 #
-# Runs everything with other stacks: run.sh, pubsub.sh, brokers.sh, security.sh, history.sh, nodes.sh, gateway.sh,
-# capture.sh and the laboratory's quick peers, in parallel, because each of them mostly waits.
+# Runs everything with other stacks: run.sh, pubsub.sh, brokers.sh, security.sh, history.sh, nodes.sh, events.sh,
+# gateway.sh, capture.sh and the laboratory's quick peers, in parallel, because each of them mostly waits.
 #
 #   PROGRAMS=DIR all.sh     use the programs in this directory instead of building them
 #
@@ -16,7 +16,7 @@ PUBSUB_TOO=1 "$here/open62541/build.sh" "$peers/open62541" || exit
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-for script in run pubsub brokers security history nodes gateway capture peers; do
+for script in run pubsub brokers security history nodes events gateway capture peers; do
     arguments=''
     [ "$script" != peers ] || arguments=quick
     {
@@ -27,7 +27,7 @@ for script in run pubsub brokers security history nodes gateway capture peers; d
 done
 wait
 status=0
-for script in run pubsub brokers security history nodes gateway capture peers; do
+for script in run pubsub brokers security history nodes events gateway capture peers; do
     echo "== $script.sh"
     cat "$logs/$script"
     [ "$(cat "$logs/$script.status")" = 0 ] || { echo "$script.sh ended with $(cat "$logs/$script.status")"; status=1; }

@@ -116,6 +116,8 @@ UA_NodeId signal_id(const Options *o, unsigned i) {
 static void usage(FILE *f) {
     fputs("o6-client COMMAND URL [options]\n"
           "  smoke      all services against a server with the interop test nodes\n"
+          "  operate    events, alarms, history and nodes of a Taktwerk server, see events.sh\n"
+          "  change     its history\n"
           "  read-rtt   --nodes K --requests N --warmup N [--node ns=1;i=100000]\n"
           "             [--timestamps both|source|server|neither]\n"
           "  connect    --count N\n"
@@ -213,6 +215,10 @@ int main(int argc, char **argv) {
     int rc = 2;
     if(strcmp(o.command, "smoke") == 0)
         rc = run_smoke(&o);
+    else if(strcmp(o.command, "operate") == 0)
+        rc = run_operate(&o);
+    else if(strcmp(o.command, "change") == 0)
+        rc = run_change(&o);
     else if(strcmp(o.command, "read-rtt") == 0)
         rc = run_read_rtt(&o);
     else if(strcmp(o.command, "connect") == 0)

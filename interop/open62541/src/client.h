@@ -36,5 +36,7 @@ int run_connect(Options *o);
 int run_renew(Options *o);
 int run_subscribe(Options *o);
 int run_smoke(Options *o);
+int run_operate(Options *o);
+int run_change(Options *o);
 
 #endif

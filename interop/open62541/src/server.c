@@ -4,6 +4,7 @@
  * together every MS milliseconds, and the interop test node set. */
 #define _GNU_SOURCE
 #include "common.h"
+#include "history.h"
 #include "testnodes.h"
 
 #include <open62541/plugin/accesscontrol_default.h>
@@ -30,7 +31,7 @@
 #define SIGNAL_FOLDER 99999u
 
 typedef struct {
-    unsigned port, variables, max_sessions, events;
+    unsigned port, variables, max_sessions, events, history;
     double update_ms;
     bool secure, trust_all, exit_with_stdin, external_values, time_values;
     const char *bind, *cert, *key, *trust;
@@ -444,6 +445,8 @@ static UA_Server *new_server(const Options *o) {
     config.maxPublishReqPerSession = 10000;
     /* The default is unlimited, which a client that never acknowledges could turn into a leak. */
     config.maxRetransmissionQueueSize = 100;
+    if(o->history > 0)
+        history_configure(&config);
     return UA_Server_newWithConfig(&config);
 }
 
@@ -471,13 +474,13 @@ static void usage(FILE *f) {
     fputs("o6-server [--port P] [--bind ADDR] [--variables N] [--update MS] [--type double]\n"
           "          [--values write|external] [--signal-values count|time] [--policies none|all] [--cert FILE --key FILE]\n"
           "          [--trust FILE | --trust-all] [--max-sessions N] [--no-diagnostics]\n"
-          "          [--events N] [--exit-with-stdin] [--cpu N] [--verbose]\n",
+          "          [--events N] [--history N] [--exit-with-stdin] [--cpu N] [--verbose]\n",
           f);
 }
 
 static Options parse(int argc, char **argv) {
     enum { PORT = 1, BIND, VARIABLES, UPDATE, TYPE, VALUES, SIGNAL_VALUES, POLICIES, CERT, KEY, TRUST, TRUST_ALL,
-           SESSIONS, NO_DIAG, STDIN, CPU, VERBOSE, EVENTS, HELP };
+           SESSIONS, NO_DIAG, STDIN, CPU, VERBOSE, EVENTS, HISTORY, HELP };
     static const struct option names[] = {
         {"port", 1, 0, PORT},           {"bind", 1, 0, BIND},
         {"variables", 1, 0, VARIABLES}, {"update", 1, 0, UPDATE},
@@ -488,7 +491,8 @@ static Options parse(int argc, char **argv) {
         {"trust-all", 0, 0, TRUST_ALL}, {"max-sessions", 1, 0, SESSIONS},
         {"no-diagnostics", 0, 0, NO_DIAG}, {"exit-with-stdin", 0, 0, STDIN},
         {"cpu", 1, 0, CPU},             {"verbose", 0, 0, VERBOSE},
-        {"events", 1, 0, EVENTS},       {"help", 0, 0, HELP},
+        {"events", 1, 0, EVENTS},       {"history", 1, 0, HISTORY},
+        {"help", 0, 0, HELP},
         {0, 0, 0, 0}};
     Options o = {.port = 4840, .variables = 0, .max_sessions = 10000, .update_ms = 0,
                  .bind = "127.0.0.1"};
@@ -517,6 +521,7 @@ static Options parse(int argc, char **argv) {
         case STDIN: o.exit_with_stdin = true; break;
         case CPU: peer_pin(atoi(optarg)); break;
         case EVENTS: o.events = (unsigned)atoi(optarg); break;
+        case HISTORY: o.history = (unsigned)atoi(optarg); break;
         case VERBOSE: peer_log_level = UA_LOGLEVEL_INFO; break;
         case HELP: usage(stdout); exit(0);
         default: usage(stderr); exit(2);
@@ -573,6 +578,11 @@ int main(int argc, char **argv) {
     }
     add_test_nodes(server);
     add_signals(server, &o);
+    UA_StatusCode recorded = o.history > 0 ? history_add(server, o.history) : UA_STATUSCODE_GOOD;
+    if(recorded != UA_STATUSCODE_GOOD) {
+        fprintf(stderr, "cannot add a history: %s\n", UA_StatusCode_name(recorded));
+        return 1;
+    }
     if(o.events > 0)
         UA_Server_addRepeatedCallback(server, raise_events, &o, EVENTS_EVERY_MS, NULL);
     if(o.exit_with_stdin)

@@ -431,33 +431,40 @@ void smoke_browse(Smoke *s) {
     UA_BrowseResponse_clear(&resp);
 }
 
-int run_smoke(Options *o) {
+static void smoke(Smoke *s) {
+    smoke_server_object(s);
+    smoke_browse(s);
+    smoke_read(s);
+    smoke_write(s);
+    smoke_ranges(s);
+    smoke_errors(s);
+    smoke_call(s);
+    smoke_subscription(s);
+}
+
+int run_checks(Options *o, const char *command, void (*before)(Smoke *), void (*steps)(Smoke *)) {
     char *entries = NULL;
     size_t size = 0;
     Smoke s = {.o = o, .checks = open_memstream(&entries, &size)};
-    smoke_discovery(&s);
+    if(before)
+        before(&s);
     s.c = client_new(o, NULL, true);
     UA_StatusCode rc = s.c ? UA_Client_connect(s.c, o->url) : UA_STATUSCODE_BADINTERNALERROR;
     if(check(&s, "connect", rc == UA_STATUSCODE_GOOD, "%s", UA_StatusCode_name(rc))) {
-        smoke_server_object(&s);
-        smoke_browse(&s);
-        smoke_read(&s);
-        smoke_write(&s);
-        smoke_ranges(&s);
-        smoke_errors(&s);
-        smoke_call(&s);
-        smoke_subscription(&s);
+        steps(&s);
         rc = UA_Client_disconnect(s.c);
         check(&s, "close-session", rc == UA_STATUSCODE_GOOD, "%s", UA_StatusCode_name(rc));
     }
     if(s.c)
         UA_Client_delete(s.c);
     fclose(s.checks);
-    printf("{\"tool\":\"o6-client\",\"library\":\"open62541 %s\",\"command\":\"smoke\",\"url\":",
-           UA_OPEN62541_VERSION);
+    printf("{\"tool\":\"o6-client\",\"library\":\"open62541 %s\",\"command\":\"%s\",\"url\":",
+           UA_OPEN62541_VERSION, command);
     json_string(stdout, o->url);
     printf(",\"ok\":%s,\"passed\":%u,\"failed\":%u,\"checks\":[\n%s\n]}\n",
            s.failed ? "false" : "true", s.passed, s.failed, entries);
     free(entries);
     return s.failed ? 1 : 0;
 }
+
+int run_smoke(Options *o) { return run_checks(o, "smoke", smoke_discovery, smoke); }

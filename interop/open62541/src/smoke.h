@@ -33,6 +33,9 @@ UA_StatusCode write_value(Smoke *s, UA_NodeId id, const UA_Variant *v, const cha
 /* A Variant printed as JSON, shortened; points to one of a few static buffers. */
 const char *show(const UA_Variant *v);
 
+/* Connects, runs `steps` and prints the JSON document. `before` runs without a session. */
+int run_checks(Options *o, const char *command, void (*before)(Smoke *), void (*steps)(Smoke *));
+
 void smoke_browse(Smoke *s);
 void smoke_read(Smoke *s);
 void smoke_write(Smoke *s);

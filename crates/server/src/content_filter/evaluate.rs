@@ -8,6 +8,7 @@ use super::compare::{common, equals, order};
 use super::convert::{explicit, implicit};
 use super::like::Pattern;
 use super::{Element, Filter, Operand};
+use crate::account::HeapSize;
 use core::cmp::Ordering;
 use std::borrow::Cow;
 use taktwerk_schema::FilterOperator as Op;
@@ -30,7 +31,16 @@ pub(crate) trait Evaluate<T> {
     fn is_in_view(&self, _number: u32) -> Option<bool> {
         None
     }
+
+    /// Counts compared characters, or as much work: clients choose filters and sometimes values, so comparing could take
+    /// arbitrarily long. `false`: the limit for this subject is exceeded, and the result is unknown.
+    fn spend(&self, steps: usize) -> bool;
 }
+
+/// Bytes of an operand that are compared or converted in the time of one character of a pattern.
+const BYTES_PER_STEP: usize = 64;
+/// Maximum number of characters compared with one pattern.
+const PATTERN_STEPS_MAX: usize = 50_000;
 
 /// Longest pattern from a field, in bytes; a longer one matches nothing.
 const PATTERN_LEN_MAX: usize = 4096;
@@ -118,14 +128,16 @@ impl<T> Filter<T> {
         at: usize,
         subject: &'a S,
     ) -> Cow<'a, Variant> {
-        match element.operands.get(at) {
+        let value = match element.operands.get(at) {
             Some(Operand::Literal(value)) => Cow::Borrowed(value),
             Some(Operand::Field(number)) => subject.field(*number),
             Some(Operand::Element(index)) => self.result(*index, subject),
             Some(Operand::Pattern(_) | Operand::Type(_) | Operand::Cast(_)) | None => {
                 Cow::Owned(Variant::Empty)
             }
-        }
+        };
+        let steps = value.heap_size() / BYTES_PER_STEP;
+        if steps == 0 || subject.spend(steps) { value } else { Cow::Owned(Variant::Empty) }
     }
 
     /// Null if an operand is null, false if one is not a text.
@@ -134,8 +146,14 @@ impl<T> Filter<T> {
         if is_null(&value) {
             return None;
         }
+        let matches = |pattern: &Pattern, text: &str| {
+            let mut steps = PATTERN_STEPS_MAX;
+            let is_matched = pattern.matches(text, &mut steps);
+            let is_within_limit = subject.spend(PATTERN_STEPS_MAX - steps);
+            is_matched.filter(|_| is_within_limit)
+        };
         if let Operand::Pattern(pattern) = element.operands.get(1)? {
-            return with_text(&value, |text| Some(pattern.matches(text)));
+            return with_text(&value, |text| matches(pattern, text));
         }
         let pattern = self.operand(element, 1, subject);
         if is_null(&pattern) {
@@ -143,7 +161,10 @@ impl<T> Filter<T> {
         }
         with_text(&pattern, |pattern| {
             with_text(&value, |text| {
-                Some(pattern.len() <= PATTERN_LEN_MAX && Pattern::new(pattern).matches(text))
+                if pattern.len() > PATTERN_LEN_MAX {
+                    return Some(false);
+                }
+                matches(&Pattern::new(pattern), text)
             })
         })
     }

@@ -6,6 +6,7 @@ mod property;
 
 use super::compile::{FilterLimits, Resolve, compile};
 use super::{Evaluate, Filter};
+use core::cell::Cell;
 use std::borrow::Cow;
 use taktwerk_schema::{
     ContentFilter, ContentFilterElement, ContentFilterElementResult, ElementOperand, FilterOperator as Op,
@@ -72,6 +73,15 @@ fn holds(number: u32) -> Option<bool> {
 struct Subject {
     fields: Vec<Variant>,
     kind: u32,
+    /// Work so far, and the limit.
+    spent: Cell<usize>,
+    spent_max: usize,
+}
+
+impl Subject {
+    fn new(fields: Vec<Variant>, kind: u32) -> Self {
+        Self { fields, kind, spent: Cell::new(0), spent_max: usize::MAX }
+    }
 }
 
 impl Evaluate<u32> for Subject {
@@ -86,6 +96,10 @@ impl Evaluate<u32> for Subject {
     }
     fn is_in_view(&self, number: u32) -> Option<bool> {
         holds(number)
+    }
+    fn spend(&self, steps: usize) -> bool {
+        self.spent.set(self.spent.get() + steps);
+        self.spent.get() <= self.spent_max
     }
 }
 
@@ -112,7 +126,7 @@ fn row(operator: Op, operands: Vec<ExtensionObject>) -> ContentFilterElement {
 }
 
 fn passes(rows: Vec<ContentFilterElement>, fields: Vec<Variant>) -> bool {
-    compiled(&ContentFilter { elements: rows }).unwrap().passes(&Subject { fields, kind: 5 })
+    compiled(&ContentFilter { elements: rows }).unwrap().passes(&Subject::new(fields, 5))
 }
 
 #[test]
@@ -188,4 +202,46 @@ fn loops_and_exponential_filters_are_refused() {
     assert!(second(row(Op::IS_NULL, vec![field(0)])).is_ok_and(|compiled| compiled.filter.is_some()));
     let many = ContentFilter { elements: vec![row(Op::IN_LIST, vec![literal(1); 1001])] };
     assert!(compile(&many, LIMITS, &mut Model).is_err());
+}
+
+/// Clients choose the operands and sometimes the fields: the work of every operator is counted, and ends at the limit with
+/// an unknown result, which is not true, and neither is its negation.
+#[test]
+fn the_work_of_every_operator_is_counted_and_limited() {
+    let long = "a".repeat(1 << 20);
+    let text = || literal(long.as_str());
+    let operators = [
+        (Op::EQUALS, vec![text(), text()]),
+        (Op::GREATER_THAN, vec![text(), text()]),
+        (Op::LESS_THAN, vec![text(), text()]),
+        (Op::GREATER_THAN_OR_EQUAL, vec![text(), text()]),
+        (Op::LESS_THAN_OR_EQUAL, vec![text(), text()]),
+        (Op::LIKE, vec![text(), literal("%b")]),
+        (Op::LIKE, vec![field(0), literal("%b")]),
+        (Op::LIKE, vec![field(0), field(0)]),
+        (Op::IN_LIST, vec![text(), text(), text()]),
+        (Op::BETWEEN, vec![text(), text(), text()]),
+        (Op::IS_NULL, vec![text()]),
+        (Op::EQUALS, vec![field(1), field(1)]),
+    ];
+    let numbers: Variant = vec![7i32; 1 << 18].into();
+    for (operator, operands) in operators {
+        let filter = |is_negated: bool| {
+            let mut rows = vec![row(operator, operands.clone())];
+            if is_negated {
+                rows.insert(0, row(Op::NOT, vec![element(1)]));
+            }
+            compiled(&ContentFilter { elements: rows }).unwrap()
+        };
+        let subject = Subject::new(vec![long.as_str().into(), numbers.clone()], 5);
+        filter(false).passes(&subject);
+        assert!(subject.spent.get() >= (1 << 20) / 64, "{operator:?}: {}", subject.spent.get());
+        for is_negated in [false, true] {
+            let subject =
+                Subject { spent_max: 100, ..Subject::new(vec![long.as_str().into(), numbers.clone()], 5) };
+            // A value that is not looked at is null.
+            let expected = operator == Op::IS_NULL && !is_negated;
+            assert_eq!(filter(is_negated).passes(&subject), expected, "{operator:?}");
+        }
+    }
 }

@@ -39,6 +39,12 @@ pub(crate) trait Around {
 
     /// Whether a View contains a node; `None` if unknown. A node that is not a View contains none (Part 4 §7.7.3).
     fn is_in_view(&self, view: &NodeId, source: &NodeId) -> Option<bool>;
+
+    /// The filter looks at the next event.
+    fn begin(&self);
+
+    /// Counts compared characters. `false`: too many for one event.
+    fn spend(&self, steps: usize) -> bool;
 }
 
 /// A checked filter.
@@ -173,7 +179,11 @@ impl EventFilter {
 
     /// Whether the item reports an event.
     pub(crate) fn passes(&self, event: &Event, around: &dyn Around) -> bool {
-        self.filter.is_empty() || self.filter.passes(&Subject { filter: self, event, around })
+        if self.filter.is_empty() {
+            return true;
+        }
+        around.begin();
+        self.filter.passes(&Subject { filter: self, event, around })
     }
 
     /// Appends the selected fields in the format of an EventFieldList.
@@ -282,6 +292,10 @@ impl Evaluate<NodeIx> for Subject<'_> {
 
     fn is_in_view(&self, number: u32) -> Option<bool> {
         self.around.is_in_view(self.filter.views.get(number as usize)?, self.source()?)
+    }
+
+    fn spend(&self, steps: usize) -> bool {
+        self.around.spend(steps)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The nodes around an event, for InView and RelatedTo in EventFilters.
 
-use super::{Access, subject};
+use super::{Access, references, subject};
 use crate::authorization::Decisions;
 use crate::content_filter::relation::Relation;
 use crate::event::filter::Around;
@@ -13,6 +13,9 @@ use taktwerk_types::NodeId;
 /// Maximum number of references followed to decide on one event for one item; beyond, the result is unknown. Takes some
 /// hundred microseconds.
 const FOLLOWED_MAX: i64 = 10_000;
+/// Maximum number of characters compared to decide on one event for one item; beyond, the result is unknown. Takes some
+/// hundred microseconds.
+const COMPARED_MAX: usize = 50_000;
 
 /// A client's view of the address space around the events that it may receive.
 pub(crate) struct EventSurroundings<'a> {
@@ -20,14 +23,16 @@ pub(crate) struct EventSurroundings<'a> {
     decisions: &'a Decisions,
     now: Now,
     followed: Cell<i64>,
+    /// Characters compared for the present event.
+    compared: Cell<usize>,
 }
 
 impl<'a> EventSurroundings<'a> {
     pub(crate) fn new(space: &'a AddressSpace, decisions: &'a Decisions, now: Now) -> Self {
-        Self { space, decisions, now, followed: Cell::new(0) }
+        Self { space, decisions, now, followed: Cell::new(0), compared: Cell::new(0) }
     }
 
-    /// Number of references followed so far.
+    /// Number of references followed so far, or of what takes as long.
     pub(crate) fn followed(&self) -> usize {
         usize::try_from(self.followed.get()).unwrap_or(usize::MAX)
     }
@@ -55,5 +60,15 @@ impl Around for EventSurroundings<'_> {
         let (is_in_view, followed) = nodes.is_in_view_within(view, source, left);
         self.followed.set(self.followed.get().saturating_add(followed));
         is_in_view
+    }
+    fn begin(&self) {
+        self.compared.set(0);
+    }
+
+    fn spend(&self, steps: usize) -> bool {
+        let compared = self.compared.get().saturating_add(steps);
+        self.compared.set(compared);
+        self.followed.set(self.followed.get().saturating_add(references(steps)));
+        compared <= COMPARED_MAX
     }
 }

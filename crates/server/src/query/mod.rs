@@ -31,6 +31,14 @@ const FOLLOWED_MAX: i64 = 20_000;
 /// Bytes of values that can be copied in the time of one reference. So one candidate has at most 20 MB of values.
 const COPIED_PER_REFERENCE: usize = 1024;
 
+/// Characters of a pattern that can be compared in the time of one reference.
+const COMPARED_PER_REFERENCE: usize = 16;
+
+/// References that can be followed in the time of comparing this many characters.
+fn references(compared: usize) -> i64 {
+    i64::try_from(compared.div_ceil(COMPARED_PER_REFERENCE)).unwrap_or(i64::MAX)
+}
+
 /// The state of a Query: running, or waiting for its continuation.
 #[derive(Debug)]
 pub(crate) struct QueryPoint {

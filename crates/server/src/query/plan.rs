@@ -17,7 +17,7 @@ use taktwerk_schema::{
 };
 use taktwerk_types::{BuiltInType, NodeId, NumericRange, QualifiedName, StatusCode};
 
-/// Maximum number of types in one NodeTypeDescription, including subtypes.
+/// Maximum number of types in all NodeTypeDescriptions of a Query, including subtypes.
 const KINDS_MAX: usize = 16_384;
 
 /// A compiled Query.
@@ -110,8 +110,13 @@ impl Plan {
         let reader = Reader { nodes, limits };
         let mut types = Vec::with_capacity(wanted.types.len());
         let mut parsing = Vec::with_capacity(wanted.types.len());
+        let mut left = KINDS_MAX;
         for kind in wanted.types {
-            let (plan, result) = reader.node_type(kind);
+            let (plan, result) = reader.node_type(kind, left);
+            left = left.saturating_sub(plan.as_ref().map_or(1, |plan| plan.kinds.len()));
+            if left == 0 {
+                return Err(StatusCode::BAD_QUERY_TOO_COMPLEX.into());
+            }
             types.extend(plan);
             parsing.push(result);
         }
@@ -174,13 +179,13 @@ impl Reader<'_> {
         self.nodes.reference_type(id)
     }
 
-    fn node_type(&self, wanted: &NodeTypeDescription) -> (Option<TypePlan>, ParsingResult) {
+    fn node_type(&self, wanted: &NodeTypeDescription, kinds_max: usize) -> (Option<TypePlan>, ParsingResult) {
         let kinds = wanted
             .type_definition_node
             .local()
             .ok_or(StatusCode::BAD_NODE_ID_UNKNOWN)
             .and_then(|id| self.kind(id))
-            .and_then(|kind| self.kinds(kind, wanted.include_sub_types));
+            .and_then(|kind| self.kinds(kind, wanted.include_sub_types, kinds_max));
         let data: Vec<_> = wanted.data_to_return.iter().map(|data| self.data_to_return(data)).collect();
         let statuses: Vec<StatusCode> =
             data.iter().map(|data| data.as_ref().err().copied().unwrap_or(StatusCode::GOOD)).collect();
@@ -196,8 +201,8 @@ impl Reader<'_> {
         (plan, result)
     }
 
-    /// A type with its subtypes.
-    fn kinds(&self, kind: NodeIx, include_subtypes: bool) -> Result<Vec<NodeIx>, StatusCode> {
+    /// A type with its subtypes, up to `max`.
+    fn kinds(&self, kind: NodeIx, include_subtypes: bool, max: usize) -> Result<Vec<NodeIx>, StatusCode> {
         let mut kinds = vec![kind];
         let mut at = 0;
         while let Some(here) = kinds.get(at).copied().filter(|_| include_subtypes) {
@@ -205,9 +210,9 @@ impl Reader<'_> {
                 if reference.is_forward && reference.reference_type.index == reference_type_ids::HAS_SUBTYPE {
                     kinds.push(reference.target);
                 }
-                kinds.len() <= KINDS_MAX
+                kinds.len() <= max
             });
-            if kinds.len() > KINDS_MAX {
+            if kinds.len() > max {
                 return Err(StatusCode::BAD_QUERY_TOO_COMPLEX);
             }
             at += 1;

@@ -256,4 +256,9 @@ impl Evaluate<NodeIx> for Subject<'_> {
         self.access.follow(followed);
         Some(is_in_view)
     }
+
+    fn spend(&self, steps: usize) -> bool {
+        self.access.follow(super::references(steps));
+        !self.access.is_exhausted()
+    }
 }

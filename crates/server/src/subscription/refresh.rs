@@ -25,6 +25,8 @@ const SLICE: usize = 256;
 const EVENTS_PER_SLICE: usize = 8;
 /// Items that events are offered to per slice. One event is always offered to all.
 const ASKED_PER_SLICE: usize = 512;
+/// References followed per slice for the filters of the items.
+const FOLLOWED_PER_SLICE: usize = 4_000;
 /// Delay until the next slice, so that others get their turn.
 const PAUSE: Duration = Duration::from_micros(100);
 /// Delay until a full queue is checked again.
@@ -189,11 +191,15 @@ impl Engine {
             });
             refresh.pending = events.into();
         }
-        let count = room.min(refresh.pending.len());
-        self.work.items_walked += (count * targets.len()) as u64;
-        for event in refresh.pending.drain(..count) {
+        let mut followed = 0;
+        for _ in 0..room.min(refresh.pending.len()) {
+            let Some(event) = refresh.pending.pop_front() else { break };
+            self.work.items_walked += targets.len() as u64;
             for index in &targets {
-                self.give_refreshed(*index, &event, space, now);
+                followed += self.give_refreshed(*index, &event, space, now);
+            }
+            if followed > FOLLOWED_PER_SLICE {
+                break;
             }
         }
         refresh.charge.resize_anyway(refresh.pending.iter().map(|event| event.size()).sum());
@@ -213,20 +219,23 @@ impl Engine {
         targets.iter().for_each(|index| self.give_marker(*index, &end));
     }
 
-    /// Offers a condition's event to an item, if the item's node is a notifier and the filter accepts it.
-    fn give_refreshed(&mut self, index: u32, event: &Arc<Event>, space: &AddressSpace, now: Now) {
+    /// Offers a condition's event to an item, if the item's node is a notifier and the filter accepts it. Returns the
+    /// number of references followed.
+    fn give_refreshed(&mut self, index: u32, event: &Arc<Event>, space: &AddressSpace, now: Now) -> usize {
         let Self { items, subscriptions, .. } = self;
-        let Some(item) = items.get_mut(index as usize) else { return };
+        let Some(item) = items.get_mut(index as usize) else { return 0 };
         if !event.notifiers().contains(&item.node) || item.has(flag::DENIED) {
-            return;
+            return 0;
         }
-        let Some(Some(subscription)) = subscriptions.get(item.subscription as usize) else { return };
+        let Some(Some(subscription)) = subscriptions.get(item.subscription as usize) else { return 0 };
         let around = EventSurroundings::new(space, &subscription.decisions, now);
-        if !may_see(&subscription.decisions, event) || !item.filter_passes(event, &around) {
-            return;
+        let is_wanted = may_see(&subscription.decisions, event) && item.filter_passes(event, &around);
+        let followed = around.followed();
+        if is_wanted {
+            self.note_refreshed(index, Some(event));
+            self.queue_event(index, event);
         }
-        self.note_refreshed(index, Some(event));
-        self.queue_event(index, event);
+        followed
     }
 
     /// Puts the start or end event of a refresh into an item's queue, whatever its filter (§5.5.7).

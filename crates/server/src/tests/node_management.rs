@@ -510,6 +510,49 @@ fn references_are_added_once_and_deleted() {
     assert_eq!(server.used(Category::AddedNodes), 0);
 }
 
+/// Part 3 §7.5, §7.17: HasChild and HasEventSource never lead back; Organizes may (§7.3).
+#[test]
+fn references_do_not_close_loops() {
+    let mut server = server();
+    let mut client = server.session();
+    let node = |number: u32| NodeId::string(1, format!("node {number}"));
+    let nodes = (0..4).map(|number| object(node(number), &format!("node {number}"))).collect();
+    add_all(&mut client, &mut server, nodes);
+    for (first, others) in [
+        (
+            r::HAS_COMPONENT,
+            vec![(r::HAS_ORDERED_COMPONENT, false), (r::HAS_COMPONENT, false), (r::ORGANIZES, true)],
+        ),
+        (
+            r::HAS_EVENT_SOURCE,
+            vec![(r::HAS_NOTIFIER, false), (r::HAS_EVENT_SOURCE, false), (r::HAS_COMPONENT, true)],
+        ),
+    ] {
+        // 0 to 1 to 2, and 0 to 3 to 2: two paths are allowed.
+        for (from, to) in [(0, 1), (1, 2), (0, 3), (3, 2)] {
+            assert_eq!(
+                refer(&mut client, &mut server, reference(node(from), first, node(to))),
+                StatusCode::GOOD
+            );
+        }
+        for (kind, is_good) in others {
+            let expected = if is_good { StatusCode::GOOD } else { StatusCode::BAD_REFERENCE_NOT_ALLOWED };
+            for back in [
+                reference(node(2), kind, node(0)),
+                AddReferencesItem { is_forward: false, ..reference(node(0), kind, node(2)) },
+            ] {
+                assert_eq!(refer(&mut client, &mut server, back.clone()), expected, "{back:?}");
+                if is_good {
+                    assert_eq!(unrefer(&mut client, &mut server, node(2), kind, node(0)), StatusCode::GOOD);
+                }
+            }
+        }
+        for (from, to) in [(0, 1), (1, 2), (0, 3), (3, 2)] {
+            assert_eq!(unrefer(&mut client, &mut server, node(from), first, node(to)), StatusCode::GOOD);
+        }
+    }
+}
+
 #[test]
 fn a_reference_does_not_point_to_the_next_node_of_an_index() {
     for is_forward in [true, false] {

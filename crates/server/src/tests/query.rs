@@ -570,3 +570,29 @@ fn values_of_every_kind_are_returned() {
     let (_, values) = found(&response).into_iter().find(|(id, _)| *id == server_status).unwrap();
     assert_eq!(values, [Variant::Int32(0)]);
 }
+
+/// A stranger chooses patterns and texts whose comparison takes seconds.
+#[test]
+fn comparing_patterns_is_bounded() {
+    let mut model = families(|_| {});
+    let (text, pattern) = ("a".repeat(20_000), format!("%{}b", "a".repeat(5_000)));
+    let filter = vec![op(Op::LIKE, vec![literal(text.as_str()), literal(pattern.as_str())])];
+    let request = request(&mut model.1, vec![of_type(PERSON, false, vec![])], filter, 0);
+    model.0.shard.take_work();
+    let found = model.1.call(&mut model.0, &request).map(|response| found(&response).len());
+    // The result is unknown for each of the candidates, and each costs its work.
+    assert_eq!(found, Ok(0));
+    assert!(model.0.shard.take_work().units >= 4 * 3_000 * crate::work::unit::REFERENCE as u64);
+}
+
+#[test]
+fn the_types_of_a_query_are_bounded_together() {
+    let mut model = families(|_| {});
+    let ask = |model: &mut (Server, Client), count: usize| {
+        let base = NodeId::numeric(0, schema::ids::object_type_ids::BASE_OBJECT_TYPE);
+        let request = request(&mut model.1, vec![of_type(base, true, vec![]); count], vec![], 1);
+        model.1.call(&mut model.0, &request).map(|_| ())
+    };
+    assert_eq!(ask(&mut model, 2), Ok(()));
+    assert_eq!(ask(&mut model, 1_000), Err(StatusCode::BAD_QUERY_TOO_COMPLEX));
+}

@@ -314,7 +314,7 @@ fn like(value: &Variant, pattern: &Variant) -> Option<bool> {
     };
     let (Some(text), Some(pattern)) = (text(value), text(pattern)) else { return Some(false) };
     // Patterns have their own tests against an exhaustive search.
-    Some(Pattern::new(&pattern?).matches(&text?))
+    Pattern::new(&pattern?).matches(&text?, &mut 100_000)
 }
 
 fn bits(one: &Variant, other: &Variant, operation: fn(i128, i128) -> i128) -> Option<Variant> {

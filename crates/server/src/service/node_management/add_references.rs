@@ -104,6 +104,7 @@ fn add(
     if is_second || is_wrong_subtype {
         return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
     }
+    constraints::closes_no_loop(nodes, kind, from, to)?;
     if is_hierarchical {
         let name = nodes.view(to).map(|view| view.browse_name()).unwrap_or_default();
         if nodes.child_indexed(from, &name).is_some_and(|child| child != to) {

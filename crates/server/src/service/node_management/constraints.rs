@@ -2,6 +2,7 @@
 
 use crate::space::NodeIx;
 use crate::space::nodes::Nodes;
+use std::collections::BTreeSet;
 use taktwerk_schema::NodeClass;
 use taktwerk_schema::ids::reference_type_ids as r;
 use taktwerk_types::{NodeId, StatusCode};
@@ -61,4 +62,51 @@ pub(super) fn allows(
         true
     };
     if allowed { Ok(()) } else { Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED) }
+}
+
+/// Maximum number of references followed to find a loop. Takes some hundred microseconds. If there are more, the loop is
+/// not found: it would harm nobody, because everything that follows references expects loops.
+const LOOP_REFERENCES_MAX: usize = 2_000;
+
+/// References of a kind never lead back to their start (Part 3 §7.5, §7.17).
+///
+/// # Errors
+/// Bad_ReferenceNotAllowed if the reference would close a loop.
+pub(super) fn closes_no_loop(
+    nodes: &Nodes,
+    reference_type: NodeIx,
+    from: NodeIx,
+    to: NodeIx,
+) -> Result<(), StatusCode> {
+    for kind in [r::HAS_CHILD, r::HAS_EVENT_SOURCE].map(NodeIx::ns0) {
+        // Usually one end has few references.
+        if nodes.is_subtype(reference_type, kind)
+            && (leads(nodes, kind, to, from, true) || leads(nodes, kind, from, to, false))
+        {
+            return Err(StatusCode::BAD_REFERENCE_NOT_ALLOWED);
+        }
+    }
+    Ok(())
+}
+
+/// Whether references of a kind lead from a node to another one in this direction.
+fn leads(nodes: &Nodes, kind: NodeIx, from: NodeIx, to: NodeIx, is_forward: bool) -> bool {
+    let (mut reached, mut seen) = (vec![from], BTreeSet::from([from]));
+    let (mut followed, mut found) = (0, false);
+    while let Some(here) = reached.pop() {
+        nodes.references(here, |reference| {
+            followed += 1;
+            if reference.is_forward == is_forward && nodes.is_subtype(reference.reference_type, kind) {
+                found |= reference.target == to;
+                if seen.insert(reference.target) {
+                    reached.push(reference.target);
+                }
+            }
+            !found && followed < LOOP_REFERENCES_MAX
+        });
+        if found || followed >= LOOP_REFERENCES_MAX {
+            break;
+        }
+    }
+    found
 }

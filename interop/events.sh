@@ -5,7 +5,7 @@
 # `taktwerk events`, `alarms` and `history` use their servers.
 #
 #   PROGRAMS=DIR events.sh      use the taktwerk in this directory instead of building it
-#   PEER=DIR events.sh          use the node-opcua in this directory instead of target/peers
+#   NODE_OPCUA=DIR events.sh    use the node-opcua in this directory instead of target/peers
 #   OPEN62541=DIR events.sh     use the open62541 in this directory instead of target/peers
 #
 # The last line is `count: N passed, M failed`. Without node and npm, it skips node-opcua and says so.
@@ -14,7 +14,7 @@ set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
 # Not the directory of the laboratory's peer, which peers.sh may be installing at the same time.
-peer=${PEER:-$root/target/peers/node-opcua-client}
+peer=${NODE_OPCUA:-$root/target/peers/node-opcua-client}
 programs=${PROGRAMS:-${CARGO_TARGET_DIR:-$root/target}/release}
 open62541=${OPEN62541:-$root/target/peers/open62541}
 missing=''

@@ -4,14 +4,14 @@
 # Eclipse Milo as a client of our server: events, alarms, history and nodes.
 #
 #   PROGRAMS=DIR milo.sh        use the taktwerk in this directory instead of building it
-#   PEER=DIR milo.sh            use the Milo in this directory instead of target/peers
+#   MILO=DIR milo.sh            use the Milo in this directory instead of target/peers
 #
 # The last line is `count: N passed, M failed`. Without a JDK and Maven, nothing is tested, and the script says so.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH='' cd -- "$here/.." && pwd)
-peer=${PEER:-$root/target/peers/milo-client}
+peer=${MILO:-$root/target/peers/milo-client}
 programs=${PROGRAMS:-${CARGO_TARGET_DIR:-$root/target}/release}
 for tool in java javac mvn; do
     command -v "$tool" >/dev/null || {

@@ -25,27 +25,22 @@ impl<'a> Simulation<'a> {
     /// For a problem, optionally with a cost model of the server's CPU.
     #[must_use]
     pub fn new(problem: &'a Problem, cpu: Option<&'a Model>) -> Self {
-        let mut link = problem.link.clone();
-        for conditions in [&mut link.up, &mut link.down] {
-            conditions.rate = conditions.rate.map(|rate| (rate / u64::from(problem.clients.max(1))).max(1));
-        }
-        let signals = problem.signals.iter().map(|one| Signals {
-            count: one.count,
-            period: Duration::from_secs_f64(one.period_ms / 1e3),
-            value_len: one.bytes,
-        });
-        let setup = Setup {
-            warmup: WARMUP,
-            measured: Duration::from_secs_f64(problem.measured_s),
-            ..Setup::new(link, signals.collect())
-        };
-        Self { problem, formulas: Analytic::new(problem, cpu), setup }
+        Self { problem, formulas: Analytic::new(problem, cpu), setup: setup(problem) }
     }
 
     /// The parameters of the simulation, to change what a plant file does not define: processors, and TCP
     /// acknowledgements.
     pub fn setup_mut(&mut self) -> &mut Setup {
         &mut self.setup
+    }
+
+    /// Simulates settings of a session.
+    ///
+    /// # Errors
+    /// See [`publishing::simulate`].
+    pub(crate) fn outcome(&self, settings: &Settings, seed: u64) -> Result<Outcome, SimulateError> {
+        let setup = Setup { seed, ..self.setup.clone() };
+        publishing::simulate(&setup, &simulated(self.problem, settings))
     }
 
     fn figures(&self, settings: &Settings, outcome: &Outcome) -> Figures {
@@ -60,6 +55,7 @@ impl<'a> Simulation<'a> {
             delay_max_ms: milliseconds(outcome.values.max() as f64),
             bandwidth_bits_s: self.problem.busiest(up, down),
             utilisation: self.problem.utilisation(up, down),
+            total_utilisation: self.problem.total_utilisation(up, down),
             loss: outcome.lost() as f64 / written.max(1) as f64,
             server_cpu: cpu(outcome.server.cpu).or_else(|| self.formulas.server_cpu(settings)),
             client_cpu: cpu(outcome.client.cpu),
@@ -67,6 +63,51 @@ impl<'a> Simulation<'a> {
         };
         complete(self.problem, settings, &mut figures);
         figures
+    }
+}
+
+/// The simulated plant of one client.
+fn setup(problem: &Problem) -> Setup {
+    let mut link = problem.link.clone();
+    for conditions in [&mut link.up, &mut link.down] {
+        conditions.rate = conditions.rate.map(|rate| (rate / u64::from(problem.clients.max(1))).max(1));
+    }
+    let signals = problem.signals.iter().map(|one| Signals {
+        count: one.count,
+        period: Duration::from_secs_f64(one.period_ms / 1e3),
+        value_len: one.bytes,
+    });
+    Setup {
+        is_half_duplex: problem.is_shared,
+        warmup: WARMUP,
+        measured: Duration::from_secs_f64(problem.measured_s),
+        ..Setup::new(link, signals.collect())
+    }
+}
+
+/// The settings of the simulated client.
+fn simulated(problem: &Problem, settings: &Settings) -> publishing::Settings {
+    let milliseconds = |ms: f64| Duration::from_secs_f64(ms / 1e3);
+    let policy =
+        if settings.security.is_secured() { SecurityPolicy::Basic256Sha256 } else { SecurityPolicy::None };
+    let mode = match settings.security {
+        Security::None => MessageSecurityMode::None,
+        Security::Sign => MessageSecurityMode::Sign,
+        Security::SignAndEncrypt => MessageSecurityMode::SignAndEncrypt,
+    };
+    publishing::Settings {
+        sampling_interval: milliseconds(settings.sampling_ms),
+        queue_size: Some(settings.queue_size).filter(|size| *size > 0),
+        notifications_max: settings.notifications_max,
+        keep_alive_count: settings.keep_alive_count,
+        publish_requests: match (settings.publish_requests, problem.publish_every) {
+            (0, None) => PublishRequests::Automatic,
+            // `as` saturates.
+            (0, Some(share)) => PublishRequests::Every { percent: (share * 100.0).round() as u32 },
+            (most, _) => PublishRequests::AtMost(most as usize),
+        },
+        security: (policy, mode),
+        ..publishing::Settings::new(milliseconds(settings.publishing_ms))
     }
 }
 
@@ -79,33 +120,7 @@ impl Evaluate for Simulation<'_> {
         if settings.transport == Transport::PubSub {
             return Err(EvaluateError::Unsupported("PubSub is not simulated here"));
         }
-        let milliseconds = |ms: f64| Duration::from_secs_f64(ms / 1e3);
-        let policy = if settings.security.is_secured() {
-            SecurityPolicy::Basic256Sha256
-        } else {
-            SecurityPolicy::None
-        };
-        let mode = match settings.security {
-            Security::None => MessageSecurityMode::None,
-            Security::Sign => MessageSecurityMode::Sign,
-            Security::SignAndEncrypt => MessageSecurityMode::SignAndEncrypt,
-        };
-        let simulated = publishing::Settings {
-            sampling_interval: milliseconds(settings.sampling_ms),
-            queue_size: Some(settings.queue_size).filter(|size| *size > 0),
-            notifications_max: settings.notifications_max,
-            keep_alive_count: settings.keep_alive_count,
-            publish_requests: match (settings.publish_requests, self.problem.publish_every) {
-                (0, None) => PublishRequests::Automatic,
-                // `as` saturates.
-                (0, Some(share)) => PublishRequests::Every { percent: (share * 100.0).round() as u32 },
-                (most, _) => PublishRequests::AtMost(most as usize),
-            },
-            security: (policy, mode),
-            ..publishing::Settings::new(milliseconds(settings.publishing_ms))
-        };
-        let setup = Setup { seed, ..self.setup.clone() };
-        match publishing::simulate(&setup, &simulated) {
+        match self.outcome(settings, seed) {
             Ok(outcome) => Ok(self.figures(settings, &outcome)),
             Err(error @ SimulateError::Broken(_)) => {
                 Err(EvaluateError::Failed(format!("seed {seed} at {} ms: {error}", settings.publishing_ms)))

@@ -141,6 +141,7 @@ pub fn call(setup: &Setup, blocks: &[Block]) -> Result<Calls, SimulateError> {
     let mut world: World<Caller> = World::new(setup.seed);
     let pair = Pair {
         link: &setup.link,
+        is_half_duplex: false,
         transport: setup.transport,
         security: setup.security,
         certificate_len: setup.certificate_len,

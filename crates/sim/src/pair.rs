@@ -28,6 +28,8 @@ const OPEN_MAX: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(crate) struct Pair<'a> {
     pub(crate) link: &'a Profile,
+    /// Whether both directions share the line's capacity.
+    pub(crate) is_half_duplex: bool,
     pub(crate) transport: Transport,
     pub(crate) security: (SecurityPolicy, MessageSecurityMode),
     pub(crate) certificate_len: usize,
@@ -76,7 +78,7 @@ impl Pair<'_> {
         application: A,
     ) -> Result<Placed, SimulateError> {
         let server = world.add_server(NAME, plant.shard);
-        let line = world.add_line(self.link);
+        let line = world.add_line(self.link, self.is_half_duplex);
         let provider = DummyProvider::new("client", KEY_BITS).with_certificate_len(self.certificate_len);
         let mut channel = ChannelConfig {
             provider: Arc::new(provider),

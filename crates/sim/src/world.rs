@@ -178,14 +178,9 @@ impl<A: Application> World<A> {
         id
     }
 
-    /// Adds a line that carries the packets of several clients: see [`Route::on`].
-    pub fn add_line(&mut self, link: &Profile) -> LineId {
-        self.fabric.network.add_line(link)
-    }
-
-    /// Adds a half-duplex line: see [`Network::add_half_duplex_line`].
-    pub fn add_half_duplex_line(&mut self, link: &Profile) -> LineId {
-        self.fabric.network.add_half_duplex_line(link)
+    /// Adds a line that carries the packets of several clients: see [`Network::add_line`].
+    pub fn add_line(&mut self, link: &Profile, is_half_duplex: bool) -> LineId {
+        self.fabric.network.add_line(link, is_half_duplex)
     }
 
     /// Reports every packet on every line to the tap from now on.

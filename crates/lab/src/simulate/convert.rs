@@ -425,5 +425,11 @@ pub(super) fn of_tune(
             space.others.len()
         ));
     }
+    if problem.publish_every.is_some() {
+        notes.push(
+            "tune.publish_every is left out: the client keeps enough Publish requests queued; `taktwerk tune` simulates the clock"
+                .to_owned(),
+        );
+    }
     Ok(Parts { name: problem.name.clone(), cases, thresholds: Vec::new(), notes })
 }

@@ -296,11 +296,12 @@ impl Reader<'_> {
             }
         };
         let spec = LinkSpec::Table(table);
-        let is_half_duplex = spec.is_shared().map_err(|problem| self.wrong(&key("shared"), problem))?;
         let profile = spec.profile().map_err(|(inner, problem)| {
             let field = inner.strip_prefix("link.").unwrap_or("profile").to_owned();
             self.wrong(&key(&field), problem)
         })?;
+        let is_half_duplex =
+            spec.is_shared(&profile).map_err(|problem| self.wrong(&key("shared"), problem))?;
         Ok(Link { name, profile, is_half_duplex, lines })
     }
 

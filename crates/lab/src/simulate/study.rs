@@ -143,9 +143,19 @@ impl Study {
         Ok(study)
     }
 
+    /// The key in the file. Files with one link have it as `link`, not as the first of `[[link]]`.
+    fn key(&self, key: &str) -> String {
+        let has_links = self.document.table().get("link").and_then(toml::Value::as_array);
+        let has_links = has_links.is_some_and(|links| links.iter().all(toml::Value::is_table));
+        match key.strip_prefix("link.0.") {
+            Some(field) if !has_links => format!("link.{field}"),
+            _ => key.to_owned(),
+        }
+    }
+
     /// An error at a key.
     #[must_use]
     pub fn at(&self, key: &str, problem: &dyn core::fmt::Display) -> StudyError {
-        StudyError::Value { place: self.document.place(key), problem: problem.to_string() }
+        StudyError::Value { place: self.document.place(&self.key(key)), problem: problem.to_string() }
     }
 }

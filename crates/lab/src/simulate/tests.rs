@@ -267,13 +267,89 @@ fn a_profile_assigns_hosts_to_publishers_subscribers_and_brokers() {
 fn overloaded_links_are_reported_before_simulating() {
     let said = refused(PLANT, &["server.0.signals.0.count=5000"]);
     assert!(said.starts_with("p.toml:6: link.0.rate: link \"wan\" carries 2 Mbit/s"), "{said}");
-    assert!(said.contains("at least 24 Mbit/s") && said.contains("Raise the rate"), "{said}");
+    // 100 000 values of 30 bytes per second, with headers.
+    assert!(said.contains("at least 25 Mbit/s") && said.contains("Raise the rate"), "{said}");
     // Only one value of each item per interval is requested.
     assert!(
         parse(PLANT, &["server.0.signals.0.count=1500", "client.0.queue=1", "client.0.publishing_ms=1000"])
             .is_ok()
     );
     assert!(refused(PLANT, &["link.0.busy=99.999%"]).contains("link.0"));
+}
+
+#[test]
+fn uploads_need_capacity_too() {
+    // 1 000 writes per second with five values of 500 bytes.
+    let writes = ["client.1.kind=write", "client.1.every_ms=1", "server.0.signals.0.bytes=500"];
+    let said = refused(PLANT, &writes);
+    assert!(said.starts_with("p.toml:6: link.0.rate: link \"wan\" carries 2 Mbit/s to the server"), "{said}");
+    assert!(said.contains("its clients send at least 43.5") && said.contains("fewer or smaller"), "{said}");
+    // Two clients with 1 000 Publish requests per second; the few bytes of the values fit.
+    let publishing =
+        ["server.0.signals.0.period_ms=1", "server.0.signals.0.count=1", "client.0.publishing_ms=1"];
+    let narrow = [&publishing[..], &["link.0.rate=4M", "link.0.up-rate=1M"]].concat();
+    let said = refused(PLANT, &narrow);
+    assert!(
+        said.starts_with("--set link.0.up-rate=1M: link \"wan\" carries 1 Mbit/s to the server"),
+        "{said}"
+    );
+    assert!(said.contains("at least 1.86 Mbit/s"), "{said}");
+    // Each direction has enough for itself, but not both on one line.
+    let wide = [&publishing[..], &["link.0.rate=4M"]].concat();
+    assert!(parse(PLANT, &wide).is_ok());
+    let said = refused(PLANT, &[&wide[..], &["link.0.shared=true"]].concat());
+    assert!(said.contains("carries 4 Mbit/s in both directions together"), "{said}");
+}
+
+#[test]
+fn files_with_one_link_name_its_key() {
+    let plant = "[link]\nrate = \"300k\"\n[[signals]]\ncount = 50\nperiod_ms = 10\n";
+    let said = refused(plant, &[]);
+    assert!(said.starts_with("p.toml:2: link.rate: link "), "{said}");
+}
+
+#[test]
+fn a_shared_line_has_the_same_properties_in_both_directions() {
+    for (text, place) in [
+        (PLANT.replace("delay = \"5ms\"", "up-rate = \"1M\"\nshared = true"), "p.toml:10: link.0.shared"),
+        (
+            "[link]\nup-rate = \"1M\"\nshared = true\n[[signals]]\ncount = 1\nperiod_ms = 10\n".into(),
+            "p.toml:3: link.shared",
+        ),
+    ] {
+        let said = refused(&text, &[]);
+        assert!(said.starts_with(place) && said.contains("same properties in both"), "{said}");
+    }
+}
+
+/// `tune` and `sim` read the same plant file and simulate the same line.
+#[test]
+fn a_line_is_the_same_in_tune_and_sim() {
+    use crate::tuning::Simulation;
+    use taktwerk_model::tune::{Evaluate, Problem, Settings, problem};
+    const PLANT: &str = "
+        link = { profile = \"ppp-2m\", busy = \"30%\", rate = \"350k\", delay = \"6ms\" }
+        [[signals]]
+        count = 5
+        period_ms = 20
+        [tune]
+        measured_s = 5
+        search.publishing_ms = 20
+    ";
+    let delays = [false, true].map(|is_shared| {
+        let sets = vec![format!("link.shared={is_shared}")];
+        let study = parse(PLANT, &[sets[0].as_str()]).unwrap();
+        let figures = figures::summaries(0, &study.cases[0].scenario, &run(&study, &[1], 1).unwrap());
+        let options = problem::Options { sets, ..problem::Options::default() };
+        let problem = Problem::parse(PLANT, "p.toml", &options).unwrap();
+        let settings = Settings { publishing_ms: 20.0, ..Settings::usual() };
+        let tuned = Simulation::new(&problem, None).evaluate(&settings, 1).unwrap().delay_mean_ms;
+        // tune adds the time to wake a thread.
+        let (simulated, tuned) = (figures["subscribe.delay_mean_ms"].median, tuned - problem.wake_us / 1e3);
+        assert!((simulated / tuned - 1.0).abs() < 0.02, "{is_shared}: {simulated} {tuned}");
+        tuned
+    });
+    assert!(delays[1] > delays[0] * 1.05, "{delays:?}");
 }
 
 #[test]

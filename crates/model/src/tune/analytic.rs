@@ -177,6 +177,7 @@ impl Evaluate for Analytic<'_> {
                 + down.delay.std() * 4_000.0,
             bandwidth_bits_s: problem.busiest(up_bits, down_bits),
             utilisation: problem.utilisation(up_bits, down_bits),
+            total_utilisation: problem.total_utilisation(up_bits, down_bits),
             loss: 1.0 - (values / written.max(1e-9)).min(1.0) * (1.0 - lost),
             server_cpu: self.server_cpu(settings),
             client_cpu: None,

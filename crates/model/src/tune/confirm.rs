@@ -24,6 +24,11 @@ pub enum NoScenario {
     /// The laboratory's client chooses its own number of requests.
     #[error("Publish requests by a clock cannot be measured: the laboratory's client chooses their number")]
     Clock,
+    /// The laboratory's links have a line for each direction.
+    #[error(
+        "a line that both directions share cannot be measured: the laboratory's links have one for each direction"
+    )]
+    Shared,
     /// Only sessions are supported here.
     #[error("PubSub cannot be measured this way: use a scenario with load.kind = \"pubsub\"")]
     PubSub,
@@ -46,6 +51,9 @@ pub fn scenario(problem: &Problem, tuned: &Tuned) -> Result<String, NoScenario> 
     }
     if problem.publish_every.is_some() {
         return Err(NoScenario::Clock);
+    }
+    if problem.is_shared {
+        return Err(NoScenario::Shared);
     }
     if settings.transport != Transport::Session {
         return Err(NoScenario::PubSub);
@@ -136,6 +144,8 @@ mod tests {
         assert_eq!(of(&two, &[]), Err(NoScenario::Periods));
         assert_eq!(of(PLANT, &["signals.0.bytes=4"]), Err(NoScenario::Sizes));
         assert_eq!(of(PLANT, &["tune.publish_every=0.8"]), Err(NoScenario::Clock));
+        let shared = PLANT.replace("link = ", "link.shared = true\nlink.profile = ");
+        assert_eq!(of(&shared, &[]), Err(NoScenario::Shared));
         let pubsub = ["tune.search.transport=\"pubsub\""];
         assert!(matches!(of(PLANT, &pubsub), Err(NoScenario::PubSub)));
     }

@@ -54,12 +54,12 @@ impl LinkSpec {
         link(Some(self))
     }
 
-    /// Whether both directions share one line.
+    /// Whether both directions share one line with the properties of `link`.
     ///
     /// # Errors
     /// The valid values.
-    pub fn is_shared(&self) -> Result<bool, &'static str> {
-        shared(Some(self))
+    pub fn is_shared(&self, link: &Profile) -> Result<bool, &'static str> {
+        shared(Some(self), link)
     }
 }
 
@@ -247,6 +247,7 @@ impl Problem {
                 ));
             }
         }
+        let is_shared = shared(spec.link.as_ref(), &link).map_err(|problem| at("link.shared", &problem))?;
         let signals = signals(&spec, &document)?;
         let clients = spec.tune.clients.unwrap_or_else(|| clients_of(&spec));
         if clients == 0 {
@@ -281,7 +282,7 @@ impl Problem {
         };
         Ok(Self {
             name: if spec.name.is_empty() { file.to_owned() } else { spec.name.clone() },
-            is_shared: shared(spec.link.as_ref()).map_err(|problem| at("link.shared", &problem))?,
+            is_shared,
             nodes: match spec.signals.is_empty() {
                 true => vec![Vec::new(); signals.len()],
                 false => spec.signals.iter().map(|one| one.nodes.clone()).collect(),
@@ -325,12 +326,21 @@ impl Problem {
     /// Utilisation of the busier direction, or of the shared line; `None` if a direction has no rate.
     #[must_use]
     pub fn utilisation(&self, up_bits_s: f64, down_bits_s: f64) -> Option<f64> {
+        if self.is_shared {
+            return self.total_utilisation(up_bits_s, down_bits_s);
+        }
         let (up, down) = (&self.link.up, &self.link.down);
         let (up_rate, down_rate) = (up.rate? as f64, down.rate? as f64);
-        if self.is_shared {
-            return Some((up_bits_s + down_bits_s) / up_rate.min(down_rate) + up.busy.max(down.busy));
-        }
         Some((up_bits_s / up_rate + up.busy).max(down_bits_s / down_rate + down.busy))
+    }
+
+    /// Traffic of both directions together with other traffic, as a share of the rate of the slower direction; `None`
+    /// if a direction has no rate.
+    #[must_use]
+    pub fn total_utilisation(&self, up_bits_s: f64, down_bits_s: f64) -> Option<f64> {
+        let (up, down) = (&self.link.up, &self.link.down);
+        let rate = up.rate?.min(down.rate?) as f64;
+        Some((up_bits_s + down_bits_s) / rate + up.busy.max(down.busy))
     }
 
     /// Monitored items of one client.
@@ -344,7 +354,7 @@ impl Problem {
     pub fn capacity(&self, metric: Metric) -> Option<f64> {
         let rates = [self.link.up.rate, self.link.down.rate].into_iter().flatten();
         let all = match metric {
-            Metric::Utilisation => Some(1.0),
+            Metric::Utilisation | Metric::TotalUtilisation => Some(1.0),
             Metric::BandwidthBitsS => rates.min().map(|rate| rate as f64),
             Metric::ServerCpu | Metric::ClientCpu => Some(100.0),
             _ => None,
@@ -396,17 +406,23 @@ fn link(spec: Option<&LinkSpec>) -> Result<Profile, (String, String)> {
     parse_link("link.profile", &text)
 }
 
-/// Whether both directions share one line, as on a radio or in models with one channel. Other users of links do not
-/// have this property.
-fn shared(spec: Option<&LinkSpec>) -> Result<bool, &'static str> {
-    match spec {
+/// Whether both directions share one line, as on a radio. The laboratory's emulated links do not have this property.
+fn shared(spec: Option<&LinkSpec>, link: &Profile) -> Result<bool, &'static str> {
+    let is_shared = match spec {
         Some(LinkSpec::Table(table)) => match table.get("shared") {
-            None => Ok(false),
-            Some(toml::Value::Boolean(shared)) => Ok(*shared),
-            Some(_) => Err("write true or false"),
+            None => false,
+            Some(toml::Value::Boolean(shared)) => *shared,
+            Some(_) => return Err("write true or false"),
         },
-        _ => Ok(false),
+        _ => false,
+    };
+    if is_shared && link.up != link.down {
+        return Err(
+            "both directions share one line, so it has the same properties in both: give one value of each \
+                    instead of up- and down-",
+        );
     }
+    Ok(is_shared)
 }
 
 fn parse_link(key: &str, text: &str) -> Result<Profile, (String, String)> {
@@ -590,8 +606,11 @@ fn objectives(
         metrics =
             vec![Metric::DelayMeanMs, if has_rate { Metric::Utilisation } else { Metric::BandwidthBitsS }];
     }
-    if metrics.contains(&Metric::Utilisation) && !has_rate {
-        return Err(value("utilisation needs a link with a rate: set link.rate".to_owned()));
+    let needs_rate = |metric: &&Metric| matches!(metric, Metric::Utilisation | Metric::TotalUtilisation);
+    if let Some(metric) = metrics.iter().find(needs_rate)
+        && !has_rate
+    {
+        return Err(value(format!("{metric} needs a link with a rate: set link.rate")));
     }
     if metrics.contains(&Metric::EnergyW) && spec.tune.core_watts.is_none() {
         return Err(value("energy_w needs tune.core_watts, the power of one busy core".to_owned()));

@@ -570,6 +570,7 @@ fn mean(all: &[Figures]) -> Figures {
         delay_max_ms: all.iter().map(|one| one.delay_max_ms).fold(0.0, f64::max),
         bandwidth_bits_s: of(|one| one.bandwidth_bits_s),
         utilisation: known(|one| one.utilisation),
+        total_utilisation: known(|one| one.total_utilisation),
         loss: of(|one| one.loss),
         server_cpu: known(|one| one.server_cpu),
         client_cpu: known(|one| one.client_cpu),

@@ -119,8 +119,12 @@ pub struct Figures {
     pub delay_max_ms: f64,
     /// Bits per second in the busier direction, with headers and framing.
     pub bandwidth_bits_s: f64,
-    /// Utilisation of the busier direction including other traffic; `None` if the link has no rate.
+    /// Utilisation of the busier direction including other traffic, or of the shared line; `None` if the link has no
+    /// rate.
     pub utilisation: Option<f64>,
+    /// Traffic of both directions together including other traffic, as a share of the rate of one direction; equals
+    /// `utilisation` on a shared line. `None` if the link has no rate.
+    pub total_utilisation: Option<f64>,
     /// Share of the written values that the client does not receive.
     pub loss: f64,
     /// CPU of the server, percent of one core.
@@ -145,6 +149,8 @@ pub enum Metric {
     BandwidthBitsS,
     /// [`Figures::utilisation`].
     Utilisation,
+    /// [`Figures::total_utilisation`].
+    TotalUtilisation,
     /// [`Figures::loss`].
     Loss,
     /// [`Figures::server_cpu`].
@@ -157,12 +163,13 @@ pub enum Metric {
 
 impl Metric {
     /// All figures.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::DelayMeanMs,
         Self::DelayP99Ms,
         Self::DelayMaxMs,
         Self::BandwidthBitsS,
         Self::Utilisation,
+        Self::TotalUtilisation,
         Self::Loss,
         Self::ServerCpu,
         Self::ClientCpu,
@@ -178,6 +185,7 @@ impl Metric {
             Self::DelayMaxMs => "delay_max_ms",
             Self::BandwidthBitsS => "bandwidth_bits_s",
             Self::Utilisation => "utilisation",
+            Self::TotalUtilisation => "total_utilisation",
             Self::Loss => "loss",
             Self::ServerCpu => "server_cpu",
             Self::ClientCpu => "client_cpu",
@@ -194,6 +202,7 @@ impl Metric {
             Self::DelayMaxMs => "largest delay",
             Self::BandwidthBitsS => "bandwidth",
             Self::Utilisation => "link utilisation",
+            Self::TotalUtilisation => "total utilisation",
             Self::Loss => "lost values",
             Self::ServerCpu => "server CPU",
             Self::ClientCpu => "client CPU",
@@ -210,6 +219,7 @@ impl Metric {
             Self::DelayMaxMs => Some(figures.delay_max_ms),
             Self::BandwidthBitsS => Some(figures.bandwidth_bits_s),
             Self::Utilisation => figures.utilisation,
+            Self::TotalUtilisation => figures.total_utilisation,
             Self::Loss => Some(figures.loss),
             Self::ServerCpu => figures.server_cpu,
             Self::ClientCpu => figures.client_cpu,
@@ -224,7 +234,9 @@ impl Metric {
             Self::DelayMeanMs | Self::DelayP99Ms | Self::DelayMaxMs => figures::micros(value * 1e3),
             Self::BandwidthBitsS if value >= 1e6 => format!("{} Mbit/s", figures::number(value / 1e6)),
             Self::BandwidthBitsS => format!("{} kbit/s", figures::number(value / 1e3)),
-            Self::Utilisation | Self::Loss => format!("{} %", figures::number(value * 100.0)),
+            Self::Utilisation | Self::TotalUtilisation | Self::Loss => {
+                format!("{} %", figures::number(value * 100.0))
+            }
             Self::ServerCpu | Self::ClientCpu => format!("{} %", figures::number(value)),
             Self::EnergyW => format!("{} W", figures::number(value)),
         }
@@ -240,7 +252,7 @@ impl fmt::Display for Metric {
 /// The figure does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown figure {0:?}; the figures are delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation, loss, server_cpu, client_cpu and energy_w"
+    "unknown figure {0:?}; the figures are delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation, total_utilisation, loss, server_cpu, client_cpu and energy_w"
 )]
 pub struct UnknownMetric(pub String);
 

@@ -228,18 +228,9 @@ impl Network {
         Self { links: Vec::new(), signals: VecDeque::new(), medium: Medium::default(), entropy }
     }
 
-    /// Adds a line that connections can share: see [`Route::on`].
-    pub fn add_line(&mut self, link: &Profile) -> LineId {
-        self.add_line_of(link, false)
-    }
-
-    /// Adds a half-duplex line that connections can share. It has the properties of the direction from client to
-    /// server.
-    pub fn add_half_duplex_line(&mut self, link: &Profile) -> LineId {
-        self.add_line_of(link, true)
-    }
-
-    fn add_line_of(&mut self, link: &Profile, is_half_duplex: bool) -> LineId {
+    /// Adds a line that connections can share: see [`Route::on`]. On a half-duplex line, both directions wait for each
+    /// other; it has the properties of the direction from client to server.
+    pub fn add_line(&mut self, link: &Profile, is_half_duplex: bool) -> LineId {
         let id = LineId(u32::try_from(self.medium.lines.len()).unwrap_or(u32::MAX));
         let mut line = |conditions| Line::new(conditions, self.entropy.next_u64());
         let lines = [line(link.up.clone()), line(link.down.clone())];

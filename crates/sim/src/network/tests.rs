@@ -280,7 +280,7 @@ fn share(link: &str, clients: usize, len: usize) -> (Duration, [Counters; 2]) {
     let profile: Profile = link.parse().unwrap();
     let mut queue = EventQueue::<Wire>::new(START);
     let mut network = Network::new(SeededEntropy::new(3));
-    let line = network.add_line(&profile);
+    let line = network.add_line(&profile, false);
     let path = Path { send_buffer: 4 << 20, receive_buffer: 4 << 20, ..Route::on(line, &profile).to_server };
     let route = Route { line: Some(line), ..Route::symmetric(path) };
     let links: Vec<LinkId> = (0..clients).map(|_| network.connect(&route, &mut queue)).collect();

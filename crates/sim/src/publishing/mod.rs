@@ -34,6 +34,9 @@ pub struct Signals {
 pub struct Setup {
     /// The link between client and server. Its `busy` share is the other traffic.
     pub link: Profile,
+    /// Whether both directions share the line's capacity. If so, the line has the properties of the direction from
+    /// client to server.
+    pub is_half_duplex: bool,
     /// Signals of the server.
     pub signals: Vec<Signals>,
     /// Virtual time before the window, until the session is active and the subscription is steady.
@@ -51,11 +54,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// One second of warm-up, a window of ten seconds, seed 1.
+    /// A full-duplex line, one second of warm-up, a window of ten seconds, seed 1.
     #[must_use]
     pub fn new(link: Profile, signals: Vec<Signals>) -> Self {
         Self {
             link,
+            is_half_duplex: false,
             signals,
             warmup: Duration::from_secs(1),
             measured: Duration::from_secs(10),
@@ -149,7 +153,7 @@ pub struct LineUse {
     pub bits_per_second: f64,
     /// Packets per second.
     pub packets_per_second: f64,
-    /// Utilisation including other traffic; `None` if the link has no rate.
+    /// Utilisation including other traffic, of both directions on a half-duplex line; `None` if the link has no rate.
     pub utilisation: Option<f64>,
     /// Packets lost or dropped.
     pub lost: u64,

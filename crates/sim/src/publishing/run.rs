@@ -39,6 +39,7 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
     let origin = world.utc_origin();
     let pair = Pair {
         link: &setup.link,
+        is_half_duplex: setup.is_half_duplex,
         transport: Transport::UaTcp,
         security: settings.security,
         certificate_len: CERTIFICATE_LEN,
@@ -126,6 +127,13 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
     let line = |side: Side, conditions: &Conditions| {
         line_use(before[side as usize], after[side as usize], seconds, conditions)
     };
+    let mut to_server = line(Side::Client, &setup.link.up);
+    let mut to_client = line(Side::Server, &setup.link.down);
+    if setup.is_half_duplex {
+        let both = to_server.bits_per_second + to_client.bits_per_second;
+        to_server.utilisation = utilisation(both, &setup.link.up);
+        to_client.utilisation = to_server.utilisation;
+    }
     Ok(Outcome {
         groups: setup
             .signals
@@ -140,8 +148,8 @@ pub fn simulate(setup: &Setup, settings: &Settings) -> Result<Outcome, SimulateE
             })
             .collect(),
         values: application.values.clone(),
-        up: line(Side::Client, &setup.link.up),
-        down: line(Side::Server, &setup.link.down),
+        up: to_server,
+        down: to_client,
         client: host(0),
         server: host(1),
         refused: application.refused,
@@ -270,9 +278,13 @@ fn line_use(before: Traffic, after: Traffic, seconds: f64, conditions: &Conditio
     LineUse {
         bits_per_second,
         packets_per_second: of(|traffic| traffic.segments) as f64 / seconds,
-        utilisation: conditions.rate.map(|rate| bits_per_second / rate.max(1) as f64 + conditions.busy),
+        utilisation: utilisation(bits_per_second, conditions),
         lost: of(|traffic| traffic.lost),
     }
+}
+
+fn utilisation(bits_per_second: f64, conditions: &Conditions) -> Option<f64> {
+    conditions.rate.map(|rate| bits_per_second / rate.max(1) as f64 + conditions.busy)
 }
 
 fn delays(count: u32, writes: u64, group: &Group) -> Delays {

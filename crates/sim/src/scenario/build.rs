@@ -502,11 +502,7 @@ impl Routes {
 }
 
 fn another(at: usize, link: &Link, built: &mut Built) -> LineId {
-    let line = if link.is_half_duplex {
-        built.world.add_half_duplex_line(&link.profile)
-    } else {
-        built.world.add_line(&link.profile)
-    };
+    let line = built.world.add_line(&link.profile, link.is_half_duplex);
     if let Some(lines) = built.lines.get_mut(at) {
         lines.push(line);
     }

@@ -6,7 +6,7 @@ use taktwerk_model::tune::{Figures, Metric, Problem, Tuned};
 /// A figure converted to the unit of its axis.
 fn scaled(metric: Metric, value: f64) -> f64 {
     match metric {
-        Metric::Utilisation | Metric::Loss => value * 100.0,
+        Metric::Utilisation | Metric::TotalUtilisation | Metric::Loss => value * 100.0,
         Metric::BandwidthBitsS => value / 1e6,
         _ => value,
     }

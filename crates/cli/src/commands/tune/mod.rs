@@ -52,7 +52,7 @@ pub(crate) struct TuneArgs {
     constraint: Vec<String>,
 
     /// Figures to minimise: two or more of delay_mean_ms, delay_p99_ms, delay_max_ms, bandwidth_bits_s, utilisation,
-    /// loss, server_cpu, client_cpu, energy_w.
+    /// total_utilisation, loss, server_cpu, client_cpu, energy_w.
     #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
     minimize: Vec<String>,
 

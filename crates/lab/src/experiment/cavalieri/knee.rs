@@ -78,8 +78,13 @@ mod tests {
     /// Uses the shipped file with a short simulation; the experiment itself runs all seeds.
     #[test]
     fn tune_finds_the_published_interval_from_the_shipped_plant() {
-        let sets = ["tune.measured_s=3", "tune.seeds=1"].map(str::to_owned);
-        let at = recommended(&sets, |_| {}).unwrap().recommended.settings.publishing_ms;
-        assert!((30.0..=40.0).contains(&at), "{at}");
+        let at = |rate: &str| {
+            let rate = format!("link.rate={rate}");
+            let sets = ["tune.measured_s=3", "tune.seeds=1", &rate].map(str::to_owned);
+            recommended(&sets, |_| {}).unwrap().recommended.settings.publishing_ms
+        };
+        let [slow, faster, fastest] = ["2M", "5M", "10M"].map(at);
+        assert!((30.0..=40.0).contains(&slow), "{slow}");
+        assert!((10.0..=25.0).contains(&faster) && (10.0..=25.0).contains(&fastest), "{faster} {fastest}");
     }
 }

@@ -87,6 +87,11 @@ mod tests {
         let outcome = outcome_of(&rtt::RoundTrip);
         assert!(outcome.findings.iter().all(|one| one.holds != Some(false)), "{:?}", outcome.findings);
         assert_eq!(outcome.grids[0].rows.len(), 7);
+        let whole = simulate(&rtt::RoundTrip, false);
+        assert!(whole.findings.iter().all(|one| one.holds != Some(false)), "{:?}", whole.findings);
+        // Six scenarios over two transports, for each line.
+        let lines: Vec<usize> = whole.grids.iter().rev().take(3).map(|grid| grid.rows.len()).collect();
+        assert_eq!(lines, [12; 3], "{:?}", whole.errors);
     }
 
     #[test]

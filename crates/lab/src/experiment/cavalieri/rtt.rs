@@ -49,14 +49,23 @@ struct Given {
 }
 
 impl Given {
-    /// Seconds for each size. Scenarios 2, 3 and 4 do not differ, because certificates are validated only when a
-    /// session is opened.
+    /// Seconds for each size without validation of certificates.
     fn all(
         &self,
         security: (SecurityPolicy, MessageSecurityMode),
         is_soap: bool,
     ) -> Result<Vec<f64>, Failed> {
-        let mut setup = self.assumptions.setup(Scenario::Unchecked, is_soap, &self.line)?;
+        self.all_of(Scenario::Unchecked, security, is_soap)
+    }
+
+    /// Seconds for each size.
+    fn all_of(
+        &self,
+        scenario: Scenario,
+        security: (SecurityPolicy, MessageSecurityMode),
+        is_soap: bool,
+    ) -> Result<Vec<f64>, Failed> {
+        let mut setup = self.assumptions.setup(scenario, is_soap, &self.line)?;
         setup.security = security;
         setup.delayed_ack = self.delayed_ack;
         let blocks = SIZES.map(|size| self.reading.block(size));
@@ -65,7 +74,7 @@ impl Given {
     }
 }
 
-fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
+fn simulate(is_short: bool, outcome: &mut Outcome) -> Result<(), Failed> {
     let rows = session::rows()?;
     let fitted = machine::fitted(&rows)?;
     let base = Given {
@@ -109,7 +118,7 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     outcome.charts.push(absolute(&table));
     table.report(outcome);
     ratios(&eight, outcome)?;
-    other_rates(&eight, outcome)?;
+    other_rates(&eight, is_short, outcome)?;
     outcome.remark(format!(
         "Machine of A: {}. Machine of B to F: {}.",
         session::told(&fitted),
@@ -130,7 +139,7 @@ fn simulate(outcome: &mut Outcome) -> Result<(), Failed> {
     outcome.remark(
         "Scenarios 2.c, 3.c and 4.c give the same results, because certificates are validated when a session is \
          opened, not when it is used. Scenario 4.a equals scenario 1: without signature and encryption, the messages \
-         are the same.",
+         are the same. The full form simulates all of them.",
     );
     Ok(())
 }
@@ -207,32 +216,62 @@ fn ratios(given: &Given, outcome: &mut Outcome) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The other lines, for which the paper prints nothing because the results were similar.
-fn other_rates(given: &Given, outcome: &mut Outcome) -> Result<(), Failed> {
-    let mut columns = vec!["bytes".to_owned()];
-    let mut all = Vec::new();
+/// The paper's scenarios: a neither signs nor encrypts, b signs, c signs and encrypts.
+const SCENARIOS: [(&str, Scenario, (SecurityPolicy, MessageSecurityMode)); 6] = [
+    ("1", Scenario::None, NONE),
+    ("2.c", Scenario::Unchecked, ENCRYPTED),
+    ("3.c", Scenario::Local, ENCRYPTED),
+    ("4.a", Scenario::Remote, NONE),
+    ("4.b", Scenario::Remote, SIGNED),
+    ("4.c", Scenario::Remote, ENCRYPTED),
+];
+
+/// All scenarios over both transports and all lines. The paper prints nothing for 5 and 10 Mbit/s, because the results
+/// were similar. The short form has only scenario 1.
+fn other_rates(given: &Given, is_short: bool, outcome: &mut Outcome) -> Result<(), Failed> {
+    let scenarios = if is_short { &SCENARIOS[..1] } else { &SCENARIOS[..] };
+    let columns: Vec<String> = SIZES.iter().map(|size| figures::thousands(i64::from(*size))).collect();
+    let columns: Vec<&str> = std::iter::once("scenario").chain(columns.iter().map(String::as_str)).collect();
+    let mut largest = Vec::new();
+    let (mut unequal, mut compared) = (0, 0);
     for rate in RATES {
         let given = Given { line: format!("ppp-{rate}m"), ..given.clone() };
-        for (name, security, is_soap) in
-            [("1 TCP", NONE, false), ("1 SOAP", NONE, true), ("4.c TCP", ENCRYPTED, false)]
-        {
-            columns.push(format!("{name}, {rate} M"));
-            all.push(given.all(security, is_soap)?);
+        let title = format!("Round trips at {rate} Mbit/s by bytes, under the assumptions of C, ms");
+        let mut grid = Grid::new(&title, 1, &columns);
+        for (transport, is_soap) in [("UA TCP", false), ("SOAP", true)] {
+            let mut rows: Vec<(&str, Vec<f64>)> = Vec::new();
+            for (name, scenario, security) in scenarios {
+                rows.push((name, given.all_of(*scenario, *security, is_soap)?));
+            }
+            for (name, times) in &rows {
+                let cells = times.iter().map(|time| figures::number(time * 1e3));
+                grid.row(std::iter::once(format!("{name} {transport}")).chain(cells));
+            }
+            let of = |wanted: &str| rows.iter().find(|(name, _)| *name == wanted).map(|(_, times)| times);
+            for (one, other) in [("2.c", "3.c"), ("2.c", "4.c"), ("1", "4.a")] {
+                if let (Some(one), Some(other)) = (of(one), of(other)) {
+                    compared += 1;
+                    unequal += u32::from(one != other);
+                }
+            }
+            if !is_soap {
+                largest.extend(of("1").and_then(|times| times.last().copied()));
+            }
         }
+        outcome.grids.push(grid);
     }
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let mut grid = Grid::new("Round trips at 2, 5 and 10 Mbit/s under the assumptions of C, ms", 1, &columns);
-    for (at, size) in SIZES.iter().enumerate() {
-        let cells = all.iter().map(|times| figures::number(times.get(at).copied().unwrap_or(f64::NAN) * 1e3));
-        grid.row(std::iter::once(figures::thousands(i64::from(*size))).chain(cells));
-    }
-    outcome.grids.push(grid);
-    let times: Vec<f64> = all.iter().step_by(3).filter_map(|times| times.last().copied()).collect();
     outcome.finding(
         "a faster line shortens large round trips",
-        Some(times.is_sorted_by(|slow, fast| slow > fast)),
-        format!("32 768 bytes: {}", times.iter().map(|time| seconds(*time)).collect::<Vec<_>>().join(", ")),
+        Some(largest.is_sorted_by(|slow, fast| slow > fast)),
+        format!("32 768 bytes: {}", largest.iter().map(|time| seconds(*time)).collect::<Vec<_>>().join(", ")),
     );
+    if compared > 0 {
+        outcome.finding(
+            "round trips do not depend on who validated the certificates: 2.c, 3.c and 4.c are equal, and so are 1 and 4.a",
+            Some(unequal == 0),
+            format!("{unequal} of {compared} rows differ"),
+        );
+    }
     Ok(())
 }
 
@@ -273,8 +312,8 @@ impl Experiment for RoundTrip {
     fn is_simulated(&self) -> bool {
         true
     }
-    fn simulate(&self, _: bool, outcome: &mut Outcome) {
-        attempt(outcome, simulate);
+    fn simulate(&self, is_short: bool, outcome: &mut Outcome) {
+        attempt(outcome, |outcome| simulate(is_short, outcome));
     }
     fn plan(&self, _: &Wish<'_>) -> Plan {
         Plan::default()

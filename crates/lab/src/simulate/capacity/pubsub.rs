@@ -1,35 +1,23 @@
 //! Finds links that cannot carry the load of their publishers and subscribers.
 
-use taktwerk_netem::profile::rate_text;
+use super::{Direction, Needs};
 use taktwerk_sim::scenario::pubsub::{Publishers, Transport};
-use taktwerk_sim::scenario::{Lines, Scenario};
+use taktwerk_sim::scenario::{Lines, Link, Scenario};
 
 /// Minimum bytes of a NetworkMessage with one DataSetMessage and its IP and UDP headers.
 const MESSAGE: f64 = 60.0;
 
-/// A link that cannot carry what publishers send over one of its lines, in addition to the load of clients.
-pub(super) fn problem(scenario: &Scenario, at: usize, clients: f64, key: String) -> Option<(String, String)> {
-    let link = scenario.links.get(at)?;
-    let (up, down) = needs(scenario, at, link.lines);
-    if up + down == 0.0 {
-        return None;
-    }
-    let (up_rate, down_rate) = (link.profile.up.usable_rate(), link.profile.down.usable_rate());
-    let over = if link.is_half_duplex {
-        // On a shared medium, subscribers receive what publishers send there, so it counts once.
-        [(up.max(down) + clients, up_rate, "in both directions"), (0.0, None, "")]
-    } else {
-        [(up, up_rate, "from publishers"), (down + clients, down_rate, "to subscribers and clients")]
+/// The problem and its corrections.
+pub(super) fn told(direction: Direction, link: &str, needs: &str, rate: &str) -> String {
+    let direction = match direction {
+        Direction::Up => "from publishers and clients",
+        Direction::Down => "to subscribers and clients",
+        Direction::Both => "in both directions",
     };
-    let known = over.into_iter().filter_map(|(needs, rate, direction)| Some((needs, rate?, direction)));
-    let (needs, rate, direction) = known.into_iter().find(|(needs, rate, _)| needs > rate)?;
-    let [needs, rate] = [needs, rate].map(|bits| rate_text(Some(bits)));
-    let problem = format!(
-        "link {:?} carries {rate} {direction}, but at least {needs} are sent. Raise the rate, publish less often, send fewer \
-         signals, or write lines = \"per-client\" if each has a line of its own",
-        link.name
-    );
-    Some((key, problem))
+    format!(
+        "link {link:?} carries {rate} {direction}, but at least {needs} are sent. Raise the rate, publish less often, send fewer \
+         signals, or write lines = \"per-client\" if each has a line of its own"
+    )
 }
 
 /// Minimum bits per second that a publisher sends.
@@ -48,13 +36,14 @@ fn of_one(publishers: &Publishers) -> f64 {
 }
 
 /// Minimum bits per second from publishers and to subscribers over one line of a link.
-fn needs(scenario: &Scenario, link: usize, lines: Lines) -> (f64, f64) {
+pub(super) fn needs(scenario: &Scenario, at: usize, link: &Link) -> Needs {
+    let lines = link.lines;
     let parts = &scenario.pubsub;
     let (mut up, mut down) = (0.0, 0.0);
     for (group, publishers) in parts.publishers.iter().enumerate() {
         let each = of_one(publishers);
         let listening = || parts.subscribers.iter().filter(|one| one.publishers.contains(&group));
-        if publishers.link == Some(link) {
+        if publishers.link == Some(at) {
             let count = if lines == Lines::One { f64::from(publishers.count) } else { 1.0 };
             let copies: f64 = match publishers.transport {
                 Transport::Unicast => listening().map(|one| f64::from(one.count)).sum(),
@@ -63,7 +52,7 @@ fn needs(scenario: &Scenario, link: usize, lines: Lines) -> (f64, f64) {
             up += each * count * copies;
         }
         let mut is_heard = false;
-        for subscribers in listening().filter(|one| one.link == Some(link)) {
+        for subscribers in listening().filter(|one| one.link == Some(at)) {
             let all = each * f64::from(publishers.count);
             let count = if lines == Lines::PerClient { 1.0 } else { f64::from(subscribers.count) };
             let is_shared = publishers.transport == Transport::Multicast && lines != Lines::PerClient;
@@ -75,5 +64,9 @@ fn needs(scenario: &Scenario, link: usize, lines: Lines) -> (f64, f64) {
             };
         }
     }
-    (up, down)
+    if link.is_half_duplex {
+        // On a shared medium, subscribers receive what publishers send there, so it counts once.
+        return Needs { up: up.max(down), down: 0.0 };
+    }
+    Needs { up, down }
 }

@@ -270,6 +270,14 @@ impl AddressSpace {
     /// # Errors
     /// The Variable does not exist.
     pub fn variable(&self, id: &NodeId) -> Result<VariableHandle, NodeError> {
+        {
+            // Most Variables have a slot, and a missing one may be looked for often: do not stop readers for that.
+            let nodes = self.read();
+            let ix = nodes.find(id)?;
+            if let Some(slot) = nodes.slot_handle(ix) {
+                return Ok(VariableHandle::new(slot));
+            }
+        }
         let mut nodes = self.write();
         let ix = nodes.find(id)?;
         let is_variable = nodes.view(ix).is_some_and(|node| node.class() == NodeClass::VARIABLE);
@@ -580,6 +588,12 @@ mod tests {
         space.delete_node(&id).unwrap();
         assert!(!space.contains(&id));
         assert_eq!(handle.get().status(), StatusCode::BAD_NODE_ID_UNKNOWN);
+        assert!(handle.is_deleted() && space.variable(&id).is_err());
+        // The id is used again, by another Variable with its own handles.
+        let spec =
+            NodeSpec::variable(id.clone(), QualifiedName::new(2, "Speed"), NodeId::NULL, Some(7.5.into()));
+        space.add_node(spec, under(&objects, &organizes, &base), NOW).unwrap();
+        assert!(handle.is_deleted() && !space.variable(&id).unwrap().is_deleted());
     }
 
     #[test]

@@ -252,4 +252,11 @@ impl VariableHandle {
     pub fn get(&self) -> DataValue {
         self.slot.read().to_data_value()
     }
+
+    /// Whether the Variable was deleted. Its handles stay without effect, even if its id is used again: then
+    /// [`AddressSpace::variable`] returns the handle of the new Variable.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.slot.is_closed()
+    }
 }

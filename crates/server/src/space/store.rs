@@ -379,6 +379,11 @@ impl SlotHandle {
         self.page.semantics_changed(self.index);
     }
 
+    /// Whether the node was deleted.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.page.is_gone(self.index)
+    }
+
     /// The node was deleted: closes the slot for writes.
     pub(crate) fn close(&self) {
         self.page.close(self.index);

@@ -1,6 +1,7 @@
 //! Published data sets: fields, and the source of their values.
 
 use super::PubSubStartError;
+use super::followed::Followed;
 use crate::space::Variable;
 use crate::value::Value;
 use core::fmt;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use taktwerk_pubsub::config::{Configuration, DataSetSource, PublishedDataSet};
 use taktwerk_pubsub::{FieldWriter, InPlace, Now, Values};
 use taktwerk_schema::{FieldMetaData, PublishedVariableDataType};
-use taktwerk_server::space::{AddressSpace, VariableHandle};
+use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{DataValue, NodeId, StatusCode, Variant};
 
 /// The published attribute.
@@ -32,18 +33,18 @@ pub(super) enum Source {
 
 /// A published Variable.
 pub(super) struct Published {
-    handle: VariableHandle,
+    variable: Followed,
     /// Sent in place of a bad value (Part 14 §6.2.3.7).
     substitute: Variant,
 }
 
 impl Published {
-    fn new(handle: VariableHandle) -> Self {
-        Self { handle, substitute: Variant::Empty }
+    fn new(variable: Followed) -> Self {
+        Self { variable, substitute: Variant::Empty }
     }
 
-    fn read(&self) -> DataValue {
-        let value = self.handle.get();
+    fn read(&mut self) -> DataValue {
+        let value = self.variable.handle().get();
         if value.status().is_bad() && !self.substitute.is_empty() {
             let status = Some(StatusCode::UNCERTAIN_SUBSTITUTE_VALUE);
             return DataValue { value: Some(self.substitute.clone()), status, ..value };
@@ -73,7 +74,7 @@ impl Values for Sources {
     fn write(&mut self, data_set: usize, fields: &mut FieldWriter<'_>, _: Now) -> InPlace {
         match self.0.get_mut(data_set) {
             Some((_, Source::Variables(variables))) => {
-                variables.iter().for_each(|variable| fields.value(&variable.read()));
+                variables.iter_mut().for_each(|variable| fields.value(&variable.read()));
                 InPlace::Written
             }
             Some((_, Source::Writer(write))) => match write(fields) {
@@ -147,7 +148,7 @@ pub(super) fn plan(
 pub struct DataSet {
     pub(super) name: String,
     pub(super) fields: Vec<FieldMetaData>,
-    variables: Vec<VariableHandle>,
+    variables: Vec<Followed>,
     /// Supplied by the application; without it, the Variables are published.
     given: Option<Source>,
 }
@@ -206,7 +207,7 @@ impl DataSet {
             value_rank: T::VALUE_RANK,
             ..FieldMetaData::default()
         });
-        self.variables.push(variable.handle().clone());
+        self.variables.push(Followed::by(&variable.node().space, variable.id(), variable.handle()));
         self
     }
 
@@ -266,11 +267,46 @@ fn variables(
         if item.deadband_type != 0 {
             return unsupported("a deadband");
         }
-        let handle = space.variable(&item.published_variable).map_err(|source| {
+        let variable = Followed::of(space, &item.published_variable).map_err(|source| {
             let (data_set, field) = named();
             PubSubStartError::Variable { data_set, field, source }
         })?;
-        variables.push(Published { handle, substitute: item.substitute_value.clone() });
+        variables.push(Published { variable, substitute: item.substitute_value.clone() });
     }
     Ok(Source::Variables(variables))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Server;
+
+    /// A reload replaces the Variables of a NodeSet: data sets of a configuration and of an application follow.
+    #[test]
+    fn data_sets_read_the_variable_that_has_the_id_now() {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let plant = server.namespace("urn:test");
+        let old = plant.variable("Level", 1.0).add().unwrap();
+        let (published, of_application) = DataSet::new("a").variable("Level", &old).into_parts();
+        let item = PublishedVariableDataType { published_variable: old.id().clone(), ..Default::default() };
+        let of_configuration = variables(&published, &[item], server.space()).unwrap();
+        let mut sources = Sources(vec![("a".to_owned(), of_application), ("b".to_owned(), of_configuration)]);
+        let mut sampled = || {
+            [0, 1].map(|data_set| {
+                let mut fields = [DataValue::default()];
+                assert!(sources.sample(data_set, &mut fields, Now::default()));
+                let [field] = fields;
+                (field.value.clone(), field.status())
+            })
+        };
+        let good = |value: f64| (Some(Variant::from(value)), StatusCode::GOOD);
+        assert_eq!(sampled(), [good(1.0), good(1.0)]);
+        server.space().delete_node(old.id()).unwrap();
+        assert_eq!(sampled().map(|(_, status)| status), [StatusCode::BAD_NODE_ID_UNKNOWN; 2]);
+        let new = plant.variable("Level", 2.0).add().unwrap();
+        assert_eq!(sampled(), [good(2.0), good(2.0)]);
+        new.set(3.0);
+        old.set(4.0);
+        assert_eq!(sampled(), [good(3.0), good(3.0)]);
+    }
 }

@@ -47,7 +47,7 @@
 //!
 //! - [`data_set`]: published data sets; [`publisher`], [`subscriber`]: the builders;
 //! - [`action`]: request-response with Actions;
-//! - [`target`]: writes received values into Variables of a server; [`error`]: errors.
+//! - [`target`]: writes received values into Variables of a server; `followed`: Variables that may be replaced; [`error`]: errors.
 
 pub mod action;
 mod action_methods;
@@ -55,6 +55,7 @@ mod action_methods;
 mod brokers;
 pub mod data_set;
 pub mod error;
+mod followed;
 pub mod publisher;
 mod setters;
 pub mod subscriber;

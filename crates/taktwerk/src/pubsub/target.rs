@@ -1,19 +1,20 @@
 //! Writes received values into Variables of a server (Part 14 §6.2.10.2).
 
 use super::PubSubStartError;
+use super::followed::Followed;
 use std::sync::Arc;
 use taktwerk_pubsub::config::{Configuration, DataSetReader, SubscribedDataSet};
 use taktwerk_pubsub::state::PubSubState;
 use taktwerk_pubsub::{DataSetMessage, ReaderIndex, Sink, SubscriberEvent};
 use taktwerk_schema::{FieldTargetDataType, OverrideValueHandling, SubscribedDataSetMirrorDataType};
-use taktwerk_server::space::{AddressSpace, VariableHandle};
+use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{DataValue, NodeId, StatusCode, UtcTime, Variant};
 
 /// The written attribute.
 const VALUE: u32 = 13;
 
 struct Target {
-    handle: VariableHandle,
+    variable: Followed,
     handling: OverrideValueHandling,
     override_value: Variant,
     last_usable: Variant,
@@ -28,7 +29,7 @@ impl Target {
                 if self.handling == OverrideValueHandling::LAST_USABLE_VALUE {
                     self.last_usable.clone_from(value);
                 }
-                self.handle.set_with(value.clone(), status, source, now);
+                self.variable.handle().set_with(value.clone(), status, source, now);
             }
             value => {
                 let value = value.clone().unwrap_or_default();
@@ -41,7 +42,7 @@ impl Target {
     fn unusable(&mut self, value: Variant, status: StatusCode, source: UtcTime, now: UtcTime) {
         match self.handling {
             OverrideValueHandling::OVERRIDE_VALUE => {
-                self.handle.set_with(
+                self.variable.handle().set_with(
                     self.override_value.clone(),
                     StatusCode::GOOD_LOCAL_OVERRIDE,
                     source,
@@ -50,9 +51,9 @@ impl Target {
             }
             OverrideValueHandling::LAST_USABLE_VALUE if !self.last_usable.is_empty() => {
                 let status = StatusCode::UNCERTAIN_LAST_USABLE_VALUE;
-                self.handle.set_with(self.last_usable.clone(), status, source, now);
+                self.variable.handle().set_with(self.last_usable.clone(), status, source, now);
             }
-            _ => self.handle.set_with(value, status, source, now),
+            _ => self.variable.handle().set_with(value, status, source, now),
         }
     }
 }
@@ -199,13 +200,10 @@ fn open(
     if let Some(what) = what {
         return Err(PubSubStartError::Unsupported { data_set: reader.to_owned(), field, what });
     }
-    let handle = space.variable(&target.target_node_id).map_err(|source| PubSubStartError::Variable {
-        data_set: reader.to_owned(),
-        field,
-        source,
-    })?;
+    let variable = Followed::of(space, &target.target_node_id)
+        .map_err(|source| PubSubStartError::Variable { data_set: reader.to_owned(), field, source })?;
     Ok(Some(Target {
-        handle,
+        variable,
         handling: target.override_value_handling,
         override_value: target.override_value.clone(),
         last_usable: Variant::Empty,
@@ -241,11 +239,37 @@ impl<S: Sink + 'static> Sink for Targets<S> {
             if let (Some(status), Some(of)) = (status, of) {
                 let now = taktwerk_net::clock::wall();
                 for target in of.targets.iter_mut().flatten() {
-                    let last = target.handle.get().value.unwrap_or_default();
+                    let last = target.variable.handle().get().value.unwrap_or_default();
                     target.unusable(last, status, now, now);
                 }
             }
         }
         self.next.event(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Server;
+
+    #[test]
+    fn received_values_go_to_the_variable_that_has_the_id_now() {
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let plant = server.namespace("urn:test");
+        let old = plant.variable("Level", 1.0).add().unwrap();
+        let wanted = FieldTargetDataType { target_node_id: old.id().clone(), ..Default::default() };
+        let mut target = open(&wanted, server.space(), "reader", "level".to_owned()).unwrap().unwrap();
+        let mut receive = |value: f64| target.write(&DataValue::new(value), None, UtcTime::NULL);
+        receive(2.0);
+        assert_eq!(old.get().unwrap(), 2.0);
+        // Between the deletion and the new Variable, values go nowhere.
+        server.space().delete_node(old.id()).unwrap();
+        receive(3.0);
+        let new = plant.variable("Level", 4.0).add().unwrap();
+        assert_eq!(new.get().unwrap(), 4.0);
+        receive(5.0);
+        assert_eq!(new.get().unwrap(), 5.0);
+        assert_eq!(old.data_value().status(), StatusCode::BAD_NODE_ID_UNKNOWN);
     }
 }

@@ -1,4 +1,4 @@
-//! Locks a file for one program: two writers would corrupt it.
+//! Locks a file, or a folder, for one program: two writers would corrupt it.
 
 use crate::resolve;
 use rustix::fs::OFlags;
@@ -39,6 +39,20 @@ impl FileLock {
             io::Error::new(error.kind(), format!("cannot lock {}: {error}", path.display()))
         })?;
         let lock = beside(&real);
+        Self::take(path, real, &lock, "file")
+    }
+
+    /// Locks a directory, which must exist, for the files of one kind: with a lock file of this name in it. All links to the directory
+    /// have the same lock.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn of_folder(folder: &Path, name: &str) -> io::Result<Self> {
+        Self::take(folder, folder.to_owned(), &folder.join(name), "folder")
+    }
+
+    /// `what` is locked: a file or a folder.
+    fn take(path: &Path, real: PathBuf, lock: &Path, what: &str) -> io::Result<Self> {
         let failed = |error: io::Error| {
             let (path, lock) = (path.display(), lock.display());
             let text = format!(
@@ -46,10 +60,10 @@ impl FileLock {
             );
             io::Error::new(error.kind(), text)
         };
-        let mut file = open(&lock).map_err(failed)?;
+        let mut file = open(lock).map_err(failed)?;
         let is_missing = match file.try_lock() {
             Ok(()) => false,
-            Err(TryLockError::WouldBlock) => return Err(taken(path, &lock, &mut file)),
+            Err(TryLockError::WouldBlock) => return Err(taken(path, lock, &mut file, what)),
             // Some network file systems have no locks.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => true,
             Err(TryLockError::Error(error)) => return Err(failed(error)),
@@ -60,7 +74,7 @@ impl FileLock {
         Ok(Self { file, path: real, is_missing })
     }
 
-    /// The locked file, without links.
+    /// The locked file, without links; or the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -108,19 +122,19 @@ fn make_private(file: &File) {
     }
 }
 
-fn taken(path: &Path, lock: &Path, file: &mut File) -> io::Error {
+fn taken(path: &Path, lock: &Path, file: &mut File, what: &str) -> io::Error {
     let (path, lock) = (path.display(), lock.display());
     let mut text = String::new();
     let read = file.take(16).read_to_string(&mut text);
-    let advice = "two servers cannot share it. End the other one, or name another file";
+    let advice = format!("two servers cannot share it. End the other one, or name another {what}");
     let text = match read.ok().and_then(|_| text.trim().parse::<u32>().ok()) {
         Some(process) if is_gone(process) => format!(
             "{path} is locked, but process {process}, which used it last, is not visible from here. Another process may hold \
-             {lock}: find it with `fuser -v {lock}` and end it, or name another file"
+             {lock}: find it with `fuser -v {lock}` and end it, or name another {what}"
         ),
         Some(process) if process == std::process::id() => {
             format!(
-                "{path} is used by this process already: two of its settings name the same file. Name another file for one of them"
+                "{path} is used by this process already: two of its settings name the same {what}. Name another {what} for one of them"
             )
         }
         Some(process) => format!("{path} is used by process {process}: {advice}"),
@@ -184,6 +198,21 @@ mod tests {
         let again = taken_soon(&path);
         again.release().unwrap();
         assert_eq!(taken_soon(&path).warning(&path), None);
+    }
+
+    #[test]
+    fn a_folder_has_one_owner_for_each_kind_of_files() {
+        let folder = Folder::new("folder");
+        let link = folder.0.with_extension("link");
+        std::os::unix::fs::symlink(&folder.0, &link).unwrap();
+        let of = |folder: &Path, name: &str| FileLock::of_folder(folder, name);
+        let first = of(&folder.0, "jsonl.lock").unwrap();
+        let refused = of(&link, "jsonl.lock").unwrap_err().to_string();
+        assert!(refused.contains("name the same folder"), "{refused}");
+        drop(of(&folder.0, "csv.lock").unwrap());
+        drop(first);
+        std::fs::remove_file(&link).unwrap();
+        assert!(of(&link, "jsonl.lock").is_err(), "the folder must exist");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use taktwerk::pubsub::{
     ActionResponders, GroupIndex, KeyRequest, KeySource, MqttOptions, PubSubError, PubSubStartError,
     Publisher, ReaderIndex, SecurityKeys, StaticKeys, Subscriber, describe_methods,
 };
-use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, load, not_permitted};
+use taktwerk::pubsub_model::{KeyServiceClient, PubSubModel, SavedConfiguration, load, not_permitted};
 use taktwerk::{Client, Server, StatusCode};
 use taktwerk_client::config::Security;
 use taktwerk_crypto::Provider;
@@ -287,6 +287,13 @@ impl Files {
         if self.configuration.is_none() && self.save_to.is_none() {
             return Ok(None);
         }
+        // Before the file is read and anything is sent: another server may use it.
+        let saved = self.save_to.as_ref().map(|path| {
+            SavedConfiguration::open(path).map_err(|error| {
+                Failure::Environment(format!("the PubSub configuration cannot be saved: {error}"))
+            })
+        });
+        let saved = saved.transpose()?;
         let mut configuration = self.begin()?;
         let key_files = self.key_files(&configuration)?;
         describe_methods(&mut configuration, server.space());
@@ -358,8 +365,8 @@ impl Files {
         model.attach_publisher(&publisher);
         model.attach_subscriber(&subscriber);
         model.attach_responders(&responders);
-        if let Some(path) = &self.save_to {
-            model.save_to(path).map_err(|error| cannot("write", path, &error))?;
+        if let (Some(path), Some(saved)) = (&self.save_to, saved) {
+            model.save_to(saved).map_err(|error| cannot("write", path, &error))?;
         }
         Ok(Some(PubSub { _publisher: publisher, _subscriber: subscriber, _responders: responders }))
     }

@@ -15,6 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use taktwerk_files::FileLock;
 
 /// Bytes at the end of a file that are searched for its last line.
 const TAIL: u64 = 1 << 20;
@@ -24,6 +25,15 @@ const CSV_HEAD: &str = "key,time,received,tag,status,value\n";
 enum Format {
     JsonLines,
     Csv,
+}
+
+impl Format {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::JsonLines => "jsonl",
+            Self::Csv => "csv",
+        }
+    }
 }
 
 /// Files in a directory.
@@ -38,8 +48,9 @@ struct FileSettings {
     format: Format,
     bytes_max: u64,
     sync: bool,
-    /// A write past its deadline continues in the background. The next write waits for it, and then finds its records.
-    writing: Mutex<()>,
+    /// A write past its deadline continues in the background. The next write waits for it, and then finds its records. From the
+    /// first write on, the folder is locked: another writer would cut lines that this one is writing.
+    writing: Mutex<Option<FileLock>>,
 }
 
 impl Files {
@@ -65,7 +76,7 @@ impl FileSettings {
     /// The file of a day: `2026-01-02.jsonl`, then `2026-01-02.1.jsonl` when it is full. The first record of a batch determines
     /// the day.
     fn file(&self, day: &str, part: u32) -> PathBuf {
-        let end = if self.format == Format::Csv { "csv" } else { "jsonl" };
+        let end = self.format.extension();
         let name = if part == 0 { format!("{day}.{end}") } else { format!("{day}.{part}.{end}") };
         self.folder.join(name)
     }
@@ -116,8 +127,16 @@ impl FileSettings {
     }
 
     fn write(&self, batch: &Batch) -> io::Result<()> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::create_dir_all(&self.folder)?;
+        if writing.is_none() {
+            // Each format has its own files.
+            let lock = FileLock::of_folder(&self.folder, &format!("{}.lock", self.format.extension()))?;
+            if let Some(warning) = lock.warning(&self.folder) {
+                tracing::warn!("{warning}");
+            }
+            *writing = Some(lock);
+        }
         let day = batch.records.first().map(|record| record.received.to_string()).unwrap_or_default();
         let day = day.split('T').next().unwrap_or_default();
         let (mut file, len) = self.open(day)?;
@@ -145,7 +164,7 @@ impl FileSettings {
 
 /// The most recently written file that is not empty.
 fn newest(folder: &Path, format: Format) -> io::Result<Option<PathBuf>> {
-    let end = if format == Format::Csv { "csv" } else { "jsonl" };
+    let end = format.extension();
     let mut newest = None;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -263,6 +282,27 @@ mod tests {
             let repaired = lines(&settings);
             assert!(repaired.starts_with(&all) && repaired.matches("00ff-6").count() == 1, "{repaired}");
         }
+    }
+
+    /// Two writers would repair each other's lines. Their values wait in the queue of the second one.
+    #[test]
+    fn a_folder_has_one_writer_for_each_format() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |format| FileSettings {
+            folder: folder.path().to_owned(),
+            format,
+            bytes_max: 1 << 20,
+            sync: false,
+            writing: Mutex::default(),
+        };
+        let (first, second, other) = (of(Format::JsonLines), of(Format::JsonLines), of(Format::Csv));
+        first.write(&batch(1..2)).unwrap();
+        let refused = second.write(&batch(2..3)).unwrap_err().to_string();
+        assert!(refused.contains("name the same folder"), "{refused}");
+        other.write(&batch(2..3)).unwrap();
+        drop(first);
+        second.write(&batch(2..3)).unwrap();
+        assert!(lines(&second).contains("00ff-2"));
     }
 
     #[test]

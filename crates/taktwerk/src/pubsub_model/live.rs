@@ -3,22 +3,22 @@
 use super::authorized::Caller;
 use super::keys;
 use super::nodes::{Nodes, Object};
+use super::saved::SavedConfiguration;
 use super::states::{States, Unanswered};
 use crate::error::BuildError;
 use crate::lock::lock;
 use crate::pubsub::action::FailedResponder;
 use crate::space::{Space, now};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
-use taktwerk_files::{PRIVATE, Staged};
+use taktwerk_files::Staged;
 use taktwerk_net::pubsub::Address;
 use taktwerk_pubsub::PublisherId;
 use taktwerk_pubsub::component::Component;
 use taktwerk_pubsub::config::reserve::Reservations;
 use taktwerk_pubsub::config::unused::{unused_by_publishers, unused_by_subscribers};
 use taktwerk_pubsub::config::version::{touch, version_time};
-use taktwerk_pubsub::config::{Configuration, Element, Problem, binary_file, validate};
+use taktwerk_pubsub::config::{Configuration, Element, Problem, validate};
 use taktwerk_server::callback::{CallContext, SessionLife};
 use taktwerk_server::space::AddressSpace;
 use taktwerk_types::{NodeId, StatusCode};
@@ -35,7 +35,7 @@ pub(super) struct Inner {
     pub(super) reservations: Reservations,
     /// Sessions with reservations.
     pub(super) reserving: Vec<(NodeId, SessionLife)>,
-    file: Option<PathBuf>,
+    file: Option<SavedConfiguration>,
     pub(super) key_server: Option<Arc<keys::Server>>,
 }
 
@@ -128,10 +128,10 @@ impl Live {
     }
 
     /// Saves every change to a file from now on.
-    pub(super) fn save_to(&self, path: &Path) -> std::io::Result<()> {
+    pub(super) fn save_to(&self, file: SavedConfiguration) -> std::io::Result<()> {
         let mut inner = lock(&self.inner);
-        stage(path, &self.states.configuration())?.commit()?;
-        inner.file = Some(path.to_owned());
+        file.stage(&self.states.configuration())?.commit()?;
+        inner.file = Some(file);
         Ok(())
     }
 
@@ -188,10 +188,10 @@ impl Live {
 
     /// Saves a change that was already made.
     pub(super) fn save(&self, inner: &Inner) {
-        let Some(path) = &inner.file else { return };
-        let saved = stage(path, &self.states.configuration()).and_then(Staged::commit);
+        let Some(file) = &inner.file else { return };
+        let saved = file.stage(&self.states.configuration()).and_then(Staged::commit);
         if let Err(error) = saved {
-            tracing::error!(path = %path.display(), %error, "the PubSub configuration was not saved");
+            tracing::error!(path = %file.path().display(), %error, "the PubSub configuration was not saved");
         }
     }
 
@@ -279,8 +279,8 @@ impl Live {
     ) -> Result<(), StatusCode> {
         let space = self.space()?;
         let staged = match &inner.file {
-            Some(path) => Some(stage(path, &new).map_err(|error| {
-                tracing::error!(path = %path.display(), %error, "cannot save the PubSub configuration");
+            Some(file) => Some(file.stage(&new).map_err(|error| {
+                tracing::error!(path = %file.path().display(), %error, "cannot save the PubSub configuration");
                 StatusCode::BAD_RESOURCE_UNAVAILABLE
             })?),
             None => None,
@@ -357,9 +357,4 @@ fn is_bounded(configuration: &Configuration) -> bool {
         && connections.len() <= ELEMENTS_MAX
         && writers.sum::<usize>() <= ELEMENTS_MAX
         && readers.sum::<usize>() <= ELEMENTS_MAX
-}
-
-/// Writes the configuration beside the file that it will replace. It contains passwords of brokers.
-fn stage(path: &Path, configuration: &Configuration) -> std::io::Result<Staged> {
-    Staged::write(path, &binary_file::write(configuration), PRIVATE)
 }

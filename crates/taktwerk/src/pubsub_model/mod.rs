@@ -19,7 +19,7 @@
 //!
 //! - `live`: the running configuration; `nodes`: the objects; `settings`: their TransportSettings and MessageSettings; `states`:
 //!   the states;
-//! - `file`: the configuration as a file; `methods`: partial changes; `engines`: the attached engines;
+//! - `file`: the configuration as a file for clients; `saved`: the file where it is kept; `methods`: partial changes; `engines`: the attached engines;
 //! - `authorized`: permissions; `diagnostics`: counters;
 //! - `keys`: the key service, and pushed keys; [`pull`]: the client of a key service.
 
@@ -32,12 +32,14 @@ mod live;
 mod methods;
 mod nodes;
 pub mod pull;
+mod saved;
 mod settings;
 mod states;
 
 pub use authorized::{NotPermitted, not_permitted};
 pub use engines::{RunsPublisher, RunsResponders, RunsSubscriber};
 pub use pull::{KeyServiceClient, get_security_keys};
+pub use saved::{SavedConfiguration, load};
 
 use crate::error::BuildError;
 use crate::lock::lock;
@@ -121,12 +123,12 @@ impl PubSubModel {
     }
 
     /// Saves the configuration to a file, now and after every change, in the standard binary format. The file is replaced
-    /// atomically. [`load`] reads it at the next start.
+    /// atomically. [`SavedConfiguration::load`] reads it at the next start.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn save_to(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
-        self.live.save_to(path.as_ref())
+    pub fn save_to(&self, file: SavedConfiguration) -> std::io::Result<()> {
+        self.live.save_to(file)
     }
 
     /// The state of a component.
@@ -273,23 +275,6 @@ impl<S: Sink> Sink for Observing<S> {
     fn as_any_mut(&mut self) -> Option<&mut dyn core::any::Any> {
         self.sink.as_any_mut()
     }
-}
-
-/// Longest configuration file in bytes.
-const FILE_LEN_MAX: u64 = 64 << 20;
-
-/// Loads a configuration that [`PubSubModel::save_to`] saved; `None` if the file does not exist yet.
-///
-/// # Errors
-/// The file cannot be read, or has other content.
-pub fn load(path: impl AsRef<std::path::Path>) -> std::io::Result<Option<Configuration>> {
-    let bytes = match taktwerk_files::read_bytes(path.as_ref(), FILE_LEN_MAX) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let configuration = taktwerk_pubsub::config::binary_file::read(&bytes);
-    configuration.map(Some).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
 }
 
 /// A node of namespace 0 whose value is computed when it is read.

@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taktwerk::pubsub::{Publisher, Subscriber, named};
-use taktwerk::pubsub_model::{PubSubModel, load};
+use taktwerk::pubsub_model::{PubSubModel, SavedConfiguration, load};
 use taktwerk::server::authorization::{Authorization, IdentityRule};
 use taktwerk::types::{ByteString, NodeId, UaString, Variant};
 use taktwerk::{Client, RunningServer, Server, StatusCode, Variable};
@@ -397,6 +397,7 @@ struct TempFile(std::path::PathBuf);
 impl Drop for TempFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(self.0.with_extension("uabinary.lock"));
     }
 }
 
@@ -405,8 +406,12 @@ async fn a_written_file_is_applied_and_survives_a_restart() {
     let saved =
         TempFile(std::env::temp_dir().join(format!("taktwerk-pubsub-{}.uabinary", std::process::id())));
     let before = setup(empty()).await;
-    assert!(load(&saved.0).unwrap().is_none());
-    before.model.save_to(&saved.0).unwrap();
+    let file = SavedConfiguration::open(&saved.0).unwrap();
+    assert!(file.load().unwrap().is_none());
+    before.model.save_to(file).unwrap();
+    // A second server must not overwrite it.
+    let refused = SavedConfiguration::open(&saved.0).unwrap_err().to_string();
+    assert!(refused.contains("is used by this process already"), "{refused}");
     let file = ns0(object_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION);
     let reserve = method_ids::PUBLISH_SUBSCRIBE_PUB_SUB_CONFIGURATION_RESERVE_IDS;
     let profile = UaString::from(taktwerk_pubsub::config::TRANSPORT_UDP_UADP);

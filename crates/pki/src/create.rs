@@ -29,6 +29,10 @@ pub struct CertificateSettings {
 /// Certificates are valid from a little before their creation, because clocks differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 
+/// Maximum length of the common name and of the organization, in characters (X.520; RFC 5280 Appendix A.1, ub-common-name and
+/// ub-organization-name).
+pub const SUBJECT_LEN_MAX: usize = 64;
+
 /// Why a certificate could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +40,16 @@ pub enum CreateError {
     /// The name contains characters that a certificate cannot hold.
     #[error("{0:?} cannot be used in a certificate: use ASCII without spaces")]
     Name(String),
+    /// A part of the subject is longer than X.520 allows. Other programs refuse such certificates.
+    #[error(
+        "the {what} has {length} characters; a certificate can hold at most {SUBJECT_LEN_MAX} (X.520). Use a shorter one"
+    )]
+    TooLong {
+        /// Which part: name or organization.
+        what: &'static str,
+        /// Its length in characters.
+        length: usize,
+    },
     /// The library failed, or rejected the settings.
     #[error("the certificate could not be made: {0}")]
     Library(#[from] rcgen::Error),
@@ -66,6 +80,13 @@ impl CertificateSettings {
             let name = Ia5String::try_from(text).map_err(|_| CreateError::Name(text.to_owned()));
             if fits { name } else { Err(CreateError::Name(text.to_owned())) }
         };
+        let organization = self.organization.as_deref().unwrap_or_default();
+        for (what, text) in [("name", self.application_name.as_str()), ("organization", organization)] {
+            let length = text.chars().count();
+            if length > SUBJECT_LEN_MAX {
+                return Err(CreateError::TooLong { what, length });
+            }
+        }
         let mut parameters = CertificateParams::default();
         let mut name = DistinguishedName::new();
         name.push(DnType::CommonName, self.application_name.as_str());
@@ -144,4 +165,29 @@ pub fn request(settings: &CertificateSettings, key: &PrivateKey) -> Result<Certi
 #[must_use]
 pub fn request_pem(request: &CertificateRequest) -> String {
     pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", request.der()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::NewKey;
+
+    #[test]
+    fn parts_of_the_subject_have_the_length_of_x520() {
+        let key = PrivateKey::generate(NewKey::NistP256).unwrap();
+        let of = |name: &str, organization: &str| {
+            let mut settings = CertificateSettings::new(name, "urn:example:press");
+            settings.organization = Some(organization.to_owned());
+            let made = self_signed(&settings, &key).map(drop);
+            let asked = request(&settings, &key).map(drop);
+            assert_eq!(made.is_ok(), asked.is_ok());
+            made.map_err(|error| error.to_string())
+        };
+        // The limit counts characters, not bytes.
+        of(&"ü".repeat(SUBJECT_LEN_MAX), &"x".repeat(SUBJECT_LEN_MAX)).unwrap();
+        let error = of(&"x".repeat(5_000), "Works").unwrap_err();
+        assert!(error.contains("the name has 5000 characters") && error.contains("at most 64"), "{error}");
+        let error = of("Press", &"x".repeat(SUBJECT_LEN_MAX + 1)).unwrap_err();
+        assert!(error.contains("the organization has 65 characters"), "{error}");
+    }
 }

@@ -53,10 +53,12 @@ pub(super) fn own_of(store: &Store, kind: &NodeId) -> Result<OwnCertificate, Sta
 
 /// The content of a new certificate: that of the old one, with another subject if given, such as `CN=Press/O=Works`.
 fn settings(before: &Certificate, uri: &str, subject: &str) -> Result<CertificateSettings, StatusCode> {
-    let name = before.common_name().unwrap_or_else(|| uri.to_owned());
+    // Clients do not choose these, so they are cut to what a certificate can hold.
+    let cut = |text: String| text.chars().take(create::SUBJECT_LEN_MAX).collect::<String>();
+    let name = cut(before.common_name().unwrap_or_else(|| uri.to_owned()));
     let mut settings = CertificateSettings::new(&name, uri);
     let extensions = before.extensions();
-    settings.organization = before.organization();
+    settings.organization = before.organization().map(cut);
     settings.hosts = extensions.dns_names.clone();
     settings.hosts.extend(extensions.ip_addresses.iter().map(ToString::to_string));
     if !subject.is_empty() {

@@ -205,16 +205,14 @@ impl State {
     /// Ends the transaction of the caller's session.
     ///
     /// # Errors
-    /// Bad_NothingToDo without a transaction; Bad_SessionIdInvalid if it belongs to another session.
+    /// Bad_NothingToDo without a transaction. Bad_TransactionPending if it belongs to another session, as for the other Methods:
+    /// only the session that created it may end it (Part 12 §7.10.9, §7.10.11, which name no code for this). Clients would take
+    /// Bad_SessionIdInvalid for the end of their own session.
     pub(super) fn end(&mut self, caller: &CallContext) -> Result<Transaction, StatusCode> {
         self.discarded.retain(|(session, _)| *session != caller.session_id);
         if self.own(caller).is_none() {
-            let is_other = self.no_changes().is_err();
-            return Err(if is_other {
-                StatusCode::BAD_SESSION_ID_INVALID
-            } else {
-                StatusCode::BAD_NOTHING_TO_DO
-            });
+            self.no_changes()?;
+            return Err(StatusCode::BAD_NOTHING_TO_DO);
         }
         self.transaction.take().ok_or(StatusCode::BAD_NOTHING_TO_DO)
     }

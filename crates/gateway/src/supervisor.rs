@@ -10,8 +10,11 @@ use core::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join;
 use std::panic::AssertUnwindSafe;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::field::Empty;
+
+/// While sessions end soon after answers, the same reason is logged again only after this time.
+const LOGGED_AGAIN: Duration = Duration::from_secs(60);
 
 /// Runs a source forever; a leased source only while this gateway holds the lease.
 pub async fn supervise(
@@ -23,6 +26,7 @@ pub async fn supervise(
     let settings = feed.settings().clone();
     let mut pause = settings.retry;
     let mut last_told = String::new();
+    let mut last_logged = None;
     loop {
         let running = match &mut lease {
             Some(lease) => {
@@ -37,6 +41,7 @@ pub async fn supervise(
         };
         writes.discard(&feed);
         let answers = feed.statistics().snapshot().answers;
+        let begun = Instant::now();
         let span =
             tracing::debug_span!(target: TARGET, "source.session", source = settings.name, error = Empty);
         // A panic of an adapter or library affects only this source.
@@ -46,6 +51,8 @@ pub async fn supervise(
             Some(lease) => lease.guard(run).await,
         };
         drop(running);
+        // One that has ended by itself may be run again for each value.
+        let has_ended = matches!(outcome, Some(Ok(Ok(()))));
         let fault = match outcome {
             Some(Ok(Ok(()))) => Fault::Ended(adapter.describe()),
             Some(Ok(Err(fault))) => fault,
@@ -61,17 +68,21 @@ pub async fn supervise(
             }
         };
         feed.disconnected(&fault);
-        if feed.statistics().snapshot().answers > answers {
+        // A session that has answers but fails at once, such as by the same message each time, does not shorten the pause.
+        let has_lasted = has_ended || begun.elapsed() >= pause;
+        let has_worked = has_lasted && feed.statistics().snapshot().answers > answers;
+        if has_worked {
             pause = settings.retry;
-            last_told.clear();
         }
+        let is_due = last_logged.is_none_or(|at: Instant| at.elapsed() >= LOGGED_AGAIN);
         let told = fault.to_string();
         span.record("error", &told);
         drop(span);
-        if told == last_told {
+        if told == last_told && !(has_worked && is_due) {
             tracing::debug!(source = settings.name, error = told, "still not connected");
         } else {
             tracing::warn!(source = settings.name, error = told, "trying again");
+            last_logged = Some(Instant::now());
             last_told = told;
         }
         let waits = sleep(pause + jitter(pause));
@@ -110,3 +121,73 @@ pub async fn watch(feed: Feed) {
 
 #[cfg(test)]
 mod simulation;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::Reading;
+    use crate::fields::{Fields, Mistake, Sections};
+    use crate::plant::Plant;
+    use crate::settings::SourceSettings;
+    use crate::source::Placement;
+    use crate::tag::Tag;
+    use crate::value::Kind;
+    use core::sync::atomic::{AtomicU32, Ordering};
+    use futures_util::future::BoxFuture;
+    use std::path::Path;
+    use std::sync::Arc;
+    use taktwerk::Server;
+    use taktwerk_types::BuiltInType;
+
+    /// Each session answers, lasts so long, and fails.
+    struct Failing {
+        lasts: Duration,
+        sessions: Arc<AtomicU32>,
+    }
+
+    impl Adapter for Failing {
+        fn describe(&self) -> String {
+            "failing".to_owned()
+        }
+
+        fn add_tag(&mut self, _: &Tag, _: &mut Fields, _: usize) -> Result<Placement, Mistake> {
+            Ok(Placement::Variable(Kind::scalar(BuiltInType::Double)))
+        }
+
+        fn run<'a>(&'a mut self, feed: &'a Feed, _: &'a mut Writes) -> BoxFuture<'a, Result<(), Fault>> {
+            Box::pin(async move {
+                self.sessions.fetch_add(1, Ordering::Relaxed);
+                feed.connected();
+                feed.deliver([(0, Reading::good(1.0))]);
+                sleep(self.lasts).await;
+                Err(Fault::other("broker", "the same message each time"))
+            })
+        }
+    }
+
+    /// Number of sessions within ten minutes.
+    async fn sessions(lasts: Duration) -> u32 {
+        let text =
+            "[[source]]\nretry = \"500 ms\"\nretry_max = \"30 s\"\n[[tag]]\nsource = \"s\"\nname = \"t\"\n";
+        let mut sections = Sections::parse(Path::new("g.toml"), text).unwrap();
+        let settings = SourceSettings::take(&mut sections.sources[0], "s".to_owned(), None).unwrap();
+        let server = Server::builder().bind("127.0.0.1:0").anonymous().build().unwrap();
+        let (feed, writes) =
+            Feed::new(settings, Arc::new(Plant::new(server.namespace("urn:test"))), Vec::new());
+        feed.add(&Tag::take(&mut sections.tags[0]).unwrap(), Kind::scalar(BuiltInType::Double)).unwrap();
+        let sessions = Arc::<AtomicU32>::default();
+        let adapter = Failing { lasts, sessions: Arc::clone(&sessions) };
+        let running = supervise(Box::new(adapter), feed, writes, None);
+        let _ = tokio::time::timeout(Duration::from_secs(600), running).await;
+        sessions.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_that_fail_after_the_first_answer_become_rare_and_longer_ones_do_not() {
+        let short = sessions(Duration::from_millis(20)).await;
+        assert!((10..=30).contains(&short), "{short}");
+        // A second longer than the pause: the source is worth trying again soon.
+        let long = sessions(Duration::from_millis(1_500)).await;
+        assert!(long >= 250, "{long}");
+    }
+}

@@ -44,7 +44,9 @@ impl Broker {
     }
 
     fn publisher(&self) -> Publisher {
-        let (client, mut connection) = Publisher::new(MqttOptions::new("test", "127.0.0.1", self.port), 1000);
+        let mut options = MqttOptions::new("test", "127.0.0.1", self.port);
+        options.set_max_packet_size(10 << 20, 10 << 20);
+        let (client, mut connection) = Publisher::new(options, 1000);
         std::thread::spawn(move || connection.iter().take_while(Result::is_ok).count());
         client
     }
@@ -169,6 +171,45 @@ async fn messages_of_3_1_1_become_values() {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_of_5_become_values() {
     messages_become_values("5").await;
+}
+
+/// A retained message that is longer than any packet that a source wants comes with every connection.
+async fn an_oversized_retained_message_costs_only_itself(version: &str) {
+    let Some(broker) = Broker::start(free_port()) else { return };
+    let publisher = broker.publisher();
+    let send = |topic: &str, payload: String| {
+        publisher.publish(topic, QoS::AtLeastOnce, true, payload.into_bytes()).unwrap();
+    };
+    send("wild/huge", "1".repeat(3 << 20));
+    send("oven/t", "215".to_owned());
+    let stand = Stand::new(&(source(broker.port, version) + TAGS)).await;
+    stand.value("mq/T", 21.5).await;
+    // The connection stays, and other topics go on.
+    for round in 0..20 {
+        send("oven/t", round.to_string());
+        stand.value("mq/T", f64::from(round) / 10.0).await;
+    }
+    let seen = stand.source("mq").statistics;
+    assert!(seen.is_connected, "{seen:?}");
+    // A broker of version 5 knows the limit and does not send the message.
+    if version == "3.1.1" {
+        let error = seen.last_error.clone().unwrap_or_default();
+        assert!(error.contains("wild/huge: a message has more than 1000 bytes"), "{seen:?}");
+        assert_eq!((seen.errors, seen.dropped), (1, 1), "{seen:?}");
+    } else {
+        assert_eq!((seen.errors, seen.last_error.clone()), (0, None), "{seen:?}");
+    }
+    stand.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oversized_retained_messages_of_3_1_1_are_dropped() {
+    an_oversized_retained_message_costs_only_itself("3.1.1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oversized_retained_messages_of_5_are_dropped() {
+    an_oversized_retained_message_costs_only_itself("5").await;
 }
 
 #[test]

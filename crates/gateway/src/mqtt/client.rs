@@ -9,6 +9,10 @@ use rumqttc::{Transport, v5};
 const QUEUE: usize = 1024;
 /// Most bytes of a packet in addition to its payload.
 const HEADER_MAX: usize = 70_000;
+/// Longest packet that is received from a broker of MQTT 3.1.1, which cannot be told a limit. The library cannot skip a packet: a
+/// longer one ends the connection, and if the broker retains it, every following connection too. So messages that are longer than
+/// `payload_max` are received and then dropped by the source, which names their topic.
+const PACKET_MAX: usize = (64 << 20) + HEADER_MAX;
 
 /// An event from a broker.
 #[derive(Debug, PartialEq, Eq)]
@@ -118,6 +122,7 @@ impl Connection {
         Ok(if mqtt.is_v5 {
             let mut options = v5::MqttOptions::new(&mqtt.client_id, &mqtt.host, mqtt.port);
             options.set_keep_alive(mqtt.keep_alive).set_clean_start(true).set_connection_timeout(seconds);
+            // The broker does not deliver longer messages, and continues with the others (MQTT 5 §3.1.2.11.4).
             options.set_max_packet_size(u32::try_from(mqtt.payload_max + HEADER_MAX).ok());
             if let Some(transport) = transport {
                 options.set_transport(transport);
@@ -134,7 +139,7 @@ impl Connection {
         } else {
             let mut options = rumqttc::MqttOptions::new(&mqtt.client_id, &mqtt.host, mqtt.port);
             options.set_keep_alive(mqtt.keep_alive).set_clean_session(true);
-            options.set_max_packet_size(mqtt.payload_max + HEADER_MAX, mqtt.payload_max + HEADER_MAX);
+            options.set_max_packet_size(PACKET_MAX, mqtt.payload_max + HEADER_MAX);
             if let Some(transport) = transport {
                 options.set_transport(transport);
             }
@@ -197,6 +202,9 @@ impl Events {
                     Ok(Event::Incoming(Packet::UnsubAck(_))) => Ok(Incoming::Unsubscribed),
                     Ok(_) => Ok(Incoming::Other),
                     Err(rumqttc::ConnectionError::Io(error)) => Err(broken(target, &error)),
+                    Err(rumqttc::ConnectionError::MqttState(rumqttc::StateError::Deserialization(
+                        rumqttc::mqttbytes::Error::PayloadSizeLimitExceeded(len),
+                    ))) => Err(oversized(target, len, PACKET_MAX)),
                     Err(error) => Err(explained(target, &error.to_string())),
                 }
             }
@@ -225,6 +233,9 @@ impl Events {
                     Ok(Event::Incoming(Packet::UnsubAck(_))) => Ok(Incoming::Unsubscribed),
                     Ok(_) => Ok(Incoming::Other),
                     Err(v5::ConnectionError::Io(error)) => Err(broken(target, &error)),
+                    Err(v5::ConnectionError::MqttState(v5::StateError::Deserialization(
+                        v5::mqttbytes::Error::PayloadSizeLimitExceeded { pkt_size, max },
+                    ))) => Err(oversized(target, pkt_size, usize::try_from(max).unwrap_or(usize::MAX))),
                     Err(error) => Err(explained(target, &error.to_string())),
                 }
             }
@@ -296,6 +307,23 @@ fn answer(reason: v5::mqttbytes::v5::PubAckReason) -> Answer {
 
 fn broken(target: &str, error: &std::io::Error) -> Fault {
     Fault::Connect { target: target.to_owned(), reason: plain(error) }
+}
+
+/// The topic is not known: it is in the packet that was not read.
+fn oversized(target: &str, len: usize, most: usize) -> Fault {
+    let reason = format!(
+        "the broker sends a message of {len} bytes, more than {most}, and no connection gets past it; remove it if the broker \
+         retains it, or exclude its topic from those of the tags"
+    );
+    Fault::other(target, reason)
+}
+
+/// A message that is longer than the setting of a source.
+pub fn too_long(topic: &str, payload_max: usize) -> Fault {
+    let reason = format!(
+        "a message has more than {payload_max} bytes and is dropped; increase payload_max if it is needed"
+    );
+    Fault::other(topic, reason)
 }
 
 fn explained(target: &str, error: &str) -> Fault {

@@ -5,7 +5,7 @@ use super::topic::{TOPIC_LEN_MAX, fill};
 use super::{Map, Mqtt};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
-use crate::mqtt::client::{Client, Connection, Incoming};
+use crate::mqtt::client::{Client, Connection, Incoming, too_long};
 use crate::statistics::Count;
 use crate::tag::{Access, Tag};
 use crate::value::{Kind, to_json};
@@ -55,6 +55,9 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
                 Ok(Incoming::Message(topic, payload)) => {
                     if payload.len() > mqtt.broker.payload_max || topic.len() > TOPIC_LEN_MAX {
                         feed.statistics().add(Count::Dropped, 1);
+                        if topic.len() <= TOPIC_LEN_MAX {
+                            feed.failed(&too_long(&topic, mqtt.broker.payload_max));
+                        }
                         continue;
                     }
                     let exact = by_topic.get(topic.as_str()).into_iter().flatten();

@@ -4,7 +4,7 @@ use super::host::{Host, MetricId, Told};
 use super::{Place, Sparkplug};
 use crate::fault::Fault;
 use crate::feed::{Feed, Reading, Write, Writes};
-use crate::mqtt::client::{Client, Connection, Incoming, Will};
+use crate::mqtt::client::{Client, Connection, Incoming, Will, too_long};
 use crate::sparkplug::datatype;
 use crate::sparkplug::payload::{Metric, Payload, rebirth};
 use crate::statistics::Count;
@@ -55,8 +55,9 @@ pub(super) async fn run(sparkplug: &mut Sparkplug, feed: &Feed, writes: &mut Wri
                 feed.statistics().add(if sent { Count::Writes } else { Count::WriteErrors }, 1);
             }
             incoming = connection.events.next(&target) => match incoming? {
-                Incoming::Message(_, payload) if payload.len() > sparkplug.broker.payload_max => {
+                Incoming::Message(topic, payload) if payload.len() > sparkplug.broker.payload_max => {
                     feed.statistics().add(Count::Dropped, 1);
+                    feed.failed(&too_long(&topic, sparkplug.broker.payload_max));
                 }
                 Incoming::Message(topic, payload) => {
                     let told = host.receive(&topic, &payload, Instant::now());

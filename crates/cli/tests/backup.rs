@@ -364,3 +364,37 @@ fn archives_cannot_write_to_unexpected_paths() {
     assert_eq!(code, 0, "{said}");
     assert_eq!(fs::read(&victim).unwrap(), b"fine");
 }
+
+/// Whatever an archive says, restored files have no more permissions than those that the program makes.
+#[test]
+fn archives_cannot_give_away_permissions() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, target) = (folder.path().join("forged.tar.gz"), folder.path().join("target"));
+    let config = "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\nusers_file = \"users.toml\"\n\
+                  [headroom]\ncalibration = \"model.json\"\n[history]\nfile = \"history.db\"\n";
+    let files = [
+        ("headroom.calibration", "model.json", None, 0o755),
+        ("identities.users_file", "users.toml", None, 0o700),
+        ("history.file", "history.db", None, 0o700),
+        ("security.pki", "pki", Some("own/private/key.pem"), 0o700),
+        ("security.pki", "pki", Some("own/certs/own.der"), 0o755),
+    ];
+    let entries = files.map(|(setting, path, inner, _)| {
+        let mut entry = serde_json::json!({ "Setting": setting, "Path": path, "Mode": 0o7777, "Len": 4 });
+        if let Some(inner) = inner {
+            entry["Inner"] = inner.into();
+        }
+        entry
+    });
+    let manifest = serde_json::json!({
+        "Version": 1, "Program": "0", "Configuration": "server.toml", "Files": entries,
+    });
+    forged(&archive, config, &manifest, &["fine"; 5]);
+    let (code, said) = run(&["restore", text(&archive), text(&target)]);
+    assert_eq!(code, 0, "{said}");
+    for (_, path, inner, most) in files {
+        let path = inner.map_or_else(|| target.join(path), |inner| target.join(path).join(inner));
+        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode, most, "{}: {mode:o}", path.display());
+    }
+}

@@ -39,7 +39,9 @@ impl Mistake {
     pub fn of(error: &toml::de::Error, text: Option<&str>) -> Self {
         let (problem, hint) = words::explain(error);
         let (problem, hint) = (shown::message(problem), shown::message(hint));
-        let line = error.span().zip(text).map_or(0, |(span, text)| line_of(text, span.start));
+        // What the file itself lacks is on no line of it.
+        let span = error.span().filter(|_| !problem.starts_with(words::MISSING));
+        let line = span.zip(text).map_or(0, |(span, text)| line_of(text, span.start));
         Self { line, problem, hint }
     }
 
@@ -65,4 +67,36 @@ impl fmt::Display for Mistake {
 #[must_use]
 pub fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[allow(dead_code)]
+    struct Plant {
+        name: String,
+        node: Vec<Node>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[allow(dead_code)]
+    struct Node {
+        name: String,
+    }
+
+    #[test]
+    fn a_missing_key_is_told_with_its_place() {
+        let told = |text: &str| {
+            let error = toml::from_str::<Plant>(text).unwrap_err();
+            Mistake::of(&error, Some(text)).within(&"plant.toml")
+        };
+        // The first line is that of a table which has this key.
+        assert_eq!(
+            told("[[node]]\nname = \"n\"\n"),
+            "plant.toml: missing field `name` at the top level of the file"
+        );
+        assert_eq!(told("name = \"p\"\n\n[[node]]\n"), "plant.toml:3: node: missing field `name`");
+    }
 }

@@ -2,6 +2,9 @@
 
 use crate::{nearest, shown};
 
+/// How messages about missing keys begin.
+pub(crate) const MISSING: &str = "missing field";
+
 /// Returns the problem and how to correct it; the second is empty if that is obvious.
 pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
     let message = without_long_name(error.message().lines().collect::<Vec<_>>().join(" "));
@@ -33,7 +36,9 @@ pub(crate) fn explain(error: &toml::de::Error) -> (String, String) {
     let told = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     let Some((found, wanted)) = told.and_then(|told| told.rsplit_once(", expected ")) else {
         // The message already names the unknown or missing key.
-        return match message.starts_with("missing field") {
+        return match message.starts_with(MISSING) {
+            // A table of the file may have a key of the same name.
+            true if key.is_empty() => (format!("{message} at the top level of the file"), String::new()),
             true => (at(message), String::new()),
             false => (message, String::new()),
         };

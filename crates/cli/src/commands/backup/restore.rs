@@ -84,15 +84,12 @@ fn restore(arguments: &RestoreArgs, output: Output) -> Result<(), Failure> {
     let files = named_files(&config)?;
     let mut targets = Vec::new();
     for (index, entry) in manifest.files.iter().enumerate() {
-        let target = target(&config, &files, entry).ok_or_else(|| {
+        let (path, kind) = target(&config, &files, entry).ok_or_else(|| {
             let problem = format!("{} is not a file that its configuration names", entry.path.display());
             failed(&arguments.archive, io::Error::other(problem))
         })?;
-        targets.push(Target {
-            staged: staging.path().join(index.to_string()),
-            path: target,
-            mode: entry.mode,
-        });
+        let staged = staging.path().join(index.to_string());
+        targets.push(Target { staged, path, mode: mode(kind, entry) });
     }
     let staged = staging.path().join("configuration");
     fs::write(&staged, configuration).map_err(|error| failed(&staged, error))?;
@@ -148,8 +145,20 @@ fn file_name(name: &str) -> Option<&Path> {
     (matches!(components.next(), Some(Component::Normal(_))) && components.next().is_none()).then_some(path)
 }
 
-/// The target of a file in the archive, if the configuration names it.
-fn target(config: &ConfigFile, files: &[NamedFile], entry: &Entry) -> Option<PathBuf> {
+/// The end of settings of files with secrets or states, which the program makes readable by their owner only.
+const PRIVATE: [&str; 7] =
+    ["users_file", "save_to", "alarms.file", "web.key", "password_file", "token_file", "headers_file"];
+
+/// The permissions of a restored file: never more than the program itself would give. An archive may be forged.
+fn mode(kind: FileKind, entry: &Entry) -> u32 {
+    let is_key = entry.inner.as_ref().is_some_and(|inner| inner.iter().any(|part| part == "private"));
+    let is_secret = PRIVATE.iter().any(|end| entry.setting.ends_with(end));
+    let most = if is_key || is_secret || kind == FileKind::Database { 0o700 } else { 0o755 };
+    entry.mode & most
+}
+
+/// The target of a file in the archive and its kind, if the configuration names it.
+fn target(config: &ConfigFile, files: &[NamedFile], entry: &Entry) -> Option<(PathBuf, FileKind)> {
     let named = files.iter().find(|named| {
         named.named == entry.path
             && named.setting == entry.setting
@@ -157,13 +166,14 @@ fn target(config: &ConfigFile, files: &[NamedFile], entry: &Entry) -> Option<Pat
             && (named.kind == FileKind::Folder) == entry.inner.is_some()
     })?;
     let path = config.resolve(&named.named);
-    match &entry.inner {
+    let path = match &entry.inner {
         None => Some(path),
         Some(inner) => {
             let is_inside = inner.components().all(|component| matches!(component, Component::Normal(_)));
             (is_inside && inner.components().next().is_some()).then(|| path.join(inner))
         }
-    }
+    };
+    path.map(|path| (path, named.kind))
 }
 
 fn refuse_outside(targets: &[Target], folder: &Path, outside: bool) -> Result<(), Failure> {
@@ -226,7 +236,7 @@ fn install(target: &Target) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let staged = tempfile::Builder::new().prefix(".taktwerk-restore-").tempfile_in(folder)?;
     io::copy(&mut File::open(&target.staged)?, &mut staged.as_file())?;
-    staged.as_file().set_permissions(Permissions::from_mode(target.mode & 0o777))?;
+    staged.as_file().set_permissions(Permissions::from_mode(target.mode))?;
     staged.as_file().sync_all()?;
     staged.persist_noclobber(&target.path).map_err(|error| error.error)?;
     File::open(folder)?.sync_all()

@@ -10,7 +10,7 @@ use taktwerk_lab::program::{Program, Running};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const CONFIG: &str = "[server]\nbind = [\"127.0.0.1:0\"]\nsimulated_plant = true\n[security]\nnone = true\n\
-                      policies = [\"Basic256Sha256\"]\n[identities]\nanonymous = true\nusers_file = \"users.toml\"\n\
+                      policies = [\"Basic256Sha256\"]\n[identities]\nanonymous = true\nclear_passwords = true\nusers_file = \"users.toml\"\n\
                       [permissions]\nunspecified = \"open\"\n[history]\nfile = \"history.db\"\n\
                       [[history.record]]\nbelow = \"ns=2;s=Plant/Boiler\"\n";
 
@@ -370,7 +370,7 @@ fn archives_cannot_write_to_unexpected_paths() {
 fn archives_cannot_give_away_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let (archive, target) = (folder.path().join("forged.tar.gz"), folder.path().join("target"));
-    let config = "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\nusers_file = \"users.toml\"\n\
+    let config = "[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\nclear_passwords = true\nusers_file = \"users.toml\"\n\
                   [headroom]\ncalibration = \"model.json\"\n[history]\nfile = \"history.db\"\n";
     let files = [
         ("headroom.calibration", "model.json", None, 0o755),

@@ -210,6 +210,43 @@ fn nodesets_are_replaced_while_clients_are_connected() {
     assert!(value(1).contains("BadNodeIdUnknown"), "{}", value(1));
 }
 
+/// A reload replaces the Variable: what is published, and what is received, follows it.
+#[test]
+fn pubsub_follows_a_changed_nodeset() {
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let group = format!("opc.udp://239.192.10.1:{port}");
+    let installation = Installation::new();
+    let (file, line) = (installation.file(), installation.folder.path().join("line.xml"));
+    let pubsub = format!(
+        "[[data-set]]\nname = \"out\"\nfields = [{{ name = \"v\", type = \"Double\", node = \"ns=2;i=1\" }}]\n\
+         [[connection]]\nname = \"udp\"\npublisher-id = {{ uint16 = 7 }}\nurl = \"{group}\"\ninterface = \"lo\"\n\
+         [[connection.writer-group]]\nname = \"g\"\nid = 1\ninterval = 20.0\n\
+         writers = [{{ name = \"w\", id = 1, data-set = \"out\" }}]\n\
+         [[connection.reader-group]]\nname = \"in\"\nreaders = [{{ name = \"r\", publisher-id = {{ uint16 = 7 }}, \
+         writer-id = 1, fields = [{{ name = \"v\", type = \"Double\", node = \"ns=2;i=2\" }}] }}]\n"
+    );
+    std::fs::write(installation.folder.path().join("pubsub.toml"), pubsub).unwrap();
+    let text = BASE
+        .replace("[server]\n", "[server]\nnodesets = [\"line.xml\"]\n")
+        .replace("simulated_plant = true\n", "");
+    std::fs::write(&file, format!("{text}[pubsub]\nconfiguration = \"pubsub.toml\"\n")).unwrap();
+    std::fs::write(&line, nodeset(&[(1, 1.5), (2, 0.0)])).unwrap();
+    let server = installation.serve(&[]);
+    let url = server.url().to_owned();
+    // The server receives its own messages and writes the value into the second Variable.
+    let value = |id: u32| run(&["read", &url, &format!("ns=2;i={id}"), "--json"]).1;
+    until("the first value is received", || value(2).contains("1.5"));
+    std::fs::write(&line, nodeset(&[(1, 2.5), (2, 0.25)])).unwrap();
+    let (code, text) = apply(&file);
+    assert_eq!((code, text.contains("taken over: server.nodesets")), (0, true), "{text}");
+    until("the value of the new Variable is sent, and written into the new target", || {
+        value(2).contains("2.5")
+    });
+    let (code, text) = run(&["write", &url, "ns=2;i=1", "3.5"]);
+    assert_eq!(code, 0, "{text}");
+    until("a later value", || value(2).contains("3.5"));
+}
+
 /// A folder with Variables: their numbers and values.
 fn folder_of(variables: &[(u32, f64)]) -> String {
     let folder = "<UAObject NodeId=\"ns=1;i=100\" BrowseName=\"1:Line\"><References>\

@@ -136,6 +136,36 @@ impl Edit<'_> {
         }
     }
 
+    /// Deletes the values at some times. Returns for each whether there was one.
+    pub(super) fn delete_at(
+        &self,
+        times: &[UtcTime],
+        by: &Modification,
+    ) -> Result<Vec<bool>, rusqlite::Error> {
+        let mut found = vec![false; times.len()];
+        // In order of time, so that each chunk is opened once.
+        let mut sorted: Vec<(usize, UtcTime)> = times.iter().copied().enumerate().collect();
+        sorted.sort_by_key(|(_, time)| *time);
+        let mut open: Option<Open> = None;
+        for (index, time) in sorted {
+            if open.as_ref().is_none_or(|open| open.end.is_some_and(|end| time.ticks() >= end)) {
+                self.finish(open.take())?;
+                open = Some(self.open(time.ticks())?);
+            }
+            if let Some(open) = &mut open
+                && let Some(value) = open.values.remove(&time)
+            {
+                open.is_changed = true;
+                self.note(&value, by, HistoryUpdateType::DELETE)?;
+                if let Some(is_found) = found.get_mut(index) {
+                    *is_found = true;
+                }
+            }
+        }
+        self.finish(open)?;
+        Ok(found)
+    }
+
     pub(super) fn delete_modified(&self, span: Span) -> Result<u64, rusqlite::Error> {
         let query = "DELETE FROM modified WHERE node = ? AND time BETWEEN ? AND ?";
         let span = params![self.node, span.first.ticks(), span.last.ticks()];

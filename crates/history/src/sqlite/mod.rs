@@ -719,6 +719,15 @@ impl HistoryStore for SqliteStore {
         self.edit(node, |edit| edit.delete(span, by))
     }
 
+    fn delete_at(
+        &self,
+        node: &NodeKey,
+        times: &[UtcTime],
+        by: &Modification,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.edit(node, |edit| edit.delete_at(times, by))
+    }
+
     fn delete_modified(&self, node: &NodeKey, span: Span) -> Result<u64, StoreError> {
         self.edit(node, |edit| edit.delete_modified(span))
     }

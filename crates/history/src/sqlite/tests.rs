@@ -48,6 +48,7 @@ enum Step {
     Append(u8, Vec<(i64, i32)>),
     Update(u8, Perform, Vec<(i64, i32)>),
     Delete(u8, i64, i64),
+    DeleteAt(u8, Vec<i64>),
     Read(u8, i64, i64, bool, usize),
     Seal,
     Reopen,
@@ -60,6 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0u8..3, values()).prop_map(|(node, values)| Step::Append(node, values)),
         3 => (0u8..3, perform, values()).prop_map(|(node, perform, values)| Step::Update(node, perform, values)),
         2 => (0u8..3, 0i64..60, 0i64..60).prop_map(|(node, from, to)| Step::Delete(node, from, to)),
+        2 => (0u8..3, prop::collection::vec(0i64..60, 1..12)).prop_map(|(node, times)| Step::DeleteAt(node, times)),
         3 => (0u8..3, 0i64..60, 0i64..60, any::<bool>(), 0usize..20)
             .prop_map(|(node, from, to, forward, limit)| Step::Read(node, from, to, forward, limit)),
         1 => Just(Step::Seal),
@@ -92,6 +94,11 @@ proptest! {
                     let span = Span { first: time(from), last: time(to) };
                     let one = store.delete(&key(node), span, &by()).unwrap();
                     prop_assert_eq!(one, model.delete(&key(node), span, &by()).unwrap());
+                }
+                Step::DeleteAt(node, times) => {
+                    let times: Vec<UtcTime> = times.into_iter().map(time).collect();
+                    let one = store.delete_at(&key(node), &times, &by()).unwrap();
+                    prop_assert_eq!(one, model.delete_at(&key(node), &times, &by()).unwrap());
                 }
                 Step::Read(node, from, to, forward, limit) => {
                     let span = Span { first: time(from), last: time(to) };

@@ -393,6 +393,24 @@ pub trait HistoryStore: Send + Sync + fmt::Debug {
         Err(unsupported())
     }
 
+    /// Deletes the values at some times as [`Self::delete`] does. Returns for each time whether there was one. Stores
+    /// that delete many values together faster than one by one implement it.
+    ///
+    /// # Errors
+    /// The values of earlier times may be deleted.
+    fn delete_at(
+        &self,
+        node: &NodeKey,
+        times: &[UtcTime],
+        by: &Modification,
+    ) -> Result<Vec<bool>, StoreError> {
+        let one = |time: &UtcTime| {
+            let count = self.delete(node, Span { first: *time, last: *time }, by)?;
+            Ok(count > 0)
+        };
+        times.iter().map(one).collect()
+    }
+
     /// Deletes the modified values of a span. Returns their number.
     ///
     /// # Errors

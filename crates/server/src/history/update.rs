@@ -8,6 +8,8 @@ use taktwerk_schema::{Annotation, HistoryUpdateResult};
 use taktwerk_types::codec::encode_len;
 use taktwerk_types::{ByteString, Encode, StatusCode, UtcTime};
 
+/// Values deleted together by DeleteAtTime.
+const DELETED_AT_ONCE: usize = 500;
 /// Values and bytes that are read before an operation for the audit.
 const OLD_VALUES_MAX: usize = 16;
 const OLD_BYTES_MAX: usize = 64 << 10;
@@ -157,19 +159,25 @@ impl Change {
             Self::Delete(span) => (deleted(store.delete(key, span, by)?), Vec::new()),
             Self::DeleteModified(span) => (deleted(store.delete_modified(key, span)?), Vec::new()),
             Self::DeleteAt(times) => {
-                let one = |time: UtcTime| {
-                    let count = store.delete(key, Span { first: time, last: time }, by)?;
-                    Ok(if count > 0 { StatusCode::GOOD } else { StatusCode::BAD_NO_ENTRY_EXISTS })
-                };
-                (StatusCode::GOOD, times.into_iter().map(one).collect::<Result<_, StoreError>>()?)
+                let mut results = Vec::with_capacity(times.len());
+                // In parts, so that others can use the store in between.
+                for times in times.chunks(DELETED_AT_ONCE) {
+                    let found = store.delete_at(key, times, by)?;
+                    let none = StatusCode::BAD_NO_ENTRY_EXISTS;
+                    results.extend(
+                        found.into_iter().map(|is_found| if is_found { StatusCode::GOOD } else { none }),
+                    );
+                }
+                (StatusCode::GOOD, results)
             }
         })
     }
 }
 
-/// Adds user and time to an annotation without them.
+/// Adds the user, and the time if it has none. The user is the one known to the server (Part 11 §6.6.6): nobody writes in
+/// the name of another one. Anonymous clients may name somebody.
 fn complete(annotation: &mut Annotation, by: &Modification) {
-    if annotation.user_name.as_str().is_empty() {
+    if !by.user.is_empty() {
         annotation.user_name = (&*by.user).into();
     }
     if annotation.annotation_time.is_null() {
@@ -202,4 +210,24 @@ fn each<T>(
         refused.unwrap_or_else(|| results.next().unwrap_or(StatusCode::BAD_INTERNAL_ERROR))
     };
     Ok(refused.into_iter().map(result).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taktwerk_schema::HistoryUpdateType;
+
+    #[test]
+    fn an_annotation_has_the_user_that_the_server_knows() {
+        for (user, expected) in [("olaf", "olaf"), ("", "admin")] {
+            let by = Modification {
+                time: UtcTime::from_ticks(7),
+                kind: HistoryUpdateType::UPDATE,
+                user: user.into(),
+            };
+            let mut annotation = Annotation { user_name: "admin".into(), ..Annotation::default() };
+            complete(&mut annotation, &by);
+            assert_eq!((annotation.user_name.as_str(), annotation.annotation_time), (expected, by.time));
+        }
+    }
 }

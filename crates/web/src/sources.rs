@@ -42,6 +42,8 @@ pub struct DestinationState {
     pub last_sent: Option<i64>,
     /// The last error.
     pub last_error: Option<String>,
+    /// Why values are lost at present, if so.
+    pub loss: Option<String>,
 }
 
 /// A source: a device, a broker, another server.

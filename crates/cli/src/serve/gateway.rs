@@ -297,6 +297,7 @@ mod imp {
                 errors: counted.errors,
                 last_sent: counted.last_sent.map(millis),
                 last_error: counted.last_error,
+                loss: counted.loss,
             }
         }
 

@@ -2,7 +2,9 @@
 
 use super::queue::Size;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use taktwerk_types::UtcTime;
 
 /// The counters of a destination.
@@ -16,7 +18,12 @@ pub struct Counters {
     last_sent: AtomicU64,
     is_connected: AtomicBool,
     last_error: Mutex<Option<String>>,
+    /// Why values were last lost, and when.
+    loss: Mutex<Option<(String, Instant)>>,
 }
+
+/// How long a loss is shown after the last lost value.
+const LOSS_SHOWN: Duration = Duration::from_secs(60);
 
 /// A counter to be increased.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +80,8 @@ pub struct Snapshot {
     pub is_connected: bool,
     /// The last error.
     pub last_error: Option<String>,
+    /// Why values are lost, if some were within the last minute.
+    pub loss: Option<String>,
 }
 
 impl Counters {
@@ -110,6 +119,11 @@ impl Counters {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
     }
 
+    /// Stores why values are lost.
+    pub fn lost(&self, reason: &str) {
+        *self.loss.lock().unwrap_or_else(PoisonError::into_inner) = Some((reason.to_owned(), Instant::now()));
+    }
+
     /// Sets the current size of the queue.
     pub fn set_queue(&self, size: Size) {
         self.queued.store(size.records, Ordering::Relaxed);
@@ -144,6 +158,10 @@ impl Counters {
             last_sent: time(&self.last_sent),
             is_connected: self.is_connected.load(Ordering::Relaxed),
             last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            loss: {
+                let loss = self.loss.lock().unwrap_or_else(PoisonError::into_inner);
+                loss.as_ref().filter(|(_, at)| at.elapsed() < LOSS_SHOWN).map(|(reason, _)| reason.clone())
+            },
         }
     }
 }

@@ -3,16 +3,17 @@
 use super::Batch;
 use super::block::{Block, Record};
 use super::counters::{Count, Counters, Snapshot};
+use super::losses::Losses;
 use super::queue::{Queue, QueueError};
 use super::settings::DestinationSettings;
 use super::tap::Tap;
 use core::time::Duration;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_net::clock::wall;
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// While no values arrive, the queue is checked every so many flush intervals.
 const IDLE_TICKS: u32 = 10;
@@ -30,6 +31,7 @@ struct Shared {
     counters: Arc<Counters>,
     stored: Notify,
     stopping: watch::Sender<bool>,
+    losses: Mutex<Losses>,
 }
 
 /// The current state of a destination.
@@ -60,8 +62,16 @@ impl Destination {
         let tap = Arc::new(Tap::new(include, exclude, settings.every, Arc::clone(&counters)));
         let size = queue.size()?;
         counters.set_queue(size);
-        let (stored, stopping) = (Notify::new(), watch::Sender::new(false));
-        Ok(Self(Arc::new(Shared { settings, description, tap, queue, counters, stored, stopping })))
+        Ok(Self(Arc::new(Shared {
+            settings,
+            description,
+            tap,
+            queue,
+            counters,
+            stored: Notify::new(),
+            stopping: watch::Sender::new(false),
+            losses: Mutex::default(),
+        })))
     }
 
     /// The tap that collects its values.
@@ -93,25 +103,40 @@ impl Destination {
         }
     }
 
-    /// Writes collected values to the queue. Blocks.
+    /// Writes collected values to the queue for the last time. Blocks. What cannot be written is lost.
     pub fn flush(&self) {
-        self.append(&self.0.tap.take());
+        self.append(self.0.tap.take());
+        let lost: u64 = self.0.tap.take().iter().map(|block| u64::from(block.count)).sum();
+        self.0.counters.add(Count::Overrun, lost);
+        self.look_for_losses();
     }
 
-    fn append(&self, blocks: &[Block]) {
-        match self.0.queue.append(blocks, wall()) {
+    /// Blocks that cannot be written return to the tap. It drops new values when too many wait there.
+    fn append(&self, blocks: Vec<Block>) {
+        match self.0.queue.append(&blocks, wall()) {
             Ok(outcome) => {
                 self.0.counters.add(Count::Accepted, outcome.accepted);
                 self.0.counters.add(Count::Evicted, outcome.evicted);
                 self.0.counters.add(Count::Expired, outcome.expired);
             }
             Err(error) => {
-                let lost: u64 = blocks.iter().map(|block| u64::from(block.count)).sum();
-                self.0.counters.add(Count::Overrun, lost);
+                self.0.tap.put_back(blocks);
                 self.failed(&error);
             }
         }
+        self.look_for_losses();
         self.show_size();
+    }
+
+    fn look_for_losses(&self) {
+        let mut losses = self.0.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        let when_full = self.0.settings.limits.when_full;
+        let Some(loss) = losses.look(&self.0.counters.snapshot(), when_full, Instant::now()) else { return };
+        self.0.counters.lost(&loss.reason);
+        if let Some(values) = loss.logged {
+            let destination = &self.0.settings.name;
+            tracing::error!(destination, values, reason = loss.reason, "the destination loses values");
+        }
     }
 
     /// Ends [`Self::store`] and the sending task: the latter when the batch that is being sent is confirmed or has failed.
@@ -151,7 +176,7 @@ impl Destination {
             }
             let destination = self.clone();
             // If it panics, the next tick continues.
-            let _ = spawn_blocking(move || destination.append(&blocks)).await;
+            let _ = spawn_blocking(move || destination.append(blocks)).await;
             self.0.stored.notify_one();
         }
     }
@@ -166,6 +191,12 @@ impl Destination {
 
     pub(super) fn description(&self) -> &str {
         &self.0.description
+    }
+
+    /// One round of [`Self::store`].
+    #[cfg(test)]
+    pub(super) fn store_once(&self) {
+        self.append(self.0.tap.take());
     }
 
     pub(super) fn counters(&self) -> &Counters {

@@ -3,7 +3,7 @@
 //! - [`block`]: storage format of values; [`tap`]: collects values from the feeds; [`pattern`]: selects tags; [`nodes`]:
 //!   variables of other nodes;
 //! - [`queue`]: the queue on disk, `parked`: records that wait for single variables; [`forward`]: from the tap into the queue;
-//!   [`sending`]: from the queue to the destination; [`counters`]: counters;
+//!   [`sending`]: from the queue to the destination; [`counters`]: counters, `losses`: why values are lost;
 //! - [`settings`]: settings common to all destinations; [`template`]: texts with placeholders;
 //! - `publishing`: messages confirmed by an MQTT broker;
 //! - [`file`], [`influx`], [`mqtt`], [`opcua`], [`pubsub`], [`sparkplug`], `kafka`, `nats`, `parquet`, `postgres`: the kinds of
@@ -17,6 +17,7 @@ pub mod influx;
 mod isolation;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+mod losses;
 pub mod mqtt;
 #[cfg(feature = "nats")]
 pub mod nats;

@@ -259,6 +259,12 @@ impl Queue {
         self.path == place(path)
     }
 
+    /// Runs SQL in the file, such as to make it fail.
+    #[cfg(test)]
+    pub(super) fn execute(&self, sql: &str) {
+        self.lock().connection.execute_batch(sql).expect("valid SQL");
+    }
+
     fn lock(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -266,7 +272,7 @@ impl Queue {
     /// Adds blocks. When this returns, they survive the end of the process.
     ///
     /// # Errors
-    /// The disk is full or fails; no block is accepted then.
+    /// The disk is full or fails; no block is accepted then, and the queue keeps what it has.
     pub fn append(&self, blocks: &[Block], now: UtcTime) -> Result<Outcome, QueueError> {
         let mut guard = self.lock();
         let store = &mut *guard;

@@ -6,7 +6,8 @@ use super::pattern::{self, Pattern};
 use std::sync::{Arc, Mutex, PoisonError};
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// Most bytes that wait for the disk. Further values are dropped and counted; sources are never blocked.
+/// Most bytes that wait for the disk. Further values are dropped and counted; sources are never blocked. While blocks are written,
+/// as many can be collected again.
 const WAITING_MAX: usize = 32 << 20;
 
 #[derive(Debug, Default)]
@@ -73,6 +74,14 @@ impl Tap {
         waiting.full_len = 0;
         blocks.extend(waiting.builder.take());
         blocks
+    }
+
+    /// Takes back blocks that could not be written, before those that were collected in the meantime.
+    pub fn put_back(&self, mut blocks: Vec<Block>) {
+        let mut waiting = self.lock();
+        waiting.full_len += blocks.iter().map(|block| block.body.len()).sum::<usize>();
+        blocks.append(&mut waiting.full);
+        waiting.full = blocks;
     }
 }
 

@@ -40,6 +40,7 @@ fn destination(destination: DestinationState) -> Value {
         "errors": destination.errors,
         "lastSent": destination.last_sent,
         "lastError": destination.last_error,
+        "loss": destination.loss,
     })
 }
 

@@ -120,3 +120,43 @@ async fn unreadable_parked_records_are_tried_again() {
     assert!(sending.next().await.is_some());
     assert!(sending.parked_due.is_none());
 }
+
+/// While the disk is full, values wait in memory. Beyond that they are lost, and the state says so.
+#[tokio::test]
+async fn a_full_disk_is_survived_and_losses_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(&folder.path().join("q.db"));
+    let queue = Queue::open(&settings.queue, settings.limits).unwrap();
+    let destination = Destination::with_queue(settings, "d".to_owned(), queue).unwrap();
+    let tapped = crate::destination::tap::Tap::add(&destination.tap());
+    let (name, time): (Arc<str>, _) = ("T".into(), UtcTime::from_ticks(1));
+    let push = |value: &str| tapped.push(&name, &value.into(), StatusCode::GOOD, (time, time), true);
+    let full = "CREATE TRIGGER full BEFORE INSERT ON block BEGIN SELECT RAISE(ABORT, 'disk is full'); END";
+    destination.queue().execute(full);
+    push("a");
+    destination.store_once();
+    push("b");
+    destination.store_once();
+    let seen = destination.view().counters;
+    assert_eq!((seen.accepted, seen.overrun, seen.loss.clone()), (0, 0, None), "{seen:?}");
+    assert!(seen.last_error.unwrap().contains("disk is full"));
+    destination.queue().execute("DROP TRIGGER full");
+    push("c");
+    destination.store_once();
+    let values = |destination: &Destination| -> Vec<String> {
+        let batch = destination.front(10).unwrap().0;
+        batch.records.iter().map(|record| record.value.to_string()).collect()
+    };
+    let kept = values(&destination);
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    assert!(kept.iter().zip(["a", "b", "c"]).all(|(kept, value)| kept.contains(value)), "in order: {kept:?}");
+    // More than the memory for waiting values.
+    destination.queue().execute(full);
+    for _ in 0..40 {
+        push(&"x".repeat(1 << 20));
+    }
+    destination.store_once();
+    let seen = destination.view().counters;
+    assert!(seen.overrun > 0, "{seen:?}");
+    assert!(seen.loss.unwrap().contains("the queue cannot be written"));
+}

@@ -12,7 +12,8 @@
 //!   share;
 //! - `reach`: connections to the server; `slots`: the connection limit and its eviction rule; `pending`: requests being
 //!   answered; `stall`: write timeouts for browsers that do not read;
-//! - `visitor`: browser sessions and their OPC UA clients; `streams`: limits of value streams; `guard`: header and
+//! - `visitor`: browser sessions and their OPC UA clients; `streams`: limits of value streams; `backlog`: what they have
+//!   not sent yet; `guard`: header and
 //!   origin checks; `rate_limit`: login attempts;
 //! - `api`: the JSON API of the page; `assets`: the page; `compress`: gzip; [`log`]: the last lines of the log.
 
@@ -20,6 +21,7 @@
 
 mod api;
 mod assets;
+mod backlog;
 mod compress;
 pub mod exposition;
 mod guard;

@@ -1,5 +1,6 @@
 //! The listener, its connections, and TLS.
 
+use crate::backlog::{Backlogs, TOTAL_MAX};
 use crate::guard;
 use crate::rate_limit::Logins;
 use crate::reach::Reach;
@@ -37,6 +38,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 const CONNECTIONS_MAX: usize = 256;
 /// Timeout for the TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum size of the buffers of a connection, in bytes: for the head of a request, and for data that the peer does not read.
+const BUFFER_MAX: usize = 64 << 10;
 /// Timeout for a browser that reads nothing of a response, and for TCP acknowledgements. Streams send something every
 /// 15 seconds.
 const STALL: Duration = Duration::from_secs(30);
@@ -107,6 +110,7 @@ impl WebServer {
             visitors: Visitors::default(),
             reach: Reach::default(),
             logins: Logins::default(),
+            backlogs: Backlogs::new(TOTAL_MAX),
         });
         let (stop, stopped) = watch::channel(false);
         let is_tls = tls.is_some();
@@ -261,6 +265,7 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
+        .max_buf_size(BUFFER_MAX)
         .serve_connection(TokioIo::new(Stall::new(stream, STALL, activity)), service);
     if let Err(error) = connection.await {
         tracing::debug!(%peer, %error, "a connection to the web server failed");

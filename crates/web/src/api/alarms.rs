@@ -100,7 +100,7 @@ pub(crate) struct Wanted {
 
 /// Performs an operation on an alarm.
 pub(crate) async fn operate(Who(visitor): Who, Json(wanted): Json<Wanted>) -> Result<Json<Value>, Problem> {
-    let id = parse(&wanted.id)?;
+    let id = parse(&visitor.client.namespaces(), &wanted.id)?;
     let comment: String = wanted.comment.chars().take(COMMENT_LEN_MAX).collect();
     let event = || {
         let bytes = hexadecimal::bytes(&wanted.event);

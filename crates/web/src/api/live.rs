@@ -1,16 +1,18 @@
 //! Streams of values: one OPC UA subscription per stream, one message per publishing cycle.
 
-use super::values::{append_content, append_status, time_of};
+use super::values::{append_content_up_to, append_status, time_of};
 use super::{Problem, Who, nodes::parse};
+use crate::backlog::{Backlogs, Feeder, NodeState, Reader};
+use crate::state::App;
 use crate::streams::Stream;
 use crate::visitor::Visitor;
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use futures_util::StreamExt;
 use futures_util::stream;
-use futures_util::{FutureExt, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,16 +23,17 @@ use std::time::Duration;
 use taktwerk::DataValue;
 use taktwerk::client::{Item, SubscriptionOptions, Update, Updates};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of nodes per stream.
 const NODES_MAX: usize = 10_000;
-/// Maximum number of changes per message.
-const CHANGES_MAX: usize = 20_000;
 /// With `once`: how long a stream waits for values, in addition to its interval.
 const ONCE_MAX: Duration = Duration::from_secs(5);
-/// Size after which a message ends, in bytes. Values may be long.
-const MESSAGE_LEN_MAX: usize = 1 << 20;
+/// Size after which a message ends, in bytes. A page that does not read holds this much beside its backlog.
+const MESSAGE_LEN_MAX: usize = 128 << 10;
+/// Maximum length of a value as JSON, in bytes. Of longer ones, a table shows the type.
+const VALUE_LEN_MAX: usize = 1_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,22 +47,30 @@ pub(crate) struct Wanted {
 }
 
 /// The state of a stream. It keeps the visitor's session open.
-struct State {
-    updates: Updates,
-    /// Positions of the nodes in the request, by monitored item.
-    positions: BTreeMap<u32, usize>,
+struct Open {
+    reader: Reader,
     /// Set if the stream ends after the first values.
     once: Option<Once>,
     /// Whether the visitor was logged off.
     ended: watch::Receiver<bool>,
+    _task: Task,
     _stream: Stream,
     _visitor: Arc<Visitor>,
 }
 
+/// The task that fills the backlog. It ends with the stream, and so does the subscription.
+struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// What a `once` stream waits for.
 struct Once {
-    /// Items without a value so far.
-    missing: BTreeSet<u32>,
+    /// Positions of nodes without a value so far.
+    missing: BTreeSet<usize>,
     /// End of the wait.
     end: Instant,
 }
@@ -69,6 +80,7 @@ struct Once {
 /// that are `null` or 0 are omitted, because most values are good and many have the same time.
 pub(crate) async fn open(
     Who(visitor): Who,
+    State(app): State<Arc<App>>,
     Extension(ConnectInfo(peer)): Extension<ConnectInfo<SocketAddr>>,
     Json(wanted): Json<Wanted>,
 ) -> Result<Response, Problem> {
@@ -77,9 +89,10 @@ pub(crate) async fn open(
     }
     let stream = visitor
         .streams
-        .open(peer.ip(), visitor.user.is_none())
+        .open(peer.ip(), visitor.user.is_none(), wanted.nodes.len())
         .ok_or_else(|| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many pages are open; close one"))?;
-    let ids = wanted.nodes.iter().map(|node| parse(node)).collect::<Result<Vec<_>, _>>()?;
+    let namespaces = visitor.client.namespaces();
+    let ids = wanted.nodes.iter().map(|node| parse(&namespaces, node)).collect::<Result<Vec<_>, _>>()?;
     let interval = Duration::from_millis(u64::from(wanted.interval.clamp(100, 60_000)));
     let subscription = visitor.client.subscribe(SubscriptionOptions::every(interval)).await?;
     let (handle, updates) = subscription.split();
@@ -88,51 +101,58 @@ pub(crate) async fn open(
     let status = |status: &taktwerk::StatusCode| status.is_bad().then(|| status.to_string());
     let statuses: Vec<Option<String>> = results.iter().map(|(_, result)| status(result)).collect();
     let first = Event::default().event("items").data(json!(statuses).to_string());
-    let missing = || results.iter().filter(|(_, status)| !status.is_bad()).map(|(item, _)| *item).collect();
+    let missing = || {
+        let all = statuses.iter().enumerate();
+        all.filter(|(_, status)| status.is_none()).map(|(position, _)| position).collect()
+    };
     let once = wanted.once.then(|| Once { missing: missing(), end: Instant::now() + interval + ONCE_MAX });
-    let state =
-        State { updates, positions, once, ended: visitor.ended(), _stream: stream, _visitor: visitor };
-    let events = stream::once(async { Ok::<_, Infallible>(first) }).chain(stream::unfold(state, next));
+    let (feeder, reader) = Backlogs::open(&app.backlogs);
+    let task = Task(tokio::spawn(fill(updates, positions, feeder)).abort_handle());
+    let open = Open { reader, once, ended: visitor.ended(), _task: task, _stream: stream, _visitor: visitor };
+    let events = stream::once(async { Ok::<_, Infallible>(first) }).chain(stream::unfold(open, next));
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response())
 }
 
-/// Waits for changes, and takes all that are available.
-async fn next(mut state: State) -> Option<(Result<Event, Infallible>, State)> {
-    let mut out = Changes::default();
-    while !out.is_full() {
-        let update = if out.count == 0 {
-            let State { updates, once, ended, .. } = &mut state;
-            let update = async {
-                match once {
-                    None => updates.next().await,
-                    Some(once) if once.missing.is_empty() => None,
-                    Some(once) => timeout_at(once.end, updates.next()).await.ok()?,
-                }
-            };
-            tokio::select! {
-                _ = ended.wait_for(|is_over| *is_over) => return None,
-                update = update => update?,
-            }
-        } else {
-            match state.updates.next().now_or_never() {
-                Some(Some(update)) => update,
-                _ => break,
-            }
-        };
-        if let (Some(once), Update::Change(change)) = (&mut state.once, &update) {
-            once.missing.remove(&change.item);
+/// Puts changes into the backlog as they arrive, whether or not the page reads.
+async fn fill(mut updates: Updates, positions: BTreeMap<u32, usize>, feeder: Feeder) {
+    while let Some(update) = updates.next().await {
+        let Update::Change(change) = update else { continue };
+        let Some(position) = positions.get(&change.item) else { continue };
+        if !feeder.put(*position, state_of(&change.value)) {
+            tracing::debug!("a page with live values does not read them: its stream has ended");
+            return;
         }
-        add(&state.positions, &update, &mut out);
     }
-    Some((Ok(Event::default().data(out.message())), state))
 }
 
-/// Appends an update if it is a change.
-fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) {
-    let Update::Change(change) = update else { return };
-    if let Some(position) = positions.get(&change.item) {
-        out.add(*position, &change.value);
+fn state_of(value: &DataValue) -> NodeState {
+    let mut content = Vec::new();
+    append_content_up_to(VALUE_LEN_MAX, value, &mut content);
+    NodeState { content: content.into(), status: value.status(), time: time_of(value) }
+}
+
+/// Waits for changes, and takes those that fit into a message.
+async fn next(mut open: Open) -> Option<(Result<Event, Infallible>, Open)> {
+    let Open { reader, once, ended, .. } = &mut open;
+    let taken = async {
+        match once {
+            None => reader.take(MESSAGE_LEN_MAX).await,
+            Some(once) if once.missing.is_empty() => None,
+            Some(once) => timeout_at(once.end, reader.take(MESSAGE_LEN_MAX)).await.ok()?,
+        }
+    };
+    let taken = tokio::select! {
+        _ = ended.wait_for(|is_over| *is_over) => return None,
+        taken = taken => taken?,
+    };
+    let mut out = Changes::default();
+    for (position, state) in &taken {
+        if let Some(once) = &mut open.once {
+            once.missing.remove(position);
+        }
+        out.add(*position, state);
     }
+    Some((Ok(Event::default().data(out.message())), open))
 }
 
 /// Changes of one message.
@@ -140,28 +160,21 @@ fn add(positions: &BTreeMap<u32, usize>, update: &Update, out: &mut Changes) {
 struct Changes {
     /// Elements of the list, separated by commas.
     list: Vec<u8>,
-    /// Number of elements.
-    count: usize,
     /// Time of the first change.
     time: i64,
 }
 
 impl Changes {
-    fn is_full(&self) -> bool {
-        self.count >= CHANGES_MAX || self.list.len() >= MESSAGE_LEN_MAX
-    }
-
-    fn add(&mut self, position: usize, value: &DataValue) {
-        let time = time_of(value);
-        self.count += 1;
+    fn add(&mut self, position: usize, state: &NodeState) {
+        let (status, time) = (state.status, state.time);
         if self.list.is_empty() {
             self.time = time;
         } else {
             self.list.push(b',');
         }
         self.list.extend_from_slice(format!("[{position},").as_bytes());
-        append_content(value, &mut self.list);
-        let (status, after) = (value.status(), time.saturating_sub(self.time));
+        self.list.extend_from_slice(&state.content);
+        let after = time.saturating_sub(self.time);
         if status != taktwerk::StatusCode::GOOD || after != 0 {
             self.list.push(b',');
             append_status(status, &mut self.list);
@@ -186,11 +199,13 @@ mod tests {
 
     #[test]
     fn changes_omit_default_elements() {
-        let value = |number: f64, millis: u64, status: StatusCode| DataValue {
-            value: Some(Variant::Double(number)),
-            status: Some(status),
-            source_timestamp: Some(UtcTime::from_unix(Duration::from_millis(millis))),
-            ..DataValue::default()
+        let value = |number: f64, millis: u64, status: StatusCode| {
+            state_of(&DataValue {
+                value: Some(Variant::Double(number)),
+                status: Some(status),
+                source_timestamp: Some(UtcTime::from_unix(Duration::from_millis(millis))),
+                ..DataValue::default()
+            })
         };
         let mut changes = Changes::default();
         changes.add(3, &value(1.5, 7_000, StatusCode::GOOD));
@@ -202,7 +217,7 @@ mod tests {
         let bad = StatusCode::BAD_DEVICE_FAILURE.to_string();
         let list = json!([[3, 1.5], [4, 2.5], [5, 3.5, null, 20], [6, 4.5, bad, -10], [7, 5.5, bad]]);
         assert_eq!(message, json!({"time": 7_000, "changes": list}));
-        let mut changes = Changes { list: b"[1,\"\xff\"]".to_vec(), count: 1, time: 7_000 };
+        let mut changes = Changes { list: b"[1,\"\xff\"]".to_vec(), time: 7_000 };
         changes.add(2, &value(1.5, 7_000, StatusCode::GOOD));
         let message: serde_json::Value = serde_json::from_str(&changes.message()).unwrap();
         assert_eq!(message["changes"], json!([[1, "\u{fffd}"], [2, 1.5]]));
@@ -211,16 +226,9 @@ mod tests {
     }
 
     #[test]
-    fn long_values_limit_the_message_size() {
-        let value = DataValue::new(Variant::from("x".repeat(5_000)));
-        let mut changes = Changes::default();
-        while !changes.is_full() {
-            changes.add(0, &value);
-        }
-        assert_eq!(changes.count, MESSAGE_LEN_MAX.div_ceil(5_005 + 2));
-        assert!(changes.message().len() < MESSAGE_LEN_MAX + 6_000);
-        let mut changes = Changes::default();
-        (0..CHANGES_MAX).for_each(|_| changes.add(0, &DataValue::new(1)));
-        assert!(changes.is_full());
+    fn long_values_are_shown_by_their_type() {
+        let of = |len: usize| state_of(&DataValue::new(Variant::from("x".repeat(len)))).content;
+        assert_eq!(of(VALUE_LEN_MAX - 2).len(), VALUE_LEN_MAX);
+        assert_eq!(&*of(VALUE_LEN_MAX), b"\"String\"");
     }
 }

@@ -10,12 +10,12 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use taktwerk::client::{Attribute, BrowseOptions, BrowsePage};
+use taktwerk::client::{Attribute, BrowseOptions, BrowsePage, ToNodeId};
 use taktwerk::{Client, DataValue, NodeId, Variant};
 use taktwerk_schema::ids::{object_ids, reference_type_ids};
 use taktwerk_schema::{BrowseDirection, EUInformation, NodeClass, Range};
 use taktwerk_types::hexadecimal;
-use taktwerk_types::{BuiltInType, ByteString, ExtensionObject};
+use taktwerk_types::{BuiltInType, ByteString, ExtensionObject, UaString};
 
 /// Maximum number of children per response.
 const CHILDREN_MAX: usize = 5_000;
@@ -40,9 +40,9 @@ pub(crate) struct Children {
     next: Option<String>,
 }
 
-/// Parses a NodeId.
-pub(crate) fn parse(text: &str) -> Result<NodeId, Problem> {
-    text.parse().map_err(|error| Problem::bad_request(format!("{text}: {error}")))
+/// Parses a NodeId, also one with the URI of a namespace.
+pub(crate) fn parse(namespaces: &[UaString], text: &str) -> Result<NodeId, Problem> {
+    text.to_node_id(namespaces).map_err(|error| Problem::bad_request(error.to_string()))
 }
 
 /// Lists children of a node, by default of the Objects folder. `from` and `next` of the response continue the list.
@@ -52,7 +52,7 @@ pub(crate) async fn browse(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let node = match &of.node {
-        Some(node) => parse(node)?,
+        Some(node) => parse(&visitor.client.namespaces(), node)?,
         None => NodeId::numeric(0, object_ids::OBJECTS_FOLDER),
     };
     let client = &visitor.client;
@@ -139,7 +139,7 @@ fn class_name(class: NodeClass) -> &'static str {
 
 /// Details of a node.
 pub(crate) async fn node(Who(visitor): Who, Query(of): Query<Of>) -> Result<Json<Value>, Problem> {
-    let node = parse(of.node.as_deref().unwrap_or_default())?;
+    let node = parse(&visitor.client.namespaces(), of.node.as_deref().unwrap_or_default())?;
     let client = &visitor.client;
     let attributes = [
         Attribute::NodeClass,
@@ -250,7 +250,7 @@ pub(crate) struct Write {
 
 /// Writes a scalar value. It is converted to the type of the variable's current value.
 pub(crate) async fn write(Who(visitor): Who, Json(write): Json<Write>) -> Result<Json<Value>, Problem> {
-    let node = parse(&write.node)?;
+    let node = parse(&visitor.client.namespaces(), &write.node)?;
     let now = visitor.client.read(node.clone()).await?;
     let kind = now.value.as_ref().and_then(Variant::built_in_type);
     let is_array = now.value.as_ref().is_some_and(|value| value.as_array().is_some());
@@ -294,6 +294,17 @@ fn parse_scalar(kind: BuiltInType, text: &str) -> Option<Variant> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_are_no_node_say_what_is_wrong() {
+        let namespaces = ["http://opcfoundation.org/UA/", "urn:server", "urn:plant"].map(UaString::from);
+        assert_eq!(parse(&namespaces, "nsu=urn:plant;s=Boiler").unwrap(), NodeId::string(2, "Boiler"));
+        let told = |text: &str| parse(&namespaces, text).unwrap_err().to_string();
+        let unknown = told("nsu=urn:plnt;s=Boiler");
+        assert!(unknown.contains("urn:plnt") && unknown.contains("urn:plant"), "{unknown}");
+        assert!(!unknown.contains("not a NodeId"), "{unknown}");
+        assert!(told("nsu=urn:plant").contains("not a NodeId"), "{}", told("nsu=urn:plant"));
+    }
 
     #[test]
     fn values_are_parsed_as_the_current_type() {

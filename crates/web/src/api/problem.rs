@@ -31,6 +31,12 @@ impl Problem {
     }
 }
 
+impl core::fmt::Display for Problem {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let status = match &error {

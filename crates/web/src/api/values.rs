@@ -62,13 +62,18 @@ pub(crate) fn append_status(status: StatusCode, out: &mut Vec<u8>) {
 }
 
 /// Appends the value without status and time.
-pub(crate) fn append_content(value: &DataValue, out: &mut Vec<u8>) {
+fn append_content(value: &DataValue, out: &mut Vec<u8>) {
+    append_content_up_to(VALUE_LEN_MAX, value, out);
+}
+
+/// Appends the value without status and time; if it is longer than `len_max` bytes, the name of its type.
+pub(crate) fn append_content_up_to(len_max: usize, value: &DataValue, out: &mut Vec<u8>) {
     let start = out.len();
     match &value.value {
         Some(variant) => encode_value(variant, &JsonContext::default(), out),
         None => out.extend_from_slice(b"null"),
     }
-    if out.len() - start > VALUE_LEN_MAX || out.len() == start {
+    if out.len() - start > len_max || out.len() == start {
         out.truncate(start);
         let text = value.value.as_ref().map(|value| format!("\"{}\"", value.type_name())).unwrap_or_default();
         out.extend_from_slice(if text.is_empty() { b"null" } else { text.as_bytes() });
@@ -97,7 +102,7 @@ pub(crate) struct Span {
 
 /// A variable's history between two times: raw values if there are few, otherwise averages.
 pub(crate) async fn history(Who(visitor): Who, Query(span): Query<Span>) -> Result<Json<Value>, Problem> {
-    let node = parse(&span.node)?;
+    let node = parse(&visitor.client.namespaces(), &span.node)?;
     let points = span.points.clamp(10, POINTS_MAX);
     if span.from >= span.to {
         return Err(Problem::bad_request("from must be before to"));

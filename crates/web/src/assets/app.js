@@ -689,7 +689,7 @@ function sources(main) {
         ["Write errors", true], ["Last answer", true], ["Last error"]],
       all.map((source) => [named(source), state(source), source.tags, rate("sources", source, "values"), source.errors, source.dropped, source.invalid,
         source.missed, source.writeErrors, source.lastAnswer ? since(source.lastAnswer) : "–", source.incomplete ?? source.lastError ?? ""])));
-    const sinkState = (one) => one.isConnected ? el("span", { class: "good" }, "Good")
+    const sinkState = (one) => one.loss ? el("span", { class: "bad" }, "Losing values") : one.isConnected ? el("span", { class: "good" }, "Good")
       : one.lastSent || one.lastError ? el("span", { class: "bad" }, "Not connected") : el("span", { class: "soft" }, "Waiting");
     const fill = (one) => {
       const share = one.queueBytesMax ? one.queuedBytes / one.queueBytesMax : 0;
@@ -699,7 +699,7 @@ function sources(main) {
       [["Destination"], ["State"], ["Values waiting", true], ["Queue full", true], ["Parked", true], ["Oldest", true], ["Values per second", true],
         ["Sent", true], ["Dropped", true], ["Refused", true], ["Errors", true], ["Last error"]],
       destinations.map((one) => [named(one), sinkState(one), one.queued, fill(one), one.parked, one.oldest ? since(one.oldest) : "–",
-        rate("destinations", one, "sent"), one.sent, one.dropped, one.refused, one.errors, one.lastError ?? ""])))] : []));
+        rate("destinations", one, "sent"), one.sent, one.dropped, one.refused, one.errors, one.loss ?? one.lastError ?? ""])))] : []));
     before = { sources: all, destinations, at: now };
   });
 }

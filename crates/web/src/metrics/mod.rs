@@ -39,7 +39,8 @@ pub(crate) async fn get(State(app): State<Arc<App>>, headers: HeaderMap) -> Resp
                       \"Authorization: Bearer TOKEN\".\n";
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], advice).into_response();
     }
-    let visitors: Arc<dyn Collector> = Arc::new(server::VisitorMetrics(app.visitors.len()));
+    let visitors: Arc<dyn Collector> =
+        Arc::new(server::DashboardMetrics(app.visitors.len(), app.backlogs.counts()));
     let own = of_server(&app.subject.shared).into_iter().chain([visitors]);
     match exposition(own.chain(app.subject.collectors.iter().cloned())) {
         Ok(text) => {

@@ -1,5 +1,6 @@
 //! Counters of the server.
 
+use crate::backlog::Counts;
 use crate::exposition::{Collector, Exposition};
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +10,25 @@ use taktwerk_server::{Category, ServerShared};
 #[derive(Debug)]
 pub(crate) struct ServerMetrics(pub(crate) Arc<ServerShared>);
 
-/// Number of users logged on to the dashboard.
+/// Number of users logged on to the dashboard, and its streams of values.
 #[derive(Debug)]
-pub(crate) struct VisitorMetrics(pub(crate) usize);
+pub(crate) struct DashboardMetrics(pub(crate) usize, pub(crate) Counts);
 
-impl Collector for VisitorMetrics {
+impl Collector for DashboardMetrics {
     fn collect(&self, out: &mut Exposition<'_>) -> fmt::Result {
-        out.gauge("taktwerk_dashboard_visitors", "Users who are logged on to the dashboard", self.0 as f64)
+        let Counts { streams, bytes, ended } = self.1;
+        out.gauge("taktwerk_dashboard_visitors", "Users who are logged on to the dashboard", self.0 as f64)?;
+        out.gauge("taktwerk_dashboard_streams", "Open streams of values of the dashboard", streams as f64)?;
+        out.gauge(
+            "taktwerk_dashboard_stream_backlog_bytes",
+            "Values that pages have not read yet",
+            bytes as f64,
+        )?;
+        out.counter(
+            "taktwerk_dashboard_streams_ended",
+            "Streams that ended because pages did not read and all of them together were too large",
+            ended as f64,
+        )
     }
 }
 

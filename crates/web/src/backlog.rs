@@ -232,7 +232,7 @@ mod tests {
         let backlogs = Backlogs::new(TOTAL_MAX);
         let (feeder, mut reader) = Backlogs::open(&backlogs);
         let mut seen = std::collections::BTreeSet::new();
-        (0..10).for_each(|position| drop(feeder.put(position, state(0, 1))));
+        assert!((0..10).all(|position| feeder.put(position, state(0, 1))));
         for number in 1..=10 {
             let taken = reader.take(1).await.unwrap();
             assert_eq!(taken.len(), 1);
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(backlogs.counts().ended, 0);
         // A second one that does not read: the larger one of both ends.
         let (other, _other_reader) = Backlogs::open(&backlogs);
-        (0..50).for_each(|position| drop(other.put(position, state(0, 10))));
+        assert!((0..50).all(|position| other.put(position, state(0, 10))));
         assert_eq!(backlogs.counts().ended, 1);
         assert!(!slow.put(0, state(0, 10)) && quick.put(0, state(0, 10)) && other.put(0, state(0, 10)));
         assert_eq!(slow_reader.take(1).await, None);

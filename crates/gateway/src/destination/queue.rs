@@ -262,7 +262,7 @@ impl Queue {
     /// Runs SQL in the file, such as to make it fail.
     #[cfg(test)]
     pub(super) fn execute(&self, sql: &str) {
-        self.lock().connection.execute_batch(sql).expect("valid SQL");
+        self.lock().connection.execute_batch(sql).unwrap();
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {

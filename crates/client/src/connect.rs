@@ -72,6 +72,10 @@ impl Client {
     }
 
     fn dial(&mut self, url: EndpointUrl, now: Instant) {
+        // The application has disconnected, and an answer to an earlier step of the handshake arrives.
+        if matches!(self.phase, Phase::Closing { .. }) {
+            return;
+        }
         self.link.connection = ConnectionId(self.link.connection.0.wrapping_add(1));
         self.phase = Phase::Connecting { deadline: now + self.config.request_timeout };
         let url = self.dialled.target.as_ref().and_then(|target| target.via.clone()).unwrap_or(url);
@@ -379,6 +383,11 @@ impl Client {
     }
 
     fn on_up(&mut self, restored: Restored, now: Instant, sink: &mut dyn Sink) {
+        // The application has disconnected before it was up: the server must not keep the session.
+        if matches!(self.phase, Phase::Closing { .. }) {
+            self.phase = Phase::Up;
+            return self.disconnect(now);
+        }
         self.phase = Phase::Up;
         self.tries.failed = 0;
         self.tries.up_since = now;

@@ -4,6 +4,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use taktwerk_model::HostProfile;
 use taktwerk_sim::campaign;
 use taktwerk_sim::campaign::series::{Options, Series};
 use taktwerk_sim::scenario::text::to_toml;
@@ -87,4 +88,9 @@ fn tell_shortest(seed: u64) {
         "\nseed {seed}: {error}\nshortest script; run it with `taktwerk sim FILE --seeds 1 --seed {seed}`:\n"
     );
     println!("{}", to_toml(&shortest, &format!("seed {seed}")));
+    for profile in shortest.hosts.iter().map(|host| &host.profile) {
+        if *profile != HostProfile::free(profile.machine.cores) {
+            println!("the file {:?} beside it:\n\n{}", profile.name, profile.to_toml());
+        }
+    }
 }

@@ -71,11 +71,37 @@ impl Plant {
         queued_changes_max: usize,
         change: impl FnOnce(&mut ServerConfig),
     ) -> Result<Self, NodeError> {
+        let space = AddressSpace::new(1 + more.len(), queued_changes_max, &uri(name));
+        Self::with_space(name, variables, utc_origin, (entropy, more), space, change)
+    }
+
+    /// Like [`Self::of_shards`] without variables, and with a recorder of history with this queue length.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_recorder(
+        name: &str,
+        utc_origin: UtcTime,
+        (entropy, more): (Box<dyn Entropy>, Vec<Box<dyn Entropy>>),
+        queue_len: usize,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, NodeError> {
+        let space = AddressSpace::with_recorder(1 + more.len(), QUEUED_CHANGES_MAX, queue_len, &uri(name));
+        Self::with_space(name, 0, utc_origin, (entropy, more), space, change)
+    }
+
+    fn with_space(
+        name: &str,
+        variables: u32,
+        utc_origin: UtcTime,
+        (entropy, more): (Box<dyn Entropy>, Vec<Box<dyn Entropy>>),
+        space: AddressSpace,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, NodeError> {
         let count = 1 + more.len();
-        let application_uri = format!("urn:{name}");
-        let mut config = ServerConfig::new(name, &application_uri, &url(name), utc_origin);
+        let mut config = ServerConfig::new(name, &uri(name), &url(name), utc_origin);
         change(&mut config);
-        let space = Arc::new(AddressSpace::new(count, queued_changes_max, &application_uri));
+        let space = Arc::new(space);
         let handles =
             (0..variables).map(|number| add_variable(&space, number, Variant::from(0i64), utc_origin));
         let handles = handles.collect::<Result<_, _>>()?;
@@ -103,6 +129,10 @@ impl Plant {
 #[must_use]
 pub fn url(name: &str) -> String {
     format!("opc.tcp://{name}:4840")
+}
+
+fn uri(name: &str) -> String {
+    format!("urn:{name}")
 }
 
 /// The id of a variable.

@@ -393,6 +393,13 @@ impl<A: Application> World<A> {
         result
     }
 
+    /// Lets a server store the values that were written since the last call, if it has a history.
+    pub fn record(&mut self, id: ServerId) {
+        if let Some(server) = self.servers.get_mut(id.0 as usize) {
+            server.record(&mut self.fabric);
+        }
+    }
+
     /// Runs an action at a time.
     pub fn at(&mut self, at: Instant, action: impl FnOnce(&mut Self) + 'static) {
         self.next_action += 1;

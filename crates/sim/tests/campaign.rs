@@ -6,8 +6,8 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_sim::campaign;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals,
-    Subscription,
+    Clients, Fault, FaultKind, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, Scenario, Server,
+    Signals, Subscription,
 };
 
 fn ms(millis: u64) -> Duration {
@@ -26,6 +26,7 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
             shards: 1,
             signals: vec![Signals { count: 1, period: ms(50), value_len: 4 }],
             event_period: Duration::ZERO,
+            history: 0,
         }],
         clients: vec![Clients {
             name: "client-1".into(),
@@ -37,6 +38,7 @@ fn scenario(subscription: Subscription, measured: Duration, faults: Vec<Fault>) 
             items: None,
             load: Load::Subscribe(subscription),
             security: (SecurityPolicy::None, MessageSecurityMode::None),
+            login: Login::Anonymous,
             session_timeout: Duration::from_secs(10),
         }],
         pubsub: PubSub::default(),
@@ -72,7 +74,8 @@ fn a_client_that_is_late_is_not_stuck() {
         lines: Lines::One,
     });
     scenario.clients[0].link = Some(0);
-    scenario.clients[0].load = Load::Request(Requests { writes: false, batch: 1, pace: Pace::Every(ms(8)) });
+    scenario.clients[0].load =
+        Load::Request(Requests { operation: Operation::Read, batch: 1, pace: Pace::Every(ms(8)) });
     scenario.settle = Duration::from_secs(20);
     let outcome = campaign::run(&scenario, 1).unwrap();
     assert!(outcome.loads[0].arrived > 100, "{:?}", outcome.loads);

@@ -10,8 +10,8 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_sim::capture::Capture;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Instruments, Lines, Link, Load, PubSub, RunError, Scenario, Server, Signals,
-    Subscription, run, run_with,
+    Clients, Fault, FaultKind, Instruments, Lines, Link, Load, Login, PubSub, RunError, Scenario, Server,
+    Signals, Subscription, run, run_with,
 };
 
 #[derive(Clone, Default)]
@@ -45,6 +45,7 @@ fn scenario(line: &str) -> Scenario {
         items: None,
         load: Load::Subscribe(Subscription::new(Duration::from_millis(100))),
         security: (SecurityPolicy::None, MessageSecurityMode::None),
+        login: Login::Anonymous,
         session_timeout: Duration::from_secs(60),
     };
     Scenario {
@@ -57,6 +58,7 @@ fn scenario(line: &str) -> Scenario {
             shards: 1,
             signals: vec![Signals { count: 300, period: Duration::from_millis(50), value_len: 8 }],
             event_period: Duration::ZERO,
+            history: 0,
         }],
         clients: vec![clients("scada", 0), clients("historian", 1)],
         pubsub: PubSub::default(),

@@ -7,7 +7,7 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_sim::campaign;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Load, LoadOutcome, PubSub, Scenario, Server, Signals, Subscription,
+    Clients, Fault, FaultKind, Load, LoadOutcome, Login, PubSub, Scenario, Server, Signals, Subscription,
 };
 
 const ALL: Which = Which { group: 0, number: None };
@@ -32,6 +32,7 @@ fn scenario(subscription: Subscription, faults: Vec<Fault>) -> Scenario {
             shards: 3,
             signals: vec![Signals { count: 3, period: ms(50), value_len: 8 }],
             event_period: ms(20),
+            history: 0,
         }],
         clients: vec![Clients {
             name: "client-0".into(),
@@ -43,6 +44,7 @@ fn scenario(subscription: Subscription, faults: Vec<Fault>) -> Scenario {
             items: None,
             load: Load::Subscribe(subscription),
             security: (SecurityPolicy::None, MessageSecurityMode::None),
+            login: Login::Anonymous,
             session_timeout: Duration::from_secs(2),
         }],
         pubsub: PubSub::default(),

@@ -6,8 +6,8 @@ use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
 use taktwerk_model::HostProfile;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Host, Lines, Link, Load, Outcome, Pace, PubSub, Requests, RunError, Scenario,
-    Server, Signals, Subscription, run,
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Login, Operation, Outcome, Pace, PubSub, Requests,
+    RunError, Scenario, Server, Signals, Subscription, run,
 };
 
 fn ms(millis: u64) -> Duration {
@@ -29,6 +29,7 @@ fn clients(name: &str, count: u32, load: Load) -> Clients {
         items: None,
         load,
         security: (SecurityPolicy::None, MessageSecurityMode::None),
+        login: Login::Anonymous,
         session_timeout: secs(60),
     }
 }
@@ -53,6 +54,7 @@ fn scenario() -> Scenario {
                 Signals { count: 5, period: Duration::ZERO, value_len: 4 },
             ],
             event_period: Duration::ZERO,
+            history: 0,
         }],
         clients: vec![clients("scada", 2, Load::Subscribe(Subscription::new(ms(200))))],
         pubsub: PubSub::default(),
@@ -106,12 +108,12 @@ fn separate_lines_carry_less_each() {
 #[test]
 fn round_trips_are_measured_from_the_due_times() {
     let mut scenario = scenario();
-    let load = |writes, pace| Load::Request(Requests { writes, batch: 5, pace });
+    let load = |operation, pace| Load::Request(Requests { operation, batch: 5, pace });
     scenario.servers[0].signals = vec![Signals { count: 10, period: Duration::ZERO, value_len: 8 }];
     scenario.clients = vec![
-        clients("report", 1, load(false, Pace::Every(ms(500)))),
-        clients("panel", 1, load(false, Pace::Pause(ms(100)))),
-        clients("recipe", 1, load(true, Pace::Pause(ms(1000)))),
+        clients("report", 1, load(Operation::Read, Pace::Every(ms(500)))),
+        clients("panel", 1, load(Operation::Read, Pace::Pause(ms(100)))),
+        clients("recipe", 1, load(Operation::Write, Pace::Pause(ms(1000)))),
     ];
     let outcome = simulate(&scenario, 3);
     let [report, panel, recipe] = &outcome.loads[..] else { panic!() };
@@ -219,7 +221,7 @@ fn a_panic_is_an_error_of_the_run() {
 fn standing_still() -> Scenario {
     let mut scenario = scenario();
     scenario.links[0].profile = "delay=0ms".parse().unwrap();
-    let requests = Requests { writes: false, batch: 1, pace: Pace::Pause(Duration::ZERO) };
+    let requests = Requests { operation: Operation::Read, batch: 1, pace: Pace::Pause(Duration::ZERO) };
     scenario.clients = vec![clients("greedy", 1, Load::Request(requests))];
     scenario
 }
@@ -231,7 +233,7 @@ fn requests_that_take_no_time_are_reported() {
     assert!(stands.to_string().contains("--host-profile"), "{stands}");
     // A pause is sufficient.
     let mut paused = standing_still();
-    let requests = Requests { writes: false, batch: 1, pace: Pace::Pause(ms(100)) };
+    let requests = Requests { operation: Operation::Read, batch: 1, pace: Pace::Pause(ms(100)) };
     paused.clients = vec![clients("modest", 1, Load::Request(requests))];
     assert!(run(&paused, 1, &mut |_| true).is_ok());
 }
@@ -280,7 +282,8 @@ fn contradictions_are_reported_by_key() {
         "client.0.publishing_ms"
     );
     let write = |it: &mut Scenario| {
-        it.clients[0].load = Load::Request(Requests { writes: true, batch: 1, pace: Pace::Pause(ms(1)) });
+        it.clients[0].load =
+            Load::Request(Requests { operation: Operation::Write, batch: 1, pace: Pace::Pause(ms(1)) });
     };
     assert_eq!(key(write), "client.0.kind");
     let fault = |it: &mut Scenario, at: u64, lasts: u64, number: u32| {

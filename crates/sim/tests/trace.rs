@@ -11,8 +11,8 @@ use taktwerk_model::HostProfile;
 use taktwerk_sim::Trace;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Host, Instruments, Lines, Link, Load, PubSub, RunError, Scenario, Server,
-    Signals, Subscription, run, run_with,
+    Clients, Fault, FaultKind, Host, Instruments, Lines, Link, Load, Login, PubSub, RunError, Scenario,
+    Server, Signals, Subscription, run, run_with,
 };
 
 #[derive(Clone, Default)]
@@ -72,6 +72,7 @@ fn scenario(has_machines: bool) -> Scenario {
             shards: 2,
             signals: vec![Signals { count: 300, period: Duration::from_millis(100), value_len: 8 }],
             event_period: Duration::ZERO,
+            history: 0,
         }],
         clients: vec![Clients {
             name: "scada".into(),
@@ -83,6 +84,7 @@ fn scenario(has_machines: bool) -> Scenario {
             items: None,
             load: Load::Subscribe(Subscription::new(Duration::from_millis(200))),
             security: (SecurityPolicy::None, MessageSecurityMode::None),
+            login: Login::Anonymous,
             session_timeout: secs(60),
         }],
         pubsub: PubSub::default(),

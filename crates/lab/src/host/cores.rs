@@ -11,8 +11,8 @@ use taktwerk_sim::host::costs::{client_counts, server_counts};
 use taktwerk_sim::meter::{Meter, Piece};
 use taktwerk_sim::scenario::instruments::Providers;
 use taktwerk_sim::scenario::{
-    Clients, Host, Instruments, Lines, Link, Load, Pace, PubSub, Requests, RunError, Scenario, Server,
-    Signals, Subscription, run_with,
+    Clients, Host, Instruments, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, RunError,
+    Scenario, Server, Signals, Subscription, run_with,
 };
 
 /// Amount of measurement.
@@ -203,10 +203,10 @@ fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
         let newest = Subscription { sampling_interval: interval, ..Subscription::new(interval) };
         Load::Subscribe(Subscription { queue_size: Some(1), ..newest })
     };
-    let request = |writes, batch| {
+    let request = |operation, batch| {
         let pause = if extent == Extent::Full { 1 } else { 10 };
         let pace = Pace::Pause(Duration::from_millis(pause));
-        Load::Request(Requests { writes, batch, pace })
+        Load::Request(Requests { operation, batch, pace })
     };
     let (items, batches): (&[u32], &[u32]) = match extent {
         Extent::Full => (&[1, 10, 100, 1_000], &[1, 10, 100, 1_000]),
@@ -224,17 +224,17 @@ fn scenarios(extent: Extent, policies: &[SecurityPolicy]) -> Vec<Scenario> {
             all.push(scenario(10_000, 100, 8, 1, sample(100), security, extent));
         }
         for batch in batches {
-            all.push(scenario(1_000, 0, 8, 2, request(false, *batch), security, extent));
-            all.push(scenario(1_000, 0, 8, 2, request(true, *batch), security, extent));
+            all.push(scenario(1_000, 0, 8, 2, request(Operation::Read, *batch), security, extent));
+            all.push(scenario(1_000, 0, 8, 2, request(Operation::Write, *batch), security, extent));
         }
         // More bytes with the same number of values.
         all.push(scenario(10, 10, 1_000, 1, subscribe(100), security, extent));
-        all.push(scenario(100, 0, 1_000, 1, request(false, 50), security, extent));
+        all.push(scenario(100, 0, 1_000, 1, request(Operation::Read, 50), security, extent));
     }
     for policy in policies {
         let clients = if extent == Extent::Full { 30 } else { 2 };
         let security = (*policy, MessageSecurityMode::SignAndEncrypt);
-        all.push(scenario(1, 0, 8, clients, request(false, 1), security, Extent::Smoke));
+        all.push(scenario(1, 0, 8, clients, request(Operation::Read, 1), security, Extent::Smoke));
     }
     all
 }
@@ -269,6 +269,7 @@ fn scenario(
             shards: 1,
             signals: vec![Signals { count, period: Duration::from_millis(period_ms), value_len }],
             event_period: Duration::ZERO,
+            history: 0,
         }],
         clients: vec![Clients {
             name: "clients".to_owned(),
@@ -280,6 +281,7 @@ fn scenario(
             items: None,
             load,
             security,
+            login: Login::Anonymous,
             session_timeout: Duration::from_secs(60),
         }],
         pubsub: PubSub::default(),

@@ -16,7 +16,8 @@ use taktwerk_model::tune::{Problem, Security, Settings};
 use taktwerk_netem::Profile;
 use taktwerk_sim::Competitor;
 use taktwerk_sim::scenario::{
-    Clients, Host, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals, Subscription,
+    Clients, Host, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, Scenario, Server, Signals,
+    Subscription,
 };
 
 /// Maximum virtual time to wait for late values.
@@ -151,8 +152,8 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
             let items = condition.items.unwrap_or(clients).div_ceil(clients).max(1);
             (Load::Subscribe(subscription), Some(items))
         }
-        Kind::Read => (Load::Request(Requests { writes: false, batch, pace }), None),
-        Kind::Write => (Load::Request(Requests { writes: true, batch, pace }), None),
+        Kind::Read => (Load::Request(Requests { operation: Operation::Read, batch, pace }), None),
+        Kind::Write => (Load::Request(Requests { operation: Operation::Write, batch, pace }), None),
         kind => {
             let problem = format!(
                 "{:?} is not simulated: subscribe, read and write are. Use `taktwerk lab run` to measure it",
@@ -186,6 +187,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
                 value_len: 8,
             }],
             event_period: Duration::ZERO,
+            history: 0,
         }],
         clients: vec![Clients {
             name: condition.kind.name().to_owned(),
@@ -197,6 +199,7 @@ pub fn of_condition(condition: &Condition) -> Result<Scenario, Unsimulated> {
             items,
             load,
             security,
+            login: Login::Anonymous,
             session_timeout: Duration::from_secs(60),
         }],
         pubsub: PubSub::default(),
@@ -304,6 +307,7 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             shards: 1,
             signals: signals.into_iter().filter(|signals| signals.count > 0).collect(),
             event_period: Duration::ZERO,
+            history: 0,
         });
         scenario.clients.push(Clients {
             name: node.name.clone(),
@@ -315,6 +319,7 @@ pub(super) fn of_plant(text: &str, file: &str, document: &Document) -> Result<Pa
             items: None,
             load: Load::Subscribe(Subscription::new(period)),
             security,
+            login: Login::Anonymous,
             session_timeout: Duration::from_secs(60),
         });
     }
@@ -386,6 +391,7 @@ pub(super) fn of_tune(
                 })
                 .collect(),
             event_period: Duration::ZERO,
+            history: 0,
         });
         scenario.clients.push(Clients {
             name: "subscribe".to_owned(),
@@ -404,6 +410,7 @@ pub(super) fn of_tune(
                 ..Subscription::new(milliseconds(*interval))
             }),
             security,
+            login: Login::Anonymous,
             session_timeout: Duration::from_secs(60),
         });
         cases.push(Case {

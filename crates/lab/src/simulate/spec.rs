@@ -13,8 +13,8 @@ use taktwerk_model::tune::problem::LinkSpec;
 use taktwerk_sim::Competitor;
 use taktwerk_sim::scenario::fault::Which;
 use taktwerk_sim::scenario::{
-    Clients, Fault, FaultKind, Host, Lines, Link, Load, Pace, PubSub, Requests, Scenario, Server, Signals,
-    Subscription,
+    Clients, Fault, FaultKind, Host, Lines, Link, Load, Login, Operation, Pace, PubSub, Requests, Scenario,
+    Server, Signals, Subscription,
 };
 
 #[derive(Debug, Deserialize)]
@@ -92,6 +92,8 @@ struct ServerSpec {
     signals: Vec<SignalsSpec>,
     #[serde(default)]
     event_period_ms: f64,
+    #[serde(default)]
+    history: u32,
 }
 
 fn one() -> u32 {
@@ -119,6 +121,15 @@ enum KindSpec {
     Subscribe,
     Read,
     Write,
+    History,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum LoginSpec {
+    #[default]
+    Anonymous,
+    Password,
 }
 
 #[derive(Debug, Deserialize)]
@@ -145,12 +156,15 @@ struct ClientSpec {
     event_queue: Option<u32>,
     durable: Option<bool>,
     batch: Option<u32>,
+    values: Option<u32>,
     pause_ms: Option<f64>,
     every_ms: Option<f64>,
     #[serde(default = "none")]
     policy: String,
     #[serde(default = "none")]
     mode: String,
+    #[serde(default)]
+    login: LoginSpec,
     #[serde(default = "minute")]
     session_timeout_s: f64,
 }
@@ -191,6 +205,9 @@ struct FaultSpec {
     number: Option<u32>,
     offset: Option<String>,
 }
+
+/// Number of values of each variable that a request for history reads.
+const VALUES: u32 = 1_000;
 
 /// Parses a time such as `2s`, `150ms`, `5min` or `-1h` to seconds.
 fn span(text: &str) -> Option<f64> {
@@ -319,7 +336,11 @@ impl Reader<'_> {
         let load = match client.kind {
             KindSpec::Subscribe => Load::Subscribe(self.subscription(at, client)?),
             kind => Load::Request(Requests {
-                writes: kind == KindSpec::Write,
+                operation: match kind {
+                    KindSpec::Write => Operation::Write,
+                    KindSpec::History => Operation::ReadHistory(client.values.unwrap_or(VALUES)),
+                    KindSpec::Read | KindSpec::Subscribe => Operation::Read,
+                },
                 batch: client.batch.unwrap_or(1),
                 pace: match client.every_ms {
                     Some(every) => Pace::Every(self.ms(&key("every_ms"), every)?),
@@ -338,6 +359,10 @@ impl Reader<'_> {
             load,
             security: security(&client.policy, &client.mode)
                 .map_err(|(field, problem)| self.wrong(&key(field), problem))?,
+            login: match client.login {
+                LoginSpec::Anonymous => Login::Anonymous,
+                LoginSpec::Password => Login::Password,
+            },
             session_timeout: self.seconds(&key("session_timeout_s"), client.session_timeout_s)?,
         })
     }
@@ -362,6 +387,10 @@ impl Reader<'_> {
         if let Some((field, ..)) = given.iter().find(|(_, is_given, of)| *is_given && *of != subscribes) {
             let problem = format!("{field} has no effect for this kind of client: remove it");
             return Err(self.wrong(&format!("client.{at}.{field}"), problem));
+        }
+        if client.values.is_some() && client.kind != KindSpec::History {
+            let problem = "only kind = \"history\" reads a number of values of each variable: remove it";
+            return Err(self.wrong(&format!("client.{at}.values"), problem));
         }
         if client.every_ms.is_some() && client.pause_ms.is_some() {
             let problem = "every_ms fixes the times of requests, pause_ms follows the answers: leave one out";
@@ -500,6 +529,7 @@ pub(super) fn read(document: &Document, profiles: Profiles<'_>) -> Result<Parts,
             shards: server.threads,
             signals,
             event_period: reader.ms(&key("event_period_ms"), server.event_period_ms)?,
+            history: server.history,
         });
     }
     for (at, client) in spec.clients.iter().enumerate() {

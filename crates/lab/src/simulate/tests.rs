@@ -472,7 +472,14 @@ fn scripts_of_campaigns_can_be_read_back() {
     for seed in 0..300 {
         let scenario = script(seed);
         let text = to_toml(&scenario, "a \"script\"");
-        let study = parse(&text, &[]).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        // Profiles with costs are files of their own.
+        let profiles = |name: &str| {
+            let named = scenario.hosts.iter().find(|host| host.profile.name == name);
+            named.map(|host| host.profile.clone()).ok_or_else(|| format!("there is no {name}"))
+        };
+        let options = Options { sets: Vec::new(), profiles: &profiles, profile: None };
+        let study = Study::parse(&text, "p.toml", &options)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
         assert_eq!(study.cases[0].scenario, scenario, "seed {seed}\n{text}");
         assert!(text.ends_with(&faults_to_toml(&scenario)), "seed {seed}");
     }

@@ -2,8 +2,10 @@
 
 use super::random::profile;
 use crate::scenario::fault::FaultKind;
-use crate::scenario::{Lines, Load, Scenario};
+use crate::scenario::{Lines, Load, Login, Operation, Scenario};
 use core::time::Duration;
+use std::collections::BTreeMap;
+use taktwerk_model::HostProfile;
 
 mod pubsub;
 
@@ -29,11 +31,13 @@ const STEPS: &[Step] = &[
     pubsub::simpler_node,
     one_thread,
     without_host,
+    without_prices,
     without_security,
     without_link,
     simpler_link,
     simpler_subscription,
     without_events,
+    without_slow_jobs,
     shorter,
     shorter_fault,
     one_target,
@@ -250,6 +254,36 @@ fn without_host(scenario: &Scenario, at: usize) -> Option<Scenario> {
     Some(smaller)
 }
 
+/// Makes all work on a host free, then single kinds of work.
+fn without_prices(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    if let Some(host) = smaller.hosts.get_mut(at) {
+        host.profile = HostProfile::free(host.profile.machine.cores);
+        return Some(smaller);
+    }
+    let mut at = at - scenario.hosts.len();
+    for HostProfile { server, client, jobs, client_jobs, .. } in
+        smaller.hosts.iter_mut().map(|host| &mut host.profile)
+    {
+        if removed(server, &mut at) || removed(client, &mut at) {
+            return Some(smaller);
+        }
+        if removed(jobs, &mut at) || removed(client_jobs, &mut at) {
+            return Some(smaller);
+        }
+    }
+    None
+}
+
+/// Removes the entry at a position. If the map is shorter, the position is relative to its end afterwards.
+fn removed<V>(map: &mut BTreeMap<String, V>, at: &mut usize) -> bool {
+    let Some(name) = map.keys().nth(*at).cloned() else {
+        *at -= map.len();
+        return false;
+    };
+    map.remove(&name).is_some()
+}
+
 fn without_security(scenario: &Scenario, at: usize) -> Option<Scenario> {
     use taktwerk_crypto::{MessageSecurityMode, SecurityPolicy};
     let mut smaller = scenario.clone();
@@ -322,6 +356,30 @@ fn without_events(scenario: &Scenario, at: usize) -> Option<Scenario> {
     let server = smaller.servers.get_mut(at)?;
     if !is_wanted {
         server.event_period = Duration::ZERO;
+    }
+    Some(smaller)
+}
+
+/// Removes the logins and requests for history of clients, then the history of a server.
+fn without_slow_jobs(scenario: &Scenario, at: usize) -> Option<Scenario> {
+    let mut smaller = scenario.clone();
+    if let Some(clients) = smaller.clients.get_mut(at / 2) {
+        match (&mut clients.load, at % 2) {
+            (_, 0) => clients.login = Login::Anonymous,
+            (Load::Request(it), _) if matches!(it.operation, Operation::ReadHistory(_)) => {
+                it.operation = Operation::Read;
+            }
+            _ => {}
+        }
+        return Some(smaller);
+    }
+    let at = at - 2 * scenario.clients.len();
+    let reads =
+        |load: &Load| matches!(load, Load::Request(it) if matches!(it.operation, Operation::ReadHistory(_)));
+    let is_read = smaller.clients.iter().any(|clients| clients.server == at && reads(&clients.load));
+    let server = smaller.servers.get_mut(at)?;
+    if !is_read {
+        server.history = 0;
     }
     Some(smaller)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use taktwerk_client::Work as ClientWork;
 use taktwerk_crypto::Job as CryptoJob;
 use taktwerk_model::host::{Cost, HostProfile, ProfileError};
-use taktwerk_server::{JobKind, Work as ServerWork};
+use taktwerk_server::{JobKind, UserProofKind, Work as ServerWork};
 
 /// Costs of a driver in addition to the core, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -33,6 +33,9 @@ impl DriverCosts {
         Cold { asleep, deep: nanoseconds(self.cold_deep).max(asleep) }
     }
 }
+
+/// The name of the cost of storing values of history.
+pub const RECORDING: &str = "append-history";
 
 /// The names of the fields of [`DriverCosts`], in their order.
 pub const DRIVER_NAMES: [&str; 7] = ["wake", "turn", "receive", "send", "timer", "cold", "cold_deep"];
@@ -141,16 +144,57 @@ impl Costs {
         self.of_client(&behind)
     }
 
-    /// Cost of a server's slow job; `None` if it is not in the profile.
+    /// Costs of a server's slow job; `None` if it is not in the profile.
+    ///
+    /// A profile has no costs for combinations of a handshake with a user: they are composed. A user's secret or a key
+    /// for it is one more operation with the server's private key, which costs as much as signing a session; a user's
+    /// certificate costs as much as the client's.
     #[must_use]
-    pub fn of_job(&self, kind: JobKind) -> Option<&Cost> {
-        self.jobs.get(&kind.name())
+    pub fn of_job(&self, kind: JobKind) -> Option<Vec<&Cost>> {
+        let find = |kind: JobKind| self.jobs.get(&kind.name());
+        if let Some(cost) = find(kind) {
+            return Some(vec![cost]);
+        }
+        let sign = |policy| find(JobKind::SignSession { policy, offers_key: false });
+        let prove = |policy| {
+            let (client, user) = (Some(policy), UserProofKind::None);
+            find(JobKind::ProveSession { client, user, offers_key: false })
+        };
+        let parts = match kind {
+            JobKind::SignSession { policy, offers_key: true } => [sign(policy), sign(policy), None],
+            JobKind::ProveSession { client, user, offers_key } => {
+                let key = client.filter(|_| offers_key).and_then(sign);
+                let user = match user {
+                    UserProofKind::Secret(policy) => sign(policy),
+                    UserProofKind::Signature(policy) => prove(policy),
+                    _ => None,
+                };
+                [client.and_then(prove), user, key]
+            }
+            _ => [None; 3],
+        };
+        let parts: Vec<&Cost> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then_some(parts)
     }
 
-    /// Cost of a client's slow job; `None` if it is not in the profile.
+    /// Cost of storing up to 1 000 values of history; `None` if it is not in the profile. Profiles of earlier versions
+    /// only have the cost of replacing them, which is higher.
+    #[must_use]
+    pub fn of_recording(&self) -> Option<&Cost> {
+        self.jobs.get(RECORDING).or_else(|| self.jobs.get(&JobKind::UpdateHistory.name()))
+    }
+
+    /// Cost of a client's slow job; `None` if it is not in the profile. Encrypting a secret is an operation with a
+    /// public key, as verifying a signature.
     #[must_use]
     pub fn of_client_job(&self, job: &CryptoJob) -> Option<&Cost> {
-        self.client_jobs.get(&client_job_name(job))
+        let of = |name: &str| self.client_jobs.get(name);
+        match job {
+            CryptoJob::SealSecret(seal) => {
+                of("seal-secret").or_else(|| of(&format!("verify/{}", seal.policy.name())))
+            }
+            job => of(&client_job_name(job)),
+        }
     }
 }
 
@@ -225,7 +269,7 @@ mod tests {
         assert_eq!(server_counts(&work).last(), Some(&100));
         assert_eq!(costs.server.send, 4_000.0);
         let kind = JobKind::OpenChannel(SecurityPolicy::Basic256Sha256);
-        assert_eq!(costs.of_job(kind), Some(&Cost::Fixed(7e5)));
+        assert_eq!(costs.of_job(kind), Some(vec![&Cost::Fixed(7e5)]));
         assert_eq!(costs.of_job(JobKind::CallMethod), None);
     }
 

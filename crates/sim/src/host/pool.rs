@@ -1,31 +1,72 @@
 //! Worker threads of a server for slow jobs.
 
 use super::machine::{Machine, Owner, ThreadId};
+use crate::effect::run;
 use crate::event::Event;
 use crate::queue::EventQueue;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::collections::VecDeque;
-use taktwerk_server::{Job, JobKind, Token};
+use std::sync::Arc;
+use taktwerk_server::recorder::Recorded;
+use taktwerk_server::{Job, JobKind, JobResult, Token};
 
-/// A job with its cost.
+/// Work of a worker thread.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// A slow job of a shard.
+    Job(JobKind, Job),
+    /// A job that was run when its thread began with it, because its cost depends on the result.
+    Done(JobResult),
+    /// Values for the history.
+    Record(Vec<Recorded>),
+}
+
+/// Work with its cost, and the shard and token of a job.
 #[derive(Debug)]
 pub(crate) struct Priced {
-    pub(crate) shard: usize,
-    pub(crate) token: Token,
-    pub(crate) kind: JobKind,
-    pub(crate) job: Job,
+    pub(crate) of: Option<(usize, Token)>,
+    pub(crate) task: Task,
     pub(crate) cost: Duration,
 }
 
+/// Number of values of history that one cost in a host profile is for.
+const VALUES: u64 = 1_000;
+
+/// The cost of this many values. A request for few values costs as much as one for [`VALUES`]: no cost of its own was
+/// measured for it.
+pub(crate) fn of_values(cost: Duration, values: u64) -> Duration {
+    cost.mul_f64(values.max(VALUES) as f64 / VALUES as f64)
+}
+
+impl Priced {
+    /// Called when a thread begins with it.
+    fn begin(self, values_read: &AtomicU64) -> Self {
+        let Self { of, task: Task::Job(JobKind::ReadHistory, job), cost } = self else { return self };
+        values_read.store(0, Ordering::Relaxed);
+        match run(job) {
+            Ok(result) => {
+                let cost = of_values(cost, values_read.load(Ordering::Relaxed));
+                Self { of, task: Task::Done(result), cost }
+            }
+            Err(job) => Self { of, task: Task::Job(JobKind::ReadHistory, job), cost },
+        }
+    }
+}
+
 /// Kinds of work with separate threads, as in `taktwerk-net`: handshakes and signatures; passwords and other
-/// credentials; functions of the application; history.
-pub(crate) const POOLS: usize = 4;
+/// credentials; functions of the application; history. The last one is the thread that records history.
+pub(crate) const POOLS: usize = 5;
+
+/// The pool of the thread that records history.
+pub(crate) const RECORDER: u8 = 4;
 
 /// Names of the pools.
-pub(crate) const POOL_NAMES: [&str; POOLS] = ["handshakes", "credentials", "application", "history"];
+pub(crate) const POOL_NAMES: [&str; POOLS] =
+    ["handshakes", "credentials", "application", "history", "recorder"];
 
 /// Maximum number of threads per pool, the defaults of `taktwerk-net`.
-const THREADS_MAX: [usize; POOLS] = [4, 4, 8, 2];
+const THREADS_MAX: [usize; POOLS] = [4, 4, 8, 2, 1];
 
 /// The pool for a kind of job.
 pub(crate) fn pool_of(kind: JobKind) -> u8 {
@@ -51,9 +92,15 @@ struct Worker {
 pub(crate) struct Pools {
     workers: [Vec<Worker>; POOLS],
     waiting: [VecDeque<Priced>; POOLS],
+    /// Counts the values that jobs read from the history.
+    pub(crate) values_read: Arc<AtomicU64>,
 }
 
 impl Pools {
+    pub(crate) fn new(values_read: Arc<AtomicU64>) -> Self {
+        Self { values_read, ..Self::default() }
+    }
+
     /// Gives a job to an idle thread, or queues it.
     pub(crate) fn submit(
         &mut self,
@@ -70,13 +117,17 @@ impl Pools {
         let max = THREADS_MAX.get(at).copied().unwrap_or(1);
         let wake = machine.costs.server.wake;
         let cold = machine.costs.server.cold();
-        let cost = priced.cost + machine.noisy(wake);
+        let wake = machine.noisy(wake);
         if let Some(worker) = workers.iter_mut().find(|worker| worker.job.is_none()) {
+            let priced = priced.begin(&self.values_read);
+            let cost = priced.cost + wake;
             worker.job = Some(priced);
             machine.start(worker.thread, cost, cold, queue);
         } else if workers.len() < max {
             let slot = u32::try_from(workers.len()).unwrap_or(u32::MAX);
             let thread = machine.spawn(Owner::Worker { server, pool, slot, incarnation });
+            let priced = priced.begin(&self.values_read);
+            let cost = priced.cost + wake;
             workers.push(Worker { thread, job: Some(priced) });
             machine.start(thread, cost, cold, queue);
         } else {
@@ -97,6 +148,7 @@ impl Pools {
         let done = worker.job.take();
         match self.waiting.get_mut(at).and_then(VecDeque::pop_front) {
             Some(next) => {
+                let next = next.begin(&self.values_read);
                 let cost = next.cost;
                 worker.job = Some(next);
                 machine.resume(worker.thread, cost, queue);
@@ -104,6 +156,12 @@ impl Pools {
             None => machine.sleep(worker.thread, queue),
         }
         done
+    }
+
+    /// Whether a pool has no work.
+    pub(crate) fn is_idle(&self, pool: u8) -> bool {
+        let workers = self.workers.get(usize::from(pool)).into_iter().flatten();
+        workers.clone().all(|worker| worker.job.is_none())
     }
 
     /// Called when the process ends.

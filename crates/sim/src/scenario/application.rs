@@ -4,7 +4,7 @@ use super::events::{self, Arrival, Received};
 use super::item::{Came, Item, Rule};
 use super::outcome::LoadOutcome;
 use super::site::FIRST;
-use super::{Load, Pace, Requests, Subscription, durable};
+use super::{Load, Operation, Pace, Requests, Subscription, durable, history};
 use crate::client::Application;
 use crate::plant::{monitor, value_of, variable_id};
 use crate::signals::{Rhythm, value};
@@ -13,11 +13,12 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use taktwerk_client::{
-    Client, Delivery, Event, RequestHandle, SubscriptionEvent, SubscriptionHandle, SubscriptionParams,
+    Client, ClientError, Delivery, Event, OwnedReply, RequestHandle, SubscriptionEvent, SubscriptionHandle,
+    SubscriptionParams,
 };
 use taktwerk_schema::{
-    CallResponse, MonitoredItemCreateRequest, ReadRequest, ReadResponse, TimestampsToReturn, WriteRequest,
-    WriteResponse, WriteValue,
+    CallResponse, HistoryReadResponse, MonitoredItemCreateRequest, ReadRequest, ReadResponse,
+    TimestampsToReturn, WriteRequest, WriteResponse, WriteValue,
 };
 use taktwerk_server::Now;
 use taktwerk_types::{DataValue, Instant, StatusCode, Variant};
@@ -32,12 +33,14 @@ const RETRY: Duration = Duration::from_millis(100);
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// The variables of a server as seen by its clients.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Shape {
     /// By group of variables.
     pub(super) rhythms: Vec<Rhythm>,
     /// The group of each variable.
     pub(super) group_of: Vec<usize>,
+    /// No process of the server ends before its values are stored.
+    pub(super) has_complete_history: bool,
 }
 
 /// State shared by all clients of a scenario.
@@ -111,6 +114,8 @@ struct Requester {
     waits: Option<(RequestHandle, Instant)>,
     /// When it was sent.
     sent_at: Instant,
+    /// The variables of the pending request.
+    asked: Vec<u32>,
     count: i64,
 }
 
@@ -141,6 +146,7 @@ impl Worker {
                 next_at: None,
                 waits: None,
                 sent_at: Instant::ZERO,
+                asked: Vec::new(),
                 count: 0,
             }),
         };
@@ -479,7 +485,20 @@ impl Worker {
         it.next_at = (next < until).then_some(next);
     }
 
-    fn ask(&mut self, client: &mut Client, now: Instant) {
+    /// The problem that a response reports, if any. A history that is not what was written breaks a promise.
+    fn check(&self, reply: OwnedReply, now: Instant) -> Result<Option<String>, ClientError> {
+        let Task::Request(it) = &self.task else { return Ok(None) };
+        Ok(match it.check(reply, (&self.shape, now))? {
+            None => None,
+            Some(history::Wrong::Failed(problem)) => Some(problem),
+            Some(history::Wrong::Broken(problem)) => {
+                self.board.fail(format!("{}: {problem}", self.name));
+                Some(problem)
+            }
+        })
+    }
+
+    fn ask(&mut self, client: &mut Client, Now { instant: now, utc, .. }: Now) {
         let (from, until) = self.window;
         let Task::Request(it) = &mut self.task else { return };
         let Some(due) = it.next_at.take() else { return };
@@ -488,17 +507,25 @@ impl Worker {
         let batch = it.settings.batch as usize;
         let chosen: Vec<u32> = it.variables.iter().cycle().skip(it.next).take(batch).copied().collect();
         it.next = (it.next + batch) % it.variables.len().max(1);
-        let sent = if it.settings.writes {
-            it.count += 1;
-            let nodes_to_write =
-                chosen.iter().map(|variable| self.shape.write(*variable, it.count)).collect();
-            client.request(&mut WriteRequest { nodes_to_write, ..WriteRequest::default() }, None, now)
-        } else {
-            let nodes_to_read = chosen.iter().map(|variable| value_of(FIRST + *variable)).collect();
-            let timestamps_to_return = TimestampsToReturn::BOTH;
-            let mut request = ReadRequest { nodes_to_read, timestamps_to_return, ..ReadRequest::default() };
-            client.request(&mut request, None, now)
+        let sent = match it.settings.operation {
+            Operation::Write => {
+                it.count += 1;
+                let nodes_to_write =
+                    chosen.iter().map(|variable| self.shape.write(*variable, it.count)).collect();
+                client.request(&mut WriteRequest { nodes_to_write, ..WriteRequest::default() }, None, now)
+            }
+            Operation::Read => {
+                let nodes_to_read = chosen.iter().map(|variable| value_of(FIRST + *variable)).collect();
+                let timestamps_to_return = TimestampsToReturn::BOTH;
+                let mut request =
+                    ReadRequest { nodes_to_read, timestamps_to_return, ..ReadRequest::default() };
+                client.request(&mut request, None, now)
+            }
+            Operation::ReadHistory(values) => {
+                client.request(&mut history::request(&chosen, values, utc), None, now)
+            }
         };
+        it.asked = chosen;
         match sent {
             Ok(handle) => (it.waits, it.sent_at) = (Some((handle, due)), now),
             Err(error) => {
@@ -511,6 +538,28 @@ impl Worker {
                 it.next_at = (next < until).then_some(next);
             }
         }
+    }
+}
+
+impl Requester {
+    /// What is wrong with a response, if anything.
+    fn check(
+        &self,
+        reply: OwnedReply,
+        (shape, now): (&Shape, Instant),
+    ) -> Result<Option<history::Wrong>, ClientError> {
+        let bad = |status: StatusCode| status.is_bad().then(|| history::Wrong::Failed(status.to_string()));
+        Ok(match self.settings.operation {
+            Operation::Write => {
+                reply.decode::<WriteResponse>()?.results.iter().find_map(|status| bad(*status))
+            }
+            Operation::Read => {
+                reply.decode::<ReadResponse>()?.results.iter().find_map(|value| bad(value.status()))
+            }
+            Operation::ReadHistory(_) => {
+                history::check(&reply.decode::<HistoryReadResponse>()?, &self.asked, shape, now).err()
+            }
+        })
     }
 }
 
@@ -540,19 +589,10 @@ impl Application for Worker {
                 self.made_durable(handle, status.map_err(|error| error.to_string()), client, now.instant);
             }
             Delivery::Response(handle, result) => {
-                let writes = matches!(&self.task, Task::Request(it) if it.settings.writes);
-                let bad = |status: StatusCode| status.is_bad().then(|| status.to_string());
-                let problem = match result {
-                    Err(error) => Some(error.to_string()),
-                    Ok(reply) if writes => match reply.decode::<WriteResponse>() {
-                        Ok(response) => response.results.iter().find_map(|status| bad(*status)),
-                        Err(error) => Some(error.to_string()),
-                    },
-                    Ok(reply) => match reply.decode::<ReadResponse>() {
-                        Ok(response) => response.results.iter().find_map(|value| bad(value.status())),
-                        Err(error) => Some(error.to_string()),
-                    },
-                };
+                let problem = result
+                    .map_err(|error| error.to_string())
+                    .and_then(|reply| self.check(reply, now.instant).map_err(|error| error.to_string()));
+                let problem = problem.unwrap_or_else(Some);
                 self.response(handle, problem, now.instant);
             }
             Delivery::Events { events, .. } => self.events(&events),
@@ -567,7 +607,7 @@ impl Application for Worker {
     }
 
     fn handle_timeout(&mut self, client: &mut Client, now: Now) {
-        self.ask(client, now.instant);
+        self.ask(client, now);
     }
 }
 

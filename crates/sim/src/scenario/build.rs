@@ -6,8 +6,8 @@ use super::events::{self, Emitter};
 use super::instruments::{Instruments, Providers};
 use super::outcome::RunError;
 use super::pubsub;
-use super::site::{FIRST, Group, Site};
-use super::{Clients, Lines, Link, Load, Scenario, Server};
+use super::site::{FIRST, Group, Site, Stores};
+use super::{Clients, FaultKind, Lines, Link, Load, Login, Scenario, Server, history, login};
 use crate::capture::Captures;
 use crate::effect::EffectTime;
 use crate::host::client::ClientThreadId;
@@ -80,7 +80,7 @@ pub(super) fn build(
     let mut machines = Machines::new(scenario)?;
     let mut shapes = Vec::new();
     for (kind, server) in scenario.servers.iter().enumerate() {
-        let shape = Rc::new(shape(server));
+        let shape = Rc::new(shape(scenario, kind, server));
         for number in 0..server.count {
             let site = site(&mut built, scenario, kind, number)?;
             if let Some(host) = server.host {
@@ -97,7 +97,7 @@ pub(super) fn build(
         .zip(&built.sites)
         .map(|(shape, site)| {
             let rhythms = site.borrow().groups.iter().map(rhythm).collect();
-            Rc::new(Shape { rhythms, group_of: shape.group_of.clone() })
+            Rc::new(Shape { rhythms, ..Shape::clone(shape) })
         })
         .collect();
     let mut routes = Routes::default();
@@ -116,10 +116,12 @@ pub(super) fn build(
 }
 
 /// Rhythms belong to one server; the assignment of variables to groups is the same for all servers of a kind.
-fn shape(server: &Server) -> Shape {
+fn shape(scenario: &Scenario, kind: usize, server: &Server) -> Shape {
     let groups = server.signals.iter().enumerate();
     let group_of = groups.flat_map(|(group, signals)| (0..signals.count).map(move |_| group)).collect();
-    Shape { rhythms: Vec::new(), group_of }
+    let ends = |kind: &FaultKind| matches!(kind, FaultKind::Crash(_) | FaultKind::Restart(_));
+    let ends = scenario.faults.iter().any(|fault| ends(&fault.kind) && fault.kind.which().group == kind);
+    Shape { rhythms: Vec::new(), group_of, has_complete_history: !ends }
 }
 
 fn rhythm(group: &Group) -> Rhythm {
@@ -157,19 +159,28 @@ fn site(
     }
     let phase = Duration::from_nanos(entropy.below(nanos(server.event_period)));
     let mut emitter = Emitter::new(server.event_period, start + phase);
-    let store = has_durable(scenario, kind).then(Arc::<Memory>::default);
-    let started =
-        start_server(world, scenario, (kind, number), &mut groups, store.as_ref(), providers.as_ref())?;
+    let stores = Stores {
+        durable: has_durable(scenario, kind).then(Arc::default),
+        history: history::Archive::of(server),
+    };
+    let started = start_server(world, scenario, (kind, number), &mut groups, &stores, providers.as_ref())?;
     let name = host_name(server, number);
     let id = world.add_server_of(&name, started.shards);
     emitter.space = Some(started.space);
-    if store.is_some() {
+    if stores.durable.is_some() {
         world.server_mut(id).effect_time = EffectTime::Between(WRITE_TIME.0, WRITE_TIME.1);
     }
+    if let Some(archive) = &stores.history {
+        world.server_mut(id).set_values_read(Arc::clone(&archive.values_read));
+    }
+    let has_history = stores.history.is_some();
     let window = (Instant::FAR, Instant::FAR);
-    let site = Site { id, is_up: true, groups, emitter, store, window, until: Instant::FAR };
+    let site = Site { id, is_up: true, groups, emitter, stores, window, until: Instant::FAR };
     let site = Rc::new(RefCell::new(site));
     events::schedule(world, Rc::clone(&site));
+    if has_history {
+        history::schedule(world, Rc::clone(&site));
+    }
     for (at, group) in (0..).zip(&server.signals) {
         if !group.period.is_zero() {
             schedule(world, Rc::clone(&site), at);
@@ -212,7 +223,7 @@ pub(super) fn start_server(
     scenario: &Scenario,
     (kind, number): (usize, u32),
     groups: &mut [Group],
-    store: Option<&Arc<Memory>>,
+    stores: &Stores,
     providers: Option<&Providers>,
 ) -> Result<Started, RunError> {
     let Some(server) = scenario.servers.get(kind) else {
@@ -225,10 +236,16 @@ pub(super) fn start_server(
     let securities = securities(scenario, kind);
     let now = world.now().utc;
     let endpoint = url(&name);
-    let plant = Plant::of_shards(&name, 0, world.utc_origin(), entropy, more, |config| {
+    let change = |config: &mut ServerConfig| {
         configure(config, &endpoint, &securities, providers);
-        config.durable = store.map(Memory::config);
-    });
+        config.durable = stores.durable.as_ref().map(Memory::config);
+    };
+    let origin = world.utc_origin();
+    let plant = if stores.history.is_some() {
+        Plant::with_recorder(&name, origin, (entropy, more), history::QUEUE_LEN, change)
+    } else {
+        Plant::of_shards(&name, 0, origin, entropy, more, change)
+    };
     let key = format!("server.{kind}.signals");
     let plant = plant.map_err(|error| invalid(&key, &error))?;
     let mut variable = 0;
@@ -242,6 +259,10 @@ pub(super) fn start_server(
         group.variables = handles.collect::<Result<Vec<VariableHandle>, RunError>>()?;
     }
     let space = Arc::clone(&plant.space);
+    if let Some(archive) = &stores.history {
+        let key = format!("server.{kind}.history");
+        archive.record(&space, server, now).map_err(|error| invalid(&key, &error))?;
+    }
     Ok(Started { shards: plant.into_shards(), space })
 }
 
@@ -255,16 +276,22 @@ fn has_durable(scenario: &Scenario, kind: usize) -> bool {
     scenario.clients.iter().filter(of_kind).any(|clients| clients.load.is_durable())
 }
 
+/// A policy and mode with the users that log in over it.
+type Access = (SecurityPolicy, MessageSecurityMode, Vec<Login>);
+
 /// Policies and modes that clients of a kind of server use.
-fn securities(scenario: &Scenario, kind: usize) -> Vec<(SecurityPolicy, MessageSecurityMode)> {
-    let mut all = Vec::new();
+fn securities(scenario: &Scenario, kind: usize) -> Vec<Access> {
+    let mut all: Vec<Access> = Vec::new();
     for clients in scenario.clients.iter().filter(|clients| clients.server == kind) {
-        if !all.contains(&clients.security) {
-            all.push(clients.security);
+        let (policy, mode) = clients.security;
+        match all.iter_mut().find(|one| (one.0, one.1) == clients.security) {
+            Some((.., logins)) if logins.contains(&clients.login) => {}
+            Some((.., logins)) => logins.push(clients.login),
+            None => all.push((policy, mode, vec![clients.login])),
         }
     }
     if all.is_empty() {
-        all.push((SecurityPolicy::None, MessageSecurityMode::None));
+        all.push((SecurityPolicy::None, MessageSecurityMode::None, vec![Login::Anonymous]));
     }
     all
 }
@@ -272,25 +299,36 @@ fn securities(scenario: &Scenario, kind: usize) -> Vec<(SecurityPolicy, MessageS
 fn configure(
     config: &mut ServerConfig,
     endpoint: &str,
-    securities: &[(SecurityPolicy, MessageSecurityMode)],
+    securities: &[Access],
     providers: Option<&Providers>,
 ) {
     if let Some(Providers { server, server_uri, .. }) = providers {
         config.provider = Arc::clone(server);
         config.application_uri.clone_from(server_uri);
-    } else if securities.iter().any(|(policy, _)| *policy != SecurityPolicy::None) {
+    } else if securities.iter().any(|(policy, ..)| *policy != SecurityPolicy::None) {
         config.provider = Arc::new(DummyProvider::new("server", KEY_BITS));
         config.application_uri = "urn:dummy:server".to_owned();
     }
     config.endpoints = securities
         .iter()
-        .map(|(policy, mode)| EndpointConfig {
+        .map(|(policy, mode, logins)| EndpointConfig {
             url: endpoint.to_owned(),
             policy: *policy,
             mode: *mode,
-            user_tokens: vec![UserTokenConfig::anonymous()],
+            user_tokens: logins
+                .iter()
+                .map(|login| match login {
+                    Login::Anonymous => UserTokenConfig::anonymous(),
+                    Login::Password => UserTokenConfig::user_name(),
+                })
+                .collect(),
         })
         .collect();
+    if securities.iter().any(|(.., logins)| logins.contains(&Login::Password)) {
+        config.verifier = Some(Arc::new(login::Verifier));
+        // Over a channel without security, passwords are sent in clear text.
+        config.allow_clear_passwords = true;
+    }
     // All clients in a simulation have the same address.
     config.limits = Limits::laboratory();
 }
@@ -377,9 +415,11 @@ fn core(clients: &Clients, built: &mut Built) -> Client {
 }
 
 /// What a client of the group connects to.
-pub(super) fn target(clients: &Clients, name: &str) -> Result<Target, RunError> {
+pub(super) fn target(clients: &Clients, client: ClientId, name: &str) -> Result<Target, RunError> {
     let mut target = Target::new(&url(name)).map_err(|error| invalid("server.name", &error))?;
     target.security = Security::Exactly(clients.security.0, clients.security.1);
+    target.identity = login::identity(clients.login, client);
+    target.allow_plaintext_password = true;
     Ok(target)
 }
 

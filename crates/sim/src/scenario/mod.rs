@@ -7,16 +7,20 @@
 //! - [`fault`]: faults and their times; [`instruments`]: records of a run;
 //! - [`pubsub`]: publishers, subscribers and brokers; [`text`]: a scenario as a file;
 //! - `build` creates the world, `application` runs on each client, `item` checks the promise of each monitored item,
-//!   `events` that of event items; `durable` is the store of durable subscriptions.
+//!   `events` that of event items; `durable` is the store of durable subscriptions, `history` that of values, `login`
+//!   verifies users; `prices` finds costs that a host profile lacks.
 
 mod application;
 mod build;
 mod durable;
 mod events;
 pub mod fault;
+pub(crate) mod history;
 pub mod instruments;
 mod item;
+mod login;
 pub mod outcome;
+mod prices;
 pub mod pubsub;
 mod run;
 mod site;
@@ -120,6 +124,8 @@ pub struct Server {
     pub signals: Vec<Signals>,
     /// Interval between the numbered events that it raises; zero means none.
     pub event_period: Duration,
+    /// Number of values that its history keeps of each variable; 0 means no history. The history is full at the start.
+    pub history: u32,
 }
 
 /// What a client does.
@@ -127,7 +133,7 @@ pub struct Server {
 pub enum Load {
     /// It subscribes to variables.
     Subscribe(Subscription),
-    /// It reads or writes variables.
+    /// It reads or writes variables, or reads their history.
     Request(Requests),
 }
 
@@ -183,11 +189,22 @@ pub enum Pace {
     Every(Duration),
 }
 
+/// A service that a client calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Read: the present values.
+    Read,
+    /// Write.
+    Write,
+    /// HistoryRead: so many of the newest values of each variable.
+    ReadHistory(u32),
+}
+
 /// Requests sent one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Requests {
-    /// Whether they write; otherwise they read.
-    pub writes: bool,
+    /// The service.
+    pub operation: Operation,
     /// Number of variables per request.
     pub batch: u32,
     /// Timing.
@@ -199,6 +216,16 @@ impl Load {
     pub(crate) fn is_durable(&self) -> bool {
         matches!(self, Self::Subscribe(it) if it.is_durable)
     }
+}
+
+/// How a client identifies its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Login {
+    /// Without a user.
+    #[default]
+    Anonymous,
+    /// By a name and a password, which the server verifies with a deliberately slow hash.
+    Password,
 }
 
 /// Equal clients of a server.
@@ -223,6 +250,8 @@ pub struct Clients {
     pub load: Load,
     /// Security policy and mode of their channels.
     pub security: (SecurityPolicy, MessageSecurityMode),
+    /// Their users.
+    pub login: Login,
     /// How long the server keeps a session without a connection.
     pub session_timeout: Duration,
 }

@@ -7,7 +7,7 @@ use super::fault::{FaultKind, Which};
 use super::instruments::Instruments;
 use super::outcome::{HostOutcome, LineOutcome, LoadOutcome, Outcome, RunError};
 use super::pubsub::{self, PubSubReadings};
-use super::{Load, Pace, Scenario};
+use super::{Load, Operation, Pace, Requests, Scenario, history, prices};
 use crate::ids::ClientId;
 use crate::network::LineId;
 use crate::violation::{Broken, Violation};
@@ -161,7 +161,7 @@ impl Running<'_> {
             let kept = self.built.sites.iter().filter_map(|site| {
                 let site = site.borrow();
                 let server = world.server(site.id);
-                let stored = site.store.as_ref().map_or(0, |store| store.len());
+                let stored = site.stores.durable.as_ref().map_or(0, |store| store.len());
                 let stored = (stored > 0).then(|| format!("{stored} durable subscriptions in its store"));
                 server.keeps().or(stored).map(|what| format!("{} still keeps {what}", server.name()))
             });
@@ -182,7 +182,7 @@ impl Running<'_> {
             let (site, group) = (worker.site, worker.group);
             let Some(clients) = self.scenario.clients.get(group) else { continue };
             let Some(server) = self.built.sites.get(site).map(|site| site.borrow().id) else { continue };
-            let target = target(clients, self.built.world.server(server).name())?;
+            let target = target(clients, id, self.built.world.server(server).name())?;
             self.built.world.at(start, move |world| {
                 let connected = world.with_client(id, |client, worker, now| {
                     worker.connecting_since = now.instant;
@@ -371,15 +371,9 @@ impl Running<'_> {
                     if site.is_up {
                         return;
                     }
-                    let (of, store) = ((group, number), site.store.clone());
-                    let started = start_server(
-                        world,
-                        &scenario,
-                        of,
-                        &mut site.groups,
-                        store.as_ref(),
-                        providers.as_ref(),
-                    );
+                    let (of, stores) = ((group, number), site.stores.clone());
+                    let started =
+                        start_server(world, &scenario, of, &mut site.groups, &stores, providers.as_ref());
                     if let Ok(started) = started {
                         world.restart_of(id, started.shards);
                         site.emitter.space = Some(started.space);
@@ -579,6 +573,7 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
         if !server.event_period.is_zero() && server.event_period < Duration::from_millis(1) {
             return wrong(key("event_period_ms"), "below 1 ms: write at least 1, or 0 for no events");
         }
+        history::check_server(server).or_else(|problem| wrong(key("history"), &problem))?;
         if server.host.is_some_and(|host| host >= scenario.hosts.len()) {
             return wrong(key("host"), "there is no such host");
         }
@@ -634,9 +629,16 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
                     "0 ms: write more than 0, or pause_ms = 0 for requests without a pause",
                 );
             }
-            Load::Request(it) if it.writes && server.signals.iter().any(|one| !one.period.is_zero()) => {
+            Load::Request(it)
+                if it.operation == Operation::Write
+                    && server.signals.iter().any(|one| !one.period.is_zero()) =>
+            {
                 let problem = "these variables change by themselves: write period_ms = 0 for variables that clients write";
                 return wrong(key("kind"), problem);
+            }
+            Load::Request(Requests { operation: Operation::ReadHistory(values), batch, .. }) => {
+                history::check_request(server, *batch, *values)
+                    .or_else(|(field, problem)| wrong(key(field), &problem))?;
             }
             _ => {}
         }
@@ -653,6 +655,7 @@ fn check(scenario: &Scenario) -> Result<(), RunError> {
             return wrong(key, &format!("{signals} signals are more than {MANY}"));
         }
     }
+    prices::check(scenario).or_else(|(host, problem)| wrong(format!("host.{host}.profile"), &problem))?;
     pubsub::check(scenario)?;
     for (number, fault) in scenario.faults.iter().enumerate() {
         let key = |field: &str| format!("fault.{number}.{field}");

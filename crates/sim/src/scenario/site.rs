@@ -3,6 +3,7 @@
 use super::Signals;
 use super::durable::Memory;
 use super::events::Emitter;
+use super::history::Archive;
 use crate::ids::ServerId;
 use crate::signals::value;
 use std::sync::Arc;
@@ -26,6 +27,15 @@ pub(super) struct Group {
     pub(super) written: u64,
 }
 
+/// What outlives the processes of a server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stores {
+    /// The durable subscriptions; `None` if no client has one.
+    pub(super) durable: Option<Arc<Memory>>,
+    /// The history; `None` if the server has none.
+    pub(super) history: Option<Arc<Archive>>,
+}
+
 /// One server.
 #[derive(Debug)]
 pub(super) struct Site {
@@ -33,8 +43,7 @@ pub(super) struct Site {
     pub(super) is_up: bool,
     pub(super) groups: Vec<Group>,
     pub(super) emitter: Emitter,
-    /// The durable subscriptions; `None` if no client has one.
-    pub(super) store: Option<Arc<Memory>>,
+    pub(super) stores: Stores,
     /// Writes are counted from the first of these times on, and before the second.
     pub(super) window: (Instant, Instant),
     /// Sensors deliver no new values after this time.

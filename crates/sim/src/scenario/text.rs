@@ -2,7 +2,7 @@
 
 use super::fault::{Fault, Role};
 use super::pubsub;
-use super::{Clients, Lines, Load, Pace, Scenario, Server};
+use super::{Clients, Lines, Load, Login, Operation, Pace, Scenario, Server};
 use core::fmt::Write as _;
 use core::time::Duration;
 use taktwerk_model::HostProfile;
@@ -133,6 +133,9 @@ impl Text {
         if !server.event_period.is_zero() {
             self.ms("event_period_ms", server.event_period);
         }
+        if server.history > 0 {
+            self.number("history", server.history);
+        }
         for signals in &server.signals {
             self.section("[[server.signals]]");
             self.number("count", signals.count);
@@ -175,7 +178,15 @@ impl Text {
                 }
             }
             Load::Request(it) => {
-                self.string("kind", if it.writes { "write" } else { "read" });
+                let kind = match it.operation {
+                    Operation::Read => "read",
+                    Operation::Write => "write",
+                    Operation::ReadHistory(_) => "history",
+                };
+                self.string("kind", kind);
+                if let Operation::ReadHistory(values) = it.operation {
+                    self.number("values", values);
+                }
                 self.number("batch", it.batch);
                 match it.pace {
                     Pace::Every(period) => self.ms("every_ms", period),
@@ -185,6 +196,9 @@ impl Text {
         }
         self.string("policy", clients.security.0.name());
         self.string("mode", &format!("{:?}", clients.security.1));
+        if clients.login == Login::Password {
+            self.string("login", "password");
+        }
         self.number("session_timeout_s", clients.session_timeout.as_secs_f64());
     }
 

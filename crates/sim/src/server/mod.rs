@@ -6,19 +6,20 @@ use crate::effect::{EffectTime, run};
 use crate::event::Event;
 use crate::fabric::Fabric;
 use crate::host::machine::{Machine, MachineId, Owner, nanoseconds};
-use crate::host::pool::{Pools, Priced, pool_of};
+use crate::host::pool::{Pools, Priced, RECORDER, Task, of_values, pool_of};
 use crate::ids::{HostId, ServerId};
 use crate::meter::Piece;
 use crate::network::{End, LinkId};
 use crate::source::{VirtualSources, do_work};
 use crate::trace::Track;
 use crate::violation::Broken;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use runner::{Input, Runner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
+use taktwerk_server::recorder::{Recorded, Recorder};
 use taktwerk_server::source::{SourceDriver, Work};
 use taktwerk_server::{Category, Effect, Job, JobKind, Now, Shard, Token};
 
@@ -46,6 +47,8 @@ pub struct ServerHost {
     /// Number of connections that moved to another shard.
     moves: u64,
     machine: Option<MachineId>,
+    /// Counts the values that jobs read from the history.
+    values_read: Arc<AtomicU64>,
     /// Flag of the world: some shard was woken.
     any_woken: Arc<AtomicBool>,
 }
@@ -58,6 +61,8 @@ struct Running {
     /// The shard of each connection.
     shard_of: BTreeMap<LinkId, usize>,
     pools: Pools,
+    /// Takes the values of variables with history; `None` if there is no history.
+    recorder: Option<Recorder>,
 }
 
 impl ServerHost {
@@ -80,6 +85,7 @@ impl ServerHost {
             incarnation: 0,
             moves: 0,
             machine: None,
+            values_read: Arc::default(),
             any_woken,
         };
         host.start(shards, fabric);
@@ -109,6 +115,14 @@ impl ServerHost {
 
     pub(crate) fn shard_mut(&mut self) -> Option<&mut Shard> {
         self.running.as_mut()?.runners.first_mut().map(|runner| &mut runner.shard)
+    }
+
+    /// Sets the counter of the values that jobs read from the history. The cost of a job depends on it.
+    pub fn set_values_read(&mut self, counter: Arc<AtomicU64>) {
+        if let Some(running) = &mut self.running {
+            running.pools.values_read = Arc::clone(&counter);
+        }
+        self.values_read = counter;
     }
 
     /// The machine that it runs on.
@@ -164,10 +178,12 @@ impl ServerHost {
         if let Some(shard) = shards.first() {
             shard.shared().space().sources().start(Arc::clone(&sources) as Arc<dyn SourceDriver>);
         }
+        let recorder = shards.first().and_then(|shard| Recorder::new(shard.shared().space()));
+        let pools = Pools::new(Arc::clone(&self.values_read));
         let any = &self.any_woken;
         let runners = (0..).zip(shards).map(|(number, shard)| Runner::new(number, shard, any));
         let runners = runners.collect();
-        self.running = Some(Running { runners, sources, shard_of: BTreeMap::new(), pools: Pools::default() });
+        self.running = Some(Running { runners, sources, shard_of: BTreeMap::new(), pools, recorder });
         if let Some(machine) = self.machine {
             self.place(machine, fabric);
         }
@@ -314,13 +330,43 @@ impl ServerHost {
         }
         let Some(running) = &mut self.running else { return };
         let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) else { return };
-        if let Some(Priced { shard, token, kind, job, .. }) = running.pools.done(pool, slot, machine, queue) {
-            fabric.meter_begin();
-            self.run_job(shard, token, job, fabric);
-            if fabric.meter.is_some() {
-                fabric.meter_end(Piece::Job(&kind.name()));
+        let Some(Priced { of, task, .. }) = running.pools.done(pool, slot, machine, queue) else { return };
+        match (task, of) {
+            (Task::Job(kind, job), Some((shard, token))) => {
+                fabric.meter_begin();
+                self.run_job(shard, token, job, fabric);
+                if fabric.meter.is_some() {
+                    fabric.meter_end(Piece::Job(&kind.name()));
+                }
             }
+            (Task::Done(result), Some((shard, token))) => {
+                self.give(shard, Input::Done(token, result), fabric)
+            }
+            (Task::Record(values), _) => store(values),
+            (Task::Job(..) | Task::Done(_), None) => {}
         }
+    }
+
+    /// Stores the values that were written since the last call. Does nothing while earlier values are being stored.
+    pub(crate) fn record(&mut self, fabric: &mut Fabric) {
+        let now = self.now(fabric);
+        let Some(running) = &mut self.running else { return };
+        let Some(recorder) = running.recorder.as_mut().filter(|_| running.pools.is_idle(RECORDER)) else {
+            return;
+        };
+        let mut values = Vec::new();
+        recorder.take(now.utc, &mut values, || ());
+        if values.is_empty() {
+            return;
+        }
+        let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) else {
+            return store(values);
+        };
+        let costs = Arc::clone(&machine.costs);
+        let cost = costs.of_recording().map_or(Duration::ZERO, |cost| machine.draw(cost));
+        let cost = of_values(cost, values.len() as u64);
+        let priced = Priced { of: None, task: Task::Record(values), cost };
+        running.pools.submit((self.id.number(), self.incarnation), RECORDER, priced, machine, queue);
     }
 
     /// Continues the work of a source; a future that is not ready is polled again later.
@@ -465,7 +511,7 @@ impl ServerHost {
             (&mut self.running, self.machine.and_then(|id| fabric.machine_and_queue(id)))
         {
             let cost = job_cost(machine, kind, self.effect_time, &mut self.entropy);
-            let priced = Priced { shard, token, kind, job, cost };
+            let priced = Priced { of: Some((shard, token)), task: Task::Job(kind, job), cost };
             return running.pools.submit(identity, pool_of(kind), priced, machine, queue);
         }
         match self.effect_time.draw(&mut self.entropy) {
@@ -612,11 +658,26 @@ impl ServerHost {
     }
 }
 
+/// Stores recorded values.
+fn store(values: Vec<Recorded>) {
+    let mut values = values.into_iter().peekable();
+    while let Some(first) = values.next() {
+        let store = first.store;
+        let mut batch = vec![(first.node, first.value)];
+        while let Some(next) = values.next_if(|next| Arc::ptr_eq(&next.store, &store)) {
+            batch.push((next.node, next.value));
+        }
+        // Stores of simulations are in memory: they cannot fail.
+        let stored = store.append(&batch);
+        debug_assert!(stored.is_ok(), "{stored:?}");
+    }
+}
+
 /// The cost of a job: from the profile, or from the host's effect time.
 fn job_cost(machine: &mut Machine, kind: JobKind, time: EffectTime, entropy: &mut SeededEntropy) -> Duration {
     let costs = Arc::clone(&machine.costs);
     match costs.of_job(kind) {
-        Some(cost) => machine.draw(cost),
+        Some(parts) => parts.into_iter().map(|cost| machine.draw(cost)).sum(),
         None => time.draw(entropy).unwrap_or(nanoseconds(0.0)),
     }
 }

@@ -3,7 +3,9 @@
 use super::{Direction, Needs};
 use taktwerk_netem::emulator::Conditions;
 use taktwerk_netem::tcp::Config;
-use taktwerk_sim::scenario::{Clients, Lines, Link, Load, Pace, Requests, Scenario, Server, Subscription};
+use taktwerk_sim::scenario::{
+    Clients, Lines, Link, Load, Operation, Pace, Requests, Scenario, Server, Subscription,
+};
 
 /// Bytes of a notification: client handle, mask, type, and two timestamps (Part 6 §5.2.2.17).
 const NOTIFICATION: f64 = 22.0;
@@ -18,6 +20,8 @@ const WRITE: f64 = 12.0;
 /// Bytes of a result: a DataValue without its value, or a StatusCode.
 const RESULT: f64 = 2.0;
 const STATUS: f64 = 4.0;
+/// Bytes of the source time of a value from the history.
+const SOURCE_TIME: f64 = 8.0;
 
 /// Minimum bits per second for all clients of one line.
 pub(super) fn needs(scenario: &Scenario, at: usize, link: &Link) -> Needs {
@@ -93,7 +97,11 @@ fn of_requests(server: &Server, it: &Requests, link: &Link) -> Needs {
     let per_s = 1.0 / period.as_secs_f64().max(1e-9);
     let batch = f64::from(it.batch);
     let len = server.signals.first().map_or(8, |signals| signals.value_len) as f64;
-    let (request, response) = if it.writes { (WRITE + len, STATUS) } else { (READ, RESULT + len) };
+    let (request, response) = match it.operation {
+        Operation::Write => (WRITE + len, STATUS),
+        Operation::Read => (READ, RESULT + len),
+        Operation::ReadHistory(values) => (READ, STATUS + f64::from(values) * (RESULT + SOURCE_TIME + len)),
+    };
     Needs {
         up: line(per_s, per_s * (MESSAGE + batch * request), &link.profile.up, link),
         down: line(per_s, per_s * (MESSAGE + batch * response), &link.profile.down, link),

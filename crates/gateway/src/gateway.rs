@@ -106,7 +106,7 @@ impl PreparedGateway {
             .thread_name("taktwerk-gateway")
             .enable_all()
             .build()?;
-        let start = |ready: Ready| ready.start(&runtime, self.plant.space());
+        let start = |ready: Ready| ready.start(&runtime, &self.plant);
         let outlets: Vec<Outlet> = self.destinations.into_iter().map(start).collect();
         let leases = self.lease.as_ref().map(|_| Leases::default());
         let start = |source| run(&runtime, source, leases.as_ref());
@@ -361,7 +361,7 @@ impl Gateway {
             self.plant.sweep(&settings.name, grace, &wanted);
         }
         if !applied.destinations.is_empty() {
-            applied.left = replacement.apply(&mut self.outlets, runtime, self.plant.space(), GRACE, |taps| {
+            applied.left = replacement.apply(&mut self.outlets, runtime, &self.plant, GRACE, |taps| {
                 running.iter().for_each(|it| it.feed.tap_into(taps));
             });
         }

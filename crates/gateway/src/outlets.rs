@@ -10,10 +10,11 @@ use crate::destination::nodes::Follower;
 use crate::destination::queue::{Queue, QueueError};
 use crate::destination::sending::forward;
 use crate::destination::tap::Tap;
+use crate::plant::Plant;
 use core::time::Duration;
 use std::path::PathBuf;
 use std::sync::Arc;
-use taktwerk_server::space::AddressSpace;
+use taktwerk_types::Variant;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -75,11 +76,13 @@ impl Ready {
     }
 
     /// Starts the tasks of the destination.
-    pub(crate) fn start(self, runtime: &Runtime, space: &Arc<AddressSpace>) -> Outlet {
-        let Self { destination, sink, fingerprint } = self;
+    pub(crate) fn start(self, runtime: &Runtime, plant: &Arc<Plant>) -> Outlet {
+        let Self { destination, mut sink, fingerprint } = self;
+        let nodes = Arc::clone(plant);
+        sink.take_commands(Arc::new(move |tag: &str, value: Variant| nodes.write(tag, value)));
         let settings = destination.settings();
         let follower = (!settings.nodes.is_empty()).then(|| {
-            let follower = Follower::new(Arc::clone(space), &settings.nodes, &destination.tap());
+            let follower = Follower::new(Arc::clone(plant.space()), &settings.nodes, &destination.tap());
             runtime.spawn(follower.run(settings.nodes_every))
         });
         let storing = runtime.spawn(destination.clone().store());
@@ -199,7 +202,7 @@ impl Replacement {
         mut self,
         running: &mut Vec<Outlet>,
         runtime: &Runtime,
-        space: &Arc<AddressSpace>,
+        plant: &Arc<Plant>,
         grace: Duration,
         tap_into: impl FnOnce(&[Arc<Tap>]),
     ) -> Vec<LeftQueue> {
@@ -215,7 +218,7 @@ impl Replacement {
         // Nothing arrives at the old taps any more, and the new ones are not stored yet: the order of values is kept.
         going.iter().for_each(Destination::flush);
         let ready = core::mem::take(&mut self.ready);
-        *running = staying.into_iter().chain(ready.into_iter().map(|it| it.start(runtime, space))).collect();
+        *running = staying.into_iter().chain(ready.into_iter().map(|it| it.start(runtime, plant))).collect();
         running.sort_by_key(|it| self.position(it.name()));
         let is_used = |queue: &Queue| running.iter().any(|it| it.destination.queue().is_in(queue.path()));
         let left = going.iter().filter(|it| !is_used(it.queue())).map(|it| LeftQueue {

@@ -693,6 +693,18 @@ impl Plant {
         }
     }
 
+    /// Writes the variable of a tag as a client would. Returns what the client would get.
+    #[must_use]
+    pub fn write(&self, name: &str, value: Variant) -> StatusCode {
+        let decide = match lock(&self.entries).get(name).map(|entry| &entry.what) {
+            Some(What::Variable { writer: Some(writer), .. }) => Arc::clone(&*lock(writer)),
+            Some(_) => return StatusCode::BAD_NOT_WRITABLE,
+            None => return StatusCode::BAD_NODE_ID_UNKNOWN,
+        };
+        // Without the lock: the feed has locks of its own.
+        decide(value)
+    }
+
     /// The value of the tag with a path and name, such as `Line 1/Oven/Temperature`.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<DataValue> {

@@ -5,10 +5,12 @@
 
 mod broker;
 mod counting;
+mod device;
 mod foreign;
 mod stand;
 
 use broker::{Broker, free_port};
+use device::Device;
 use foreign::Foreign;
 use prost::Message;
 use rumqttc::{Client, Event, MqttOptions, Packet, QoS};
@@ -295,4 +297,66 @@ async fn a_host_of_another_library_understands_our_edge_node() {
     }
     stand.end().await;
     host.until("NDEATH -");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_write_tags_only_if_commands_are_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let Some(_broker) = Broker::start(folder.path(), port, "") else { return };
+    let device = Device::start(20);
+    device.holding.lock().unwrap()[1] = 5;
+    let tag = |name: &str, address: u32, access: &str| {
+        format!(
+            "[[tag]]\nsource = \"s\"\nname = \"{name}\"\npath = \"Line 1\"\naddress = \"holding:{address}\"\naccess = \"{access}\"\n"
+        )
+    };
+    let text = format!(
+        "[[source]]\nname = \"s\"\ntype = \"modbus\"\naddress = \"{}\"\ninterval = \"30 ms\"\nstale_after = \"5 s\"\n{}{}",
+        device.address,
+        tag("Setpoint", 0, "read-write"),
+        tag("Level", 1, "read"),
+    );
+    let host = Host::start(port);
+    let command = |name: &str, number: u32, retain: bool| {
+        let metrics = vec![Metric::new(name, 7, Value::Int(number))];
+        let payload = Payload { timestamp: Some(1), metrics, seq: None };
+        host.client
+            .publish("spBv1.0/G/DCMD/E/Line 1", QoS::AtLeastOnce, retain, payload.encode_to_vec())
+            .unwrap();
+    };
+    let holding = |at: usize| device.holding.lock().unwrap()[at];
+    // The host has subscribed when it hears itself.
+    let is_heard = || {
+        let ping = Payload::default().encode_to_vec();
+        host.client.publish("spBv1.0/G/NDATA/ping", QoS::AtLeastOnce, false, ping).unwrap();
+        host.messages.recv_timeout(100 * MS).is_ok()
+    };
+    while !is_heard() {}
+    // A retained command of the past is not carried out.
+    command("Setpoint", 66, true);
+    for (more, is_allowed) in [("", false), ("commands = true\n", true)] {
+        let stand = Stand::new(&(text.clone() + &destination(port, folder.path(), more))).await;
+        let born = host.until("spBv1.0/G/DBIRTH/E/Line 1");
+        let setpoint = born.metrics.iter().find(|metric| metric.name.as_deref() == Some("Setpoint")).unwrap();
+        // Refused: not writable, unknown, and of another type.
+        command("Level", 7, false);
+        command("Nothing", 7, false);
+        command("Setpoint", 70_000, false);
+        command("Setpoint", 42, false);
+        if is_allowed {
+            let is_set =
+                |metric: &Metric| metric.alias == setpoint.alias && metric.value == Some(Value::Int(42));
+            while !host.until("spBv1.0/G/DDATA/E/Line 1").metrics.iter().any(is_set) {}
+            assert_eq!(holding(0), 42);
+        } else {
+            // Commands are processed in order: a birth after them shows that they were.
+            host.client.publish("spBv1.0/G/NCMD/E", QoS::AtLeastOnce, false, rebirth(1)).unwrap();
+            host.until("spBv1.0/G/DBIRTH/E/Line 1");
+            assert_eq!(holding(0), 0);
+        }
+        assert_eq!(holding(1), 5);
+        stand.end().await;
+        host.until("spBv1.0/G/NDEATH/E");
+    }
 }

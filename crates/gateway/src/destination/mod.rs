@@ -42,6 +42,8 @@ use crate::fault::Fault;
 use block::Record;
 use core::time::Duration;
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use taktwerk_types::{StatusCode, Variant};
 
 /// Values that are sent together. They are sent again until the destination has confirmed them.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +87,9 @@ pub struct Concern {
     pub hint: String,
 }
 
+/// Writes the value of a tag, as a client of the server would. Returns what the client would get.
+pub type WriteTag = Arc<dyn Fn(&str, Variant) -> StatusCode + Send + Sync>;
+
 /// A destination of some kind.
 pub trait Sink: Send {
     /// A short description for users: `MQTT 5 broker:1883`.
@@ -105,6 +110,11 @@ pub trait Sink: Send {
     fn is_worth_it(&self, queued: u64, waited: Duration) -> bool {
         let _ = (queued, waited);
         true
+    }
+
+    /// Receives the way to write tags, before the first batch, if it takes commands.
+    fn take_commands(&mut self, write: WriteTag) {
+        drop(write);
     }
 
     /// Sends a batch, connecting first if necessary. Returns when the destination has confirmed the batch. After an error the

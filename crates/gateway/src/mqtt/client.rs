@@ -19,8 +19,8 @@ const PACKET_MAX: usize = (64 << 20) + HEADER_MAX;
 pub enum Incoming {
     /// The connection is established.
     Connected,
-    /// A message with its topic.
-    Message(String, bytes::Bytes),
+    /// A message with its topic. The last value says whether the broker had retained it.
+    Message(String, bytes::Bytes, bool),
     /// The broker rejected a filter.
     Refused,
     /// The broker has processed an unsubscription, and everything sent before it.
@@ -187,7 +187,7 @@ impl Events {
                 match events.poll().await {
                     Ok(Event::Incoming(Packet::ConnAck(_))) => Ok(Incoming::Connected),
                     Ok(Event::Incoming(Packet::Publish(publish))) => {
-                        Ok(Incoming::Message(publish.topic, publish.payload))
+                        Ok(Incoming::Message(publish.topic, publish.payload, publish.retain))
                     }
                     Ok(Event::Incoming(Packet::SubAck(answer))) => {
                         let is_taken =
@@ -218,7 +218,7 @@ impl Events {
                     }
                     Ok(Event::Incoming(Packet::Publish(publish))) => {
                         let topic = String::from_utf8_lossy(&publish.topic).into_owned();
-                        Ok(Incoming::Message(topic, publish.payload))
+                        Ok(Incoming::Message(topic, publish.payload, publish.retain))
                     }
                     Ok(Event::Incoming(Packet::SubAck(answer))) => {
                         let is_taken =

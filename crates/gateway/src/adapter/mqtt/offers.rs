@@ -37,7 +37,7 @@ pub(super) async fn offers(mqtt: &Mqtt, question: &Question) -> Result<Vec<Offer
                 is_connected = true;
                 end = Instant::now() + question.within;
             }
-            Incoming::Message(topic, payload) => {
+            Incoming::Message(topic, payload, _) => {
                 let has_room = messages.len() < question.most || messages.contains_key(&topic);
                 if topic.len() <= TOPIC_LEN_MAX && has_room {
                     let kept = payload.slice(..payload.len().min(PAYLOAD_KEPT));

@@ -52,7 +52,7 @@ pub(super) async fn run(mqtt: &mut Mqtt, feed: &Feed, writes: &mut Writes) -> Re
             write = writes.next() => send(&connection.client, mqtt, feed, &write),
             incoming = connection.events.next(&target) => match incoming {
                 Err(fault) => break Err(fault),
-                Ok(Incoming::Message(topic, payload)) => {
+                Ok(Incoming::Message(topic, payload, _)) => {
                     if payload.len() > mqtt.broker.payload_max || topic.len() > TOPIC_LEN_MAX {
                         feed.statistics().add(Count::Dropped, 1);
                         if topic.len() <= TOPIC_LEN_MAX {

@@ -55,11 +55,11 @@ pub(super) async fn run(sparkplug: &mut Sparkplug, feed: &Feed, writes: &mut Wri
                 feed.statistics().add(if sent { Count::Writes } else { Count::WriteErrors }, 1);
             }
             incoming = connection.events.next(&target) => match incoming? {
-                Incoming::Message(topic, payload) if payload.len() > sparkplug.broker.payload_max => {
+                Incoming::Message(topic, payload, _) if payload.len() > sparkplug.broker.payload_max => {
                     feed.statistics().add(Count::Dropped, 1);
                     feed.failed(&too_long(&topic, sparkplug.broker.payload_max));
                 }
-                Incoming::Message(topic, payload) => {
+                Incoming::Message(topic, payload, _) => {
                     let told = host.receive(&topic, &payload, Instant::now());
                     take(sparkplug, &connection.client, feed, told);
                 }

@@ -71,6 +71,8 @@ pub struct Edge {
     payload_max: usize,
     /// Sorted, so that births are reproducible.
     tags: BTreeMap<Arc<str>, Known>,
+    /// The tags by their aliases.
+    aliases: HashMap<u64, Arc<str>>,
     next_alias: u64,
     seq: u8,
     session: u8,
@@ -97,6 +99,7 @@ impl Edge {
             historical_after,
             payload_max,
             tags: BTreeMap::new(),
+            aliases: HashMap::new(),
             next_alias: 1,
             seq: 0,
             session: 0,
@@ -260,6 +263,46 @@ impl Edge {
         told
     }
 
+    /// The tags and values of a command to the node or to a device (NCMD and DCMD). Metrics that are no command
+    /// to a tag are errors.
+    pub fn command(
+        &self,
+        device: Option<&str>,
+        payload: &Payload,
+    ) -> Vec<Result<(Arc<str>, Variant), String>> {
+        let of_device = self.tags.iter().filter(|(_, known)| known.device.as_deref() == device);
+        let mut names: Option<HashMap<&str, &Arc<str>>> = None;
+        let commands = payload.metrics.iter().filter(|metric| metric.name.as_deref() != Some(REBIRTH));
+        let commands = commands.map(|metric| {
+            let what = || match (&metric.name, metric.alias) {
+                (Some(name), _) => format!("the metric {name:?}"),
+                (None, Some(alias)) => format!("the metric with alias {alias}"),
+                (None, None) => "a metric without name and alias".to_owned(),
+            };
+            let tag = match (metric.alias, &metric.name) {
+                (Some(alias), _) => self.aliases.get(&alias),
+                (None, Some(name)) => {
+                    let all = names.get_or_insert_with(|| {
+                        of_device.clone().map(|(tag, known)| (known.metric.as_str(), tag)).collect()
+                    });
+                    all.get(name.as_str()).copied()
+                }
+                (None, None) => None,
+            };
+            let known = tag.and_then(|tag| Some((tag, self.tags.get(tag)?)));
+            let Some((tag, known)) = known.filter(|(_, known)| known.device.as_deref() == device) else {
+                return Err(format!("{} does not exist here", what()));
+            };
+            let datatype = metric.datatype.unwrap_or(known.datatype);
+            let value = metric.value.as_ref().filter(|_| metric.is_null != Some(true));
+            match value.and_then(|value| datatype::decode(datatype, value)) {
+                Some(value) => Ok((Arc::clone(tag), value)),
+                None => Err(format!("{} has no value of its type", what())),
+            }
+        });
+        commands.collect()
+    }
+
     /// Registers a record's tag with the type of its value.
     fn know(&mut self, record: &Record) -> Result<(), String> {
         let datatype = match &record.value {
@@ -300,6 +343,7 @@ impl Edge {
             time: record.time,
             is_shown: true,
         };
+        self.aliases.insert(self.next_alias, Arc::clone(&record.tag));
         self.next_alias += 1;
         self.tags.insert(Arc::clone(&record.tag), known);
         Ok(())

@@ -10,7 +10,7 @@ pub mod name;
 mod session;
 
 use super::settings::DestinationSettings;
-use super::{Batch, Concern, Sink, Taken};
+use super::{Batch, Concern, Sink, Taken, WriteTag};
 use crate::fault::Fault;
 use crate::fields::{Fields, Mistake};
 use crate::mqtt::Broker;
@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use name::Names;
 use session::{Job, Node};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -79,6 +79,8 @@ impl SparkplugSink {
                 retry: settings.retry,
                 retry_max: settings.retry_max,
                 edge: Mutex::new(edge),
+                obeys: fields.flag("commands")?.unwrap_or(false),
+                write: OnceLock::new(),
             }),
             device_levels: levels,
             description,
@@ -135,6 +137,11 @@ impl Sink for SparkplugSink {
             ),
             hint: "set payload_max to more, or device_levels so that devices have fewer metrics".to_owned(),
         })
+    }
+
+    fn take_commands(&mut self, write: WriteTag) {
+        // It is called once.
+        let _ = self.node.write.set(write);
     }
 
     fn send<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Result<Taken, Fault>> {

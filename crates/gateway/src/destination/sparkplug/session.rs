@@ -1,7 +1,7 @@
 //! The successive connections of an edge node.
 
 use super::edge::{Edge, Message, Told};
-use crate::destination::{Batch, Taken};
+use crate::destination::{Batch, Taken, WriteTag};
 use crate::fault::Fault;
 use crate::mqtt::Broker;
 use crate::mqtt::client::{Client, Connection, Incoming, Will, payload_room};
@@ -11,7 +11,7 @@ use crate::sparkplug::payload::{Payload, Value};
 use core::time::Duration;
 use prost::Message as _;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use taktwerk_net::clock::wall;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -31,11 +31,33 @@ pub(super) struct Node {
     pub(super) retry: Duration,
     pub(super) retry_max: Duration,
     pub(super) edge: Mutex<Edge>,
+    /// Whether hosts may write tags.
+    pub(super) obeys: bool,
+    pub(super) write: OnceLock<WriteTag>,
 }
 
 impl Node {
     fn edge(&self) -> MutexGuard<'_, Edge> {
         self.edge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries out a command to the node or to a device.
+    fn obey(&self, device: Option<&str>, payload: &[u8]) {
+        let Some(write) = self.write.get().filter(|_| self.obeys) else { return };
+        let Some(payload) = decoded(payload) else { return };
+        let commands = self.edge().command(device, &payload);
+        let refused = commands.into_iter().filter_map(|command| match command {
+            Ok((tag, value)) => {
+                let status = write(&tag, value);
+                status.is_bad().then(|| format!("{tag}: {status}"))
+            }
+            Err(reason) => Some(reason),
+        });
+        let refused: Vec<String> = refused.collect();
+        if let Some(first) = refused.first() {
+            let (node, count) = (self.edge().topic("NCMD", None), refused.len());
+            tracing::warn!(node, count, first, "commands of a host were refused");
+        }
     }
 }
 
@@ -83,7 +105,7 @@ async fn session(
     let will = node.edge().connect(wall());
     let will = Will { topic: will.topic, payload: will.payload, retain: false };
     let Connection { client, mut events } =
-        Connection::with_will(&node.broker, node.deadline, 2, Some(will))?;
+        Connection::with_will(&node.broker, node.deadline, 3, Some(will))?;
     let connected = async {
         while events.next(&target).await? != Incoming::Connected {}
         Ok(())
@@ -100,7 +122,11 @@ async fn session(
     // No messages are published to this topic; see the module.
     let marker = format!("{commands}/taktwerk");
     let state = node.primary_host.as_ref().map(|host| format!("spBv1.0/STATE/{host}"));
+    let of_devices = node.edge().topic("DCMD", Some(""));
     client.subscribe(&commands, 1);
+    if node.obeys {
+        client.subscribe(&format!("{of_devices}+"), 1);
+    }
     if let Some(state) = &state {
         client.subscribe(state, 1);
     }
@@ -143,7 +169,7 @@ async fn session(
                 return Err(Fault::other(target.as_str(), format!("the primary host {name:?} is offline")));
             }
             incoming = events.next(&target) => match incoming? {
-                Incoming::Message(topic, payload) if state.as_ref() == Some(&topic) => {
+                Incoming::Message(topic, payload, _) if state.as_ref() == Some(&topic) => {
                     let was_online = core::mem::replace(&mut host.is_online, is_online(&payload));
                     if was_online && !host.is_online {
                         // The node is dead until the host returns (Sparkplug 3.0, 6.4.7).
@@ -153,10 +179,15 @@ async fn session(
                         talk.birth()?;
                     }
                 }
-                Incoming::Message(topic, payload) if topic == commands => {
+                // A retained command would be carried out again with each connection.
+                Incoming::Message(topic, payload, false) if topic == commands => {
                     if host.is_ready() && node.edge().has_tags() && asks_for_birth(&payload) {
                         talk.births.is_wanted = true;
                     }
+                    node.obey(None, &payload);
+                }
+                Incoming::Message(topic, payload, false) if topic.starts_with(&of_devices) => {
+                    node.obey(topic.strip_prefix(&of_devices), &payload);
                 }
                 Incoming::Unsubscribed => {
                     if let Some(taken) = talk.taken.take()
@@ -280,10 +311,13 @@ fn is_online(payload: &[u8]) -> bool {
     json.is_some_and(|json| json.get("online").and_then(serde_json::Value::as_bool).unwrap_or(false))
 }
 
+fn decoded(payload: &[u8]) -> Option<Payload> {
+    are_few(payload).then(|| Payload::decode(payload).ok()).flatten()
+}
+
 /// Whether a command requests a rebirth.
 fn asks_for_birth(payload: &[u8]) -> bool {
-    let payload = are_few(payload).then(|| Payload::decode(payload).ok()).flatten();
-    payload.is_some_and(|payload| {
+    decoded(payload).is_some_and(|payload| {
         let asks = |metric: &crate::sparkplug::payload::Metric| {
             metric.name.as_deref() == Some(super::edge::REBIRTH) && metric.value == Some(Value::Boolean(true))
         };

@@ -173,3 +173,41 @@ fn too_large_values_are_rejected_and_others_sent_within_the_limit() {
     let told = edge.tell(&batch(&[("L/A", text(largest + 9), 0)], true), at(0));
     assert_eq!((told.refused, told.messages), (1, Vec::new()));
 }
+
+#[test]
+fn commands_name_metrics_by_name_or_alias_of_their_device() {
+    let mut edge = edge();
+    edge.tell(
+        &batch(&[("L/Oven/T", 1.5.into(), 0), ("Mode", 3u16.into(), 0), ("L/Off", Variant::Empty, 0)], true),
+        at(0),
+    );
+    let command = |device: Option<&str>, metric: Metric| {
+        let payload = Payload { timestamp: Some(1), metrics: vec![metric], seq: None };
+        let mut found = edge.command(device, &payload);
+        assert!(found.len() < 2);
+        found.pop().map(|one| one.map(|(tag, value)| (tag.to_string(), value)))
+    };
+    let named = |name: &str, datatype, value| Metric::new(name, datatype, value);
+    let by_alias = |alias, value| Metric { alias: Some(alias), value: Some(value), ..Metric::default() };
+    let is = |tag: &str, value: Variant| Some(Ok((tag.to_owned(), value)));
+    assert_eq!(command(Some("L"), named("Oven/T", 10, Value::Double(2.5))), is("L/Oven/T", 2.5.into()));
+    assert_eq!(command(Some("L"), by_alias(1, Value::Double(3.5))), is("L/Oven/T", 3.5.into()));
+    assert_eq!(command(None, by_alias(2, Value::Int(7))), is("Mode", 7u16.into()));
+    // The type of the command counts: the tag converts it.
+    assert_eq!(command(None, named("Mode", 10, Value::Double(7.0))), is("Mode", 7.0.into()));
+    for (device, metric) in [
+        (None, named("Oven/T", 10, Value::Double(2.5))),
+        (None, by_alias(1, Value::Double(2.5))),
+        (Some("K"), named("Oven/T", 10, Value::Double(2.5))),
+        (Some("L"), named("Mode", 6, Value::Int(1))),
+        (Some("L"), by_alias(9, Value::Double(2.5))),
+        (Some("L"), Metric { value: Some(Value::Double(1.0)), ..Metric::default() }),
+        (Some("L"), named("Oven/T", 10, Value::Int(1))),
+        (None, by_alias(2, Value::Int(70_000))),
+        (Some("L"), Metric { is_null: Some(true), ..by_alias(1, Value::Double(2.5)) }),
+        (Some("L"), Metric { alias: Some(1), ..Metric::default() }),
+    ] {
+        assert!(command(device, metric.clone()).unwrap().is_err(), "{device:?} {metric:?}");
+    }
+    assert_eq!(command(None, named(REBIRTH, BOOLEAN, Value::Boolean(true))), None);
+}

@@ -2,13 +2,27 @@
 
 use crate::failure::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::flag;
-use std::sync::Arc;
+use signal_hook::iterator::Signals;
+use signal_hook::{flag, low_level};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Whether the command was interrupted.
 #[derive(Debug, Clone)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt {
+    asked: Arc<AtomicBool>,
+    last_words: Arc<Mutex<LastWords>>,
+}
+
+/// What a command says when it is ended at once.
+#[derive(Default)]
+struct LastWords(Option<Box<dyn Fn() -> Option<String> + Send>>);
+
+impl core::fmt::Debug for LastWords {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("LastWords").field(&self.0.is_some()).finish()
+    }
+}
 
 /// Turns exceeding the file size limit (`ulimit -f`, `LimitFSIZE=`) into a failed write. Without a handler, SIGXFSZ
 /// would end the process. The flag is not used.
@@ -29,21 +43,49 @@ impl Interrupt {
             flag::register_conditional_shutdown(signal, 130, Arc::clone(&asked)).map_err(failed)?;
             flag::register(signal, Arc::clone(&asked)).map_err(failed)?;
         }
-        Ok(Self(asked))
+        Ok(Self { asked, last_words: Arc::default() })
+    }
+
+    /// Like [`Self::catch`], but the second signal first prints the [last words](Self::say_at_end).
+    pub(crate) fn catch_and_say() -> Result<Self, Failure> {
+        let failed = |error| Failure::Environment(format!("cannot catch signals: {error}"));
+        let (asked, last_words) = (Arc::<AtomicBool>::default(), Arc::<Mutex<LastWords>>::default());
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&asked)).map_err(failed)?;
+        }
+        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+        let words = Arc::clone(&last_words);
+        let end = move || {
+            if signals.forever().nth(1).is_some() {
+                let words = words.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(text) = words.0.as_ref().and_then(|words| words()) {
+                    tell!("error: {text}");
+                }
+                low_level::exit(130);
+            }
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).stack_size(64 << 10).spawn(end);
+        thread.map_err(|error| Failure::Environment(format!("cannot start a thread: {error}")))?;
+        Ok(Self { asked, last_words })
+    }
+
+    /// Sets what a second signal prints before it ends the command.
+    pub(crate) fn say_at_end(&self, words: impl Fn() -> Option<String> + Send + 'static) {
+        self.last_words.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(Box::new(words));
     }
 
     /// Without handlers: signals have their default action.
     pub(crate) fn uncaught() -> Self {
-        Self(Arc::default())
+        Self { asked: Arc::default(), last_words: Arc::default() }
     }
 
     /// The flag, which a signal sets.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.asked)
     }
 
     /// Whether a signal was received.
     pub(crate) fn asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.asked.load(Ordering::Relaxed)
     }
 }

@@ -193,7 +193,11 @@ fn main() -> ExitCode {
     logging::start(cli.verbose, cli.quiet, cli.color);
     progress::start(cli.quiet);
     let output = Output::new(cli.json, cli.color);
-    let interrupt = if cli.command.ends_at_once() { Ok(Interrupt::uncaught()) } else { Interrupt::catch() };
+    let interrupt = match &cli.command {
+        command if command.ends_at_once() => Ok(Interrupt::uncaught()),
+        Command::Serve(_) => Interrupt::catch_and_say(),
+        _ => Interrupt::catch(),
+    };
     let interrupt = interrupt::survive_file_size_limits().and(interrupt);
     match interrupt.and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,11 +22,20 @@ impl Server {
         Self::spawn(Command::new(BINARY).arg("serve"), folder, Stdio::null())
     }
 
-    /// Starts a server that handles the file size limit as an error.
-    fn start_for_a_full_disk(folder: &Path) -> (Self, Arc<Mutex<String>>) {
+    /// Starts a server and collects its log.
+    fn start_with_log(folder: &Path) -> (Self, Arc<Mutex<String>>) {
+        Self::logged(Command::new(BINARY).arg("serve"), folder)
+    }
+
+    /// Starts a server on a full disk: with a limit of the size of its files.
+    fn start_with_a_full_disk(folder: &Path) -> (Self, Arc<Mutex<String>>) {
         let mut shell = Command::new("sh");
-        shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#, BINARY, "serve"]);
-        let mut server = Self::spawn(&mut shell, folder, Stdio::piped());
+        shell.args(["-c", r#"ulimit -S -f 0; exec "$0" "$@""#, BINARY, "serve"]);
+        Self::logged(&mut shell, folder)
+    }
+
+    fn logged(command: &mut Command, folder: &Path) -> (Self, Arc<Mutex<String>>) {
+        let mut server = Self::spawn(command, folder, Stdio::piped());
         // A pipe, because a file would be subject to the limit.
         let log = BufReader::new(server.child.stderr.take().unwrap());
         let told = Arc::<Mutex<String>>::default();
@@ -142,7 +151,7 @@ fn recorded_values_are_annotated() {
 #[test]
 fn a_full_disk_is_reported_and_values_are_stored_later() {
     let folder = tempfile::tempdir().unwrap();
-    let (server, log) = Server::start_for_a_full_disk(folder.path());
+    let (server, log) = Server::start_with_log(folder.path());
     let before = server.wait_for(3);
     server.limit_files(Some(1));
     let end = Instant::now() + Duration::from_secs(60);
@@ -158,12 +167,71 @@ fn a_full_disk_is_reported_and_values_are_stored_later() {
     // The server continues with current values and with the existing history.
     let read = Command::new(BINARY).args(["read", &server.url, NODE, "--policy", "None"]).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    assert!(server.history(&["--from", "-1h"]).len() >= before.len());
-    std::thread::sleep(Duration::from_secs(2));
+    // Clients read what waits, too.
+    let waiting = server.wait_for(before.len() + 3);
+    assert_eq!(waiting[..before.len()], before);
     server.limit_files(None);
     let after = server.wait_for(before.len() + 4);
     assert_eq!(after[..before.len()], before);
     assert!(!after.iter().any(|line| line.ends_with("BadDataLost")), "{after:?}");
+}
+
+/// Current values are more important than recording them.
+#[test]
+fn a_server_starts_with_a_full_disk_and_records_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, log) = Server::start_with_a_full_disk(folder.path());
+    let end = Instant::now() + Duration::from_secs(60);
+    while !log.lock().unwrap().contains("wait in memory until it can be opened") {
+        assert!(Instant::now() < end, "{}", log.lock().unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(log.lock().unwrap().contains("history.db"), "{}", log.lock().unwrap());
+    let ask = |command: &str| {
+        Command::new(BINARY).args([command, &server.url, NODE, "--policy", "None"]).output().unwrap()
+    };
+    assert!(ask("read").status.success());
+    let refused = ask("history");
+    let why =
+        String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
+    assert!(!refused.status.success() && why.contains("BadDataUnavailable"), "{why}");
+    server.limit_files(None);
+    let end = Instant::now() + Duration::from_secs(60);
+    while !ask("history").status.success() {
+        assert!(Instant::now() < end, "{}", log.lock().unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    server.wait_for(3);
+}
+
+/// Another program holds the file: clients read what waits, and the server stops in bounded time and says what is lost.
+#[test]
+fn a_locked_file_delays_no_reader_and_no_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    for signals in [1, 2] {
+        let (mut server, log) = Server::start_with_log(folder.path());
+        let before = server.wait_for(3);
+        let other = rusqlite::Connection::open(folder.path().join("history.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let locked = Instant::now();
+        let waiting = server.wait_for(before.len() + 5);
+        assert_eq!(waiting[..before.len()], before);
+        assert!(locked.elapsed() > Duration::from_secs(2), "the file was not locked");
+        let pid = rustix::process::Pid::from_raw(server.child.id().try_into().unwrap()).unwrap();
+        for _ in 0..signals {
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        let asked = Instant::now();
+        let status = server.child.wait().unwrap();
+        // The time of TimeoutStopSec in the package's service.
+        assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+        assert_eq!(status.code(), Some(if signals == 1 { 6 } else { 130 }));
+        std::thread::sleep(Duration::from_millis(300));
+        let told = log.lock().unwrap().clone();
+        assert!(told.contains("of the history could not be stored and are lost"), "{told}");
+        other.execute_batch("ROLLBACK").unwrap();
+    }
 }
 
 #[test]

@@ -119,7 +119,6 @@ fn missing_databases_are_reported_with_key_and_advice() {
     let (key, url) =
         ("server.toml:12: history.postgresql", "postgresql = \"postgresql://u@127.0.0.1:1/d\"\n");
     for (history, said) in [
-        (url, [key, "check that the database runs"]),
         ("postgresql = \"postgresql://127.0.0.1/d\"\n", [key, "names no user"]),
         ("postgresql = \"postgresql://u:secret@127.0.0.1/d\"\n", [key, "TAKTWERK_HISTORY_PASSWORD"]),
         ("postgresql = \"mysql://u@h/d\"\n", [key, "write \"postgresql://user@host:5432/database\""]),
@@ -143,4 +142,92 @@ fn missing_databases_are_reported_with_key_and_advice() {
         configuration(folder.path(), &format!("postgresql = \"{}\"\n", self::url(&database, "missing")));
     let told = refused(&file);
     assert!(told.contains(key) && told.contains("does not exist") && told.contains("createdb"), "{told}");
+
+    let file =
+        configuration(folder.path(), &format!("postgresql = \"{}\"\n", self::url(&database, "postgres")));
+    let sql = |text: &str| {
+        let config: taktwerk_history::postgres::Config = database.url().parse().unwrap();
+        config.connect(taktwerk_history::postgres::NoTls).unwrap().batch_execute(text).unwrap();
+    };
+    sql("ALTER TABLE taktwerk_value RENAME TO taktwerk_old");
+    let told = refused(&file);
+    let said = [key, "\"postgres\"", "taktwerk_value", "renamed", "Rename it back"];
+    assert!(said.iter().all(|part| told.contains(part)) && !told.contains("createdb"), "{told}");
+}
+
+/// Current values are more important than recording them.
+#[test]
+fn a_server_starts_while_its_database_is_down_and_records_later() {
+    let Some(mut database) = Database::start() else { return };
+    let end = Instant::now() + LIMIT;
+    while !ready(&database) {
+        assert!(Instant::now() < end, "the database does not start");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    database.kill();
+    let folder = tempfile::tempdir().unwrap();
+    let record = "[[history.record]]\nbelow = \"ns=2;s=Plant/Boiler/Level\"\n";
+    let url = url(&database, "postgres");
+    let file = configuration(folder.path(), &format!("postgresql = \"{url}\"\n{record}"));
+    let server = serve(&file);
+    let ask = |command: &str| {
+        Command::new(BINARY).args([command, server.url(), NODE, "--policy", "None"]).output().unwrap()
+    };
+    assert!(ask("read").status.success());
+    assert!(!ask("history").status.success());
+    database.go_on();
+    let end = Instant::now() + LIMIT;
+    while !ask("history").status.success() {
+        assert!(Instant::now() < end, "the database is not opened");
+        database.start_if_ended();
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    wait_for(4, || history(&server, NODE, &["--from", "-1h", "--csv"]));
+    server.stop().unwrap();
+}
+
+/// A database that hangs holds neither readers nor the end of the server.
+#[test]
+fn a_server_stops_while_its_database_hangs() {
+    let Some(database) = Database::start() else { return };
+    let end = Instant::now() + LIMIT;
+    while !ready(&database) {
+        assert!(Instant::now() < end, "the database does not start");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let record = "[[history.record]]\nbelow = \"ns=2;s=Plant/Boiler/Level\"\n";
+    let url = url(&database, "postgres");
+    let file = configuration(folder.path(), &format!("postgresql = \"{url}\"\n{record}"));
+    let log = folder.path().join("log");
+    let mut server = Command::new(BINARY)
+        .args(["serve", "--quiet", "--config"])
+        .arg(&file)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    let address = line.trim().strip_prefix("READY ").unwrap().to_owned();
+    let read = || {
+        let words = ["history", &address, NODE, "--policy", "None", "--from", "-1h", "--csv"];
+        let output = Command::new(BINARY).args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    wait_for(3, read);
+    database.freeze(true);
+    // More values arrive, and the next batch is not answered.
+    std::thread::sleep(Duration::from_secs(3));
+    let asked = Instant::now();
+    let pid = rustix::process::Pid::from_raw(server.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let status = server.wait().unwrap();
+    database.freeze(false);
+    // The time of TimeoutStopSec in the package's service.
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    assert_eq!(status.code(), Some(6));
+    let told = std::fs::read_to_string(&log).unwrap();
+    assert!(told.contains("could not be stored and are lost"), "{told}");
 }

@@ -40,9 +40,17 @@ impl Kind {
         }
     }
 
+    /// A failure when a file is opened.
+    pub(crate) fn not_opened(self, path: &Path, error: &rusqlite::Error) -> StoreError {
+        if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) || path.is_dir() {
+            return StoreError::mistake(self.failed(path, error).message);
+        }
+        Self { meanwhile: "it can be opened then", ..self }.failed(path, error)
+    }
+
     /// Creates the tables of a new file, or checks the format of an existing one.
     pub(crate) fn prepare(self, connection: &Connection, path: &Path) -> Result<(), StoreError> {
-        let error = |error: rusqlite::Error| self.failed(path, &error);
+        let error = |error: rusqlite::Error| self.not_opened(path, &error);
         connection.pragma_update(None, "journal_mode", "WAL").map_err(error)?;
         // Every commit is on the disk when it returns.
         connection.pragma_update(None, "synchronous", "FULL").map_err(error)?;
@@ -52,7 +60,7 @@ impl Kind {
             return Ok(());
         }
         if known != 0 {
-            return Err(StoreError::unavailable(format!(
+            return Err(StoreError::mistake(format!(
                 "{} has format {known}, this version reads {what} files of format {version}. Use the version that wrote it, or \
                  name another file",
                 path.display()
@@ -60,7 +68,7 @@ impl Kind {
         }
         let count = "SELECT count(*) FROM sqlite_master";
         if connection.query_row(count, [], |row| row.get::<_, i64>(0)).map_err(error)? > 0 {
-            return Err(StoreError::unavailable(format!(
+            return Err(StoreError::mistake(format!(
                 "{} is a SQLite file of another program. Name another {what} file",
                 path.display()
             )));

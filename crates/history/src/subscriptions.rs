@@ -52,7 +52,7 @@ impl SubscriptionStore {
     /// version.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
-        let error = |error: rusqlite::Error| failed(&path, &error);
+        let error = |error: rusqlite::Error| KIND.not_opened(&path, &error);
         make_private(&path)?;
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;

@@ -140,6 +140,7 @@ fn main() {
         is_anonymous_allowed: true,
         collectors: Vec::new(),
         sources: None,
+        history: None,
         log: None,
     };
     let web = WebServer::start(subject, Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();

@@ -43,6 +43,7 @@ mod subject;
 mod visitor;
 
 pub use exposition::Collector;
+pub use metrics::HistoryMetrics;
 pub use otlp::{Otlp, OtlpSettings};
 pub use server::{StartError, WebServer};
 pub use settings::{Access, Settings, Tls};

@@ -4,6 +4,7 @@ use crate::exposition::Collector;
 use crate::log::Recent;
 use crate::sources::SourceList;
 use std::sync::Arc;
+use taktwerk::history::RecorderCounters;
 use taktwerk::pki::{InProcessClient, Pki};
 use taktwerk_server::ServerShared;
 
@@ -24,6 +25,8 @@ pub struct Subject {
     pub collectors: Vec<Arc<dyn Collector>>,
     /// The sources and destinations, if it is a gateway.
     pub sources: Option<Arc<dyn SourceList>>,
+    /// The counters of the history's recorder, if the server records.
+    pub history: Option<Arc<RecorderCounters>>,
     /// The last lines of the log.
     pub log: Option<Recent>,
 }

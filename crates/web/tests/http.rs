@@ -8,14 +8,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use taktwerk::history::MemoryStore;
+use taktwerk::history::{
+    HistoryStore, HistoryValue, MemoryStore, NodeKey, Order, ReadLimit, Span, StoreError,
+};
 use taktwerk::pki::Pki;
 use taktwerk::{MessageSecurityMode, RunningServer, SecurityPolicy, Server, StatusCode, UtcTime, Variable};
 use taktwerk_pki::{CertificateSettings, NewKey};
 use taktwerk_server::authorization::{Authorization, IdentityRule};
 use taktwerk_server::{Accepted, Credential, IdentityVerifier, Verification};
 use taktwerk_web::sources::{DestinationState, SourceList, SourceState};
-use taktwerk_web::{Settings, Subject, WebServer};
+use taktwerk_web::{HistoryMetrics, Settings, Subject, WebServer};
 
 #[derive(Debug)]
 struct OneSource;
@@ -99,6 +101,10 @@ struct Plant {
 }
 
 fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
+    plant_with(Arc::new(MemoryStore::new(10_000)), change)
+}
+
+fn plant_with(store: Arc<dyn HistoryStore>, change: impl FnOnce(&mut Settings)) -> Plant {
     let users = Users::default();
     let mut authorization = Authorization::open();
     let administrators = ["eve", "new"].map(|name| IdentityRule::UserName(name.to_owned()));
@@ -110,7 +116,7 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
         .anonymous()
         .users(users.clone())
         .allow_clear_passwords()
-        .history(Arc::new(MemoryStore::new(10_000)))
+        .history(store)
         .build()
         .unwrap();
     let boiler = server.namespace("urn:web-test").object("Boiler").add().unwrap();
@@ -118,14 +124,16 @@ fn plant(change: impl FnOnce(&mut Settings)) -> Plant {
         boiler.variable("Temperature", 21.5).range(0.0..=150.0).writable().historize().add().unwrap();
     temperature.alarm().high(100.0).severity(700).add().unwrap();
     let running = server.spawn().unwrap();
+    let recorder = running.recorder().unwrap();
     let subject = Subject {
         shared: Arc::clone(running.shared()),
         url: running.url(),
         server_pki: None,
         dashboard: None,
         is_anonymous_allowed: true,
-        collectors: Vec::new(),
+        collectors: vec![Arc::new(HistoryMetrics(Arc::clone(recorder)))],
         sources: Some(Arc::new(OneSource)),
+        history: Some(Arc::clone(recorder)),
         log: None,
     };
     let mut settings = Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -177,6 +185,57 @@ impl Plant {
     fn csrf(&self) -> String {
         self.get("/api/session").json()["csrf"].as_str().unwrap().to_owned()
     }
+}
+
+/// A store that cannot be written.
+#[derive(Debug)]
+struct Full;
+
+impl HistoryStore for Full {
+    fn append(&self, _: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
+        Err(StoreError::unavailable("/var/lib/history.db: the disk is full"))
+    }
+
+    fn read(
+        &self,
+        _: &NodeKey,
+        _: Span,
+        _: Order,
+        _: ReadLimit,
+        _: &mut Vec<HistoryValue>,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_history_that_cannot_be_stored_is_not_ready_and_has_metrics() {
+    let plant = plant_with(Arc::new(Full), |_| {});
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    let unready = loop {
+        let ready = plant.get("/readyz");
+        if ready.status != 200 {
+            break ready;
+        }
+        assert!(std::time::Instant::now() < end, "it stays ready");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(unready.status, 503);
+    assert!(unready.body.contains("history") && !unready.body.contains("/var/lib"), "{}", unready.body);
+    assert_eq!(plant.get("/readyz?exclude=history").status, 200);
+    let metrics = plant.get("/metrics").body;
+    for line in [
+        "taktwerk_history_failing{store=\"custom\"} 1.0",
+        "taktwerk_history_queued{kind=\"values\"} 1.0",
+        "taktwerk_history_stored_total{kind=\"values\"} 0.0",
+        "taktwerk_history_lost_total{reason=\"queue_full\"} 0.0",
+        "taktwerk_history_queue_age_seconds ",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in {metrics}");
+    }
+    let history = plant.get("/api/server").json()["history"].clone();
+    assert_eq!((&history["queued"], &history["lost"]), (&json!(1), &json!(0)));
+    assert!(!history["problem"].is_null(), "{history}");
 }
 
 #[test]
@@ -455,6 +514,7 @@ fn a_dashboard_that_cannot_connect_to_its_server_is_not_ready() {
             is_anonymous_allowed: true,
             collectors: Vec::new(),
             sources: None,
+            history: None,
             log: None,
         };
         let web = WebServer::start(subject, Settings::at(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
@@ -749,6 +809,7 @@ fn non_loopback_addresses_need_https() {
         is_anonymous_allowed: true,
         collectors: Vec::new(),
         sources: None,
+        history: None,
         log: None,
     };
     let error = WebServer::start(subject, Settings::at("0.0.0.0:0".parse().unwrap())).unwrap_err();

@@ -326,10 +326,19 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     if let Some(configured) = &configured {
         configured.managed(running.shared());
     }
+    let recorder = running.recorder().map(Arc::clone);
+    if let Some(recorder) = recorder.clone() {
+        interrupt
+            .say_at_end(move || history::unstored(recorder.waiting() + recorder.waiting_events(), &recorder));
+    }
     let mut gateway = gateway.start()?;
     let memory = taktwerk_memory::watch().map_err(|error| Failure::Environment(error.to_string()))?;
     #[cfg(feature = "web")]
     let mut extras = web::Extras::of_gateway(gateway.extras());
+    #[cfg(feature = "web")]
+    if let Some(recorder) = &recorder {
+        extras.collectors.push(Arc::new(taktwerk_web::HistoryMetrics(Arc::clone(recorder))));
+    }
     #[cfg(feature = "web")]
     let otlp = match &configured {
         Some(configured) => otlp::start(configured.file(), &running, &mut extras)?,
@@ -399,7 +408,10 @@ pub(crate) fn run(arguments: &ServeArgs, output: Output, interrupt: &Interrupt) 
     drop(otlp);
     drop(pubsub);
     running.stop(GRACE);
-    Ok(())
+    match recorder.and_then(|recorder| history::unstored(recorder.lost_at_stop(), &recorder)) {
+        Some(lost) => Err(Failure::Environment(lost)),
+        None => Ok(()),
+    }
 }
 
 fn builder(arguments: &ServeArgs) -> ServerBuilder {

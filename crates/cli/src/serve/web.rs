@@ -74,6 +74,7 @@ impl Web {
             is_anonymous_allowed: self.is_anonymous_allowed,
             collectors: extras.collectors,
             sources: extras.sources,
+            history: running.recorder().map(Arc::clone),
             log: Some(crate::logging::recent()),
         };
         let web =

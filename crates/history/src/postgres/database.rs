@@ -145,6 +145,16 @@ impl Database {
         self.child.wait().unwrap();
     }
 
+    /// Stops all processes of the server, or lets them go on: a database that hangs.
+    pub(crate) fn freeze(&self, is_frozen: bool) {
+        let pid = self.child.id();
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let signal = if is_frozen { "-STOP" } else { "-CONT" };
+        let all = children.split_whitespace().map(str::to_owned).chain([pid.to_string()]);
+        assert!(Command::new("kill").arg(signal).args(all).status().unwrap().success());
+    }
+
     /// Starts the server again if it has ended: processes of a killed one can still have its memory.
     pub(crate) fn start_if_ended(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {

@@ -82,7 +82,19 @@ impl fmt::Debug for PostgresStore {
 }
 
 fn failed(error: &postgres::Error) -> StoreError {
-    StoreError::unavailable(format!("PostgreSQL: {}", explained(error)))
+    let message = format!("PostgreSQL: {}", explained(error));
+    match error.code() {
+        Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_COLUMN => {
+            StoreError::mistake(format!(
+                "{message}. A table of the history was dropped, renamed or changed: rename it back, or restore it from a backup"
+            ))
+        }
+        // Wrong user or password; no such database; no permission.
+        Some(code) if ["28", "3D", "42"].iter().any(|class| code.code().starts_with(class)) => {
+            StoreError::mistake(message)
+        }
+        _ => StoreError::unavailable(message),
+    }
 }
 
 /// The text of an error: the database's message with its hint, or the underlying cause.
@@ -101,6 +113,15 @@ pub fn explained(error: &postgres::Error) -> String {
 }
 
 impl PostgresStore {
+    /// The name of this kind of store.
+    pub const KIND: &'static str = "postgresql";
+
+    /// What clients can do with a store that keeps values for `keep`.
+    #[must_use]
+    pub const fn capabilities_of(keep: Duration) -> StoreCapabilities {
+        StoreCapabilities { time_max: keep, ..StoreCapabilities::ALL }
+    }
+
     /// Connects to a database, such as `postgresql://taktwerk@localhost/history`, and creates missing tables. `owner` is the
     /// ApplicationUri of the recording server. Values are kept for `keep`; zero means for ever. If the owner's process was not
     /// shut down properly, its histories have Bad_DataLost after their last values.
@@ -143,6 +164,9 @@ impl PostgresStore {
             writer: Mutex::default(),
             readers: Mutex::default(),
         };
+        if let Some(missing) = store.writing(|client, _| schema::missing(client))? {
+            return Err(StoreError::mistake(format!("PostgreSQL: {missing}")));
+        }
         store.is_compressing = store.writing(|client, writer| {
             let is_compressing = schema::prepare(client)?;
             mark_gaps(client, &store.owner)?;
@@ -308,8 +332,12 @@ fn limited(limit: usize) -> i64 {
 const VALUE: &str = "ticks, server_ticks, status, type, value, other";
 
 impl HistoryStore for PostgresStore {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
     fn capabilities(&self) -> StoreCapabilities {
-        StoreCapabilities { time_max: self.keep, ..StoreCapabilities::ALL }
+        Self::capabilities_of(self.keep)
     }
 
     fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {

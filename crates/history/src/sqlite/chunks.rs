@@ -4,7 +4,7 @@ use super::{CHUNK_BYTES, CHUNK_LEN, lost};
 use crate::chunk;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use taktwerk_server::account::HeapSize;
-use taktwerk_server::history::{HistoryValue, Order, ReadLimit, Span};
+use taktwerk_server::history::{HistoryValue, Order, ReadLimit, Span, sort_values};
 use taktwerk_types::UtcTime;
 
 /// A chunk as a database row.
@@ -101,16 +101,6 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Sorts values by time. Of several values with the same time the last is kept.
-pub(super) fn sort(values: &mut Vec<HistoryValue>) {
-    if values.windows(2).all(|pair| matches!(pair, [one, other] if one.source < other.source)) {
-        return;
-    }
-    values.reverse();
-    values.sort_by_key(|value| value.source);
-    values.dedup_by_key(|value| value.source);
-}
-
 /// Merges two sorted lists and appends values until `limit` is reached. For equal times, `newer` wins.
 pub(super) fn merge(
     older: Vec<HistoryValue>,
@@ -146,7 +136,7 @@ pub(super) fn add(
     node: u32,
     mut values: Vec<HistoryValue>,
 ) -> Result<(), rusqlite::Error> {
-    sort(&mut values);
+    sort_values(&mut values);
     while let Some(time) = values.first().map(|value| value.source.ticks()) {
         let end = next_first(connection, node, time)?;
         let here = values.partition_point(|value| end.is_none_or(|end| value.source.ticks() < end));

@@ -19,6 +19,7 @@ use core::fmt;
 use core::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
@@ -26,7 +27,7 @@ use taktwerk_schema::Annotation;
 use taktwerk_server::account::HeapSize;
 use taktwerk_server::history::{
     AnnotationKey, EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order,
-    Perform, ReadLimit, Sees, Span, StoreCapabilities, StoreError, StoredEvent,
+    Perform, ReadLimit, Sees, Span, StoreCapabilities, StoreError, StoredEvent, merge_unstored, sort_values,
 };
 use taktwerk_types::{ByteString, StatusCode, UtcTime, Variant};
 
@@ -52,8 +53,8 @@ const BATCH_LEN: usize = 4_096;
 const STAGGER: usize = 128;
 /// Idle connections that are kept for reading.
 const READERS_MAX: usize = 4;
-/// How long a statement waits for another program that uses the file.
-const BUSY: Duration = Duration::from_secs(10);
+/// How long a statement waits for another program that uses the file. The recorder tries again, and readers wait for it.
+const BUSY: Duration = Duration::from_secs(2);
 
 /// How long values are kept. Zero means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct Retention {
 /// A store in a SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
+    /// The open file: its device and number.
+    file: (u64, u64),
     inner: Mutex<Inner>,
     readers: Mutex<Vec<Connection>>,
     retention: Retention,
@@ -121,12 +124,26 @@ const fn full_len(node: u32) -> usize {
     CHUNK_LEN - (node as usize).wrapping_mul(7) % STAGGER
 }
 
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    let metadata = path.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
 /// A failure of the database.
 fn failed(path: &Path, error: &rusqlite::Error) -> StoreError {
     schema::KIND.failed(path, error)
 }
 
 impl SqliteStore {
+    /// The name of this kind of store.
+    pub const KIND: &'static str = "sqlite";
+
+    /// What clients can do with a store of this retention.
+    #[must_use]
+    pub const fn capabilities_of(retention: Retention) -> StoreCapabilities {
+        StoreCapabilities { time_max: retention.age, ..StoreCapabilities::ALL }
+    }
+
     /// Opens a file, or creates it. If the process that used it last was not shut down properly, the history of every Variable
     /// that it recorded has Bad_DataLost after its last value.
     ///
@@ -134,7 +151,7 @@ impl SqliteStore {
     /// The file cannot be opened, is damaged, is used by another process, or was created by a later version.
     pub fn open(path: impl Into<PathBuf>, retention: Retention) -> Result<Self, StoreError> {
         let path = path.into();
-        let error = |error: rusqlite::Error| failed(&path, &error);
+        let error = |error: rusqlite::Error| schema::KIND.not_opened(&path, &error);
         make_private(&path)?;
         let connection = Connection::open(&path).map_err(error)?;
         connection.busy_timeout(BUSY).map_err(error)?;
@@ -155,7 +172,9 @@ impl SqliteStore {
             first_batch: 1,
         };
         inner.load(&path)?;
-        Ok(Self { path, inner: Mutex::new(inner), readers: Mutex::default(), retention, file_lock })
+        let file = identity(&path)
+            .map_err(|error| StoreError::unavailable(format!("cannot use {}: {error}", path.display())))?;
+        Ok(Self { path, file, inner: Mutex::new(inner), readers: Mutex::default(), retention, file_lock })
     }
 
     /// The file.
@@ -192,6 +211,18 @@ impl SqliteStore {
     /// The database cannot be read.
     pub fn size(&self) -> Result<u64, StoreError> {
         size(&self.lock().connection).map_err(|error| self.failed(&error))
+    }
+
+    /// Checks that the open file still has its name. SQLite does not notice that a file was deleted, and everything that it wrote
+    /// then would be lost.
+    fn check_name(&self) -> Result<(), StoreError> {
+        if identity(&self.path).is_ok_and(|found| found == self.file) {
+            return Ok(());
+        }
+        Err(StoreError::unavailable(format!(
+            "{} was deleted or replaced while the server uses it. Move the old file back, or restart the server for a new one",
+            self.path.display()
+        )))
     }
 
     fn failed(&self, error: &rusqlite::Error) -> StoreError {
@@ -261,7 +292,7 @@ fn size(connection: &Connection) -> Result<u64, rusqlite::Error> {
 impl Inner {
     /// Reads the Variables and the values that are not in chunks, and marks gaps after an improper shutdown.
     fn load(&mut self, path: &Path) -> Result<(), StoreError> {
-        let error = |error: rusqlite::Error| failed(path, &error);
+        let error = |error: rusqlite::Error| schema::KIND.not_opened(path, &error);
         let mut recorded: BTreeMap<u32, i64> = BTreeMap::new();
         {
             let mut nodes = self
@@ -578,14 +609,19 @@ fn lost(time: UtcTime) -> HistoryValue {
 }
 
 impl HistoryStore for SqliteStore {
+    fn kind(&self) -> &'static str {
+        Self::KIND
+    }
+
     fn capabilities(&self) -> StoreCapabilities {
-        StoreCapabilities { time_max: self.retention.age, ..StoreCapabilities::ALL }
+        Self::capabilities_of(self.retention)
     }
 
     fn append(&self, values: &[(NodeKey, HistoryValue)]) -> Result<(), StoreError> {
         if values.is_empty() {
             return Ok(());
         }
+        self.check_name()?;
         let mut inner = self.lock();
         let mut new: BTreeMap<&str, u32> = BTreeMap::new();
         let next = u32::try_from(inner.nodes.len()).unwrap_or(u32::MAX) + 1;
@@ -624,40 +660,19 @@ impl HistoryStore for SqliteStore {
             let inside = pending.iter().filter(|value| span.contains(value.source));
             (id, inside.cloned().collect::<Vec<_>>())
         };
-        chunks::sort(&mut pending);
+        sort_values(&mut pending);
         if order == Order::Backward {
             pending.reverse();
         }
-        let (mut span, mut limit) = (span, limit);
-        loop {
-            let mut found = Vec::new();
-            self.reading(|connection| chunks::read(connection, id, span, order, limit, &mut found))?;
-            // Chunks may hold more values after the last one found.
-            let edge = found.last().map(|last| last.source).filter(|_| limit.behind(&found).is_reached());
-            let is_before = |value: &HistoryValue| match (edge, order) {
-                (None, _) => true,
-                (Some(edge), Order::Forward) => value.source <= edge,
-                (Some(edge), Order::Backward) => value.source >= edge,
-            };
-            let behind = pending.split_off(pending.partition_point(is_before));
-            let before = out.len();
-            chunks::merge(found, core::mem::replace(&mut pending, behind), order, limit, out);
-            // The limit is not reached if values in memory replaced larger ones in chunks.
-            limit = limit.behind(out.iter().skip(before));
-            let Some(edge) = edge.filter(|_| !limit.is_reached()) else { return Ok(()) };
-            match order {
-                Order::Forward => span.first = UtcTime::from_ticks(edge.ticks().saturating_add(1)),
-                Order::Backward => span.last = UtcTime::from_ticks(edge.ticks().saturating_sub(1)),
-            }
-            if !span.contains(if order == Order::Forward { span.first } else { span.last })
-                || edge == UtcTime::MAX
-            {
-                return Ok(());
-            }
-        }
+        let more = |after: Option<&HistoryValue>, limit: ReadLimit, found: &mut Vec<HistoryValue>| {
+            let span = after.map_or(span, |after| span.behind(after.source, order));
+            self.reading(|connection| chunks::read(connection, id, span, order, limit, found))
+        };
+        merge_unstored(pending, order, limit, |value| value.source, out, more)
     }
 
     fn append_events(&self, node: &NodeKey, events: &[StoredEvent]) -> Result<(), StoreError> {
+        self.check_name()?;
         self.changing(|transaction| events::append(transaction, node, events))
     }
 

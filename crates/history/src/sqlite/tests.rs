@@ -209,6 +209,42 @@ fn a_full_disk_is_an_error_and_stored_values_are_kept() {
 }
 
 #[test]
+fn a_file_that_was_deleted_is_an_error_and_nothing_is_written_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    append(&store, 1, [value(0, 1.0)]);
+    let aside = folder.path().join("aside.db");
+    std::fs::rename(store.path(), &aside).unwrap();
+    for replaced in [false, true] {
+        if replaced {
+            std::fs::write(store.path(), "another file").unwrap();
+        }
+        let error = store.append(&[(key(1), value(1, 2.0))]).unwrap_err();
+        assert!(error.message.contains("was deleted or replaced"), "{error}");
+        assert!(store.append_events(&key(1), &[]).is_err());
+    }
+    std::fs::rename(&aside, store.path()).unwrap();
+    append(&store, 1, [value(1, 2.0)]);
+    assert_eq!(all(&store, &key(1)).len(), 2);
+}
+
+/// Retrying helps with a full disk, and not with another program's file.
+#[test]
+fn only_failures_that_pass_are_retried_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("history.db");
+    std::fs::write(&path, "this is a text and no database, and it is long enough to be looked at as one")
+        .unwrap();
+    assert!(SqliteStore::open(&path, Retention::default()).unwrap_err().is_mistake());
+    assert!(SqliteStore::open(folder.path(), Retention::default()).unwrap_err().is_mistake());
+    let missing = folder.path().join("missing").join("history.db");
+    assert!(SqliteStore::open(&missing, Retention::default()).unwrap_err().is_mistake());
+    let full = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None);
+    let error = super::schema::KIND.not_opened(&path, &full);
+    assert!(!error.is_mistake() && !error.message.contains("recording goes on"), "{error}");
+}
+
+#[test]
 fn retention_by_age_and_size_deletes_the_oldest() {
     let folder = tempfile::tempdir().unwrap();
     let retention = Retention { age: Duration::from_secs(4_000), size: 0 };

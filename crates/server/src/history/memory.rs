@@ -83,6 +83,10 @@ fn take<T: HeapSize>(
 }
 
 impl HistoryStore for MemoryStore {
+    fn kind(&self) -> &'static str {
+        "memory"
+    }
+
     fn capabilities(&self) -> StoreCapabilities {
         let count_max = u32::try_from(self.values_max).unwrap_or(0);
         StoreCapabilities { count_max, ..StoreCapabilities::ALL }

@@ -5,13 +5,14 @@
 //!
 //! - [`store`]: the trait for stores, and their values; [`memory`]: a store in memory;
 //! - `read`, `update`: the jobs; `point`: the continuation points of a session;
-//! - [`event`]: events in their stored form;
+//! - [`event`]: events in their stored form; `merge`: joins them, and values, with what is not stored yet;
 //! - [`rule`]: which writes are recorded;
 //! - [`aggregate`]: the standard aggregates of Part 13.
 
 pub mod aggregate;
 pub(crate) mod event;
 pub mod memory;
+mod merge;
 pub(crate) mod point;
 pub(crate) mod read;
 pub mod rule;
@@ -20,6 +21,7 @@ pub(crate) mod update;
 
 pub use event::StoredEvent;
 pub use memory::MemoryStore;
+pub use merge::{merge_unstored, sort_values};
 pub use rule::Rule;
 pub use store::{
     AnnotationKey, EventCursor, HistoryStore, HistoryValue, Modification, ModifiedValue, NodeKey, Order,

@@ -270,7 +270,7 @@ impl ReadJob {
         let limit = ReadLimit { count: (*left).min(bytes / VALUE_LEN_MIN), bytes: bytes.min(HEAP_MAX) };
         let page = read(target, position, limit, self.bounds.raw_max, raw_left).map_err(|error| {
             tracing::warn!(node = &*target.key, %error, "history cannot be read");
-            error.status
+            error.status_of_read()
         })?;
         let Page { values, mut rest } = page;
         let start = out.len();

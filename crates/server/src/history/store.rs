@@ -72,6 +72,19 @@ impl Span {
         self.first <= time && time <= self.last
     }
 
+    /// The part that follows a time in reading order.
+    #[must_use]
+    pub fn behind(self, time: UtcTime, order: Order) -> Self {
+        // There is no time behind the last one. `ALL` ends there, and the span must become empty.
+        const NONE: Span = Span { first: UtcTime::from_ticks(1), last: UtcTime::from_ticks(0) };
+        let step = if order == Order::Forward { 1 } else { -1 };
+        match (time.ticks().checked_add(step).map(UtcTime::from_ticks), order) {
+            (None, _) => NONE,
+            (Some(next), Order::Forward) => Self { first: self.first.max(next), ..self },
+            (Some(next), Order::Backward) => Self { last: self.last.min(next), ..self },
+        }
+    }
+
     /// Whether it contains no time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -301,6 +314,27 @@ impl StoreError {
         Self { status: StatusCode::BAD_RESOURCE_UNAVAILABLE, message: message.into() }
     }
 
+    /// The store cannot be used as it is configured, for example because the file belongs to another program. Another attempt
+    /// does not help: a server does not start with it.
+    pub fn mistake(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_CONFIGURATION_ERROR, message: message.into() }
+    }
+
+    /// Whether only a change of the configuration helps.
+    #[must_use]
+    pub fn is_mistake(&self) -> bool {
+        self.status == StatusCode::BAD_CONFIGURATION_ERROR
+    }
+
+    /// The status for a client that reads: a store that does not answer is Bad_DataUnavailable (Part 11 §6.2.2).
+    #[must_use]
+    pub fn status_of_read(&self) -> StatusCode {
+        match self.status {
+            StatusCode::BAD_RESOURCE_UNAVAILABLE => StatusCode::BAD_DATA_UNAVAILABLE,
+            status => status,
+        }
+    }
+
     /// Stored data cannot be read any more.
     pub fn corrupted(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_DATA_LOST, message: message.into() }
@@ -320,6 +354,11 @@ impl std::error::Error for StoreError {}
 /// A read-only source, such as a device that remembers its values, implements only [`read`](Self::read). A store that
 /// clients can change also returns its [`capabilities`](Self::capabilities).
 pub trait HistoryStore: Send + Sync + fmt::Debug {
+    /// The kind of store, for metrics: a word such as `sqlite`.
+    fn kind(&self) -> &'static str {
+        "custom"
+    }
+
     /// Whether [`Self::read`] waits for another OPC UA server. The server reads such stores on threads of their own, so that
     /// another server that hangs does not delay its own history.
     fn is_remote(&self) -> bool {

@@ -3,11 +3,11 @@
 //! The recorder reads the address space like a shard: writers set a bit, and the recorder copies the value. A value
 //! goes into the recorder's ring only if it is overwritten before it was copied, so every write is recorded. Variables
 //! without history cost their writers nothing. Writes that find the ring full are counted, and the history returns
-//! Bad_DataLost there. The recorder does no I/O: a driver takes batches and passes them to the stores.
+//! Bad_DataLost there. The recorder does no I/O: a driver takes batches and passes them to the store.
 
 use crate::event::Event;
 use crate::history::rule::Rule;
-use crate::history::{HistoryStore, HistoryValue, NodeHistory, NodeKey, StoredEvent};
+use crate::history::{HistoryValue, NodeHistory, NodeKey, StoredEvent};
 use crate::node_ix::NodeIx;
 use crate::space::AddressSpace;
 use crate::space::history::Registration;
@@ -19,11 +19,9 @@ use std::sync::Arc;
 use taktwerk_schema::ids::object_ids;
 use taktwerk_types::{StatusCode, UtcTime, Variant};
 
-/// A value for a store.
+/// A value for the store.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// The store for it.
-    pub store: Arc<dyn HistoryStore>,
     /// The Variable.
     pub node: NodeKey,
     /// The value.
@@ -288,11 +286,7 @@ impl Watched {
         if self.last.as_ref().is_some_and(|last| !self.rule.takes(last, &next)) {
             return;
         }
-        out.push(Recorded {
-            store: Arc::clone(&self.history.store),
-            node: NodeKey::clone(&self.history.key),
-            value: next.clone(),
-        });
+        out.push(Recorded { node: NodeKey::clone(&self.history.key), value: next.clone() });
         self.last = Some(next);
     }
 }
@@ -306,7 +300,7 @@ fn lost_behind(history: &NodeHistory, time: UtcTime) -> Recorded {
 
 /// A value that no write has stored.
 fn mark(history: &NodeHistory, value: HistoryValue) -> Recorded {
-    Recorded { store: Arc::clone(&history.store), node: NodeKey::clone(&history.key), value }
+    Recorded { node: NodeKey::clone(&history.key), value }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Recording of writes.
 
 use super::*;
-use crate::history::MemoryStore;
+use crate::history::{HistoryStore, MemoryStore};
 use crate::space::NodeSpec;
 use crate::space::build::Under;
 use taktwerk_schema::ids::{object_ids, reference_type_ids};

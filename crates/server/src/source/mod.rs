@@ -6,23 +6,28 @@
 //! source is polled again at the next interval. So a source that hangs affects only its own values and one thread.
 //!
 //! - `line`: the request state of a source; [`single`]: sources of one value, for services and sampling;
-//! - [`group`]: sources of many values, polled at their own interval; `reply`: a future for an answer.
+//! - [`group`]: sources of many values, polled at their own interval; `reply`: a future for an answer;
+//! - `sampled`: sources of one value that are recorded.
 //!
 //! This module has no clock and no threads: [`SourceDriver`] provides them.
 
 pub mod group;
 mod line;
 mod reply;
+mod sampled;
 mod single;
 
 use crate::callback::{BoxFuture, ValueSource};
 use crate::now::Now;
 use core::fmt;
 use group::Group;
+use sampled::Sampler;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taktwerk_types::{DataValue, Instant, StatusCode, UtcTime, Variant};
 
 pub use crate::callback::DEADLINE_DEFAULT;
+pub(crate) use sampled::Sampled;
 
 /// Work of a source. Dropping it without running it means that the source has failed.
 pub enum Work {
@@ -72,6 +77,8 @@ impl fmt::Debug for dyn SourceDriver {
 pub struct Sources {
     driver: Mutex<Option<Arc<dyn SourceDriver>>>,
     groups: Mutex<Vec<Arc<Group>>>,
+    /// By slot.
+    samplers: Mutex<BTreeMap<u32, Arc<Sampler>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,6 +91,7 @@ impl Sources {
         *lock(&self.driver) = Some(Arc::clone(&driver));
         let groups = lock(&self.groups).clone();
         groups.iter().for_each(|group| group.start(&driver));
+        self.start_samplers(&driver);
     }
 
     /// Stops polling. Requests in progress are abandoned.

@@ -4,6 +4,8 @@
 use super::group::{GroupSpec, Outcome, ReadMany, Readings, WriteMany, Written};
 use super::*;
 use crate::callback::{CallContext, SourceRead};
+use crate::history::{MemoryStore, Rule};
+use crate::recorder::Recorder;
 use crate::space::build::Under;
 use crate::space::{AddressSpace, NodeSpec, VariableHandle};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -452,4 +454,43 @@ fn one_request_answers_all_readers_and_hanging_ones_are_abandoned() {
     let mut read = source.read();
     driver.work();
     assert_eq!(poll(&mut read).unwrap().status(), StatusCode::GOOD);
+}
+
+/// Nobody reads or samples it.
+#[test]
+fn the_source_of_a_recorded_variable_is_read_without_clients() {
+    let space = Arc::new(AddressSpace::with_recorder(1, 16, 64, "urn:test"));
+    space.set_history_store(Arc::new(MemoryStore::new(100)));
+    let mut recorder = Recorder::new(&space).unwrap();
+    let id = NodeId::numeric(1, 1000);
+    let spec = NodeSpec::variable(id.clone(), QualifiedName::new(1, "V"), NodeId::numeric(0, 8), None);
+    let (parent, reference_type, kind) =
+        (NodeId::numeric(0, 85), NodeId::numeric(0, 35), NodeId::numeric(0, 63));
+    let under = Under { parent: &parent, reference_type: &reference_type, type_definition: Some(&kind) };
+    space.add_node(spec, under, UtcTime::from_ticks(1)).unwrap();
+    space.set_source(&id, Arc::new(Device(Arc::new(AtomicUsize::new(10))))).unwrap();
+    let driver = Arc::<Manual>::default();
+    space.sources().start(Arc::clone(&driver) as Arc<dyn SourceDriver>);
+    let mut record_until = |from: u64, to: u64| -> usize {
+        let mut out = Vec::new();
+        for millis in (from..=to).step_by(10) {
+            driver.until(millis);
+            driver.work();
+            recorder.take(at_ms(millis), &mut out, || ());
+        }
+        out.iter().filter(|one| one.value.status.is_good()).count()
+    };
+    assert_eq!(record_until(0, 90), 0);
+    let interval = |millis: u64| Rule { interval: Duration::from_millis(millis), ..Rule::default() };
+    space.historize(&id, false, interval(100), at_ms(90)).unwrap();
+    assert_eq!(record_until(100, 1_000), 10);
+    space.historize(&id, false, interval(500), at_ms(1_000)).unwrap();
+    assert_eq!(record_until(1_010, 3_000), 4);
+    // Without an interval of rule and variable: once a second.
+    space.historize(&id, false, Rule::default(), at_ms(3_000)).unwrap();
+    assert_eq!(record_until(3_010, 6_000), 4);
+    space.delete_node(&id).unwrap();
+    record_until(6_010, 7_000);
+    assert_eq!(driver.waiting(), 0);
+    assert!(lock(&driver.calls).is_empty(), "it is no longer sampled");
 }

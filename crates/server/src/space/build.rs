@@ -301,6 +301,8 @@ impl AddressSpace {
             (Some(number), None) => nodes.set_ns0_source(number, source),
             (None, None) => return Err(NodeError::Unknown(id.clone())),
         }
+        drop(nodes);
+        self.sample_recorded(id);
         Ok(())
     }
 

@@ -10,15 +10,17 @@ mod configuration;
 use super::AddressSpace;
 use super::error::NodeError;
 use super::node::NodeKind;
-use super::nodes::Nodes;
+use super::nodes::{Nodes, ValueAt};
 use super::slot::Snapshot;
 use super::store::SlotHandle;
 use crate::history::{HistoryStore, NodeHistory, NodeKey, Rule};
 use crate::node_ix::NodeIx;
+use crate::source::Sampled;
+use core::time::Duration;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taktwerk_schema::ids::object_ids;
 use taktwerk_schema::{AccessLevelType, PermissionType};
-use taktwerk_types::{BuiltInType, NodeId, UtcTime};
+use taktwerk_types::{BuiltInType, NodeId, StatusCode, UtcTime, Variant};
 
 /// The history store, and Variables that the recorder must still register.
 #[derive(Debug, Default)]
@@ -93,7 +95,37 @@ impl AddressSpace {
             let present = slot.set_recorded(recorder, true);
             registrations.push(Registration { slot, present, history, rule });
         }
+        self.sample_recorded(id);
         Ok(())
+    }
+
+    /// Reads the source of a recorded Variable at the interval of its rule, or at its MinimumSamplingInterval. Otherwise the
+    /// history would only have what clients ask for.
+    pub(super) fn sample_recorded(&self, id: &NodeId) {
+        if self.slots().recorder().is_none() {
+            return;
+        }
+        let nodes = self.read();
+        let Some(ix) = nodes.resolve(id.as_ref()) else { return };
+        let is_recorded =
+            nodes.dynamic(ix).and_then(|node| node.variable_extra()).is_some_and(|extra| extra.historizing);
+        let (Some(history), Some(slot), ValueAt::Source(source, _), true) =
+            (nodes.history(ix), nodes.slot_handle(ix), nodes.value_at(ix), is_recorded)
+        else {
+            return;
+        };
+        let minimum = nodes.view(ix).map_or(0.0, |view| view.minimum_sampling_interval());
+        let minimum = Duration::try_from_secs_f64(minimum / 1e3).unwrap_or_default();
+        let interval = if history.rule.interval.is_zero() { minimum } else { history.rule.interval };
+        // Samples do not arrive at exactly equal distances: without a tolerance, the rule would skip some of them.
+        let rule = Rule { interval: history.rule.interval / 4 * 3, ..history.rule };
+        let registration =
+            Registration { slot: slot.clone(), present: slot.read(), history: Arc::clone(history), rule };
+        self.history.registrations.lock().unwrap_or_else(PoisonError::into_inner).push(registration);
+        let source = Arc::clone(source);
+        // The source is application code: it must not run while the address space is locked.
+        drop(nodes);
+        self.sources().sample(source, Box::new(slot), interval);
     }
 
     /// Gives a Variable that was deleted and added again the history that it had, unless it has one.
@@ -194,6 +226,24 @@ impl AddressSpace {
     pub fn has_history(&self, id: &NodeId) -> bool {
         let nodes = self.read();
         nodes.resolve(id.as_ref()).is_some_and(|ix| nodes.history(ix).is_some())
+    }
+}
+
+impl Sampled for SlotHandle {
+    fn index(&self) -> u32 {
+        Self::index(self)
+    }
+
+    fn is_gone(&self) -> bool {
+        Self::is_gone(self)
+    }
+
+    fn write(&self) -> u32 {
+        self.read().write
+    }
+
+    fn set_since(&self, write: u32, value: Variant, status: StatusCode, times: (UtcTime, UtcTime)) {
+        Self::set_since(self, write, value, status, times);
     }
 }
 

@@ -389,6 +389,11 @@ impl SlotHandle {
         self.page.close(self.index);
     }
 
+    /// Whether the node was deleted.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.page.is_gone(self.index)
+    }
+
     /// Starts or stops notifying a shard of writes.
     pub(crate) fn set_watched(&self, shard: usize, watched: bool) -> Snapshot {
         self.page.set_watched(self.index, shard, watched)

@@ -5,7 +5,7 @@ use super::{
     EndpointConfig, Server, ServerOptions, UserTokenConfig, UserTokenKind, certificate_alarms, push,
 };
 use crate::alarms::AlarmFile;
-use crate::history::HistoryStore;
+use crate::history::{HistoryOpener, HistoryStore};
 use crate::pki::{Pki, Renewal, TRUST_LIST_INTERVAL};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -54,7 +54,7 @@ pub struct ServerBuilder {
     limits: Limits,
     headroom: Option<Arc<Headroom>>,
     shards: usize,
-    history: Option<Arc<dyn HistoryStore>>,
+    history: Option<HistoryOpener>,
     durable: Option<DurableConfig>,
     alarm_file: Option<PathBuf>,
     certificate_limit: Duration,
@@ -296,6 +296,12 @@ impl ServerBuilder {
 
     /// Stores the history of variables: see [`history`](crate::history). Default: no history.
     pub fn history(mut self, store: Arc<dyn HistoryStore>) -> Self {
+        self.history = Some(store.into());
+        self
+    }
+
+    /// Like [`Self::history`], with a store that may be unavailable when the server starts.
+    pub fn history_when_available(mut self, store: HistoryOpener) -> Self {
         self.history = Some(store);
         self
     }

@@ -21,7 +21,7 @@ pub use taktwerk_server::space::import::Imported;
 
 use crate::alarms::{AlarmError, AlarmFile, ConditionSpec, Conditions, GroupSpec};
 use crate::error::BuildError;
-use crate::history::{HistoryStore, QUEUE_LEN, RecorderThread};
+use crate::history::{HistoryOpener, QUEUE_LEN, RecorderThread, WaitingStore};
 use crate::space::{Namespace, Node, SourceBuilder, ns0};
 use core::net::SocketAddr;
 use std::path::Path;
@@ -44,6 +44,7 @@ pub struct Server {
     listeners: Vec<Listener>,
     importer: Mutex<Importer>,
     alarm_file: Option<AlarmFile>,
+    history: Option<Arc<WaitingStore>>,
 }
 
 impl Server {
@@ -55,7 +56,7 @@ impl Server {
     pub(super) fn new(
         config: ServerConfig,
         shards: usize,
-        history: Option<Arc<dyn HistoryStore>>,
+        history: Option<HistoryOpener>,
         options: ServerOptions,
         listeners: Vec<Listener>,
     ) -> Self {
@@ -64,12 +65,13 @@ impl Server {
             Some(_) => AddressSpace::with_recorder(shards, QUEUED_CHANGES_MAX, QUEUE_LEN, uri),
             None => AddressSpace::new(shards, QUEUED_CHANGES_MAX, uri),
         };
-        if let Some(store) = history {
-            space.set_history_store(store);
+        let history = history.map(|store| Arc::new(WaitingStore::new(store)));
+        if let Some(store) = &history {
+            space.set_history_store(Arc::clone(store) as _);
         }
         let space = Arc::new(space);
         let importer = Mutex::new(Importer::new(TypeDictionary::namespace_zero()));
-        Self { config, space, shards, options, listeners, importer, alarm_file: None }
+        Self { config, space, shards, options, listeners, importer, alarm_file: None, history }
     }
 
     pub(super) fn keep_alarms(&mut self, file: AlarmFile) {
@@ -187,7 +189,10 @@ impl Server {
         let shared = ServerShared::new(self.config, self.space, self.shards, origin);
         let restored = shared.load_durable();
         restored.map_err(|error| StartError::Durable { reason: error.message })?;
-        let recorder = RecorderThread::start(shared.space());
+        let recorder = match &self.history {
+            Some(store) => RecorderThread::start(shared.space(), store),
+            None => Ok(None),
+        };
         let recorder = recorder.map_err(|source| StartError::Recorder { source })?;
         let inner = taktwerk_net::RunningServer::start_on(&shared, self.listeners, self.options)?;
         Ok(RunningServer::new(inner, recorder, self.alarm_file, self.importer))

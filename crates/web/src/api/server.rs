@@ -34,6 +34,14 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Resul
     let subscriptions = many::<SubscriptionDiagnosticsDataType>(&subscriptions).unwrap_or_default();
     let sessions = many::<SessionDiagnosticsDataType>(&sessions);
     let live = &app.subject.shared.live().counters;
+    // What fails names files of the server.
+    let history = app.subject.history.as_ref().map(|history| {
+        json!({
+            "problem": history.problem().map(|problem| if sessions.is_some() { problem } else { String::new() }),
+            "queued": history.waiting() + history.waiting_events(),
+            "lost": history.lost(),
+        })
+    });
     // Visitors that may see the sessions may also see their CPU cost.
     let headroom = app.subject.shared.config().headroom.as_ref().filter(|_| sessions.is_some());
     let headroom = headroom.map(|headroom| headroom_of(&headroom.report(), &headroom.prices()));
@@ -49,6 +57,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, Who(visitor): Who) -> Resul
         "rejectedSessions": summary.as_ref().map(|summary| summary.rejected_session_count),
         "rejectedRequests": summary.as_ref().map(|summary| summary.rejected_requests_count),
         "headroom": headroom,
+        "history": history,
         "sessions": sessions.map(|sessions| {
             sessions.iter().map(|session| describe(session, &subscriptions)).collect::<Vec<_>>()
         }),

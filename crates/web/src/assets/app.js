@@ -495,6 +495,7 @@ function overview(main) {
       card(number.format(server.monitoredItems), "Monitored items"),
       card(number.format(server.connections), "Connections"),
       card(shown(server.rejectedSessions), "Rejected sessions"),
+      ...historyCards(server.history, card),
       ...headroomCards(server.headroom, card));
     showState(server);
   });
@@ -502,6 +503,14 @@ function overview(main) {
 }
 
 const percent = (cores) => `${number.format(Number((cores * 100).toPrecision(3)))} %`;
+
+/** What an operator must know about the recording of the history. */
+function historyCards(history, card) {
+  const cards = [];
+  if (history && history.problem !== null) cards.push(card(`${number.format(history.queued)} waiting`, `The history cannot be stored${history.problem && ": " + history.problem}`));
+  if (history?.lost) cards.push(card(number.format(history.lost), "Values of the history lost"));
+  return cards;
+}
 
 /** Used CPU and remaining capacity of a calibrated server. */
 function headroomCards(headroom, card) {

@@ -1,6 +1,7 @@
 //! `/metrics`: metrics of the server, the process, and additional collectors.
 
 mod headroom;
+mod history;
 mod process;
 mod server;
 
@@ -13,6 +14,8 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use taktwerk_server::ServerShared;
+
+pub use history::HistoryMetrics;
 
 /// The metrics of server and process.
 pub(crate) fn of_server(shared: &Arc<ServerShared>) -> [Arc<dyn Collector>; 3] {

@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+use taktwerk::history::{HistoryOpener, HistoryStore};
 use taktwerk_config::{ConfigFile, line_of};
 use taktwerk_gateway::connect::is_local;
 use taktwerk_gateway::database::Tls;
@@ -16,7 +18,7 @@ const PASSWORD: &str = "TAKTWERK_HISTORY_PASSWORD";
 const PASSWORD_MAX: u64 = 4096;
 
 /// Address and credentials of the database.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Settings {
     config: Config,
     is_tls: bool,
@@ -72,9 +74,8 @@ impl Settings {
         Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
     }
 
-    /// Opens the store of the server with this ApplicationUri. Values are deleted after `keep`; zero keeps them for
-    /// ever.
-    pub(super) fn open(self, uri: &str, keep: Duration) -> Result<PostgresStore, Failure> {
+    /// The store of the server with this ApplicationUri. Values are deleted after `keep`; zero keeps them for ever.
+    pub(super) fn open(self, uri: &str, keep: Duration) -> Result<HistoryOpener, Failure> {
         let tls = if self.is_tls {
             let tls = taktwerk_gateway::tls::ClientTls::trusting(self.ca_file.clone()).config();
             Some(tls.map_err(|error| Failure::Usage(format!("history.ca_file: {error}")))?)
@@ -82,28 +83,36 @@ impl Settings {
             // TLS needs a host name, and a Unix socket has none.
             None
         };
-        let place = self.place.clone();
-        let config = move || {
-            let mut config = self.config.clone();
-            if let Some(password) = self.password().map_err(StoreError::unavailable)? {
-                config.password(password);
-            }
-            Ok(config)
+        let (place, uri) = (self.place.clone(), uri.to_owned());
+        let open = move || {
+            let settings = self.clone();
+            let config = move || {
+                let mut config = settings.config.clone();
+                if let Some(password) = settings.password().map_err(StoreError::unavailable)? {
+                    config.password(password);
+                }
+                Ok(config)
+            };
+            let opened = match &tls {
+                Some(tls) => PostgresStore::open_with(config, Tls(tls.clone()), &uri, keep),
+                None => PostgresStore::open_with(config, taktwerk_history::postgres::NoTls, &uri, keep),
+            };
+            let opened = opened.map_err(|error| {
+                let message = format!("{place}: {}; {}", error.message, advice(&error.message));
+                StoreError { message, ..error }
+            });
+            Ok(Arc::new(opened?) as Arc<dyn HistoryStore>)
         };
-        let opened = match tls {
-            Some(tls) => PostgresStore::open_with(config, Tls(tls), uri, keep),
-            None => PostgresStore::open_with(config, taktwerk_history::postgres::NoTls, uri, keep),
-        };
-        opened.map_err(|error| {
-            let hint = advice(&error.message);
-            Failure::Environment(format!("{place}: {}; {hint}", error.message))
-        })
+        let capabilities = PostgresStore::capabilities_of(keep);
+        let opened = HistoryOpener::open(PostgresStore::KIND, capabilities, open);
+        opened.map_err(|error| Failure::Environment(error.message))
     }
 }
 
 /// Advice for an error when opening the store.
 fn advice(error: &str) -> &'static str {
     let known = [
+        ("dropped", "the database must have all tables of the history, or none"),
         ("does not exist", "create it with `createdb` and `createuser`, or correct the address"),
         ("password", "set password_file, or correct the password and the user in the address"),
         ("no pg_hba.conf entry", "allow this host and user in the pg_hba.conf of the database"),

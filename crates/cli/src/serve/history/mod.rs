@@ -6,9 +6,10 @@ mod database;
 use super::ServeArgs;
 use super::reference::References;
 use crate::failure::Failure;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use taktwerk::history::{MemoryStore, Rule};
+use taktwerk::history::{HistoryOpener, HistoryStore, MemoryStore, RecorderCounters, Rule};
 use taktwerk::server::ServerBuilder;
 use taktwerk_config::ConfigFile;
 use taktwerk_history::{Retention, SqliteStore};
@@ -22,9 +23,7 @@ const VALUES_MAX: usize = 10_000;
 /// Adds a history store: a file, or memory for the plant. Load without a plant has none, and no cost.
 pub(super) fn keep(builder: ServerBuilder, arguments: &ServeArgs) -> Result<ServerBuilder, Failure> {
     if let Some(path) = &arguments.history {
-        let store = SqliteStore::open(path, Retention::default())
-            .map_err(|error| Failure::Environment(error.message))?;
-        return Ok(builder.history(Arc::new(store)));
+        return Ok(builder.history_when_available(sqlite(path.clone(), Retention::default())?));
     }
     if arguments.no_plant {
         return Ok(builder);
@@ -62,8 +61,7 @@ pub(super) fn configured(
     let age = Duration::from_secs(u64::from(section.keep_days) * 86_400);
     #[cfg(feature = "postgres")]
     if section.postgresql.is_some() {
-        let store = database::Settings::of(file)?.open(uri, age)?;
-        return Ok(builder.history(Arc::new(store)));
+        return Ok(builder.history_when_available(database::Settings::of(file)?.open(uri, age)?));
     }
     #[cfg(not(feature = "postgres"))]
     let _ = uri;
@@ -77,9 +75,14 @@ pub(super) fn configured(
         )));
     };
     let retention = Retention { age, size: section.keep_megabytes << 20 };
-    let store = SqliteStore::open(file.resolve(path), retention);
-    let store = store.map_err(|error| Failure::Environment(error.message))?;
-    Ok(builder.history(Arc::new(store)))
+    Ok(builder.history_when_available(sqlite(file.resolve(path), retention)?))
+}
+
+/// A store in a file.
+fn sqlite(path: PathBuf, retention: Retention) -> Result<HistoryOpener, Failure> {
+    let open = move || Ok(Arc::new(SqliteStore::open(&path, retention)?) as Arc<dyn HistoryStore>);
+    let opened = HistoryOpener::open(SqliteStore::KIND, SqliteStore::capabilities_of(retention), open);
+    opened.map_err(|error| Failure::Environment(error.message))
 }
 
 /// Records the variables of a configuration.
@@ -121,6 +124,13 @@ pub(super) fn record(file: &ConfigFile, references: &References<'_>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// The message of a server that ends before `lost` values and events are stored.
+pub(super) fn unstored(lost: u64, recorder: &RecorderCounters) -> Option<String> {
+    let why = recorder.problem().unwrap_or_else(|| "the store has not answered yet".to_owned());
+    (lost > 0)
+        .then(|| format!("{lost} values and events of the history could not be stored and are lost: {why}"))
 }
 
 /// Warns about nodes that rules refer to and that no longer exist.

@@ -313,7 +313,7 @@ impl EventJob {
                 .read_events(key, position.span, position.order, position.after, limit, &mut batch)
                 .map_err(|error| {
                     tracing::warn!(%error, "events cannot be read");
-                    error.status
+                    error.status_of_read()
                 })?;
             let is_last = !limit.behind(&batch).is_reached();
             *raw = raw.saturating_sub(batch.len());

@@ -2,10 +2,10 @@
 //!
 //! The pages are the Markdown files in `docs/`; `docs/SUMMARY.md` is the table of contents. `--check` only checks:
 //! every relative link must refer to an existing file, every `#anchor` to a heading, every page must be in the table of
-//! contents, and every Rust example in a doctest.
+//! contents, every Rust example in a doctest, and every TOML example valid and on lines of its own.
 
 use crate::Failure;
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
@@ -29,6 +29,7 @@ pub(crate) fn run(root: &Path, check_only: bool) -> Result<(), Failure> {
     let texts = markdown_files(root)?;
     let mut findings = check(root, &texts);
     findings.extend(untested(&texts, &crate_roots(root)?));
+    findings.extend(broken_toml(&texts));
     for finding in &findings {
         eprintln!("{finding}");
     }
@@ -90,6 +91,47 @@ fn untested(texts: &BTreeMap<String, String>, sources: &[String]) -> Vec<String>
             } else if line.starts_with("```rust") && !is_included() {
                 let problem = "no test compiles the example: include the page for doctests, as in crates/taktwerk/src/lib.rs";
                 findings.push(format!("{path}:{number}: {problem}"));
+            }
+        }
+    }
+    findings
+}
+
+/// Examples in TOML that cannot be copied: code marked as `toml` that is invalid, and indented code with a table and its
+/// settings in one line.
+fn broken_toml(texts: &BTreeMap<String, String>) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (path, text) in texts {
+        let mut is_toml = None;
+        for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+            match event {
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(kind))) => {
+                    is_toml = Some(kind.as_ref() == "toml");
+                }
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)) => is_toml = Some(false),
+                Event::End(TagEnd::CodeBlock) => is_toml = None,
+                Event::Text(code) => {
+                    let at = text[..range.start].matches('\n').count() + 1;
+                    let joined = |line: &str| {
+                        let rest =
+                            line.trim_start().strip_prefix("[[").and_then(|rest| rest.split_once("]]"));
+                        rest.is_some_and(|(_, rest)| rest.split('#').next().unwrap_or_default().contains('='))
+                    };
+                    let line = code.lines().position(joined);
+                    match (is_toml, line) {
+                        (Some(_), Some(line)) => findings.push(format!(
+                            "{path}:{}: the table and its settings are in one line",
+                            at + line
+                        )),
+                        (Some(true), None) => {
+                            if let Err(error) = code.parse::<toml::Table>() {
+                                findings.push(format!("{path}:{at}: not TOML: {}", error.message()));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -310,6 +352,21 @@ mod tests {
         let findings = untested(&texts, &sources);
         let places: Vec<&str> = findings.iter().filter_map(|finding| finding.split(": ").next()).collect();
         assert_eq!(places, ["docs/a.md:2", "docs/b.md:3"]);
+    }
+
+    #[test]
+    fn toml_that_cannot_be_copied_is_found() {
+        let texts = [
+            (
+                "docs/a.md",
+                "# A\n\n    [[fault]] at = \"5s\" kind = \"cut\"\n\n    [[fault]]   # a = b\n    at = 5\n",
+            ),
+            ("docs/b.md", "```toml\na = 1\n```\n\n```toml\n[b]\nc =\n```\n```sh\na =\n```\n"),
+        ];
+        let texts = texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let findings = broken_toml(&texts);
+        let places: Vec<&str> = findings.iter().filter_map(|finding| finding.split(": ").next()).collect();
+        assert_eq!(places, ["docs/a.md:3", "docs/b.md:6"]);
     }
 
     #[test]

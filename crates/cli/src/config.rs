@@ -8,8 +8,8 @@ use crate::serve::control;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use taktwerk_config::ConfigError;
-use taktwerk_config::users::Users;
+use taktwerk_config::users::{User, Users};
+use taktwerk_config::{Config, ConfigError};
 use taktwerk_crypto::SecurityPolicy;
 #[cfg(feature = "gateway")]
 use taktwerk_gateway::init::{Recording, Wishes};
@@ -155,6 +155,8 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             pki.display()
         ));
     }
+    warnings.extend(unknown_users(config, &user_list));
+    warnings.extend(crate::serve::missing_files(&file));
     if output.is_json() {
         return output.document(&json!({
             "Bind": file.binds(),
@@ -171,6 +173,13 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             "Sources": gateway.as_ref().map(|gateway| gateway.sources),
             "Tags": gateway.as_ref().map(|gateway| gateway.tags),
             "Destinations": gateway.as_ref().map(|gateway| gateway.destinations),
+            "History": history(config),
+            "Alarms": config.alarms.alarm.len(),
+            "DurableSubscriptions": config.durable_subscriptions.file,
+            "Files": config.files.len(),
+            "NodeManagement": config.node_management.enabled,
+            "PushManagement": config.security.push_management,
+            "Dashboard": config.web.bind.as_ref().map(|bind| bind.get_ref()),
             "Warnings": warnings,
         }));
     }
@@ -228,11 +237,58 @@ fn check(path: &Path, output: Output) -> Result<(), Failure> {
             table.row(["destinations", &gateway.destinations.to_string()]);
         }
     }
+    for row in parts(config) {
+        table.row(row);
+    }
     output.text(&table.to_string())?;
     for warning in &warnings {
         tell!("warning: {warning}");
     }
     Ok(())
+}
+
+/// Where the history is stored.
+fn history(config: &Config) -> Option<String> {
+    let section = &config.history;
+    let file = section.file.as_ref().map(|file| file.display().to_string());
+    file.or_else(|| section.postgresql.as_ref().map(|url| url.get_ref().clone()))
+}
+
+/// Rows for the parts of the server that are off by default.
+fn parts(config: &Config) -> Vec<[String; 2]> {
+    let off = || "off".to_owned();
+    let switch = |is_on: bool| if is_on { "on".to_owned() } else { off() };
+    let rows = [
+        ("history", history(config).unwrap_or_else(off)),
+        ("alarms", config.alarms.alarm.len().to_string()),
+        (
+            "durable subscriptions",
+            config.durable_subscriptions.file.as_ref().map_or_else(off, |file| file.display().to_string()),
+        ),
+        ("shared folders", config.files.len().to_string()),
+        ("NodeManagement", switch(config.node_management.enabled)),
+        ("push management", switch(config.security.push_management)),
+        ("dashboard", config.web.bind.as_ref().map_or_else(off, |bind| bind.get_ref().clone())),
+    ];
+    rows.into_iter().map(|(setting, meaning)| [setting.to_owned(), meaning]).collect()
+}
+
+/// Warnings for names in `[[role]] users` that are not in the users file. Users of access tokens are not known before
+/// they log on.
+fn unknown_users(config: &Config, known: &[&User]) -> Vec<String> {
+    if config.identities.jwt.is_some() {
+        return Vec::new();
+    }
+    let named = config.role.iter().flat_map(|role| role.users.iter().map(move |user| (role, user)));
+    let unknown = named.filter(|(_, user)| !known.iter().any(|known| known.name == **user));
+    unknown
+        .map(|(role, user)| {
+            format!(
+                "the role {:?} names the user {user:?}, who is not in the users file; `taktwerk user add {user}` adds one",
+                role.name.get_ref()
+            )
+        })
+        .collect()
 }
 
 fn apply(path: &Path, output: Output) -> Result<(), Failure> {

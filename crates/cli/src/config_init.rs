@@ -63,6 +63,14 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if path.exists() {
         return Err(Failure::Usage(format!("{} exists already; name another file", path.display())));
     }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(Failure::Usage(format!(
+            "{}: the directory {} does not exist; create it first",
+            path.display(),
+            folder.display()
+        )));
+    }
     file::replace(path, text.as_bytes(), file::PUBLIC)
         .map_err(|error| Failure::Environment(format!("{}: {error}", path.display())))
 }

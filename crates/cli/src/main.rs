@@ -202,8 +202,11 @@ fn main() -> ExitCode {
     match interrupt.and_then(|interrupt| run(&mut cli.command, output, &interrupt)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !matches!(failure, Failure::BrokenPipe) {
-                tell!("error: {failure}");
+            match failure {
+                Failure::BrokenPipe => {}
+                // The user ended the command: this is no error.
+                Failure::Interrupted => tell!("{failure}"),
+                _ => tell!("error: {failure}"),
             }
             failure.exit_code()
         }

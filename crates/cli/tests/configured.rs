@@ -106,6 +106,10 @@ fn checks_read_the_files_of_a_configuration() {
         ("[pubsub]\nconfiguration = \"broken.toml\"\n", "broken.toml"),
         ("[pubsub]\nconfiguration = \"line.toml\"\nkeys = [\"no.keys\"]\n", "no.keys"),
         ("[pubsub]\nsave_to = \"kept/line.bin\"\n", "does not exist"),
+        ("[[files]]\nname = \"Recipes\"\nfolder = \"recipes\"\n", "the directory"),
+        ("[headroom]\ncalibration = \"nix\"\n", "nix"),
+        ("[[namespace]]\nuri = \"urn:taktwerk:demo-plant\"\n", "simulated_plant = true"),
+        ("[durable_subscriptions]\nwrite_interval = 0\n", "write_interval is 0"),
     ]
     .into_iter()
     .enumerate()
@@ -120,6 +124,43 @@ fn checks_read_the_files_of_a_configuration() {
     let right =
         write(folder.path(), "right.toml", &format!("{base}[pubsub]\nconfiguration = \"line.toml\"\n"));
     assert!(run(0, &["config", "check", &right]).0.contains("PubSub"));
+}
+
+/// What a server can start with, but hardly means.
+#[test]
+fn checks_warn_of_unknown_users_and_missing_secrets_and_list_all_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
+    let more = "[history]\nfile = \"values.db\"\n[[role]]\nname = \"Operator\"\nusers = [\"nemo\"]\n\
+                [[source]]\nname = \"plc\"\ntype = \"opcua\"\nurl = \"opc.tcp://plc\"\nuser = \"a\"\npassword_file = \"plc.password\"\n";
+    let config = write(folder.path(), "server.toml", &format!("{base}{more}"));
+    let (table, warnings) = run(0, &["config", "check", &config]);
+    assert!(table.contains("values.db"), "{table}");
+    let parts = [
+        "history",
+        "alarms",
+        "durable subscriptions",
+        "shared folders",
+        "NodeManagement",
+        "push management",
+        "dashboard",
+    ];
+    for part in parts {
+        assert!(table.lines().any(|line| line.starts_with(part)), "{part}: {table}");
+    }
+    assert!(warnings.contains("\"nemo\""), "{warnings}");
+    let line = 1 + std::fs::read_to_string(&config)
+        .unwrap()
+        .lines()
+        .position(|line| line.contains("plc.password"))
+        .unwrap();
+    let said = format!("server.toml:{line}: password_file: there is no file plc.password");
+    assert!(warnings.contains(&said), "{warnings}");
+    let (check, _) = run(0, &["gateway", "check", &config]);
+    assert!(check.contains(&said), "{check}");
+    let missing = folder.path().join("no/server.toml");
+    let (_, error) = run(2, &["config", "init", missing.to_str().unwrap()]);
+    assert!(error.contains("create it first"), "{error}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 use std::io;
+use std::path::Path;
 
 /// Why a source failed. It is retried with growing pauses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +56,11 @@ impl Fault {
         Self::Other { target: target.into(), reason: reason.to_string() }
     }
 
+    /// A file of a setting cannot be read.
+    pub fn unreadable(key: &str, file: &Path, error: &io::Error) -> Self {
+        Self::other(format!("cannot read {}, the {key}", file.display()), plain(error))
+    }
+
     /// A failed connection.
     pub fn connect(target: impl Into<String>, error: &io::Error) -> Self {
         Self::Connect { target: target.into(), reason: plain(error) }
@@ -74,6 +80,13 @@ pub fn plain(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unreadable_files_are_named_with_their_setting() {
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        let text = Fault::unreadable("password_file", Path::new("plc.password"), &missing).to_string();
+        assert!(text.starts_with("cannot read plc.password, the password_file: "), "{text}");
+    }
 
     #[test]
     fn numbers_of_the_operating_system_are_not_shown() {

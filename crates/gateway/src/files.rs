@@ -47,6 +47,33 @@ pub fn named(path: &Path, text: &str) -> Result<Vec<NamedFile>, Mistake> {
     Ok(files)
 }
 
+/// Warnings for files with secrets and certificates that do not exist. The gateway reads them when it connects, so they
+/// may be added later.
+///
+/// # Errors
+/// The text is not TOML.
+pub fn missing(path: &Path, text: &str) -> Result<Vec<Mistake>, Mistake> {
+    let sections = Sections::parse(path, text)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let all = sections.sources.iter().chain(&sections.destinations).chain(&sections.lease);
+    let mut warnings = Vec::new();
+    for fields in all {
+        for key in fields.keys().filter(|key| key.ends_with(SECRET)) {
+            let Some(Setting::Text(file)) = fields.get(key) else { continue };
+            if !file.is_empty() && !folder.join(file).exists() {
+                warnings.push(Mistake {
+                    path: path.to_owned(),
+                    line: fields.line_of(key),
+                    key: key.to_owned(),
+                    problem: format!("there is no file {file} now"),
+                    hint: "create it; relative paths start from the folder of this configuration".to_owned(),
+                });
+            }
+        }
+    }
+    Ok(warnings)
+}
+
 fn add(files: &mut Vec<NamedFile>, section: &str, fields: &Fields, settings: &[(&str, &str, FileKind)]) {
     let text = |key: &str| match fields.get(key) {
         Some(Setting::Text(text)) => text.as_str(),
@@ -163,6 +190,22 @@ credentials_file = "nats.creds"
         ];
         assert_eq!(found, expected.map(|(text, kind)| (text.to_owned(), kind)));
         assert!(named(Path::new("g.toml"), "").unwrap().is_empty());
+    }
+
+    #[test]
+    fn missing_secrets_are_found_with_line_and_key() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), "").unwrap();
+        let found = missing(&folder.path().join("g.toml"), CONFIG).unwrap();
+        let found: Vec<_> = found.iter().map(|one| (one.line, one.key.as_str())).collect();
+        let line = |text: &str| 1 + CONFIG.lines().position(|line| line == text).unwrap();
+        let first = line("password_file = \"server.password\"");
+        let expected = [
+            (first, "password_file"),
+            (first + 4, "password_file"),
+            (line("credentials_file = \"nats.creds\""), "credentials_file"),
+        ];
+        assert_eq!(found, expected);
     }
 
     /// Finds settings that are added without a line in this module.

@@ -66,14 +66,14 @@ impl Credentials {
 
     /// The header's value.
     fn read(&self) -> Result<String, Fault> {
-        let read = |file: &PathBuf| {
+        let read = |key: &str, file: &PathBuf| {
             let text = taktwerk_config::file::read_text(file, 16 << 10);
-            text.map_err(|error| Fault::connect(file.display().to_string(), &error))
+            text.map_err(|error| Fault::unreadable(key, file, &error))
         };
         Ok(match self {
-            Self::Token { scheme, file } => format!("{scheme} {}", read(file)?.trim()),
+            Self::Token { scheme, file } => format!("{scheme} {}", read("token_file", file)?.trim()),
             Self::Basic { user, password_file } => {
-                let password = read(password_file)?;
+                let password = read("password_file", password_file)?;
                 format!(
                     "Basic {}",
                     base64(format!("{user}:{}", password.trim_end_matches(['\r', '\n'])).as_bytes())

@@ -81,13 +81,13 @@ impl NatsServer {
         }
         if let Some((user, file)) = &self.user {
             let password = taktwerk_config::file::read_text(file, 4096);
-            let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            let password = password.map_err(|error| Fault::unreadable("password_file", file, &error))?;
             options =
                 options.user_and_password(user.clone(), password.trim_end_matches(['\r', '\n']).to_owned());
         }
         if let Some(file) = &self.credentials_file {
             let text = taktwerk_config::file::read_text(file, 64 << 10);
-            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            let text = text.map_err(|error| Fault::unreadable("credentials_file", file, &error))?;
             options = options
                 .credentials(&text)
                 .map_err(|error| Fault::connect(file.display().to_string(), &error))?;

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use taktwerk_config::{ConfigFile, file};
-use taktwerk_gateway::{GatewayConfig, Mistake, review};
+use taktwerk_gateway::{GatewayConfig, Mistake, files, review};
 use taktwerk_lab::table::{Align, Table};
 
 /// Arguments of `taktwerk gateway check`.
@@ -36,7 +36,11 @@ pub(crate) fn run(arguments: &CheckArgs, output: Output) -> Result<(), Failure> 
     }
     let warnings = match &config {
         // Warnings about an incomplete configuration would be misleading.
-        Some(config) if errors.is_empty() => review::review(path, config),
+        Some(config) if errors.is_empty() => {
+            let mut warnings = review::review(path, config);
+            warnings.extend(files::missing(path, &text).unwrap_or_default());
+            warnings
+        }
         _ => Vec::new(),
     };
     if output.is_json() {

@@ -1,7 +1,7 @@
 //! A server with a configuration file.
 
 use super::security::{check_offer, report};
-use super::{Content, headroom, pubsub};
+use super::{Content, headroom, plant, pubsub};
 use crate::config_file::load;
 use crate::failure::Failure;
 use crate::security::{environment, new_keys};
@@ -74,6 +74,15 @@ pub(crate) fn check_files(file: &ConfigFile) -> Result<Option<usize>, Failure> {
             )));
         }
     }
+    for section in &config.files {
+        let folder = file.resolve(&section.folder);
+        if !folder.is_dir() {
+            let problem = format!("[[files]] folder: the directory {} does not exist", folder.display());
+            let at = section.name.span().start;
+            return Err(usage(&file.mistake(at, problem, "create it, or name another one")));
+        }
+    }
+    headroom_of(file)?;
     super::history::check(file)?;
     #[cfg(feature = "web")]
     super::otlp::check(file)?;
@@ -89,6 +98,7 @@ pub(super) fn check_namespaces(file: &ConfigFile, registered: &[String]) -> Resu
                 "[[namespace]] uri = \"{uri}\": the server has no such namespace, so these rules would protect nothing"
             );
             let hint = match taktwerk_config::nearest(uri, registered.iter().map(String::as_str)) {
+                _ if uri == plant::NAMESPACE => plant::MISSING.to_owned(),
                 Some(near) => format!("did you mean {near:?}?"),
                 None => format!("it has {}", registered.join(", ")),
             };
@@ -117,30 +127,34 @@ fn xml_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The headroom settings.
+fn headroom_of(file: &ConfigFile) -> Result<Option<headroom::Settings>, Failure> {
+    let config = file.config();
+    let section = &config.headroom;
+    let Some(calibration) = &section.calibration else {
+        return match section.admit {
+            AdmitSetting::Always => Ok(None),
+            AdmitSetting::Headroom => Err(Failure::Usage(
+                "[headroom] admit = \"headroom\" needs a calibration: run `taktwerk lab calibrate --quick`, then `taktwerk \
+                 model fit -o models.json`, and set calibration = \"models.json\""
+                    .to_owned(),
+            )),
+        };
+    };
+    let admit = match section.admit {
+        AdmitSetting::Always => Admit::Always,
+        AdmitSetting::Headroom => Admit::Headroom,
+    };
+    // Assume encryption, the most expensive mode, if clients cannot connect without security.
+    let is_encrypted = !config.security.none;
+    let folder = file.folder();
+    headroom::load(folder, calibration, section.limit, config.server.threads, admit, is_encrypted).map(Some)
+}
+
 impl Configured {
     /// The headroom settings.
     pub(super) fn headroom(&self) -> Result<Option<headroom::Settings>, Failure> {
-        let config = self.file.config();
-        let section = &config.headroom;
-        let Some(calibration) = &section.calibration else {
-            return match section.admit {
-                AdmitSetting::Always => Ok(None),
-                AdmitSetting::Headroom => Err(Failure::Usage(
-                    "[headroom] admit = \"headroom\" needs a calibration: run `taktwerk lab calibrate --quick`, then `taktwerk \
-                     model fit -o models.json`, and set calibration = \"models.json\""
-                        .to_owned(),
-                )),
-            };
-        };
-        let admit = match section.admit {
-            AdmitSetting::Always => Admit::Always,
-            AdmitSetting::Headroom => Admit::Headroom,
-        };
-        // Assume encryption, the most expensive mode, if clients cannot connect without security.
-        let is_encrypted = !config.security.none;
-        let folder = self.file.folder();
-        headroom::load(folder, calibration, section.limit, config.server.threads, admit, is_encrypted)
-            .map(Some)
+        headroom_of(&self.file)
     }
 
     /// Reads the configuration and its users file.

@@ -34,6 +34,11 @@ pub(super) struct Changed {
     pub(super) remarks: Vec<String>,
 }
 
+/// Warnings for files of the gateway's sections that do not exist yet.
+pub(crate) fn missing_files(file: &ConfigFile) -> Vec<String> {
+    imp::missing_files(file)
+}
+
 pub(super) use imp::{Prepared, Started, prepare, rehearse};
 
 #[cfg(feature = "gateway")]
@@ -184,6 +189,11 @@ mod imp {
     pub(super) fn files(file: &ConfigFile) -> Result<Vec<NamedFile>, Failure> {
         let files = taktwerk_gateway::files::named(file.path(), file.text());
         files.map_err(|mistake| Failure::Usage(mistake.to_string()))
+    }
+
+    pub(super) fn missing_files(file: &ConfigFile) -> Vec<String> {
+        let missing = taktwerk_gateway::files::missing(file.path(), file.text()).unwrap_or_default();
+        missing.iter().map(ToString::to_string).collect()
     }
 
     pub(super) fn load(file: &ConfigFile) -> Result<Option<GatewayConfig>, Failure> {
@@ -478,6 +488,10 @@ mod imp {
     /// Fails if the file has sections of a gateway: a backup without their files would not be complete.
     pub(super) fn files(file: &ConfigFile) -> Result<Vec<NamedFile>, Failure> {
         load(file).map(|_| Vec::new())
+    }
+
+    pub(super) fn missing_files(_: &ConfigFile) -> Vec<String> {
+        Vec::new()
     }
 
     pub(super) fn load(file: &ConfigFile) -> Result<Option<Never>, Failure> {

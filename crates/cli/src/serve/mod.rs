@@ -26,6 +26,7 @@ mod web;
 
 pub(crate) use configured::check_files;
 pub(crate) use gateway::check as check_gateway;
+pub(crate) use gateway::missing_files;
 pub(crate) use rehearsal::check as check_nodes;
 #[cfg(feature = "attack")]
 pub(crate) use security::{APPLICATION_NAME, APPLICATION_URI};

@@ -1,6 +1,7 @@
 //! NodeIds in a configuration. Unknown ones are reported with line and key, and with a suggestion.
 
 use super::history::node_id;
+use super::plant;
 use crate::failure::Failure;
 use std::cell::OnceCell;
 use taktwerk::Server;
@@ -102,6 +103,7 @@ fn invalid_id(written: &str, namespaces: &[String]) -> (String, String) {
     match uri.filter(|uri| !namespaces.iter().any(|known| known == uri)) {
         Some(uri) => {
             let hint = match nearest(uri, namespaces.iter().map(String::as_str)) {
+                _ if uri == plant::NAMESPACE => plant::MISSING.to_owned(),
                 Some(near) => format!("did you mean {near:?}?"),
                 None => format!("it has {}", namespaces.join(", ")),
             };

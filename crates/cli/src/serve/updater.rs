@@ -26,6 +26,7 @@ impl Updater {
     ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
+        let late = late(name);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
             let mut cycles = Cycles::new(clock::monotonic(), period_ns);
             while !asked.load(Ordering::Relaxed) {
@@ -34,10 +35,7 @@ impl Updater {
                     Err(due) => clock::sleep_until(due.min(now + CHECK_INTERVAL_NS)),
                     Ok((number, skipped)) => {
                         if skipped > 0 {
-                            tracing::warn!(
-                                skipped,
-                                "updates take longer than their period: lower --signals or raise --update"
-                            );
+                            tracing::warn!(skipped, "{late}");
                         }
                         cycle(number);
                     }
@@ -46,6 +44,16 @@ impl Updater {
         })?;
         Ok(Self { stop, thread: Some(thread) })
     }
+}
+
+/// The warning for skipped cycles, with the option that leads to them, if there is one.
+fn late(name: &str) -> String {
+    let advice = match name {
+        "signals" => "lower --signals or raise --update",
+        "events" => "lower --events",
+        _ => "this process gets too little CPU",
+    };
+    format!("updates of the {name} take longer than their period: {advice}")
 }
 
 /// The schedule of cycles.
@@ -86,6 +94,12 @@ impl Drop for Updater {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_name_the_option_that_was_used() {
+        assert!(late("signals").contains("--signals") && late("events").contains("--events"));
+        assert!(!late("plant").contains("--"));
+    }
     use std::sync::mpsc;
     use std::time::Duration;
 

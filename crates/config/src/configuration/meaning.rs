@@ -134,6 +134,13 @@ impl ConfigFile {
                 "leave them out for the defaults",
             ));
         }
+        if config.durable_subscriptions.write_interval == 0 {
+            return Err(self.section_error(
+                "durable_subscriptions",
+                "write_interval is 0",
+                "write an interval in milliseconds from 1 on, or leave it out for 100",
+            ));
+        }
         let limits = &config.limits;
         let spans = [limits.session_timeout, limits.publishing_interval_min];
         if !spans.iter().all(|span| span.is_finite() && *span > 0.0) || limits.sessions == 0 {

@@ -90,7 +90,7 @@ impl Database {
         if let Some(file) = &self.password_file {
             // Read the file each time, because passwords change.
             let text = taktwerk_config::file::read_text(file, 4096);
-            let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            let text = text.map_err(|error| Fault::unreadable("password_file", file, &error))?;
             config.password(text.trim_end_matches(['\r', '\n']));
         }
         let driver: BoxFuture<'static, ()>;

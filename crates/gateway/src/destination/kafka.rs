@@ -151,7 +151,7 @@ impl KafkaSink {
         if let Some((user, file, mechanism)) = &self.user {
             // Read the file each time, because passwords change.
             let password = taktwerk_config::file::read_text(file, 4096);
-            let password = password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+            let password = password.map_err(|error| Fault::unreadable("password_file", file, &error))?;
             let password = password.trim_end_matches(['\r', '\n']).to_owned();
             let credentials = Credentials::new(user.clone(), password);
             builder = builder.sasl_config(match mechanism {

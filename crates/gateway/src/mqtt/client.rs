@@ -112,7 +112,7 @@ impl Connection {
         let password = match &mqtt.user {
             Some((user, file)) => {
                 let text = taktwerk_config::file::read_text(file, 4096);
-                let text = text.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+                let text = text.map_err(|error| Fault::unreadable("password_file", file, &error))?;
                 Some((user.clone(), text.trim_end_matches(['\r', '\n']).to_owned()))
             }
             None => None,

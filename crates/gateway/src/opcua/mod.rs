@@ -155,8 +155,7 @@ impl Remote {
         builder = match &self.user {
             Some(User::Name(user, file)) => {
                 let password = taktwerk_config::file::read_text(file, 4096);
-                let password =
-                    password.map_err(|error| Fault::connect(file.display().to_string(), &error))?;
+                let password = password.map_err(|error| Fault::unreadable("password_file", file, &error))?;
                 builder.user(user, password.trim_end_matches(['\r', '\n']))
             }
             Some(User::Certificate(certificate, key)) => {

@@ -50,7 +50,7 @@ pub(super) fn list(
     let mut page = HistoryPage::default();
     while let Some(mut request) = reader.request() {
         let response = session.client().call(&mut request).map_err(|error| session::failure(&error))?;
-        page.append(reader.accept(response).map_err(|error| unreadable(node, error))?);
+        page.append(reader.accept(response).map_err(|error| unreadable(node, error, false))?);
     }
     session.close();
     let found = page
@@ -128,7 +128,14 @@ pub(super) fn add(
     let all = core::iter::once(&result.status_code).chain(&result.operation_results);
     if let Some(status) = all.copied().find(|status| status.is_bad()) {
         let why = status.description().unwrap_or_default();
-        let advice = session::advice(node, status);
+        let advice = match status {
+            StatusCode::BAD_USER_ACCESS_DENIED => {
+                " Either clients may not change this history (Taktwerk needs `writable = true` in its [[history.record]]), \
+                 or this user has no permission"
+                    .to_owned()
+            }
+            status => session::advice(node, status),
+        };
         return Err(Failure::BadStatus(format!(
             "cannot annotate the history of {node}: {status}: {why}{advice}"
         )));

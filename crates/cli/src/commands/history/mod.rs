@@ -191,7 +191,7 @@ fn events(
     while let Some(mut request) = reader.request() {
         let response =
             session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
-        let page = reader.accept(response).map_err(|error| unreadable(node, error))?;
+        let page = reader.accept(response).map_err(|error| unreadable(node, error, true))?;
         for event in page.events.iter().take(left) {
             super::events::learn_types(&mut session, event)?;
             super::events::print(&session, fields.names(), event, output)?;
@@ -206,9 +206,9 @@ fn events(
     if is_empty && !output.is_json() { output.text("no events in this range") } else { Ok(()) }
 }
 
-fn unreadable(node: &NodeId, error: HistoryError) -> Failure {
+fn unreadable(node: &NodeId, error: HistoryError, are_events: bool) -> Failure {
     match error {
-        HistoryError::Status(status) => refused(node, status),
+        HistoryError::Status(status) => refused(node, status, are_events),
         error => Failure::BadStatus(format!("cannot read the history of {node}: {error}")),
     }
 }
@@ -247,7 +247,7 @@ fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result
     while let Some(mut request) = reader.request() {
         let response =
             session.client().call(&mut request).map_err(|error| crate::session::failure(&error))?;
-        let page = reader.accept(response).map_err(|error| unreadable(node, error))?;
+        let page = reader.accept(response).map_err(|error| unreadable(node, error, false))?;
         found.append(page);
         if found.len() >= wanted {
             reader.finish();
@@ -258,15 +258,31 @@ fn read(arguments: &HistoryArgs, session: &mut Session, node: &NodeId) -> Result
     Ok(found)
 }
 
-fn refused(node: &NodeId, status: StatusCode) -> Failure {
+fn refused(node: &NodeId, status: StatusCode, are_events: bool) -> Failure {
     let why = status.description().unwrap_or_default();
-    let advice = if status == StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED {
-        " The server keeps no history of this node, or cannot calculate values; `taktwerk browse --list` shows the variables \
-         that it has"
-    } else {
-        ""
-    };
+    let advice = advice(status, are_events);
     Failure::BadStatus(format!("cannot read the history of {node}: {status}: {why}{advice}"))
+}
+
+/// Servers may refuse a user without saying whether there is a history.
+fn advice(status: StatusCode, are_events: bool) -> &'static str {
+    match (status, are_events) {
+        (StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED, true) => {
+            " The server records no events of this node. Taktwerk records them with `events = true` under [history]"
+        }
+        (StatusCode::BAD_HISTORY_OPERATION_UNSUPPORTED, false) => {
+            " The server keeps no history of this node, or cannot calculate values; `taktwerk browse --list` shows the variables \
+             that it has"
+        }
+        (StatusCode::BAD_USER_ACCESS_DENIED, true) => {
+            " Either the server records no events of this node (Taktwerk needs `events = true` under [history]), or this \
+             user may not read them"
+        }
+        (StatusCode::BAD_USER_ACCESS_DENIED, false) => {
+            " Either the server keeps no history of this node, or this user may not read it"
+        }
+        _ => "",
+    }
 }
 
 fn shown(value: &DataValue) -> String {

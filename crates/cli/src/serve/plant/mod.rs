@@ -28,6 +28,8 @@ use waveform::{Signal, Waveform};
 
 /// The namespace of the plant.
 pub(crate) const NAMESPACE: &str = "urn:taktwerk:demo-plant";
+/// The hint for a configuration that refers to this namespace, but does not add the plant.
+pub(super) const MISSING: &str = "it belongs to the demo plant: set simulated_plant = true under [server]";
 const TYPES: &str = include_str!("plant.NodeSet2.xml");
 
 /// Ids in `plant.NodeSet2.xml`.

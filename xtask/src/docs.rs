@@ -102,33 +102,29 @@ fn untested(texts: &BTreeMap<String, String>, sources: &[String]) -> Vec<String>
 fn broken_toml(texts: &BTreeMap<String, String>) -> Vec<String> {
     let mut findings = Vec::new();
     for (path, text) in texts {
-        let mut is_toml = None;
+        // Of the current code block: whether it is marked as TOML, the line of its first text, and its text.
+        let mut block: Option<(bool, usize, String)> = None;
         for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
             match event {
-                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(kind))) => {
-                    is_toml = Some(kind.as_ref() == "toml");
+                Event::Start(Tag::CodeBlock(kind)) => {
+                    let is_toml = matches!(&kind, CodeBlockKind::Fenced(name) if name.as_ref() == "toml");
+                    block = Some((is_toml, 0, String::new()));
                 }
-                Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)) => is_toml = Some(false),
-                Event::End(TagEnd::CodeBlock) => is_toml = None,
-                Event::Text(code) => {
-                    let at = text[..range.start].matches('\n').count() + 1;
-                    let joined = |line: &str| {
-                        let rest =
-                            line.trim_start().strip_prefix("[[").and_then(|rest| rest.split_once("]]"));
-                        rest.is_some_and(|(_, rest)| rest.split('#').next().unwrap_or_default().contains('='))
-                    };
-                    let line = code.lines().position(joined);
-                    match (is_toml, line) {
-                        (Some(_), Some(line)) => findings.push(format!(
-                            "{path}:{}: the table and its settings are in one line",
-                            at + line
-                        )),
-                        (Some(true), None) => {
-                            if let Err(error) = code.parse::<toml::Table>() {
-                                findings.push(format!("{path}:{at}: not TOML: {}", error.message()));
-                            }
+                Event::Text(piece) => {
+                    if let Some((_, line, code)) = &mut block {
+                        if code.is_empty() {
+                            *line = text[..range.start].matches('\n').count() + 1;
                         }
-                        _ => {}
+                        code.push_str(&piece);
+                    }
+                }
+                Event::End(TagEnd::CodeBlock) => {
+                    let Some((is_toml, line, code)) = block.take() else { continue };
+                    if let Some(joined) = code.lines().position(is_joined) {
+                        let line = line + joined;
+                        findings.push(format!("{path}:{line}: a table and its settings are in one line"));
+                    } else if is_toml && let Err(error) = code.parse::<toml::Table>() {
+                        findings.push(format!("{path}:{line}: the example is not TOML: {}", error.message()));
                     }
                 }
                 _ => {}
@@ -136,6 +132,12 @@ fn broken_toml(texts: &BTreeMap<String, String>) -> Vec<String> {
         }
     }
     findings
+}
+
+/// Whether a line has settings behind the heading of a table, which must be on lines of their own.
+fn is_joined(line: &str) -> bool {
+    let rest = line.trim_start().strip_prefix("[[").and_then(|rest| rest.split_once("]]"));
+    rest.is_some_and(|(_, rest)| rest.split('#').next().unwrap_or_default().contains('='))
 }
 
 /// The roots of the crates, which include pages for doctests.

@@ -132,7 +132,7 @@ fn checks_warn_of_unknown_users_and_missing_secrets_and_list_all_parts() {
     let folder = tempfile::tempdir().unwrap();
     let base = "[server]\nbind = [\"127.0.0.1:0\"]\n[security]\npolicies = []\nnone = true\n[identities]\nanonymous = true\n";
     let more = "[history]\nfile = \"values.db\"\n[[role]]\nname = \"Operator\"\nusers = [\"nemo\"]\n\
-                [[source]]\nname = \"plc\"\ntype = \"opcua\"\nurl = \"opc.tcp://plc\"\nuser = \"a\"\npassword_file = \"plc.password\"\n";
+                [[source]]\nname = \"plc\"\ntype = \"opcua\"\nurl = \"opc.tcp://127.0.0.1:4841\"\nuser = \"a\"\nsecurity = \"best\"\npki = \"p\"\npassword_file = \"plc.password\"\n";
     let config = write(folder.path(), "server.toml", &format!("{base}{more}"));
     let (table, warnings) = run(0, &["config", "check", &config]);
     assert!(table.contains("values.db"), "{table}");

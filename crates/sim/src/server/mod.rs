@@ -19,6 +19,7 @@ use runner::{Input, Runner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taktwerk_crypto::SeededEntropy;
+use taktwerk_server::history::HistoryStore;
 use taktwerk_server::recorder::{Recorded, Recorder};
 use taktwerk_server::source::{SourceDriver, Work};
 use taktwerk_server::{Category, Effect, Job, JobKind, Now, Shard, Token};
@@ -63,6 +64,8 @@ struct Running {
     pools: Pools,
     /// Takes the values of variables with history; `None` if there is no history.
     recorder: Option<Recorder>,
+    /// The store of recorded values.
+    history: Option<Arc<dyn HistoryStore>>,
 }
 
 impl ServerHost {
@@ -179,11 +182,13 @@ impl ServerHost {
             shard.shared().space().sources().start(Arc::clone(&sources) as Arc<dyn SourceDriver>);
         }
         let recorder = shards.first().and_then(|shard| Recorder::new(shard.shared().space()));
+        let history = shards.first().and_then(|shard| shard.shared().space().history_store().cloned());
         let pools = Pools::new(Arc::clone(&self.values_read));
         let any = &self.any_woken;
         let runners = (0..).zip(shards).map(|(number, shard)| Runner::new(number, shard, any));
         let runners = runners.collect();
-        self.running = Some(Running { runners, sources, shard_of: BTreeMap::new(), pools, recorder });
+        self.running =
+            Some(Running { runners, sources, shard_of: BTreeMap::new(), pools, recorder, history });
         if let Some(machine) = self.machine {
             self.place(machine, fabric);
         }
@@ -342,7 +347,7 @@ impl ServerHost {
             (Task::Done(result), Some((shard, token))) => {
                 self.give(shard, Input::Done(token, result), fabric)
             }
-            (Task::Record(values), _) => store(values),
+            (Task::Record(values), _) => store(running.history.as_deref(), values),
             (Task::Job(..) | Task::Done(_), None) => {}
         }
     }
@@ -360,7 +365,7 @@ impl ServerHost {
             return;
         }
         let Some((machine, queue)) = self.machine.and_then(|id| fabric.machine_and_queue(id)) else {
-            return store(values);
+            return store(running.history.as_deref(), values);
         };
         let costs = Arc::clone(&machine.costs);
         let cost = costs.of_recording().map_or(Duration::ZERO, |cost| machine.draw(cost));
@@ -659,18 +664,11 @@ impl ServerHost {
 }
 
 /// Stores recorded values.
-fn store(values: Vec<Recorded>) {
-    let mut values = values.into_iter().peekable();
-    while let Some(first) = values.next() {
-        let store = first.store;
-        let mut batch = vec![(first.node, first.value)];
-        while let Some(next) = values.next_if(|next| Arc::ptr_eq(&next.store, &store)) {
-            batch.push((next.node, next.value));
-        }
-        // Stores of simulations are in memory: they cannot fail.
-        let stored = store.append(&batch);
-        debug_assert!(stored.is_ok(), "{stored:?}");
-    }
+fn store(store: Option<&dyn HistoryStore>, values: Vec<Recorded>) {
+    let values: Vec<_> = values.into_iter().map(|recorded| (recorded.node, recorded.value)).collect();
+    // Stores of simulations are in memory: they cannot fail.
+    let stored = store.map_or(Ok(()), |store| store.append(&values));
+    debug_assert!(stored.is_ok(), "{stored:?}");
 }
 
 /// The cost of a job: from the profile, or from the host's effect time.
